@@ -8,7 +8,8 @@ import (
 
 // TestForgetAnApp checks that nothing remains of a removed app, except objects that another app has adopted.
 func TestForgetAnApp(t *testing.T) {
-	c := &Client{workloads: newWorkloads(func(string) {}), applied: appliedCache{known: map[rollout.Ref]known{}}, routes: map[rollout.Ref]string{}}
+	c := &Client{workloads: newWorkloads(func(string) {}), routes: map[rollout.Ref]string{}}
+	c.applied.known = map[rollout.Ref]known{}
 	c.kinds = &kinds{}
 	workload := func(name string) rollout.Workload { return rollout.Workload{Namespace: "shop", Name: name} }
 	route := func(name string) rollout.Ref {

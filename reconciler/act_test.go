@@ -64,15 +64,7 @@ func TestRetreatIsRemembered(t *testing.T) {
 // TestRetreatGoesOnWithoutGit checks that later steps of a rollback do not wait for its record. Requests move back
 // first, and the pods when proxies know it.
 func TestRetreatGoesOnWithoutGit(t *testing.T) {
-	files := routed(t)
-	plain := files["apps/shop/deployment.yaml"]
-	of := func(v string) map[string]string {
-		return map[string]string{"apps/shop/deployment.yaml": strings.Replace(plain, "rollouts-demo", "rollouts-demo:"+v, 1)}
-	}
-	maps.Copy(files, of("v1"))
-	w := worldOf(t, files, nil)
-	w.commit("v2", of("v2"))
-	w.settle()
+	w, _, of := routedAtStep(t)
 	if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") == 0 {
 		t.Fatalf("%s, %d pods of v2", s.Phase, w.pods("v2"))
 	}
@@ -390,6 +382,7 @@ func TestKeptForTheForge(t *testing.T) {
 	v := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
 	release := func(hash rollout.Hash) *rollout.Release { return &rollout.Release{Hash: hash} }
 	atGate := rollout.State{Phase: rollout.Paused, Release: release("new"), Stable: release("old")}
+	back := rollout.State{Phase: rollout.Aborting, Release: release("new"), Rollback: &rollout.Rollback{}}
 	for name, c := range map[string]struct {
 		kind   rollout.ProposalKind
 		before rollout.State
@@ -400,7 +393,7 @@ func TestKeptForTheForge(t *testing.T) {
 		"promoted to all": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, true},
 		"superseded":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
 		"taken back":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, false},
-		"in the rollback": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Aborting, Release: release("new"), Rollback: &rollout.Rollback{}}, false},
+		"in the rollback": {rollout.ProposePromotion, atGate, back, false},
 		"held":            {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Paused, Release: release("new"), Held: &rollout.Held{}}, false},
 		"nothing before":  {rollout.ProposePromotion, rollout.State{}, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, false},
 		"no release":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Degraded}, false},
@@ -433,6 +426,22 @@ func routed(t *testing.T) map[string]string {
 		files["apps/shop/"+name+".yaml"] = string(data)
 	}
 	return files
+}
+
+// routedAtStep returns a world with a router whose app has v2 at a step, its first files, and the files of a version.
+func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(version string) map[string]string) {
+	t.Helper()
+	files = routed(t)
+	plain := files["apps/shop/deployment.yaml"]
+	of = func(v string) map[string]string {
+		image := strings.Replace(plain, "rollouts-demo", "rollouts-demo:"+v, 1)
+		return map[string]string{"apps/shop/deployment.yaml": image}
+	}
+	maps.Copy(files, of("v1"))
+	w = worldOf(t, files, nil)
+	w.commit("v2", of("v2"))
+	w.settle()
+	return w, files, of
 }
 
 // TestRoutingIsKnownSince checks the time since when proxies may know a routing: the time of its apply. Neither its
@@ -638,15 +647,7 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 // TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends, and then no
 // Service selects one version: the next owner of the objects cannot know of that label.
 func TestRemovedInRollback(t *testing.T) {
-	files := routed(t)
-	plain := files["apps/shop/deployment.yaml"]
-	of := func(v string) map[string]string {
-		return map[string]string{"apps/shop/deployment.yaml": strings.Replace(plain, "rollouts-demo", "rollouts-demo:"+v, 1)}
-	}
-	maps.Copy(files, of("v1"))
-	w := worldOf(t, files, nil)
-	w.commit("v2", of("v2"))
-	w.settle()
+	w, files, of := routedAtStep(t)
 	isPinned := func() bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(w.cluster.Pins)), func(pin string) bool { return pin != "" })
 	}
@@ -742,7 +743,8 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	}
 	w.commit("no store", gone)
 	w.settle()
-	if e, _ := w.r.states.of("store"); e.state.Held == nil || !strings.HasSuffix(e.state.Held.Message, "gitrollout remove store --cluster prod") {
+	e, _ := w.r.states.of("store")
+	if h := e.state.Held; h == nil || !strings.HasSuffix(h.Message, "gitrollout remove store --cluster prod") {
 		t.Errorf("held %+v", e.state.Held)
 	}
 }

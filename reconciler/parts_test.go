@@ -221,7 +221,7 @@ func TestComesFirst(t *testing.T) {
 		apps map[string]appState
 		a, b bool // a before b, and b before a
 	}{
-		"Nobody": {nil, true, false}, "First": {map[string]appState{"a": has, "b": {}}, true, false},
+		"NoApp": {nil, true, false}, "First": {map[string]appState{"a": has, "b": {}}, true, false},
 		"Second": {map[string]appState{"b": has}, false, true}, "Both": {map[string]appState{"a": has, "b": has}, true, true},
 	} {
 		r := &stateStore{apps: c.apps}

@@ -55,7 +55,8 @@ func TestFacts(t *testing.T) {
 			if diff := compare.Diff(tc.want, facts("prod", tc.state)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if reason, warning := (report.App{Decision: strategies.Decision{State: tc.state, Rollback: tc.retreat}}).Note(); reason != tc.reason || warning != tc.warning {
+			a := report.App{Decision: strategies.Decision{State: tc.state, Rollback: tc.retreat}}
+			if reason, warning := a.Note(); reason != tc.reason || warning != tc.warning {
 				t.Errorf("Event %s %v, want %s %v", reason, warning, tc.reason, tc.warning)
 			}
 		})

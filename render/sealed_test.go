@@ -163,6 +163,8 @@ func TestEncryptedIsHeld(t *testing.T) {
 	config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {password: hunter2-in-git}\n"
 	sealedLine := manifest[strings.Index(manifest, "ENC["):]
 	sealedLine = sealedLine[:strings.Index(sealedLine, "]")+1]
+	reserved := "a/secret.yaml: metadata.annotations[gitrollout.dev/sealed]: is reserved for gitrollout"
+	marked := strings.Replace(secretManifest, "name: db", "name: db, annotations: {gitrollout.dev/sealed: x}", 1)
 	for name, c := range map[string]struct {
 		file, content string
 		more          map[string]string
@@ -176,7 +178,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 		"a plain value":    {file: "a/secret.yaml", content: strings.Replace(manifest, "kind: Secret", "kind: Secret\ndata: {x: aGk=}", 1), want: "data.x is to be encrypted, and is not"},
 		"a cloud's key":    {file: "a/secret.yaml", content: strings.Replace(manifest, "  age:", "  kms:", 1), want: "keys of age and OpenPGP alone are read; add such a recipient: sops rotate"},
 		"without notes":    {file: "a/secret.yaml", content: manifest[:strings.Index(manifest, "sops:")], want: "stringData.password: holds a value that SOPS has encrypted"},
-		"our own mark":     {file: "a/secret.yaml", content: strings.Replace(secretManifest, "name: db", "name: db, annotations: {gitrollout.dev/sealed: x}", 1), want: "a/secret.yaml: metadata.annotations[gitrollout.dev/sealed]: is reserved for gitrollout"},
+		"our own mark":     {file: "a/secret.yaml", content: marked, want: reserved},
 		"in a literal":     {file: "a/secret.yaml", content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {x: \"" + sealedLine + "\"}\n", want: "data.x: holds a value that SOPS has encrypted"},
 		"an INI file":      {file: "a/secret.yaml", content: secretManifest, more: map[string]string{"a/x.ini": "[a]\nb = ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]\n[sops]\nmac = x\n", "a/kustomization.yaml": "resources: [secret.yaml]\nsecretGenerator: [{name: x, files: [x.ini]}]\n"}, want: "a/x.ini: is an INI file"},
 		"into a ConfigMap": {file: "a/secret.yaml", content: sopstest.Encrypt(t, "secret.yaml", config, "^data$", func(k string) bool { return k == "data" }, key), want: "a/secret.yaml: data.password: depends on encrypted values"},

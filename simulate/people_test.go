@@ -304,7 +304,8 @@ func (u *universe) healthy() bool {
 			continue
 		}
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
-		if head == nil || s.Phase != rollout.Healthy || s.Held != nil || s.Release != nil || s.Draining != nil || (s.Stable != nil && s.Stable.Hash != head.Release()) {
+		isAtRest := s.Phase == rollout.Healthy && s.Held == nil && s.Release == nil && s.Draining == nil
+		if head == nil || !isAtRest || s.Stable != nil && s.Stable.Hash != head.Release() {
 			return false
 		}
 	}

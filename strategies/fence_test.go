@@ -165,17 +165,20 @@ func TestWalk(t *testing.T) {
 			false,
 		},
 		"SurgeOnlyLast": {
-			"the last one leaves the surge", "1", "0", 10, counts{5, 5}, pods(6, 6), pods(5, 5), limits{surge: 0, unavailable: 5, replicas: 10}, false,
+			"the last one leaves the surge", "1", "0", 10, counts{5, 5}, pods(6, 6), pods(5, 5),
+			limits{surge: 0, unavailable: 5, replicas: 10}, false,
 		},
 		"OldAreBroken": {
 			"too few are ready: nothing may go, one new may start", "1", "0", 10, counts{5, 5}, pods(10, 6), pods(0, 0),
 			limits{surge: 1, unavailable: 0, replicas: 10}, false,
 		},
 		"OldAreBrokenU": {
-			"one that is not ready goes first", "0", "1", 10, counts{5, 5}, pods(10, 6), pods(0, 0), limits{surge: 0, unavailable: 1, replicas: 10}, false,
+			"one that is not ready goes first", "0", "1", 10, counts{5, 5}, pods(10, 6), pods(0, 0),
+			limits{surge: 0, unavailable: 1, replicas: 10}, false,
 		},
 		"NeverBack": {
-			"pods that are gone are not asked back", "3", "2", 10, counts{5, 5}, pods(5, 3), pods(5, 0), limits{surge: 0, unavailable: 5, replicas: 10},
+			"pods that are gone are not asked back", "3", "2", 10, counts{5, 5}, pods(5, 3), pods(5, 0),
+			limits{surge: 0, unavailable: 5, replicas: 10},
 			false,
 		},
 		"OnTheWayOut": {

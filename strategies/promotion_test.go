@@ -228,7 +228,10 @@ func TestKeysOfSeveral(t *testing.T) {
 	}
 	s.Spent = "d"
 	in := Input{State: s}
-	two := []workload{{Progress: rollout.Progress{Workload: web, Step: 1, Entered: noon}}, {Progress: rollout.Progress{Workload: api, Step: 2, Entered: noon.Add(time.Minute)}}}
+	two := []workload{
+		{Progress: rollout.Progress{Workload: web, Step: 1, Entered: noon}},
+		{Progress: rollout.Progress{Workload: api, Step: 2, Entered: noon.Add(time.Minute)}},
+	}
 	for _, all := range [][]workload{two, {two[1], two[0]}} {
 		if key := keyTo(in, all); key.At != noon.Add(time.Minute).Format(time.RFC3339) || key.Workloads[web] != "2" || key.Workloads[api] != "3" {
 			t.Errorf("%+v", key)

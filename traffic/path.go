@@ -156,10 +156,11 @@ func (p path) String() string {
 	for _, step := range p {
 		s.WriteString(step.text)
 	}
-	if text := s.String(); strings.HasPrefix(text, ".$") {
-		return text // parsePath takes a leading $ for JSONPath's
+	text := s.String()
+	if strings.HasPrefix(text, ".$") { // parsePath takes a leading $ for JSONPath's
+		return text
 	}
-	return strings.TrimPrefix(s.String(), ".")
+	return strings.TrimPrefix(text, ".")
 }
 
 func (s pathStep) from(at place) []place {

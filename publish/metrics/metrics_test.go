@@ -114,12 +114,14 @@ func TestWayBack(t *testing.T) {
 		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisRunning}}
 	})
 	back := with(inFlight, func(s *rollout.State) {
-		s.Phase, s.Rollback, s.Rejected = rollout.Aborting, &rollout.Rollback{Reject: true, Routed: noon.Add(4 * time.Minute)}, []rollout.Rejection{{Hash: fresh, At: noon.Add(3 * time.Minute)}}
+		s.Phase, s.Rollback = rollout.Aborting, &rollout.Rollback{Reject: true, Routed: noon.Add(4 * time.Minute)}
+		s.Rejected = []rollout.Rejection{{Hash: fresh, At: noon.Add(3 * time.Minute)}}
 		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisFailed}}
 	})
 	m := newTest(t)
 	m.Tell(report.Report{Apps: []report.App{look(inFlight, back)}})
-	m.Tell(report.Report{Apps: []report.App{look(back, with(back, func(s *rollout.State) { s.Phase, s.Release, s.Rollback = rollout.Degraded, nil, nil }))}})
+	over := with(back, func(s *rollout.State) { s.Phase, s.Release, s.Rollback = rollout.Degraded, nil, nil })
+	m.Tell(report.Report{Apps: []report.App{look(back, over)}})
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="rejected"} 1`, `gitrollout_release_time_to_reject_seconds_sum 180`,
 		`gitrollout_retreat_duration_seconds_sum 360`, `gitrollout_analysis_runs_total{verdict="Failed"} 1`)
 	reverted := look(inFlight, with(inFlight, func(s *rollout.State) { s.Phase, s.Rollback = rollout.Aborting, &rollout.Rollback{} }))

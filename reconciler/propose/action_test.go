@@ -117,6 +117,7 @@ func TestDecide(t *testing.T) {
 	hookFailed.State.Hooks = []rollout.HookRun{{Name: "shop/migrate", Release: rollout.Hash(head), Phase: rollout.HookFailed, When: rollout.HookBefore}}
 	left := adopted(rollout.HeldHook, nil)
 	left.State.Phase, left.State.Stable = rollout.Healthy, &rollout.Release{Hash: rollout.Hash(head)}
+	aborting := state(func(s *rollout.State) { s.Phase = rollout.Aborting })
 	cases := map[string]struct {
 		in      strategies.Input
 		a       Action
@@ -149,7 +150,7 @@ func TestDecide(t *testing.T) {
 		"NoHold":                {shop(), Action{Verb: rollout.Hold, Off: true}, "", "", "", "no hold to end"},
 		"HoldOff":               {onHold, Action{Verb: rollout.Hold, Off: true}, "", "End the hold of shop in prod\n" + about, "goes on at the next pass", ""},
 		"Abort":                 {shop(), Action{Verb: rollout.Abort, Reason: "slow"}, "reason: slow\nrelease: h1-2", "Abort release h1-2 of shop in prod\n" + about + "\nReason: slow\n", "back to h1-1", ""},
-		"AbortTwice":            {state(func(s *rollout.State) { s.Phase = rollout.Aborting }), Action{Verb: rollout.Abort}, "", "", "", "already rolling back to h1-1"},
+		"AbortTwice":            {aborting, Action{Verb: rollout.Abort}, "", "", "", "already rolling back to h1-1"},
 		"AbortDegraded":         {rejected(), Action{Verb: rollout.Abort}, "", "", "", "gitrollout retry shop"},
 		"AbortHealthy":          {state(func(s *rollout.State) { s.Phase, s.Release = rollout.Healthy, nil }), Action{Verb: rollout.Abort}, "", "", "", "to go back all the same: gitrollout undo shop"},
 		"PromoteRolloutRemoved": {held(rollout.HeldRolloutRemoved), Action{Verb: rollout.Promote}, "", "", "", "it is held: why: gitrollout promote shop --full"},
@@ -277,7 +278,8 @@ func TestPromote(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"]); !strings.Contains(file, c.file) || !strings.Contains(o.Effect, c.then) {
+			file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"])
+			if !strings.Contains(file, c.file) || !strings.Contains(o.Effect, c.then) {
 				t.Errorf("%s\n%s", file, o.Effect)
 			}
 		})
@@ -318,7 +320,8 @@ func TestRetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"]); !strings.Contains(file, `at: "2026-11-22T10:00:00Z"`) || !strings.Contains(o.Effect, "it was rejected: it was slow") {
+	file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"])
+	if !strings.Contains(file, `at: "2026-11-22T10:00:00Z"`) || !strings.Contains(o.Effect, "it was rejected: it was slow") {
 		t.Errorf("%s\n%s", file, o.Effect)
 	}
 	in.Now = in.Now.Add(time.Second)

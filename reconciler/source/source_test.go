@@ -160,7 +160,8 @@ func TestOneBadFolder(t *testing.T) {
 		"other/shop/kustomization.yaml": "resources: []\n",
 	})
 	b = open(t, two, nil)
-	if app, listed := b.Find("shop"); !listed || app.Path != "apps/shop" || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "other/shop" {
+	app, listed := b.Find("shop")
+	if !listed || app.Path != "apps/shop" || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "other/shop" {
 		t.Errorf("shop is at %s, unnamed %+v", app.Path, b.InvalidNames)
 	}
 	if app, listed := b.Find("cart"); listed {

@@ -11,7 +11,10 @@ import (
 
 // TestPanicOfALookIsShown uses an uninitialised world, for which the program panics.
 func TestPanicOfALookIsShown(t *testing.T) {
-	w := &Session{Options: Options{Cluster: "test"}, Tip: &source.Branch{}, Apps: map[string]rollout.App{"shop": {Name: "shop"}, "till": {Name: "till"}}}
+	w := &Session{
+		Options: Options{Cluster: "test"}, Tip: &source.Branch{},
+		Apps: map[string]rollout.App{"shop": {Name: "shop"}, "till": {Name: "till"}},
+	}
 	l, err := w.Listing(t.Context(), nil, time.Now())
 	if err != nil || len(l.Apps) != 2 {
 		t.Fatalf("%+v, %v", l, err)

@@ -31,6 +31,7 @@ func TestJudge(t *testing.T) {
 
 	ailing := look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release})
 	ailing.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{w: {Replicas: 1}}
+	aborting := rollout.State{Phase: rollout.Aborting, Stable: oldRelease, Release: release}
 
 	const waits = "waits"
 	cases := map[string]struct {
@@ -48,7 +49,7 @@ func TestJudge(t *testing.T) {
 		"only its configuration is older":       {ask, look(now, build("h1-now", "before"), rollout.State{Phase: rollout.Healthy, Stable: release}), waits},
 		"rejected":                              {ask, look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "6"},
 		"tried again":                           {ask, look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release, Rejected: rejected}), waits},
-		"rolling back":                          {ask, look(now, now, rollout.State{Phase: rollout.Aborting, Stable: oldRelease, Release: release}), "6"},
+		"rolling back":                          {ask, look(now, now, aborting), "6"},
 		"reverted":                              {ask, look(old, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease}), "6"},
 		"overtaken":                             {ask, look(newer, newer, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: &rollout.Release{Hash: newer.Release()}}), "6"},
 		"overtaken, by hash":                    {byHash, look(newer, nil, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: &rollout.Release{Hash: newer.Release()}}), "6"},

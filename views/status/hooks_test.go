@@ -15,6 +15,7 @@ func TestNextOfHooks(t *testing.T) {
 			{Name: "shop/migrate", Release: "h1-2", Job: "migrate-2-1", Phase: phase}}
 	}
 	failed := []rollout.Rejection{{Hash: "h1-2", Hook: "shop/migrate"}}
+	aborting := rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Aborting, Rejected: failed}
 	for name, c := range map[string]struct {
 		s    rollout.State
 		want string
@@ -22,7 +23,7 @@ func TestNextOfHooks(t *testing.T) {
 		"runs":             {rollout.State{Hooks: run(rollout.HookRunning)}, "kubectl -n shop describe job migrate-2-1\nkubectl -n shop logs job/migrate-2-1"},
 		"succeeded":        {rollout.State{Hooks: run(rollout.HookSucceeded)}, ""},
 		"failed":           {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded, Rejected: failed}, "kubectl -n shop logs job/migrate-2-1"},
-		"in the rollback":  {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Aborting, Rejected: failed}, "kubectl -n shop logs job/migrate-2-1"},
+		"in the rollback":  {aborting, "kubectl -n shop logs job/migrate-2-1"},
 		"of another hook":  {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded, Rejected: []rollout.Rejection{{Hash: "h1-2", Hook: "shop/check"}}}, ""},
 		"and goes on":      {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Progressing, Rejected: failed}, ""},
 		"nothing rejected": {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded}, ""},
