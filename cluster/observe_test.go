@@ -32,7 +32,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		t.Errorf("right after the apply: %+v", seen)
 	}
 	one := w.complete("shop", "shop")
-	if len(one.Revisions) != 1 || one.Hash != "h1-one" || one.Replicas != 4 {
+	if len(one.Revisions) != 1 || one.Hash != "h1-one" || one.Replicas != 4 || one.Surge != 1 { // the API server's 25 % of 4
 		t.Fatalf("observed %+v", one)
 	}
 	first := one.Revisions[0]
@@ -93,7 +93,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 		one, _ := seen.Find("h1-one")
 		two, _ := seen.Find("h1-two")
 		if one.Pods != 10 || two.Pods != 2 || one.Desired != 10 || two.Desired != 2 || seen.Complete ||
-			one.Available != 10 || two.Available != 0 {
+			one.Available != 10 || two.Available != 0 || seen.Surge != 2 {
 			t.Fatalf("held: %+v", seen)
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -101,7 +101,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	w.apply("shop", release("shop:v2", 10, "h1-two"))
 	done := w.complete("shop", "shop")
 	two, _ := done.Find("h1-two")
-	if two.Ready() != 10 {
+	if two.Ready() != 10 || done.Surge != 3 { // 25 % of 10, rounded up
 		t.Errorf("promoted: %+v", done)
 	}
 	// The pods of the step remain after the promotion.
