@@ -316,8 +316,12 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 }
 
-// follow notes the begin and end of tries, and reports whether one has begun.
+// follow notes the begin and end of tries, and reports whether one has begun. An unreadable new name has a record of
+// nothing, beside the old name's record. It ends no try.
 func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
+	if is.Release == nil && is.Stable == nil && len(is.Inventory) == 0 {
+		return false
+	}
 	if t := p.tries[id]; t != nil && (is.Release == nil || is.Phase == rollout.Aborting || t.id != tryID(is)) {
 		p.tries[id] = nil
 	}

@@ -122,8 +122,9 @@ var again = map[string][]uint64{
 	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020},
 	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand.
 	"PeopleAndPumps": {44, 401, 3167, 4077},
-	// A retry within a second; a Service of pods being deleted after its list was emptied.
-	"PeopleAndSteps": {132544, 132872},
+	// A retry within a second; a Service of pods being deleted after its list was emptied; two new names, both
+	// unreadable.
+	"PeopleAndSteps": {132544, 132872, 400062},
 	// Pods by hand; a retry replaced while held; too many ready pods; a late pod; paused; the second last name; a
 	// moved owner.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056},
