@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
@@ -64,6 +65,9 @@ func (o *oracle) jobsOnRecord() map[string]bool {
 // after its post-hooks succeed. Apps without Rollout documents follow only released contents.
 func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	running := 0
+	if is.Source == "" {
+		return // it continues under a new name
+	}
 	if r := o.at(app, is.Source); r != nil && is.Source != was.Source && len(r.Specs) == 0 && r.Hooked {
 		o.u.played["a content with hooks"]++
 		// The content was stable before the app had a document.
@@ -71,6 +75,9 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 		if !isBack && (is.Release == nil || is.Release.Hash != r.Content) {
 			o.u.fail("%s: %s is followed, whose content %s is no release", app, is.Source, r.Content)
 		}
+	}
+	for _, h := range was.Hooks {
+		o.checkIdentity(app, h, is.Hooks)
 	}
 	for _, h := range is.Hooks {
 		o.checkVerdict(app, h)
@@ -162,6 +169,20 @@ func (o *oracle) checkVerdict(app string, run rollout.HookRun) {
 	}
 }
 
+// checkIdentity checks that a running hook keeps its Job until the end of that Job, under each name of its app.
+func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.HookRun) {
+	j := o.u.cluster.jobs[namespace+"/"+run.Job]
+	if run.Phase != rollout.HookRunning || j == nil || j.annotation != hook.ID(app, run) {
+		return
+	}
+	for _, r := range is {
+		if r.Job == run.Job && !strings.HasPrefix(r.Message, "the Job is not there") {
+			return
+		}
+	}
+	o.u.fail("%s: hook %s was running as Job %s, and has lost it", app, run.Name, run.Job)
+}
+
 // checkReturned checks that hooks after a rollback have ended, in either way, when the rollback has ended. There are
 // none for a return to a version that served before, or for a release that had not begun.
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
@@ -198,6 +219,21 @@ func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotati
 	state, err := j.View.EnsureJob(ctx, object, annotation, begun)
 	if state.Failed {
 		state = rollout.JobState{Complete: true}
+	}
+	return state, err
+}
+
+// namedJobs takes a Job made under an app's former name for another app's.
+type namedJobs struct {
+	*View
+	u *universe
+}
+
+func (j namedJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {
+	state, err := j.View.EnsureJob(ctx, object, annotation, begun)
+	app, _, _ := strings.Cut(rollout.Object(object).Annotation(annotation), " ")
+	if begun && !slices.ContainsFunc(j.u.head().apps, func(a appSource) bool { return a.name == app }) {
+		return rollout.JobState{Taken: true}, err
 	}
 	return state, err
 }

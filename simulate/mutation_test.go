@@ -97,6 +97,9 @@ var mutations = []mutation{
 	{"a Job that has failed is taken for one that has ended well", []string{"Hooks"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Jobs = kindJobs{p.View}
 	}},
+	{"a Job is lost at its app's new name", []string{"PeopleAndHooks"}, func(u *universe, p *Process, o *reconciler.Options) {
+		o.Jobs = namedJobs{p.View, u}
+	}},
 	{"a Job is made before it is on record", []string{"Hooks"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Jobs = hastyJobs{p.View}
 	}},
@@ -126,6 +129,7 @@ var noticed = map[string]int{
 	"a rollback waits for the end of a freeze":                              136,
 	"a commit that was half read is believed":                               12,
 	"an experiment runs of a workload without pods":                         54,
+	"a Job is lost at its app's new name":                                   60,
 	"CloneSet's template of all pods stays":                                 50,
 	"whatever Git is at, everything waits for it":                           15,
 	"an unseen cluster is believed":                                         84,

@@ -63,6 +63,7 @@ var worlds = []world{
 	{"OwnKinds", chaos{sets: true, own: true, bad: true, crashes: true, api: true, git: true}},
 	{"Hooks", chaos{hooks: true, bad: true, crashes: true, api: true, git: true}},
 	{"HookPair", chaos{hooks: true, processes: 2, crashes: true, git: true}},
+	{"PeopleAndHooks", chaos{humans: true, hooks: true, bad: true}},
 	{"PlainHooks", chaos{hooks: true, plain: true, bad: true, crashes: true, api: true, git: true}},
 	{"Pushes", chaos{pushes: true, lag: true, late: true}},
 	{"PushesAndFaults", chaos{pushes: true, lag: true, late: true, bad: true, git: true, api: true, crashes: true, kills: true}},
@@ -128,6 +129,8 @@ var again = map[string][]uint64{
 	// Pods by hand; a retry replaced while held; too many ready pods; a late pod; paused; the second last name; a
 	// moved owner.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056},
+	// A rejected content, and then documents of other workloads.
+	"PeopleAndHooks": {101},
 	// A content that returned when its undeletable Job was no longer recorded.
 	"PlainHooks": {366},
 	// A Service pinned with nothing left to move; pods that come while a list of steps waits.

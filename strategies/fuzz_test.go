@@ -93,6 +93,9 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 				}
 			}
 			x.config += next(2)
+			if next(4) == 1 {
+				x.hooks = contentHooks("migrate=pre-upgrade", "check=post-upgrade")
+			}
 		})
 	}
 	last := len(git.commits) - 1

@@ -14,6 +14,9 @@ import (
 func decideAtRest(in Input) Decision {
 	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
+		if in.State.Stable == nil { // the document stages other workloads: no version serves beside a rejected one
+			in.State.Phase, in.State.Reason = rollout.Healthy, ""
+		}
 	} else {
 		in.State = joined(in)
 	}
