@@ -128,8 +128,10 @@ func (deployment) limits(m workload, want counts, v View) (limits, bool) {
 		return still, true
 	}
 	if isForward {
-		if m.stable.Current && !m.live.Synced {
-			return limits{asIs: true}, true // the controller has yet to restart missing old pods
+		if m.stable.Current && (!m.live.Synced || m.Routed != nil && m.routing != nil && !m.isSettled(v)) {
+			// The controller has yet to restart missing old pods, or a restarted process does not know yet that proxies
+			// have learnt the route of a smaller step.
+			return limits{asIs: true}, true
 		}
 		if m.isDynamic() {
 			gone := m.drained(v, want)
