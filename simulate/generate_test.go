@@ -103,7 +103,7 @@ func (s source) files() map[string][]byte {
 	}
 	for _, a := range s.apps {
 		dir := "apps/" + a.name + "/"
-		put(dir+"config.yaml", manifest("v1", "ConfigMap", a.id, map[string]any{"data": map[string]any{"n": fmt.Sprint(a.config)}}))
+		put(dir+"config.yaml", manifest("v1", "ConfigMap", a.id, map[string]any{"data": a.data()}))
 		resources := []any{"config.yaml"}
 		for _, w := range a.workloads {
 			if w.gone {

@@ -73,6 +73,9 @@ var lawMutations = []mutation{
 			return strings.Contains(name, "/promote/") && strings.Contains(string(data), "decision: abort")
 		}}
 	}},
+	{"a field that left Git stays with its other manager", []string{"Owners"}, func(u *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &sharingCluster{p.View, u}
+	}},
 	{"another controller's object is taken", []string{"People"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Observer = taker{p.View}
 	}},

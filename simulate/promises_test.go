@@ -1055,6 +1055,7 @@ func (p *promises) checkGone() {
 		if p.isLeft(ref, o.app) || p.u.removed[o.app] {
 			continue // `gitrollout remove` deletes it
 		}
+		p.checkFields(o.app, o.body)
 		if p.u.oracle.astray[ref] && len(p.u.procs) > 1 {
 			continue // one process wrote it after another had pruned it
 		}

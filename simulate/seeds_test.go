@@ -67,6 +67,7 @@ var worlds = []world{
 	{"PlainHooks", chaos{hooks: true, plain: true, bad: true, crashes: true, api: true, git: true}},
 	{"Pushes", chaos{pushes: true, lag: true, late: true}},
 	{"PushesAndFaults", chaos{pushes: true, lag: true, late: true, bad: true, git: true, api: true, crashes: true, kills: true}},
+	{"Owners", chaos{humans: true, owners: true, bad: true, crashes: true}},
 	{"BrokenKinds", chaos{kinds: true, bad: true}},
 	{"BrokenStable", chaos{spoils: true}},
 	{"Freezes", chaos{freezes: true, scales: true, bad: true}},

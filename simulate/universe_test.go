@@ -50,6 +50,7 @@ type chaos struct {
 	pumps       bool // the pumps of a process overlap: Git is slow during visits of apps
 	kinds       bool // the kind of one app's workloads cannot be watched
 	freezes     bool // users freeze all releases for a while
+	owners      bool // other field managers co-own fields
 	spoils      bool // all pods of a stable version break, and its next ones too
 }
 
@@ -86,6 +87,7 @@ type universe struct {
 	promises *promises
 	labs     map[string]*lab // the measuring labs, by process
 	ends     map[string]rollout.JobState
+	others   others // fields of other managers
 
 	verbose bool
 	trace   []string
@@ -111,7 +113,7 @@ type actor struct {
 
 // newUniverse returns a world whose run follows from the seed.
 func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
-	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{}, removed: map[string]bool{}, played: map[string]int{}, verbose: verbose}
+	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{}, removed: map[string]bool{}, played: map[string]int{}, others: others{}, verbose: verbose}
 	u.git = NewGit(u.branchMoved)
 	u.cluster = NewCluster(u.rng, noon)
 	u.kube = u.cluster.Kube
@@ -143,7 +145,11 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		}
 	}
 	u.oracle, u.promises = newOracle(u, renderer), newPromises(u)
-	u.cluster.changed, u.cluster.writing, u.cluster.wrote = u.changed, u.oracle.checkWrite, (*View).learn
+	u.cluster.changed, u.cluster.wrote = u.changed, (*View).learn
+	u.cluster.writing = func(v *View, app string, o rollout.Object) {
+		u.oracle.checkWrite(v, app, o)
+		u.others.applied(u.cluster.objects[o.Ref()], o)
+	}
 	for i := range max(1, c.processes) {
 		u.procs = append(u.procs, &actor{})
 		u.restart(u.procs[i], fmt.Sprintf("p%d", i))
@@ -534,6 +540,8 @@ func (u *universe) trouble() {
 	switch n := u.rng.IntN(7); {
 	case n < 5 && u.chaos.kinds:
 		u.breakKind()
+	case n < 5 && u.chaos.owners:
+		u.coOwn()
 	case n < 5 && u.chaos.spoils:
 		u.spoil()
 	case n < 5 && u.chaos.freezes:

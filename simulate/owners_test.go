@@ -1,0 +1,90 @@
+package simulate
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// others has the data of ConfigMaps that another field manager applied, by object. The API server keeps a field that
+// one of several managers drops, so cluster.Client removes it from the other ones.
+type others map[rollout.Ref]map[string]string
+
+// applied removes the fields that left Git, and those with another value, before a ConfigMap is applied.
+func (m others) applied(live *object, o rollout.Object) {
+	if live == nil {
+		delete(m, o.Ref())
+	}
+	theirs, data := m[o.Ref()], o.Map("data")
+	for key, value := range theirs {
+		left := live != nil && live.body.Map("data")[key] != nil && data[key] == nil
+		if left || data[key] != nil && data[key] != value {
+			delete(theirs, key)
+		}
+	}
+}
+
+// data returns the fields of a ConfigMap in the cluster, of all managers.
+func (m others) data(c *Cluster, ref rollout.Ref) map[string]string {
+	all := map[string]string{}
+	if o := c.objects[ref]; o != nil {
+		maps.Copy(all, m[ref])
+		for key, value := range o.body.Map("data") {
+			all[key] = value.(string)
+		}
+	}
+	return all
+}
+
+// coOwn applies all fields of a ConfigMap, and an additional one, as another manager.
+func (u *universe) coOwn() {
+	refs := slices.DeleteFunc(u.cluster.Objects(), func(ref rollout.Ref) bool { return ref.Kind != "ConfigMap" })
+	if len(refs) == 0 {
+		return
+	}
+	ref := refs[u.rng.IntN(len(refs))]
+	u.others[ref] = u.others.data(u.cluster, ref)
+	u.others[ref]["injected"] = "by another manager"
+	u.played["fields of another manager"]++
+	u.note("FIELDS of %s: another manager owns %v", ref.Name, u.others[ref])
+}
+
+// checkFields checks that no field that left Git stays, and that fields which Git never had do.
+func (p *promises) checkFields(app string, o rollout.Object) {
+	ref := o.Ref()
+	live, git := p.u.others.data(p.u.cluster, ref), o.Map("data")
+	if live["extra"] != "" && git["extra"] == nil {
+		p.fail(lawOwner, "%s: ConfigMap %s has a field that left Git: %v", app, ref.Name, live)
+	}
+	if p.u.others[ref] != nil && live["injected"] == "" {
+		p.fail(lawOwner, "%s: ConfigMap %s has lost another manager's field: %v", app, ref.Name, live)
+	}
+}
+
+// sharingCluster leaves fields that left Git to their other managers.
+type sharingCluster struct {
+	*View
+	u *universe
+}
+
+func (c *sharingCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	before := others{}
+	for ref, fields := range c.u.others {
+		before[ref] = maps.Clone(fields)
+	}
+	err := c.View.Apply(ctx, app, objects)
+	c.u.others = before
+	return err
+}
+
+// data returns the fields of the app's ConfigMap. One of them leaves Git with every second change.
+func (a appSource) data() map[string]any {
+	data := map[string]any{"n": strconv.Itoa(a.config)}
+	if a.config%2 == 0 {
+		data["extra"] = "1"
+	}
+	return data
+}
