@@ -3,6 +3,7 @@ package reconciler
 import (
 	"maps"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -28,6 +29,35 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 	return a, s.Source != ""
 }
 
+// wasRemoved returns the recorded reason of an app that had already left the configuration, nil if it had not.
+// unread means that the commit that the record names is not fetched.
+func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
+	if s.Held == nil {
+		return nil, false
+	}
+	tree, held := l.Repository.Held(s.Held.Commit)
+	if !held || !l.renders.isOurs(s.Held.Commit) {
+		return nil, l.renders.fetch(s.Held.Commit)
+	}
+	if lists, err := l.reader.Lists(tree, s.App); err != nil || lists {
+		return nil, false
+	}
+	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
+}
+
+// viewOfRecord fills in the view of an app on record while no configuration can be read.
+func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
+	e, _ := l.states.of(a.Name)
+	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {
+		a.removedBy = rollout.Commit{ID: e.state.Held.Commit}
+		return
+	}
+	if !a.unread {
+		a.App, a.unread = l.asRecorded(a.App, e.state)
+	}
+	a.App = b.WithProject(a.App)
+}
+
 // locate finds unread apps' entries once their commits are fetched.
 func (l *poller) locate(v *gitView) {
 	next := *v
@@ -37,13 +67,10 @@ func (l *poller) locate(v *gitView) {
 		if !v.apps[name].unread {
 			continue
 		}
-		e, _ := l.states.of(name)
 		a := *v.apps[name]
-		if a.App, a.unread = l.asRecorded(a.App, e.state); a.unread {
-			continue
+		if l.viewOfRecord(&a, v.branch); !a.unread {
+			next.apps[name], found = &a, append(found, name)
 		}
-		a.App = v.branch.WithProject(a.App)
-		next.apps[name], found = &a, append(found, name)
 	}
 	if len(found) > 0 {
 		l.publish(v, &next, found, false)

@@ -246,8 +246,7 @@ func (l *poller) removedApp(was, next *gitView, name string) *appView {
 	e, _ := l.states.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
 	if next.branch.Config == nil {
-		a.App, a.unread = l.asRecorded(a.App, e.state)
-		a.App = next.branch.WithProject(a.App)
+		l.viewOfRecord(a, next.branch)
 		return a
 	}
 	if was != nil && was.apps[name] != nil {

@@ -201,15 +201,18 @@ func (p *renderCache) want(j job) {
 	}
 }
 
-// fetch requests a commit without queuing a render.
-func (p *renderCache) fetch(commit string) {
+// fetch requests a commit without queuing a render. It returns false if the commit is unavailable.
+func (p *renderCache) fetch(commit string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, isWanted := p.wants[commit]; isWanted || commit == "" || p.gone[commit] != "" {
-		return
+	if commit == "" || p.gone[commit] != "" {
+		return false
 	}
-	p.wants[commit] = nil
-	p.wanted()
+	if _, isWanted := p.wants[commit]; !isWanted {
+		p.wants[commit] = nil
+		p.wanted()
+	}
+	return true
 }
 
 func (p *renderCache) queue(j job) {

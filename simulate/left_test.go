@@ -58,3 +58,30 @@ func TestAppThatLeftTakesNothingBack(t *testing.T) {
 		t.Errorf("%s serves, want what its new app has", got)
 	}
 }
+
+// TestAppThatLeftStaysAlone restarts the process at a commit whose configuration cannot be read. An app that left Git
+// before is still left alone, although the configuration of its own commit lists it.
+func TestAppThatLeftStaysAlone(t *testing.T) {
+	p := newProposing(t)
+	deployment, _, _ := strings.Cut(twoApps("v3")["apps/shop/app.yaml"], "---\n")
+	p.withoutShop(map[string]string{
+		"apps/till/shop.yaml":          deployment,
+		"apps/till/kustomization.yaml": "resources: [app.yaml, shop.yaml]\n",
+	})
+	held := p.state("shop").Held
+	if held == nil || p.serving("shop") != "shop:v3" {
+		t.Fatalf("shop is held %+v, and %s serves", held, p.serving("shop"))
+	}
+	p.cluster.writing = func(_ *View, app string, o rollout.Object) {
+		t.Errorf("%s writes %s", app, name(o))
+	}
+	p.files("a slip", map[string]string{rollout.ConfigPath("sim"): "apps: ["})
+	p.settle()
+	p.start()
+	for range 5 {
+		p.tick()
+	}
+	if now := p.state("shop").Held; now == nil || *now != *held {
+		t.Errorf("shop is held %+v, was %+v", now, held)
+	}
+}

@@ -113,6 +113,8 @@ var again = map[string][]uint64{
 	"KruisesDaemonSets": {617, 4765},
 	// A held workload without pods; a record that partly lost a race.
 	"Pair": {395, 522},
+	// A restart without a configuration, after an app had left it.
+	"Owners": {33},
 	// Pods of an image set by hand; new steps of a workload that followed without pods.
 	"People": {380, 150914},
 	// The text of a rejection, under a new name; a workload without routes beside one with them.

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,6 +109,16 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 		}
 	}
 	return now
+}
+
+// Lists reports whether a commit's configuration lists an app.
+func (r *Reader) Lists(tree Snapshot, app string) (bool, error) {
+	config, err := r.ConfigAt(tree)
+	if err != nil {
+		return false, err
+	}
+	apps, _, err := render.FindAll(tree, config)
+	return slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == app }), err
 }
 
 // Render renders an app at a commit, in that commit's folder. Permissions were checked when it was the newest.
