@@ -26,14 +26,15 @@ type promises struct {
 	line     map[string][]rollout.Hash       // stable versions in their order, by app; the last one serves now
 	rejected map[string]bool                 // rejected versions, by app and version
 	served   map[rollout.Workload]served
-	ready    map[string]bool           // versions with a ready pod at any time, by workload and version
-	whole    map[string]bool           // those with as many at a time as maxUnavailable requires
-	recent   map[string]string         // main at the last record of an app
-	sizes    map[rollout.Workload]int  // replicas at the last rest of the world
-	unsure   map[rollout.Workload]bool // replicas or steps have changed since
-	passed   map[string]bool           // workloads that passed their gates with pods, by try
-	left     map[string]bool           // names of apps that left Git without a known new name
-	bad      []strategies.Measured     // unsuccessful measurements
+	ready    map[string]bool             // versions with a ready pod at any time, by workload and version
+	whole    map[string]bool             // those with as many at a time as maxUnavailable requires
+	recent   map[string]string           // main at the last record of an app
+	sizes    map[rollout.Workload]int    // replicas at the last rest of the world
+	unsure   map[rollout.Workload]bool   // replicas or steps have changed since
+	void     map[*rollout.Promotion]bool // decisions about a version that was stable by then
+	passed   map[string]bool             // workloads that passed their gates with pods, by try
+	left     map[string]bool             // names of apps that left Git without a known new name
+	bad      []strategies.Measured       // unsuccessful measurements
 }
 
 // law is the name of a law.
@@ -118,7 +119,7 @@ func newPromises(u *universe) *promises {
 		u: u, tries: map[string]*try{}, keys: map[string][]*rollout.Promotion{}, pushed: map[string]int{},
 		stable: map[string]bool{}, line: map[string][]rollout.Hash{}, rejected: map[string]bool{}, served: map[rollout.Workload]served{},
 		ready: map[string]bool{}, whole: map[string]bool{}, recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
-		left: map[string]bool{}, passed: map[string]bool{},
+		left: map[string]bool{}, passed: map[string]bool{}, void: map[*rollout.Promotion]bool{},
 	}
 }
 
@@ -228,6 +229,8 @@ func (p *promises) asked() {
 		keys := p.keys[a.id]
 		if a.promotion != nil && (len(keys) == 0 || keys[len(keys)-1] != a.promotion) {
 			p.keys[a.id] = append(keys, a.promotion)
+			stable := p.u.oracle.states[a.name].Stable
+			p.void[a.promotion] = stable != nil && stable.Hash == a.promotion.Release
 		}
 		if r := p.u.oracle.at(a.name, head); r != nil && p.pushed[a.id+string(r.Release())] == 0 {
 			p.pushed[a.id+string(r.Release())] = len(p.pushed) + 1
@@ -1153,7 +1156,7 @@ func (p *promises) takenBack(app, commit string) string {
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""
 	})
 	switch {
-	case source.promotion.Says(rollout.Abort, s.Release.Hash):
+	case source.promotion.Says(rollout.Abort, s.Release.Hash) && !p.void[source.promotion]:
 		return "aborted"
 	case head == nil || head.Release() == s.Release.Hash || p.u.sources[commit].slip == slipConfig:
 		return ""

@@ -107,6 +107,8 @@ var again = map[string][]uint64{
 	"HookPair": {93053, 110221},
 	// A rollback to a smaller maxSurge, while the controller still started pods.
 	"Hooks": {300082},
+	// An old abort of a version that came again.
+	"Eight": {400262},
 	// Endpoints of a killed pod in proxies.
 	"Kills": {110062},
 	// A node that Kruise does not count; nodes without a pod at the start of a release.
