@@ -15,8 +15,7 @@ import (
 // applier applies the recorded state to the cluster and prunes an app's former objects.
 type applier struct {
 	*Options
-	states  *stateStore
-	renders *renderCache
+	preparer
 	current func() *gitView
 }
 

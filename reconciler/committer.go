@@ -16,11 +16,10 @@ import (
 type committer struct {
 	*Options
 	*outbox
-	renders   *renderCache
-	current   func() *gitView
-	poll      func()
-	stats     *counters
-	approvals *approvals
+	preparer
+	current func() *gitView
+	poll    func()
+	stats   *counters
 
 	refused int              // batches that the server did not accept
 	stale   map[string]stale // merged proposals, by branch

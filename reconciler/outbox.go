@@ -9,7 +9,7 @@ import (
 
 // outbox passes transitions and their results between passes and the committer, on any goroutine.
 type outbox struct {
-	states *stateStore
+	record *stateStore
 	touch  func(app string)
 
 	mu       sync.Mutex
@@ -28,7 +28,7 @@ type outbox struct {
 
 func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	return &outbox{
-		states: record, touch: touch, news: make(chan struct{}, 1),
+		record: record, touch: touch, news: make(chan struct{}, 1),
 		waiting: map[string]*pass{}, pushing: map[string]*pass{}, answered: map[string]*pass{},
 		reverts: map[string]*pass{}, proposes: map[string]*pass{},
 		reverted: map[string]string{}, compared: map[string]string{},
@@ -128,7 +128,7 @@ func (h *outbox) dequeue() []*pass {
 	for _, app := range sortedKeys(h.waiting) {
 		s := h.waiting[app]
 		delete(h.waiting, app)
-		if e, _ := h.states.of(app); e.err != nil || !e.state.Equal(&s.before) || !h.mayRename(s) {
+		if e, _ := h.record.of(app); e.err != nil || !e.state.Equal(&s.before) || !h.mayRename(s) {
 			h.touch(app)
 			continue
 		}
@@ -144,7 +144,7 @@ func (h *outbox) mayRename(s *pass) bool {
 		return true
 	}
 	from := s.renamedFrom.from
-	e, _ := h.states.of(from)
+	e, _ := h.record.of(from)
 	return e.err == nil && e.state.App == from && h.waiting[from] == nil && h.pushing[from] == nil &&
 		e.state.Serial == s.renamedFrom.state.Serial
 }

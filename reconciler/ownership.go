@@ -6,7 +6,6 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
-	"gitrollout.dev/gitrollout/strategies"
 )
 
 // Git decides which app owns an object. If the newest commit has it in two apps, the one with it on record keeps it.
@@ -86,26 +85,22 @@ func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// settled returns a head, with an error if another app owns one of its objects; not ready before that is rendered.
-func (l *poller) settled(v *gitView, app string, head strategies.Head) (settled strategies.Head, ready bool) {
-	if head.Render == nil {
-		return head, true
-	}
-	for _, rival := range l.renders.conflicts(app, head.Render, v.main()) {
+// conflict returns which other app owns an object of a head, if any; not known before that app is rendered.
+func (p preparer) conflict(v *gitView, app string, head *rollout.Render) (conflict *rollout.InvalidError, known bool) {
+	for _, rival := range p.renders.conflicts(app, head, v.main()) {
 		other := v.apps[rival.app]
-		if other == nil || other.removed != nil || l.states.comesFirst(app, rival.app, rival.ref) {
+		if other == nil || other.removed != nil || p.states.comesFirst(app, rival.app, rival.ref) {
 			continue
 		}
 		if rival.isOld {
-			return head, false
+			return nil, false
 		}
-		head.Err = &rollout.InvalidError{
+		return &rollout.InvalidError{
 			Reason: rollout.HeldContested,
 			Msg: fmt.Sprintf("%s %s/%s is in app %s and in app %s, which has it",
 				rival.ref.Kind, rival.ref.Namespace, rival.ref.Name, app, rival.app),
 			Fix: "keep it in one app",
-		}
-		break
+		}, true
 	}
-	return head, true
+	return nil, true
 }

@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 )
 
 // queued notes the items added to a work queue.
@@ -364,7 +363,7 @@ func TestClaims(t *testing.T) {
 		t.Errorf("no app names an object, and known are %v", p.named)
 	}
 
-	l := &poller{renders: p, states: &stateStore{}}
+	l := preparer{renders: p, states: &stateStore{}}
 	p.updateOwners("shop", nil, render("x"))
 	v := &gitView{branch: &source.Branch{Tree: readable("new")}, apps: map[string]*appView{"shop": {}}}
 	for name, c := range map[string]struct {
@@ -375,22 +374,22 @@ func TestClaims(t *testing.T) {
 	}{
 		"First": {"a", render("x"), false, true}, "Second": {"web", render("x"), true, true}, "Other": {"web", render("z"), false, true}, "Unread": {"web", nil, false, true},
 	} {
-		head, ready := l.settled(v, c.app, strategies.Head{Render: c.head})
-		if (head.Err != nil) != c.held || ready != c.ready {
-			t.Errorf("%s: %v, ready %t", name, head.Err, ready)
+		conflict, ready := l.conflict(v, c.app, c.head)
+		if (conflict != nil) != c.held || ready != c.ready {
+			t.Errorf("%s: %v, ready %t", name, conflict, ready)
 		}
 	}
 	p.heads["shop"].of = "old"
-	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || ready {
-		t.Errorf("the first app's objects are not known yet: %v, ready %t", head.Err, ready)
+	if conflict, ready := l.conflict(v, "web", render("x")); conflict != nil || ready {
+		t.Errorf("the first app's objects are not known yet: %v, ready %t", conflict, ready)
 	}
 	v.apps["shop"].removed = &rollout.InvalidError{}
-	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || !ready {
-		t.Errorf("the first one is not listed any more: %v, ready %t", head.Err, ready)
+	if conflict, ready := l.conflict(v, "web", render("x")); conflict != nil || !ready {
+		t.Errorf("the first one is not listed any more: %v, ready %t", conflict, ready)
 	}
 	delete(v.apps, "shop")
-	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || !ready {
-		t.Errorf("the first one is no more: %v, ready %t", head.Err, ready)
+	if conflict, ready := l.conflict(v, "web", render("x")); conflict != nil || !ready {
+		t.Errorf("the first one is no more: %v, ready %t", conflict, ready)
 	}
 }
 

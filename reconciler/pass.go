@@ -183,22 +183,11 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if a.unread { // its folder is not known yet
 		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
 	}
-	head, ready := r.headAt(s)
-	if !ready {
-		unknown = fmt.Errorf("commit %s %w", rollout.ShortID(s.view.main()), source.ErrNotReady)
-	}
-	promotion, refused, err := r.approvals.of(s.view, a, head.Render, state)
-	unknown = errors.Join(unknown, err)
-	if s.view.behind != nil {
-		unknown = errors.Join(unknown, fmt.Errorf("nothing advances: %w", s.view.behind))
-	}
-	s.input, err = r.gatherer(r.renders).Gather(ctx, source.App{
-		App: a.App, Head: s.headOf(head, refused, unknown), Promotion: promotion, Calendar: a.calendar, State: state,
-	}, now)
-	if err != nil {
+	app, unknown := r.prepare(s.view, a, state)
+	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if promotion != nil { // after the commit is available that a rollback needs
+	if app.Promotion != nil { // after the commit is available that a rollback needs
 		s.input.Promotion, err = r.renders.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -214,49 +203,6 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	}
 	s.takeMeasurements(r.Analyzer)
 	return unknown, nil
-}
-
-// headAt returns the app's head, not ready while it is being rendered.
-func (r *Reconciler) headAt(s *pass) (head strategies.Head, ready bool) {
-	switch a := s.app; {
-	case a.head != nil:
-		return *a.head, true
-	case a.removed != nil:
-		return strategies.Head{Commit: a.removedBy, Err: a.removed}, true
-	case a.unread:
-		return strategies.Head{}, false
-	default:
-		if head, ready = r.renders.head(s.view, a.App); !ready {
-			return head, ready
-		}
-		return r.in.settled(s.view, a.Name, head)
-	}
-}
-
-// headOf adds its error to a head, or the promotion file's: not signed, not approved, or unreadable. An outdated head
-// stays readable, so that its rollback happens.
-func (s *pass) headOf(
-	head strategies.Head, unapproved *rollout.InvalidError, unknown error,
-) strategies.Head {
-	a := s.app
-	switch {
-	case a.refused != nil:
-		head.Err = a.refused
-		if s.view.refused != nil {
-			head.Commit = rollout.Commit{ID: s.view.refused.Commit}
-		}
-	case head.Err != nil:
-	case a.promotion.Err != nil:
-		head.Err, head.Commit = a.promotion.Err, a.promotion.By
-	case unapproved != nil:
-		head.Err, head.Commit = unapproved, a.promotion.By
-	case head.Render == nil && unknown != nil:
-		head.Err = unknown
-	}
-	if head.Err != nil {
-		head.Render = nil
-	}
-	return head
 }
 
 func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (err error) {

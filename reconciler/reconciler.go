@@ -66,19 +66,16 @@ type Options struct {
 type Reconciler struct {
 	Options
 	*applier
-	in        *poller
-	out       *committer
-	states    *stateStore
-	renders   *renderCache
-	approvals *approvals
-	renames   renames
-	queue     *appQueue
-	collects  bool          // the pass is the last one: no later pass would record new measurements
-	asked     chan bool     // requests a fetch: true for one at once
-	wanted    chan struct{} // a commit or an approval is missing
-	stats     counters
-	errorLog  errorLog
-	watchdog  watchdog
+	in       *poller
+	out      *committer
+	renames  renames
+	queue    *appQueue
+	collects bool          // the pass is the last one: no later pass would record new measurements
+	asked    chan bool     // requests a fetch: true for one at once
+	wanted   chan struct{} // a commit or an approval is missing
+	stats    counters
+	errorLog errorLog
+	watchdog watchdog
 
 	mu     sync.Mutex
 	caches map[string]*appCache
@@ -99,17 +96,17 @@ func New(o Options) *Reconciler {
 	}
 	current := func() *gitView { return r.in.current() }
 	reader := source.NewReader(o.Cluster, o.Renderer).In(cmp.Or(o.Namespace, rollout.OwnNamespace), o.Namespaces)
-	r.states = newStateStore(&r.Options)
-	r.renders = newRenderCache(&r.Options, reader, r.states, r.touch, r.want, r.errorLog.ofPanic)
-	r.renames = renames{r.states, r.renders}
-	r.approvals = newApprovals(o.Approve, r.touch, r.want)
-	r.applier = &applier{Options: &r.Options, states: r.states, renders: r.renders, current: current}
+	states := newStateStore(&r.Options)
+	renders := newRenderCache(&r.Options, reader, states, r.touch, r.want, r.errorLog.ofPanic)
+	known := preparer{states, renders, newApprovals(o.Approve, r.touch, r.want)}
+	r.renames = renames{states, renders}
+	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{
-		Options: &r.Options, outbox: newOutbox(r.states, r.touch), renders: r.renders, approvals: r.approvals,
+		Options: &r.Options, outbox: newOutbox(states, r.touch), preparer: known,
 		current: current, poll: r.Poll, stats: &r.stats, stale: map[string]stale{},
 	}
 	r.in = &poller{
-		Options: &r.Options, reader: reader, renders: r.renders, states: r.states, approvals: r.approvals,
+		Options: &r.Options, reader: reader, renders: renders, states: states, approvals: known.approvals,
 		touch: r.touch, looked: r.out.looked,
 	}
 	return r
@@ -272,7 +269,7 @@ func (r *Reconciler) forget(app string, v *gitView) {
 	if v.apps[app] == nil {
 		r.renders.forget(app)
 		r.out.forget(app)
-		r.in.approvals.forgetApp(app)
+		r.approvals.forgetApp(app)
 		r.errorLog.forget(app)
 	}
 	if known && r.Analyzer != nil {

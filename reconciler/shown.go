@@ -6,7 +6,6 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/reconciler/report"
-	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -48,12 +47,8 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 		if e.err != nil || a.removed != nil || e.state.Phase == "" {
 			continue
 		}
-		head, _ := r.renders.head(v, a.App)
-		g := r.gatherer(r.renders)
-		promotion, _, _ := r.approvals.of(v, a, head.Render, e.state)
-		in, _ := g.Gather(ctx, source.App{ // without its commit the pull request has less text
-			App: a.App, Head: head, Promotion: promotion, Calendar: a.calendar, State: e.state,
-		}, now)
+		app, _ := r.prepare(v, a, e.state)
+		in, _ := r.gatherer(r.renders).Gather(ctx, app, now) // without its commit the pull request has less text
 		r.markStale(ctx, in, lastChange(e.state), "")
 		proposals := r.proposed(ctx, v, in)
 		isNewest := e.state.Stable != nil && e.state.Stable.Commit == v.main()

@@ -105,7 +105,6 @@ func (s *Story) branch() *gitsource.Branch {
 
 func (s *Story) input(app rollout.App) strategies.Input {
 	b := s.branch()
-	promotion := b.Promotion(app)
 	made, err := s.reader.RenderHead(b.Tree, app)
 	g := gitsource.Gatherer{
 		RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
@@ -120,10 +119,9 @@ func (s *Story) input(app rollout.App) strategies.Input {
 			return seen
 		},
 	}
-	in, _ := g.Gather(context.Background(), gitsource.App{
-		App: app, Head: gitsource.HeadOf(b.Tree.Commit(), made, err, promotion), Promotion: promotion.File,
-		Calendar: b.Calendar(app.Name), State: s.state(app.Name),
-	}, s.cluster.Kube.Now)
+	head := strategies.Head{Commit: b.Tree.Commit(), Render: made, Err: err}
+	a := gitsource.Prepare(b, app, s.state(app.Name), head, b.Promotion(app), gitsource.Trust{})
+	in, _ := g.Gather(context.Background(), a, s.cluster.Kube.Now)
 	in.Answers = strategies.Answers{Healed: new(true)}
 	return in
 }

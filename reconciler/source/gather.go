@@ -27,15 +27,6 @@ type Gatherer struct {
 // ErrNotReady is returned by RenderAt while a commit is being fetched or rendered.
 var ErrNotReady = errors.New("is still being read")
 
-// App is one app in Git: on the users' branch, and its recorded state.
-type App struct {
-	rollout.App
-	Head      strategies.Head
-	Promotion *rollout.Promotion // nil if there is none that counts
-	Calendar  rollout.Calendar
-	State     rollout.State
-}
-
 // Gather returns the input of an app's decision. It observes the cluster last, as reading commits takes time. The
 // error is ErrNotReady while the app's commit is being read; other input is complete. With an unavailable commit
 // Source is nil: the state follows the head.
@@ -109,16 +100,4 @@ func Routes(in strategies.Input) []rollout.Ref {
 		return strategies.Watched(r)
 	}
 	return nil
-}
-
-// HeadOf returns the head of the users' branch for an app, with the promotion file's error if the head has none.
-func HeadOf(commit rollout.Commit, built *rollout.Render, err error, promotion Promotion) strategies.Head {
-	head := strategies.Head{Commit: commit, Render: built, Err: err}
-	if head.Err == nil {
-		head.Err = promotion.Err
-	}
-	if head.Err != nil {
-		head.Render = nil
-	}
-	return head
 }

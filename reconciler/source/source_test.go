@@ -250,18 +250,23 @@ func TestPromotion(t *testing.T) {
 	if p.Err != nil || p.File == nil || p.File.Release != "h1-0123456789" || p.File.Author != "Ann <ann@example.com>" {
 		t.Errorf("good: %+v", p)
 	}
-	p = open(t, first.with("second", map[string]string{file: "release: 3\n"}), nil).Promotion(rollout.App{Name: "shop"})
+	b := open(t, first.with("second", map[string]string{file: "release: 3\n"}), nil)
+	p = b.Promotion(rollout.App{Name: "shop"})
 	if p.Err == nil || p.ID == "" {
 		t.Errorf("bad: %+v", p)
 	}
 	built, wrong := &rollout.Render{}, errors.New("wrong")
-	if head := HeadOf(rollout.Commit{ID: "second"}, built, nil, p); head.Err == nil || head.Render != nil {
+	headOf := func(built *rollout.Render, err error, p Promotion) strategies.Head {
+		head := strategies.Head{Commit: rollout.Commit{ID: "second"}, Render: built, Err: err}
+		return Prepare(b, rollout.App{}, rollout.State{}, head, p, Trust{}).Head
+	}
+	if head := headOf(built, nil, p); head.Err == nil || head.Render != nil {
 		t.Errorf("the head of an app with a bad promotion file: %+v", head)
 	}
-	if head := HeadOf(rollout.Commit{ID: "second"}, nil, wrong, p); head.Err != wrong {
+	if head := headOf(nil, wrong, p); head.Err != wrong {
 		t.Errorf("want the app's error before its promotion file's: %v", head.Err)
 	}
-	if head := HeadOf(rollout.Commit{ID: "second"}, built, nil, Promotion{}); head.Err != nil || head.Render != built || head.Commit.ID != "second" {
+	if head := headOf(built, nil, Promotion{}); head.Err != nil || head.Render != built || head.Commit.ID != "second" {
 		t.Errorf("the head of an app: %+v", head)
 	}
 

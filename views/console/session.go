@@ -200,29 +200,26 @@ func (w *Session) App(name string) (rollout.App, error) {
 
 // Input gathers an app's decision's input, as the loop does, without a cluster unobserved.
 func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
-	a := source.App{App: app, Calendar: w.Tip.Calendar(app.Name)}
-	if a.State, err = w.States.Of(app.Name); err != nil {
+	s, err := w.States.Of(app.Name)
+	if err != nil {
 		return in, err
 	}
 	if _, listed := w.Tip.Find(app.Name); !listed {
-		a.Path = a.State.Path
+		app.Path = s.Path
 	}
-	promotion := w.Tip.Promotion(a.State.Named(app))
+	promotion := w.Tip.Promotion(s.Named(app))
 	if promotion.Err != nil && !rollout.IsInvalid(promotion.Err) {
 		return in, promotion.Err
 	}
-	if promotion.File != nil && promotion.File.Forbidden == "" {
-		promotion.File.Forbidden = a.State.Ignored // the reconciler knows the policy
-	}
-	head := w.Head(a.App)
-	a.Promotion, a.Head = promotion.File, source.HeadOf(head.Commit, head.Render, head.Err, promotion)
-	if h := a.State.Held; w.Detail && h != nil && head.Render != nil && a.Head.Err == nil {
-		at, err := w.RenderAt(ctx, a.App, h.Commit) // the record has the commit that changed the app
+	head := w.Head(app)
+	if h := s.Held; w.Detail && h != nil && head.Render != nil && promotion.Err == nil {
+		at, err := w.RenderAt(ctx, app, h.Commit) // the record has the commit that changed the app
 		if err == nil && at.Digest == head.Render.Digest {
-			a.Head.Commit, a.Head.Render = at.Commit, at
+			head.Commit, head.Render = at.Commit, at
 		}
 	}
-	s := a.State // of a held or rejected release, Git may name workloads that must not exist
+	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
+	// Of a held or rejected release, Git may name workloads that must not exist.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	in, err = w.gatherer(ctx, a.Head.Render, needed).Gather(ctx, a, now)
 	in.Answers = strategies.Answers{Healed: new(true)}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,47 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// worldOf returns a session on a repository with one app on record, before its first Refresh.
+func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
+	t.Helper()
+	data, err := state.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo.Git("checkout", "-q", "--orphan", "state")
+	repo.CommitFiles("held", map[string]string{rollout.StatePath(state.App): string(data)})
+	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("prod"))
+	repo.Git("checkout", "-q", "main")
+	mirror, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main", Cluster: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Options{Cluster: "prod", Branch: "main", Repo: mirror, Renderer: render.New(render.InProcess{}), Detail: true})
+}
+
+// inputOf fetches Git and returns the input of an app's decision.
+func (w *Session) inputOf(t *testing.T, name string) strategies.Input {
+	t.Helper()
+	if _, err := w.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	app, err := w.App(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := w.Input(t.Context(), app, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+const (
+	config    = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
+	configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 )
 
 // TestAHeldAppIsAtTheCommitThatChangedIt checks that a held app shows the commit of its record while no newer commit
@@ -15,45 +57,55 @@ import (
 func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("app", map[string]string{
-		rollout.ConfigPath("prod"):     "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		rollout.ConfigPath("prod"): config, "apps/shop/config.yaml": configMap,
 		"apps/shop/kustomization.yaml": "resources: [config.yaml]\n",
-		"apps/shop/config.yaml":        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n",
 	})
 	tip := repo.CommitFiles("readme", map[string]string{"README.md": "not of the app\n"})
-	state, err := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Pending,
-		Held: &rollout.Held{Reason: rollout.HeldPolicy, Message: "a rule", Commit: held}}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	repo.Git("checkout", "-q", "--orphan", "state")
-	repo.CommitFiles("held", map[string]string{rollout.StatePath("shop"): string(state)})
-	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("prod"))
-	repo.Git("checkout", "-q", "main")
-	mirror, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main", Cluster: "prod"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := New(Options{Cluster: "prod", Branch: "main", Repo: mirror, Renderer: render.New(render.InProcess{}), Detail: true})
+	w := worldOf(t, repo, rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Pending,
+		Held: &rollout.Held{Reason: rollout.HeldPolicy, Message: "a rule", Commit: held}})
 	commit := func() string {
 		t.Helper()
-		if _, err := w.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		app, err := w.App("shop")
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := w.Input(t.Context(), app, time.Now())
-		if err != nil || in.Head.Render == nil || in.Head.Render.Commit != in.Head.Commit {
-			t.Fatalf("%+v, %v", in.Head, err)
+		in := w.inputOf(t, "shop")
+		if in.Head.Render == nil || in.Head.Render.Commit != in.Head.Commit {
+			t.Fatalf("%+v", in.Head)
 		}
 		return in.Head.Commit.ID
 	}
 	if got := commit(); got != held {
 		t.Errorf("it is at %s, want %s; the newest is %s", got, held, tip)
 	}
-	tip = repo.CommitFiles("app", map[string]string{"apps/shop/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop2}\n"})
+	tip = repo.CommitFiles("app", map[string]string{"apps/shop/config.yaml": strings.Replace(configMap, "shop", "shop2", 1)})
 	if got := commit(); got != tip {
 		t.Errorf("it is at %s, want the newest, %s", got, tip)
+	}
+}
+
+// TestAContestedApp checks that get, which builds no other app, has the recorded reason of a contested app, and that
+// its decision keeps it. A change of the app ends that.
+func TestAContestedApp(t *testing.T) {
+	repo := gittest.New(t)
+	held := repo.CommitFiles("two apps", map[string]string{
+		rollout.ConfigPath("prod"): config, "apps/shop/config.yaml": configMap,
+		"apps/shop/kustomization.yaml": "resources: [config.yaml]\n",
+		"apps/web/kustomization.yaml": "resources: [config.yaml]\n", "apps/web/config.yaml": configMap,
+	})
+	repo.CommitFiles("readme", map[string]string{"README.md": "of no app\n"})
+	why := rollout.Held{Reason: rollout.HeldContested, Commit: held,
+		Message: "ConfigMap /shop is in app web and in app shop, which has it; keep it in one app"}
+	w := worldOf(t, repo, rollout.State{App: "web", Path: "apps/web", Phase: rollout.Pending, Held: &why})
+	in := w.inputOf(t, "web")
+	if err := in.HeadErr(); err == nil || err.Error() != why.Message || rollout.ReasonOf(err) != why.Reason {
+		t.Errorf("its head: %v", err)
+	}
+	if d := strategies.Decide(in); d.Subject != "" || *d.State.Held != why {
+		t.Errorf("the decision is %q, held %+v", d.Subject, d.State.Held)
+	}
+	l, err := w.Listing(t.Context(), []string{"web"}, time.Now())
+	if err != nil || *l.Apps[0].Held != why || l.Apps[0].Waiting != "" {
+		t.Errorf("get: %+v, %v", l.Apps, err)
+	}
+	repo.CommitFiles("mended", map[string]string{"apps/web/config.yaml": strings.Replace(configMap, "shop", "web", 1)})
+	if in = w.inputOf(t, "web"); in.HeadErr() != nil || in.Head.Render == nil {
+		t.Errorf("after a change: %+v", in.Head)
 	}
 }

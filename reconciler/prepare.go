@@ -1,0 +1,53 @@
+package reconciler
+
+import (
+	"errors"
+	"fmt"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// preparer prepares apps with all that this process knows, for passes and the forge.
+type preparer struct {
+	states    *stateStore
+	renders   *renderCache
+	approvals *approvals
+}
+
+// prepare returns an app with a state. unknown is why its head or approval is unknown.
+func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.App, unknown error) {
+	t := source.Trust{IsKnown: true, Refused: a.refused}
+	if v.refused != nil {
+		t.Newest.ID = v.refused.Commit
+	}
+	head, conflict, ready := p.head(v, a)
+	if t.Conflict = conflict; !ready {
+		t.Unknown = fmt.Errorf("commit %s %w", rollout.ShortID(v.main()), source.ErrNotReady)
+	}
+	promotion := a.promotion
+	var err error
+	promotion.File, t.Unapproved, err = p.approvals.of(v, a, head.Render, s)
+	t.Unknown = errors.Join(t.Unknown, err)
+	if v.behind != nil {
+		t.Unknown = errors.Join(t.Unknown, fmt.Errorf("nothing advances: %w", v.behind))
+	}
+	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
+}
+
+// head returns an app's head, and why another app owns one of its objects; not ready while either is being rendered.
+func (p preparer) head(v *gitView, a *appView) (head strategies.Head, conflict *rollout.InvalidError, ready bool) {
+	switch {
+	case a.head != nil:
+		return *a.head, nil, true
+	case a.removed != nil:
+		return strategies.Head{Commit: a.removedBy, Err: a.removed}, nil, true
+	case a.unread:
+		return strategies.Head{}, nil, false
+	}
+	if head, ready = p.renders.head(v, a.App); ready {
+		conflict, ready = p.conflict(v, a.Name, head.Render)
+	}
+	return head, conflict, ready
+}

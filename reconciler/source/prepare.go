@@ -1,0 +1,56 @@
+package source
+
+import (
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// App is one app in Git: on the users' branch, and its recorded state.
+type App struct {
+	rollout.App
+	Head      strategies.Head
+	Promotion *rollout.Promotion // nil if there is none that counts
+	Calendar  rollout.Calendar
+	State     rollout.State
+}
+
+// Trust holds the loop's knowledge of an app beyond its own files. Other callers have none, the zero value: the
+// record then says why another app owns an object, and why a policy ignores the promotion file.
+type Trust struct {
+	IsKnown    bool
+	Refused    *rollout.InvalidError // why the branch's newest commit is not followed
+	Newest     rollout.Commit        // that commit
+	Conflict   *rollout.InvalidError // which other app owns one of the head's objects
+	Unapproved *rollout.InvalidError // why the promotion of the head's release does not count
+	Unknown    error                 // why the head is not known yet
+}
+
+// Prepare returns an app for Gather. A head that may not be followed gets an error instead of its render.
+func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) App {
+	if !t.IsKnown {
+		p.By = head.Commit
+		if p.File != nil && p.File.Forbidden == "" {
+			p.File.Forbidden = s.Ignored
+		}
+		if h := s.Held; h.Is(rollout.HeldContested) && h.Commit == head.Commit.ID {
+			t.Conflict = &rollout.InvalidError{Reason: h.Reason, Msg: h.Message}
+		}
+	}
+	switch {
+	case t.Refused != nil:
+		head.Commit, head.Err = t.Newest, t.Refused
+	case head.Err != nil:
+	case t.Conflict != nil:
+		head.Err = t.Conflict
+	case p.Err != nil:
+		head.Commit, head.Err = p.By, p.Err
+	case t.Unapproved != nil:
+		head.Commit, head.Err = p.By, t.Unapproved
+	case head.Render == nil && t.Unknown != nil: // a known head may be outdated, and may roll back
+		head.Err = t.Unknown
+	}
+	if head.Err != nil {
+		head.Render = nil
+	}
+	return App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s}
+}
