@@ -77,6 +77,12 @@ func (s *State) Shown() Phase {
 	return s.Phase
 }
 
+// AtRest returns the state without a release or a rollback.
+func (s State) AtRest(phase Phase, reason string) State {
+	s.Phase, s.Reason, s.Release, s.Progress, s.Rollback = phase, reason, nil, nil, nil
+	return s
+}
+
 // MaxHistory bounds the rejected and verified lists.
 const MaxHistory = 10
 

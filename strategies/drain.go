@@ -37,8 +37,8 @@ func closed(s rollout.State) rollout.State {
 		s.Draining, s.Verified = nil, remember(s.Verified, s.Stable.Hash)
 	default:
 		s.Draining = &rollout.Draining{Release: *s.Stable, Progress: s.Progress}
-		s.Stable, s.Release, s.Progress = s.Release, nil, nil
-		s.Phase, s.Reason = rollout.Healthy, ""
+		s.Stable = s.Release
+		s = s.AtRest(rollout.Healthy, "")
 	}
 	return s
 }
@@ -166,8 +166,8 @@ func removeFormer(in Input) Decision {
 			return d
 		}
 	}
-	s.Pong = swapped(in)
-	s.Stable, s.Release, s.Progress, s.Draining, s.Phase = s.Release, nil, nil, nil, rollout.Healthy
+	s.Pong, s.Stable, s.Draining = swapped(in), s.Release, nil
+	s = s.AtRest(rollout.Healthy, s.Reason)
 	return Decision{State: s, Subject: fmt.Sprintf("%s all pods are of %s", s.App, s.Stable.Hash)}
 }
 

@@ -70,8 +70,7 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	if rejection, is := s.IsRejected(in.Head.Render.Release()); is && s.Stable != nil {
 		return degraded(in, rejection)
 	}
-	s.Phase, s.Reason, s.Release, s.Progress, s.Rollback = rollout.Healthy, "", nil, nil, nil
-	return hold(s, reason, why, in.Head.Commit.ID)
+	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit.ID)
 }
 
 // standing returns the running version of an app that had no documents, nil if unknown. It has the applied templates
@@ -171,9 +170,7 @@ func noneRuns(in Input) bool {
 
 // follow applies the rest of the render to an app at its stable version: replicas, Services, configuration.
 func follow(in Input) Decision {
-	s := in.State
-	was := s.Phase
-	s.Phase, s.Reason, s.Release, s.Progress, s.Rollback = rollout.Healthy, "", nil, nil, nil
+	s, was := in.State.AtRest(rollout.Healthy, ""), in.State.Phase
 	if s.Stable != nil && in.Head.Render.Release() == "" {
 		s.Stable = nil // the Rollout documents are gone: plain Deployments from now on
 	}
@@ -191,13 +188,10 @@ func follow(in Input) Decision {
 
 // degraded returns the decision for a rejected version in Git while stable serves.
 func degraded(in Input, rejection rollout.Rejection) Decision {
-	s := in.State
-	was := s.Phase
-	s.Phase, s.Release, s.Progress, s.Rollback = rollout.Degraded, nil, nil, nil
+	s, was := in.State.AtRest(rollout.Degraded, rejectedText(rejection)), in.State.Phase
 	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}
-	s.Reason = rejectedText(rejection)
 	// No commit is named: the record does not say since when Git has this version, and a revert may go back too far.
 	retry := "decision: retry"
 	if !CanRetry(in) {

@@ -380,9 +380,8 @@ func toldReason(s rollout.State, reason string) string {
 func becomeStable(in Input) Decision {
 	s, stable := in.State, stableOf(in)
 	s.Pong, s.Spent, s.Hooks = swapped(in), spend(in, s), pastHooks(s.Hooks)
-	s.Stable, s.Release, s.Progress, s.Analyses = &stable, nil, nil, endedRuns(in)
-	s.Phase, s.Reason, s.Verified = rollout.Healthy, "", remember(s.Verified, stable.Hash)
-	return Decision{State: s, Subject: healthyText(s.App, stable)}
+	s.Stable, s.Analyses, s.Verified = &stable, endedRuns(in), remember(s.Verified, stable.Hash)
+	return Decision{State: s.AtRest(rollout.Healthy, ""), Subject: healthyText(s.App, stable)}
 }
 
 // isPromoting reports whether a release has passed its steps: with the user's objects Kubernetes replaces the rest.

@@ -142,15 +142,12 @@ func finishRollback(in Input) (Decision, bool) {
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}
-		s.Phase, s.Release, s.Progress, s.Rollback = rollout.Degraded, nil, nil, nil
-		d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
+		d := hold(s.AtRest(rollout.Degraded, s.Reason), rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
 		d.Subject = s.App + " back at " + string(s.Stable.Hash)
 		return d, true
 	}
-	after := in
-	after.State = s
-	after.State.Release, after.State.Progress, after.State.Rollback = nil, nil, nil
-	return decideAtRest(after), true
+	in.State = s.AtRest(s.Phase, s.Reason)
+	return decideAtRest(in), true
 }
 
 // drainAt returns when the new pods may go: when recorded, or sooner for the next release or stable's growth. It is
