@@ -58,7 +58,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if !reflect.DeepEqual(podTemplate(live), podTemplate(after)) {
 		return false, nil
 	}
-	meant := child1(child1(union(ownedFields(live.Object), meantFields(live.Object)), "f:spec"), "f:template")
+	meant := childOf(childOf(union(ownedFields(live.Object), meantFields(live.Object)), "f:spec"), "f:template")
 	return dropped(meant, podTemplate(&unstructured.Unstructured{Object: d.object})) == nil, nil
 }
 
@@ -168,17 +168,17 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []js
 	gone := dropped(claimed, d.object)
 	var entries []any
 	for _, e := range managedEntries(object) {
-		fields := child1(e, "fieldsV1")
-		switch leave := minus(gone, minus(gone, fields)); {
+		fields := childOf(e, "fieldsV1")
+		switch leave := difference(gone, difference(gone, fields)); {
 		case isOwn(e):
 			continue
-		case adopts && isTools(e) && (e["operation"] == "Apply" || within(fields, d.object) != nil):
+		case adopts && isTools(e) && (e["operation"] == "Apply" || existing(fields, d.object) != nil):
 			isChanged = true
 			continue
 		case leave != nil:
 			isChanged = true
 			taken = append(taken, fmt.Sprintf("%s of %s", strings.Join(paths(leave, ""), ", "), e["manager"]))
-			if fields = minus(fields, gone); fields == nil {
+			if fields = difference(fields, gone); fields == nil {
 				continue
 			}
 			e = maps.Clone(e)
@@ -212,9 +212,9 @@ func meantFields(object map[string]any) map[string]any {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
 			continue // of another version: its paths may mean other fields
 		}
-		fields := child1(e, "fieldsV1")
+		fields := childOf(e, "fieldsV1")
 		if e["operation"] != "Apply" {
-			fields = within(fields, last)
+			fields = existing(fields, last)
 		}
 		meant = union(meant, fields)
 	}
@@ -224,7 +224,7 @@ func meantFields(object map[string]any) map[string]any {
 // isShared reports whether another manager owns a field of ours, or another tool has applied the object.
 func isShared(object map[string]any, ours map[string]any) bool {
 	return slices.ContainsFunc(managedEntries(object), func(e map[string]any) bool {
-		return !isOwn(e) && overlap(ours, child1(e, "fieldsV1")) || isTools(e) && (ours == nil || e["operation"] == "Apply")
+		return !isOwn(e) && overlap(ours, childOf(e, "fieldsV1")) || isTools(e) && (ours == nil || e["operation"] == "Apply")
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 type accountKey struct{}
 
 // As returns a context whose writes, dry runs and reads of single objects use a service account's rights:
-// namespace/name, or "" for the client's own. Watches, Foreign and Serves always use the client's own.
+// namespace/name, or "" for the client's own. Watches, OtherOwners and Serves always use the client's own.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }

@@ -14,7 +14,7 @@ import (
 // ownedFields returns the fieldsV1 of gitrollout's applies, nil when there are none.
 func ownedFields(object map[string]any) map[string]any {
 	own, _ := rollout.Find(managedEntries(object), isOwn)
-	return child1(own, "fieldsV1")
+	return childOf(own, "fieldsV1")
 }
 
 // isOwn reports whether an entry of the managed fields belongs to gitrollout's applies.
@@ -111,7 +111,7 @@ func holdsNode(owned map[string]any, want any) bool {
 		for _, v := range want {
 			is := func(element string) bool { _, ok := step([]any{v}, element, givenKeys); return ok }
 			element, ok := rollout.Find(slices.Collect(maps.Keys(owned)), is)
-			if !ok || !holdsNode(child1(owned, element), v) {
+			if !ok || !holdsNode(childOf(owned, element), v) {
 				return false
 			}
 		}

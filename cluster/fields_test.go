@@ -129,12 +129,12 @@ func TestFieldTrees(t *testing.T) {
 	a := tree(t, `{"f:a": {}, "f:b": {".": {}, "f:c": {}, "f:d": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)
 	b := tree(t, `{"f:b": {"f:d": {}, "f:x": {}}, "f:e": {"k:{\"n\":2}": {".": {}}}}`)
 	want := map[string]struct{ got, want map[string]any }{
-		"minus":       {minus(a, b), tree(t, `{"f:a": {}, "f:b": {".": {}, "f:c": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)},
-		"minus all":   {minus(a, a), nil},
-		"minus none":  {minus(b, nil), b},
+		"minus":       {difference(a, b), tree(t, `{"f:a": {}, "f:b": {".": {}, "f:c": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)},
+		"minus all":   {difference(a, a), nil},
+		"minus none":  {difference(b, nil), b},
 		"union":       {union(a, b), tree(t, `{"f:a": {}, "f:b": {".": {}, "f:c": {}, "f:d": {}, "f:x": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}, "k:{\"n\":2}": {".": {}}}}`)},
-		"within":      {within(a, tree(t, `{"b": {"c": 1}, "e": [{"n": 1, "m": 2}]}`)), tree(t, `{"f:b": {".": {}, "f:c": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)},
-		"within none": {within(a, nil), nil},
+		"within":      {existing(a, tree(t, `{"b": {"c": 1}, "e": [{"n": 1, "m": 2}]}`)), tree(t, `{"f:b": {".": {}, "f:c": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)},
+		"within none": {existing(a, nil), nil},
 		"dropped":     {dropped(a, tree(t, `{"b": {"c": 1}, "e": [{"n": 2}]}`)), tree(t, `{"f:a": {}, "f:b": {"f:d": {}}, "f:e": {"k:{\"n\":1}": {}}}`)},
 		"dropped map": {dropped(a, tree(t, `{"a": 1, "e": [{"n": 1}]}`)), tree(t, `{"f:b": {"f:c": {}, "f:d": {}}}`)},
 		"dropped UDP": {dropped(tree(t, ownedService), tree(t, `{"metadata": {"labels": {"app": 1}}, "spec": {"selector": 1, "finalizers": ["x"], "ports": [{"port": 80, "name": "a"}, {"port": 53}]}}`)),
@@ -163,13 +163,13 @@ func FuzzFieldTrees(f *testing.F) {
 			t.Error("two fingerprints of one object")
 		}
 		holds(o, d)
-		if rest := minus(o, o); rest != nil {
+		if rest := difference(o, o); rest != nil {
 			t.Errorf("a tree without itself is %v", rest)
 		}
-		if rest := minus(within(o, l), o); rest != nil {
+		if rest := difference(existing(o, l), o); rest != nil {
 			t.Errorf("the part that exists is not a part: %v", rest)
 		}
-		overlap(o, within(o, d))
+		overlap(o, existing(o, d))
 	})
 }
 

@@ -19,7 +19,7 @@ func child(fields map[string]any, element string) (map[string]any, bool) {
 	return sub, ok
 }
 
-func child1(fields map[string]any, element string) map[string]any {
+func childOf(fields map[string]any, element string) map[string]any {
 	sub, _ := child(fields, element)
 	return sub
 }
@@ -88,9 +88,9 @@ func hasKeys(item, keys map[string]any, rule keyRule) bool {
 	return found > 0
 }
 
-// within returns the part of a field tree that exists in a value, nil if none.
-func within(fields map[string]any, value any) map[string]any {
-	return minus(fields, dropped(fields, value))
+// existing returns the part of a field tree that exists in a value, nil if none.
+func existing(fields map[string]any, value any) map[string]any {
+	return difference(fields, dropped(fields, value))
 }
 
 // dropped returns a tree's fields that a value lacks, nil if none. A missing list element is a leaf.
@@ -100,7 +100,7 @@ func dropped(fields map[string]any, value any) map[string]any {
 		if element == "." {
 			continue
 		}
-		sub := child1(fields, element)
+		sub := childOf(fields, element)
 		next, ok := step(value, element, givenKeys)
 		rest := map[string]any{}
 		if len(sub) > 0 && (ok || !strings.HasPrefix(element, "k:")) {
@@ -123,17 +123,17 @@ func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// minus returns the fields of a that are not in b, nil if none. A list element that is a leaf of either goes whole.
-// Ownership of a map (".") beside its fields does not count.
-func minus(a, b map[string]any) map[string]any {
+// difference returns the fields of a that are not in b, nil if none. A list element that is a leaf of either goes
+// whole. Ownership of a map (".") beside its fields does not count.
+func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {
-		rest := child1(a, element)
+		rest := childOf(a, element)
 		if other, ok := child(b, element); ok && element != "." && !areApart(element, rest, other) {
 			if len(rest) == 0 || len(other) == 0 {
 				continue
 			}
-			if rest = minus(rest, other); rest == nil {
+			if rest = difference(rest, other); rest == nil {
 				continue
 			}
 		}
@@ -157,7 +157,7 @@ func paths(fields map[string]any, at string) []string {
 		if kind != "f" {
 			next = "[" + name + "]"
 		}
-		all = append(all, paths(child1(fields, element), at+next)...)
+		all = append(all, paths(childOf(fields, element), at+next)...)
 	}
 	return all
 }
@@ -167,7 +167,7 @@ func union(a, b map[string]any) map[string]any {
 	maps.Copy(out, a)
 	for element := range b {
 		if sub, ok := child(a, element); ok {
-			out[element] = union(sub, child1(b, element))
+			out[element] = union(sub, childOf(b, element))
 		} else {
 			out[element] = b[element]
 		}
@@ -179,7 +179,7 @@ func union(a, b map[string]any) map[string]any {
 func overlap(a, b map[string]any) bool {
 	for element := range a {
 		other, ok := child(b, element)
-		sub := child1(a, element)
+		sub := childOf(a, element)
 		if !ok || element == "." || areApart(element, sub, other) {
 			continue
 		}

@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// patience is a long timeout, so that a busy machine fails no test.
-const patience = 5 * time.Minute
+// timeout is a long timeout, so that a busy machine fails no test.
+const timeout = 5 * time.Minute
 
 // world is a namespace of the test cluster and a client under test.
 type world struct {
@@ -146,14 +146,14 @@ func (w *world) wantWrites(want int, what string, f func()) {
 // until waits for a condition, or fails with the text of the last look.
 func (w *world) until(what string, look func() (bool, string)) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		ok, told := look()
 		if ok {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("%s did not happen within %s: %s", what, patience, told)
+			w.t.Fatalf("%s did not happen within %s: %s", what, timeout, told)
 		}
 		time.Sleep(30 * time.Millisecond)
 	}

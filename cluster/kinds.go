@@ -54,9 +54,9 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// firstList bounds a call's wait for a kind's first list: 5,000 Deployments take 0.3 s. A failing list, as with a
+// listTimeout bounds a call's wait for a kind's first list: 5,000 Deployments take 0.3 s. A failing list, as with a
 // CRD's dead conversion webhook, is retried in the background; no call waits for it a second time.
-const firstList = 5 * time.Second
+const listTimeout = 5 * time.Second
 
 // of returns a kind whose watch is in sync. The first call for a kind starts its watch.
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
@@ -64,11 +64,11 @@ func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, err
 	if err != nil {
 		return nil, err
 	}
-	patience := firstList
+	timeout := listTimeout
 	if k.late.Load() {
-		patience = 0
+		timeout = 0
 	}
-	err = k.live.await(ctx, patience)
+	err = k.live.await(ctx, timeout)
 	if err == nil {
 		return k, nil
 	}

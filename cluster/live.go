@@ -65,7 +65,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 	l.shared, l.writer = isShared(u.Object, owned), writerOf(u.Object)
 	if owned != nil {
 		l.print = fingerprint(owned, u.Object)
-		_, l.ownsReplicas = child(child1(owned, "f:spec"), "f:replicas")
+		_, l.ownsReplicas = child(childOf(owned, "f:spec"), "f:replicas")
 	}
 	l.replicas = -1
 	if n, ok := o.Map("spec")["replicas"].(int64); ok {

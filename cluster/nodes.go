@@ -29,7 +29,7 @@ func (c *Client) Nodes(ctx context.Context) (map[string]map[string]string, error
 			return c.kube.core.Nodes()
 		})
 	})
-	if err := c.nodes.await(ctx, firstList); err != nil {
+	if err := c.nodes.await(ctx, listTimeout); err != nil {
 		return nil, explain(err, rollout.Ref{Kind: "Node"}, "list and watch")
 	}
 	all := map[string]map[string]string{}

@@ -31,9 +31,9 @@ var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
 
-// Foreign returns the signs that another app or controller manages an app's objects. It requests each object, so it
+// OtherOwners returns the signs that another app or controller manages an app's objects. It requests each object, so it
 // is for once, before an app is taken over.
-func (c *Client) Foreign(
+func (c *Client) OtherOwners(
 	ctx context.Context, app string, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
 	var signs []rollout.Foreign
@@ -65,8 +65,8 @@ func (c *Client) Foreign(
 	return append(signs, others...), err
 }
 
-// Foreign returns the signs that another controller manages objects.
-func (d *DryRunner) Foreign(
+// OtherOwners returns the signs that another controller manages objects.
+func (d *DryRunner) OtherOwners(
 	ctx context.Context, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
 	return hands{d.anyKind, now}.of(ctx, objects)

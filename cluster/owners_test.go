@@ -146,7 +146,7 @@ func TestForeignControllers(t *testing.T) {
 				})
 			}
 			before := w.Stats()
-			signs, err := w.Foreign(t.Context(), "shop", w.objects(mine), time.Now())
+			signs, err := w.OtherOwners(t.Context(), "shop", w.objects(mine), time.Now())
 			if err != nil || w.Stats().Writes != before.Writes {
 				t.Errorf("error %v, %d writes", err, w.Stats().Writes-before.Writes)
 			}
@@ -154,7 +154,7 @@ func TestForeignControllers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen, err := dry.Foreign(t.Context(), w.objects(mine), time.Now())
+			seen, err := dry.OtherOwners(t.Context(), w.objects(mine), time.Now())
 			if err != nil || c.by != "another app" && len(seen) != len(signs) {
 				t.Errorf("without watches: %v, %v", seen, err)
 			}

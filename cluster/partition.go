@@ -22,7 +22,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 		if isNew { // workloads that are not adopted yet have not been watched
 			c.kinds.again(t.gvk)
 		}
-		ctx, cancel := context.WithTimeout(root, firstList)
+		ctx, cancel := context.WithTimeout(root, listTimeout)
 		objects, err := c.kinds.of(ctx, t.gvk)
 		cancel()
 		if errors.Is(err, ErrUnknownKind) {

@@ -93,7 +93,7 @@ func TestNamespaces(t *testing.T) {
 	} {
 		_, err := w.Apply(t.Context(), "shop", w.objects(manifest))
 		_, _, pruned := w.Prune(t.Context(), "shop", []rollout.Ref{w.objects(manifest)[0].Ref()})
-		_, foreign := w.Foreign(t.Context(), "shop", w.objects(manifest), time.Now())
+		_, foreign := w.OtherOwners(t.Context(), "shop", w.objects(manifest), time.Now())
 		for _, err := range []error{err, pruned, foreign, w.Check(t.Context(), "shop", w.objects(manifest))} {
 			var refused *cluster.Error
 			if !errors.As(err, &refused) || refused.Reason != cluster.Forbidden || refused.Msg != want {

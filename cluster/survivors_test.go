@@ -106,7 +106,7 @@ func TestFieldsOfAnotherVersion(t *testing.T) {
 	if len(entries) != 1 {
 		t.Fatalf("owners are %v", entries)
 	}
-	spec := child1(child1(entries[0].(map[string]any), "fieldsV1"), "f:spec")
+	spec := childOf(childOf(entries[0].(map[string]any), "fieldsV1"), "f:spec")
 	if _, claimed := spec["f:behavior"]; !claimed || len(spec) != 1 {
 		t.Errorf("claimed are %v, want the field of this version alone", spec)
 	}

@@ -198,8 +198,8 @@ func (t *table[R]) inSync() bool {
 }
 
 // await returns when all feeds are in sync, or the first error.
-func (t *table[R]) await(ctx context.Context, patience time.Duration) error {
-	end := time.NewTimer(patience)
+func (t *table[R]) await(ctx context.Context, timeout time.Duration) error {
+	end := time.NewTimer(timeout)
 	defer end.Stop()
 	for _, f := range t.feeds {
 		if err := f.await(ctx, end.C); err != nil {

@@ -38,13 +38,13 @@ type Renderer = source.Renderer
 
 // Observer returns the cluster's objects from caches that watches keep current. Routes are objects whose status their
 // routers write. Serves asks the API server whether a Service has a ready endpoint among a version's pods, given by
-// its Pin's value. SameTemplate asks it whether an apply would change a workload's running template. Foreign returns
-// the other tools that own an app's objects.
+// its Pin's value. SameTemplate asks it whether an apply would change a workload's running template. OtherOwners
+// returns the other tools that own an app's objects.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
 	SameTemplate(ctx context.Context, workload rollout.Object) (bool, error)
-	Foreign(ctx context.Context, app string, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
+	OtherOwners(ctx context.Context, app string, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
 // Applier writes to the cluster. Check is a dry run on the server: an error that wraps a *rollout.InvalidError is

@@ -227,7 +227,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	case ask.Foreign != nil:
 		var foreign []rollout.Foreign
 		var refused *rollout.InvalidError
-		switch foreign, err = r.Observer.Foreign(ctx, s.app.Name, ask.Foreign, s.input.Now); {
+		switch foreign, err = r.Observer.OtherOwners(ctx, s.app.Name, ask.Foreign, s.input.Now); {
 		case err == nil:
 			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // other owners may release the objects
 		case errors.As(err, &refused): // such as a kind that may not even be read

@@ -45,22 +45,22 @@ func Heartbeat(ctx context.Context) {
 	}
 }
 
-// leastPatience is the least time without heartbeat of stuck work. Git and cluster requests end within two minutes.
-const leastPatience = 5 * time.Minute
+// leastTimeout is the least time without heartbeat of stuck work. Git and cluster requests end within two minutes.
+const leastTimeout = 5 * time.Minute
 
 // Stuck names Run's stuck work, or "": ten of the same intervals, and at least 5 minutes, without a heartbeat.
 func (r *Reconciler) Stuck(interval time.Duration) string {
-	patience := max(leastPatience, 10*r.in.interval(interval))
+	timeout := max(leastTimeout, 10*r.in.interval(interval))
 	r.watchdog.mu.Lock()
 	defer r.watchdog.mu.Unlock()
 	var hung []string
 	for _, what := range slices.Sorted(maps.Keys(r.watchdog.signs)) {
-		if until(r.watchdog.signs[what].Add(patience)) < 0 {
+		if until(r.watchdog.signs[what].Add(timeout)) < 0 {
 			hung = append(hung, what)
 		}
 	}
 	if hung == nil {
 		return ""
 	}
-	return fmt.Sprintf("no sign of life for %s from: %s", patience, strings.Join(hung, ", "))
+	return fmt.Sprintf("no sign of life for %s from: %s", timeout, strings.Join(hung, ", "))
 }

@@ -232,7 +232,7 @@ func (s *server) Serves(_ context.Context, service rollout.Ref, podHash string) 
 
 func (s *server) SameTemplate(context.Context, rollout.Object) (bool, error) { return false, nil }
 
-func (s *server) Foreign(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
+func (s *server) OtherOwners(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
 	return s.foreign, s.unasked
 }
 

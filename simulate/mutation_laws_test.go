@@ -250,7 +250,7 @@ func (c *wordyCluster) Apply(ctx context.Context, app string, objects []rollout.
 // taker hides other controllers.
 type taker struct{ *View }
 
-func (taker) Foreign(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
+func (taker) OtherOwners(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
 	return nil, nil
 }
 

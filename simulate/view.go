@@ -117,8 +117,8 @@ func (v *View) Know(kinds []rollout.Partitioned) {
 	}
 }
 
-// Foreign implements reconciler.Observer. Owners are other apps, or a test's.
-func (v *View) Foreign(
+// OtherOwners implements reconciler.Observer. Owners are other apps, or a test's.
+func (v *View) OtherOwners(
 	_ context.Context, app string, objects []rollout.Object, _ time.Time,
 ) ([]rollout.Foreign, error) {
 	if outcome := v.gate(Effect{Verb: "ask", Object: "whose the objects of " + app + " are"}); outcome.Err != nil {

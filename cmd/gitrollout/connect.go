@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// patience is how long a read-only command awaits the cluster.
-const patience = 15 * time.Second
+// connectTimeout is how long a read-only command awaits the cluster.
+const connectTimeout = 15 * time.Second
 
 // connect adds the cluster to a world and watches it until ctx ends. changed is called when an app's objects change.
 // An unreachable or another cluster is an error.
@@ -39,10 +39,10 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 		return nil, &failure{code: exitCluster, err: err}
 	}
 	watching, cancel := context.WithCancel(ctx)
-	timer := time.AfterFunc(patience, cancel)
+	timer := time.AfterFunc(connectTimeout, cancel)
 	err = slowly(s, "looking at the cluster at "+config.Host, func() error { return client.Start(watching) })
 	if !timer.Stop() && err != nil {
-		err = errors.New("no answer in " + patience.String())
+		err = errors.New("no answer in " + connectTimeout.String())
 	}
 	uid := o.UID
 	if err == nil && o.UID != "" {

@@ -88,8 +88,8 @@ func (r *realCluster) Serves(ctx context.Context, service rollout.Ref, podHash s
 	return r.Client.Serves(ctx, service, podHash)
 }
 
-func (r *realCluster) Foreign(ctx context.Context, app string, o []rollout.Object, now time.Time) ([]rollout.Foreign, error) {
-	return r.Client.Foreign(ctx, app, o, now)
+func (r *realCluster) OtherOwners(ctx context.Context, app string, o []rollout.Object, now time.Time) ([]rollout.Foreign, error) {
+	return r.Client.OtherOwners(ctx, app, o, now)
 }
 
 func (r *realCluster) Nodes(ctx context.Context) (map[string]map[string]string, error) {

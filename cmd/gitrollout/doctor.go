@@ -140,10 +140,10 @@ func (c *doctorCommand) git(w *console.Session) doctor.Git {
 
 // cluster returns the cluster part of the examination; w is nil if Git is unreadable.
 func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
-	look := doctor.Cluster{Config: config, As: c.as, Wait: patience, Namespaces: c.target.namespaces}
+	look := doctor.Cluster{Config: config, As: c.as, Wait: connectTimeout, Namespaces: c.target.namespaces}
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()
 	if server, err := cluster.NewDryRunner(config); err == nil {
-		look.Foreign = server.Foreign
+		look.OtherOwners = server.OtherOwners
 	}
 	if w == nil {
 		return look

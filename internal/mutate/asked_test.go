@@ -317,7 +317,7 @@ func TestPatience(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		0: 20 * time.Second, time.Second: 30 * time.Second, 2 * time.Minute: 10 * time.Minute, 8 * time.Minute: 24 * time.Minute,
 	} {
-		if got := of.patience([]test{{took: took / 2}, {took: took - took/2}}); got != want {
+		if got := of.timeout([]test{{took: took / 2}, {took: took - took/2}}); got != want {
 			t.Errorf("of %s: %s, want %s", took, got, want)
 		}
 	}

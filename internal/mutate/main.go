@@ -327,9 +327,9 @@ func groups(able []test) (all [][]test) {
 // failure matches the name of a failed or hanging test in its output.
 var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: |\trunning tests:\n\t\t)(\w+)`)
 
-// first reports whether a test fails, and which. A mutant that exceeds the timeout of patience is detected.
+// first reports whether a test fails, and which. A mutant that exceeds its timeout is detected.
 func (t tests) first(pkg string, q question, group []test) (name string, failed bool) {
-	q.names, q.limit = nil, t.patience(group)
+	q.names, q.limit = nil, t.timeout(group)
 	for _, x := range group {
 		q.names = append(q.names, x.name)
 	}
@@ -340,9 +340,9 @@ func (t tests) first(pkg string, q question, group []test) (name string, failed 
 	return name, said.err != nil
 }
 
-// patience returns the timeout of tests: ten times their normal duration and 20 seconds, at most the limit. It is at
+// timeout returns the timeout of tests: ten times their normal duration and 20 seconds, at most the limit. It is at
 // least three times their normal duration.
-func (t tests) patience(group []test) time.Duration {
+func (t tests) timeout(group []test) time.Duration {
 	var took time.Duration
 	for _, x := range group {
 		took += x.took

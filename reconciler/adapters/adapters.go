@@ -83,9 +83,11 @@ func final(err error) error {
 // Observer reads by a cluster.Client.
 type Observer struct{ *cluster.Client }
 
-// Foreign implements reconciler.Observer. A kind that may not be read is an InvalidError.
-func (c Observer) Foreign(ctx context.Context, app string, o []rollout.Object, t time.Time) ([]rollout.Foreign, error) {
-	all, err := c.Client.Foreign(ctx, app, o, t)
+// OtherOwners implements reconciler.Observer. A kind that may not be read is an InvalidError.
+func (c Observer) OtherOwners(
+	ctx context.Context, app string, o []rollout.Object, t time.Time,
+) ([]rollout.Foreign, error) {
+	all, err := c.Client.OtherOwners(ctx, app, o, t)
 	return all, final(err)
 }
 

@@ -87,7 +87,7 @@ func TestAContestedApp(t *testing.T) {
 	held := repo.CommitFiles("two apps", map[string]string{
 		rollout.ConfigPath("prod"): config, "apps/shop/config.yaml": configMap,
 		"apps/shop/kustomization.yaml": "resources: [config.yaml]\n",
-		"apps/web/kustomization.yaml": "resources: [config.yaml]\n", "apps/web/config.yaml": configMap,
+		"apps/web/kustomization.yaml":  "resources: [config.yaml]\n", "apps/web/config.yaml": configMap,
 	})
 	repo.CommitFiles("readme", map[string]string{"README.md": "of no app\n"})
 	why := rollout.Held{Reason: rollout.HeldContested, Commit: held,

@@ -14,8 +14,8 @@ const (
 	heartbeat = 15 * time.Second
 	// together is how long changes are collected.
 	together = 100 * time.Millisecond
-	// patience is a browser's write timeout.
-	patience = 20 * time.Second
+	// writeTimeout is a browser's write timeout.
+	writeTimeout = 20 * time.Second
 )
 
 type message struct {
@@ -94,7 +94,7 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 		}
 		text = fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", m.id, m.event, data)
 	}
-	if err := control.SetWriteDeadline(now.Add(patience)); err != nil {
+	if err := control.SetWriteDeadline(now.Add(writeTimeout)); err != nil {
 		return err
 	}
 	if _, err := w.Write([]byte(text)); err != nil {

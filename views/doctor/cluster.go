@@ -52,8 +52,8 @@ type Cluster struct {
 	Namespaces   []string // the namespaces of gitrollout; none: the whole cluster
 	IdentifiedBy string   // the namespace whose uid is on the state branch
 
-	// Foreign returns the signs that another controller owns objects; nil if unknown.
-	Foreign func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
+	// OtherOwners returns the signs that another controller owns objects; nil if unknown.
+	OtherOwners func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
 type clients struct {
@@ -134,7 +134,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 
 // examineHands looks for other controllers of the apps' objects, which would fight over them.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
-	if c.Foreign == nil {
+	if c.OtherOwners == nil {
 		e.Add("cluster.controllers", Unknown, "", "other controllers of the objects of the apps cannot be seen")
 		return
 	}
@@ -143,7 +143,7 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 		if app.Render == nil {
 			continue
 		}
-		signs, err := c.Foreign(ctx, hook.Without(app.Render.Objects), now)
+		signs, err := c.OtherOwners(ctx, hook.Without(app.Render.Objects), now)
 		if err != nil {
 			e.Add("cluster.controllers", Unknown, "", "other controllers of the objects of %s cannot be seen: %v",
 				app.Name, err)
