@@ -55,6 +55,15 @@ func TestGitKeepsTheContract(t *testing.T) {
 // memoryCluster is the simulator's cluster for the contract's tests.
 type memoryCluster struct {
 	*View
+	others others
+}
+
+func (m *memoryCluster) Share(_ *testing.T, ref rollout.Ref, data map[string]string) {
+	m.others[ref] = data
+}
+
+func (m *memoryCluster) Data(_ *testing.T, ref rollout.Ref) map[string]string {
+	return m.others.data(m.cluster, ref)
 }
 
 func (m *memoryCluster) Namespace() string { return namespace }
@@ -98,7 +107,9 @@ func openMemory(*testing.T) contract.Cluster {
 	c.Kube.Fate = func(version string) kube.Lifetime {
 		return kube.Lifetime{Never: strings.HasSuffix(version, "-neverready")}
 	}
-	return &memoryCluster{c.View("test", Open)}
+	m := &memoryCluster{c.View("test", Open), others{}}
+	c.writing = func(_ *View, _ string, o rollout.Object) { m.others.applied(c.objects[o.Ref()], o) }
+	return m
 }
 
 // TestStaleClusterShowsItsOwnWrites checks that a process with broken watches sees at least its own writes.

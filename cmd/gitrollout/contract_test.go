@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	applyv1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
@@ -129,6 +130,23 @@ func (r *realCluster) Delete(t *testing.T, ref rollout.Ref) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (r *realCluster) Share(t *testing.T, ref rollout.Ref, data map[string]string) {
+	t.Helper()
+	o := applyv1.ConfigMap(ref.Name, ref.Namespace).WithData(data)
+	if _, err := r.Kube.CoreV1().ConfigMaps(ref.Namespace).Apply(t.Context(), o, metav1.ApplyOptions{FieldManager: "injector"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *realCluster) Data(t *testing.T, ref rollout.Ref) map[string]string {
+	t.Helper()
+	o, err := r.Kube.CoreV1().ConfigMaps(ref.Namespace).Get(t.Context(), ref.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Data
 }
 
 func (r *realCluster) Exists(t *testing.T, ref rollout.Ref) bool {

@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,10 @@ type Cluster interface {
 	Scale(t *testing.T, deployment string, replicas int)
 	// Delete deletes an object like a user.
 	Delete(t *testing.T, ref rollout.Ref)
+	// Share applies data of a ConfigMap as another field manager.
+	Share(t *testing.T, ref rollout.Ref, data map[string]string)
+	// Data returns a ConfigMap's data.
+	Data(t *testing.T, ref rollout.Ref) map[string]string
 	// Exists reports whether the API server has an object.
 	Exists(t *testing.T, ref rollout.Ref) bool
 }
@@ -50,6 +55,7 @@ func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 		"the hold stops a release where it says":      holdStops,
 		"the hold goes back to fewer new pods":        holdGoesBack,
 		"a foreign change is put back":                driftIsUndone,
+		"a field that left Git leaves the cluster":    fieldLeaves,
 		"a deleted object is made again":              deletedComesBack,
 		"a refusal changes nothing and says so":       refused,
 		"pruning takes the app's objects, and only":   prunes,
@@ -249,6 +255,20 @@ func driftIsUndone(c *clusterTest) {
 	if live := c.see("loose"); live.Replicas != 3 {
 		c.Errorf("replicas are %d, and Git leaves them to others", live.Replicas)
 	}
+}
+
+// fieldLeaves checks that a field that left Git leaves the cluster, although another manager owns it, too. A field that
+// Git never had stays.
+func fieldLeaves(c *clusterTest) {
+	o := c.config("web", "1")
+	o.Map("data")["extra"] = "1"
+	c.apply(o)
+	c.Share(c.T, o.Ref(), map[string]string{"value": "1", "extra": "1", "injected": "1"})
+	o = c.config("web", "2")
+	c.Await(c.T, "the field is gone", func() bool {
+		c.apply(o)
+		return maps.Equal(c.Data(c.T, o.Ref()), map[string]string{"value": "2", "injected": "1"})
+	})
 }
 
 func deletedComesBack(c *clusterTest) {
