@@ -662,3 +662,24 @@ func TestWhoHoldsIsRemembered(t *testing.T) {
 		}
 	}
 }
+
+// TestReplicasWithoutDocument checks that replicas of Git count after the Rollout document left Git, in flight and
+// after an abort.
+func TestReplicasWithoutDocument(t *testing.T) {
+	for name, change := range map[string]func(*Input){
+		"in flight": func(*Input) {},
+		"aborted":   func(in *Input) { in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort} },
+	} {
+		h := oneWeb(nil)
+		h.push(version("v2"))
+		in := inFlight(h, 0, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+		change(&in)
+		in.State = Decide(in).State
+		h.push(func(x *source) { x.workloads[0].plain, x.workloads[0].spec.Replicas = true, new(12) })
+		in.Head, in.Source = h.headInput(), h.at(in.State.Source)
+		s := Decide(in).State
+		if len(s.Replicas) != 1 || s.Replicas[0].Count == nil || *s.Replicas[0].Count != 12 {
+			t.Errorf("%s: the replicas of Git are %+v, phase %s", name, s.Replicas, s.Phase)
+		}
+	}
+}

@@ -42,13 +42,14 @@ func withReplicas(in Input, d Decision) Decision {
 	}
 	s.Replicas = slices.Clone(s.Replicas)
 	for _, spec := range in.Source.Specs {
-		next, has := head.Render.Spec(spec.Workload)
-		if was := asked(in.State, spec); !has || sameCount(was, next.Replicas) {
+		o, has := workloadOf(head.Render, spec.Workload) // also after its Rollout document left Git
+		next := countOf(o)
+		if was := asked(in.State, spec); !has || sameCount(was, next) {
 			continue
 		}
 		isIt := func(r rollout.Replicas) bool { return r.Workload == spec.Workload }
 		s.Replicas = slices.DeleteFunc(s.Replicas, isIt)
-		s.Replicas = append(s.Replicas, rollout.Replicas{Workload: spec.Workload, Count: next.Replicas})
+		s.Replicas = append(s.Replicas, rollout.Replicas{Workload: spec.Workload, Count: next})
 		d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s has the replicas of %s", s.App, head.Commit.Short()))
 	}
 	return d
@@ -89,6 +90,15 @@ func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) r
 	o = o.Copy()
 	setReplicas(o, int64(live.Replicas))
 	return o
+}
+
+// countOf returns a workload's spec.replicas, nil if an autoscaler sets them.
+func countOf(o rollout.Object) *int {
+	n, is := o.Map("spec")["replicas"].(int64)
+	if !is {
+		return nil
+	}
+	return new(int(n))
 }
 
 func sameCount(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }
