@@ -370,9 +370,16 @@ func TestWhatBreaksAWorker(t *testing.T) {
 			if strings.Contains(want, "1s") {
 				limits.RenderTime = time.Second
 			}
-			_, _, err := p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
+			var err error
 			var invalid *rollout.InvalidError
-			if !errors.As(err, &invalid) || err.Error() != want {
+			for range 20 { // a busy machine may give the process no second of its own
+				told = nil
+				_, _, err = p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
+				if errors.As(err, &invalid) {
+					break
+				}
+			}
+			if invalid == nil || err.Error() != want {
 				t.Errorf("error %v\nwant  %s", err, want)
 			}
 			if len(told) != 1 || !strings.HasPrefix(told[0], deed+": ") {
