@@ -29,47 +29,37 @@ type committer struct {
 // flush records the queued transitions and publishes their results. The error is the push's; with ErrConflict the
 // branch has moved and all decisions must be repeated.
 func (r *committer) flush(ctx context.Context, now time.Time) error {
-	v, all := r.current(), r.dequeue()
+	all := r.dequeue()
 	if len(all) == 0 {
 		return nil
 	}
-	err := r.together(ctx, v, all, now)
-	later := errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
-	if err != nil && len(all) > 1 && !later {
-		err = r.apart(ctx, v, all, now)
-	}
+	done, err := r.commit(ctx, all, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	unpushed := err
 	if r.isBehind = errors.Is(err, rollout.ErrConflict); r.isBehind {
 		r.stats.lost.Add(1)
+		unpushed = nil
 	}
-	for _, s := range all {
-		if !s.recorded && !r.isBehind {
-			s.unpushed = err
-		}
-		name := s.app.Name
-		delete(r.pushing, name)
-		r.answered[name] = s
-		r.touch(name)
+	for _, t := range all {
+		delete(r.pushing, t.app.Name)
+		r.answered[t.app.Name] = recorded{transition: t, after: t.before, unpushed: unpushed}
+		r.touch(t.app.Name)
+	}
+	for _, t := range done {
+		r.answered[t.app.Name] = t
 	}
 	return err
 }
 
-// together records transitions in one push, all or none. A panic becomes an error.
-func (r *committer) together(ctx context.Context, v *gitView, all []*pass, now time.Time) (err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("record in Git: panic: %v", problem)
-		}
-	}()
-	made, err := r.push(ctx, v, all, now)
-	if err != nil {
-		return fmt.Errorf("record in Git: %w", err)
+// commit records transitions in one push or, if the server refuses that, one by one. It returns the recorded ones.
+func (r *committer) commit(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
+	done, err = r.push(ctx, all, now)
+	later := errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
+	if err != nil && len(all) > 1 && !later {
+		return r.apart(ctx, all, now)
 	}
-	for _, s := range all {
-		s.recorded, s.commit = true, made
-	}
-	return nil
+	return done, err
 }
 
 // maxRefused is how many single transitions may fail in a row before the server is taken to refuse all.
@@ -77,22 +67,21 @@ const maxRefused = 3
 
 // apart records transitions one by one after the server refused them together: one may never be accepted, such as
 // with text like a credential. Each call starts with another one.
-func (r *committer) apart(ctx context.Context, v *gitView, all []*pass, now time.Time) (failed error) {
+func (r *committer) apart(ctx context.Context, all []transition, now time.Time) (done []recorded, failed error) {
 	r.refused++
-	recorded := 0
 	for i := range all {
-		s := all[(r.refused+i)%len(all)]
-		err := r.together(ctx, v, []*pass{s}, now)
+		t := all[(r.refused+i)%len(all)]
+		one, err := r.push(ctx, []transition{t}, now)
 		if err == nil {
-			recorded++
+			done = append(done, one...)
 			continue
 		}
-		failed = errors.Join(failed, fmt.Errorf("app %s: %w", s.app.Name, err))
-		if errors.Is(err, rollout.ErrConflict) || recorded == 0 && i+1 == maxRefused {
+		failed = errors.Join(failed, fmt.Errorf("app %s: %w", t.app.Name, err))
+		if errors.Is(err, rollout.ErrConflict) || len(done) == 0 && i+1 == maxRefused {
 			break
 		}
 	}
-	return failed
+	return done, failed
 }
 
 // after pushes reverts, reports to a newly configured forge, renews proposals and removes those merged a while ago.
@@ -103,13 +92,22 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push records transitions and proposals in one commit and push, before any advance is applied.
-func (r *committer) push(ctx context.Context, v *gitView, all []*pass, now time.Time) (made string, err error) {
+// push records transitions and proposals in one commit and push, before any advance is applied: all or none. A panic
+// becomes an error.
+func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("panic: %v", problem)
+		}
+		if err != nil {
+			done, err = nil, fmt.Errorf("record in Git: %w", err)
+		}
+	}()
 	defer r.states.begin()()
-	on := r.states.draft()
+	v, on := r.current(), r.states.draft()
 	edits, states, err := r.edits(on, all)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	// The state branch comes last: where pushes are not atomic, only a proposal without its transition is harmless.
 	var updates []rollout.Update
@@ -125,7 +123,7 @@ func (r *committer) push(ctx context.Context, v *gitView, all []*pass, now time.
 	})
 	commits, err := r.send(ctx, updates)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	r.stats.commits.Add(1)
 	moved := map[string]string{}
@@ -136,15 +134,17 @@ func (r *committer) push(ctx context.Context, v *gitView, all []*pass, now time.
 	r.states.setRecorded(on, commits[branch], states)
 	commit := rollout.Recorded{ID: commits[branch], Parent: on.head, When: rollout.Second(now)}
 	for _, s := range all {
+		after := states[s.app.Name]
 		if s.leaves {
-			continue
+			after = s.before
+		} else {
+			commit.Apps = append(commit.Apps, rollout.RecordedApp{App: s.app.Name, Before: s.before, After: after})
 		}
-		s.after = states[s.app.Name]
-		commit.Apps = append(commit.Apps, rollout.RecordedApp{App: s.app.Name, Before: s.before, After: s.after})
+		done = append(done, recorded{transition: s, after: after, commit: commit.ID})
 	}
 	shown := r.transitions(ctx, v, all, removed)
 	r.tell(report.Report{Config: v.branch.Config, Head: commit.ID, Commit: &commit, Forge: shown})
-	return commits[branch], nil
+	return done, nil
 }
 
 func (r *committer) send(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -154,7 +154,7 @@ func (r *committer) send(ctx context.Context, updates []rollout.Update) (map[str
 	return commits, err
 }
 
-func (r *committer) edits(on draft, all []*pass) (map[string][]byte, map[string]rollout.State, error) {
+func (r *committer) edits(on draft, all []transition) (map[string][]byte, map[string]rollout.State, error) {
 	files := make(map[string][]byte, len(all)+1)
 	states := make(map[string]rollout.State, len(all))
 	for _, s := range all {
@@ -182,16 +182,6 @@ func (r *committer) edits(on draft, all []*pass) (map[string][]byte, map[string]
 	return files, states, nil
 }
 
-// numbered returns the decided state with its serial. A rollback, applied before, gets it when recorded, so that a
-// process that has seen neither cannot undo it. Without a record the cluster's serial continues.
-func (s *pass) numbered() rollout.State {
-	state := s.decision.State
-	if s.before.IsTransition(&state) {
-		state.Serial = max(s.before.Serial, state.Serial, s.input.Observed.Serial()) + 1
-	}
-	return state
-}
-
 // message returns a commit message: a subject for users and trailers for programs.
 //
 //	prod-eu: shop step 3/8 setWeight 40 (20% -> 40%) (+2 more)
@@ -200,7 +190,7 @@ func (s *pass) numbered() rollout.State {
 //	Gitrollout-Epoch: 3
 //	Gitrollout-Source: 9f31c0…
 //	Gitrollout-App: shop phase=Progressing release=h1-7b4e2a91d0 step=3/8 weight=40
-func (r *committer) message(v *gitView, on draft, all []*pass) string {
+func (r *committer) message(v *gitView, on draft, all []transition) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", r.Cluster, all[0].decision.Subject)
 	if more := len(all) - 1; more > 0 {

@@ -25,29 +25,28 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	if errors.Is(looked, ErrDeposed) {
 		return looked
 	}
-	visits := map[string]*pass{}
-	errs := []error{looked, r.reconcileDue(ctx, clock, visits)}
+	failed := map[string]error{} // by app, nil if none
+	errs := []error{looked, r.reconcileDue(ctx, clock, failed)}
 	err := r.out.flush(ctx, clock())
 	for try := 1; errors.Is(err, rollout.ErrConflict) && try < maxTries; try++ {
 		if looked = r.in.look(ctx); errors.Is(looked, ErrDeposed) {
 			return looked
 		}
-		errs = []error{looked, r.reconcileDue(ctx, clock, visits)}
+		errs = []error{looked, r.reconcileDue(ctx, clock, failed)}
 		err = r.out.flush(ctx, clock())
 	}
 	errs = append(errs, err)
-	for _, app := range sortedKeys(visits) {
-		if s := r.out.result(app); s != nil {
-			visits[app] = s
-			r.applyRecorded(r.as(ctx, s.app.App), s, clock())
+	for _, app := range sortedKeys(failed) {
+		if done, exists := r.out.result(app); exists {
+			failed[app] = r.applyRecorded(r.as(ctx, done.app.App), done, clock())
 		}
 	}
 	if errors.Join(errs...) == nil {
 		errs = append(errs, r.out.after(ctx, clock()))
 	}
-	for _, app := range sortedKeys(visits) {
-		if s := visits[app]; s.err != nil {
-			errs = append(errs, fmt.Errorf("app %s: %w", app, s.err))
+	for _, app := range sortedKeys(failed) {
+		if err := failed[app]; err != nil {
+			errs = append(errs, fmt.Errorf("app %s: %w", app, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -76,8 +75,8 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 		r.renders.drain()
 		var errs []error
 		for _, app := range r.queue.due(clock()) {
-			if s := r.reconcile(ctx, app, clock); s != nil && s.err != nil {
-				errs = append(errs, fmt.Errorf("app %s: %w", app, s.err))
+			if _, err := r.reconcile(ctx, app, clock); err != nil {
+				errs = append(errs, fmt.Errorf("app %s: %w", app, err))
 			}
 		}
 		return errors.Join(errs...)
@@ -92,7 +91,7 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 
 // reconcileDue reconciles the due apps, and repeats passes whose missing commit or render is available now.
 func (r *Reconciler) reconcileDue(
-	ctx context.Context, clock func() time.Time, visits map[string]*pass,
+	ctx context.Context, clock func() time.Time, results map[string]error,
 ) (err error) {
 	due := clock() // apps that become due meanwhile belong to the next pass
 	var done []string
@@ -104,12 +103,12 @@ func (r *Reconciler) reconcileDue(
 	for {
 		r.renders.drain() // a reason from the newest head is better than one from an older head
 		for _, app := range r.queue.due(due) {
-			if s := visits[app]; s != nil && s.recorded { // before another app's transition lost the race
+			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // before another app's lost the race
 				done = append(done, app)
 				continue
 			}
-			if s := r.reconcile(ctx, app, clock); s != nil {
-				visits[app] = s
+			if decided, err := r.reconcile(ctx, app, clock); decided {
+				results[app] = err
 			}
 		}
 		rendered := r.renders.drain()

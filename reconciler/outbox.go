@@ -13,37 +13,37 @@ type outbox struct {
 	touch  func(app string)
 
 	mu       sync.Mutex
-	isBehind bool             // another writer was faster: nothing is pushed before the next fetch
-	notYet   time.Time        // no push before this time, because the last one failed
-	waiting  map[string]*pass // for a push, by app
-	pushing  map[string]*pass
-	answered map[string]*pass
-	reverts  map[string]*pass  // to be pushed to the users' branch
-	proposes map[string]*pass  // whose proposals are to be compared
-	reverted map[string]string // by app, the head that a revert was pushed or tried on
-	compared map[string]string // by app, the key of the last comparison of its proposals
-	failed   []string          // apps whose proposals could not be read or pushed: retried after the next fetch
+	isBehind bool                  // another writer was faster: nothing is pushed before the next fetch
+	notYet   time.Time             // no push before this time, because the last one failed
+	waiting  map[string]transition // for a push, by app
+	pushing  map[string]bool
+	answered map[string]recorded
+	reverts  map[string]recorded // to be pushed to the users' branch
+	proposes map[string]recorded // whose proposals are to be compared
+	reverted map[string]string   // by app, the head that a revert was pushed or tried on
+	compared map[string]string   // by app, the key of the last comparison of its proposals
+	failed   []string            // apps whose proposals could not be read or pushed: retried after the next fetch
 	news     chan struct{}
 }
 
 func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	return &outbox{
 		record: record, touch: touch, news: make(chan struct{}, 1),
-		waiting: map[string]*pass{}, pushing: map[string]*pass{}, answered: map[string]*pass{},
-		reverts: map[string]*pass{}, proposes: map[string]*pass{},
+		waiting: map[string]transition{}, pushing: map[string]bool{}, answered: map[string]recorded{},
+		reverts: map[string]recorded{}, proposes: map[string]recorded{},
 		reverted: map[string]string{}, compared: map[string]string{},
 	}
 }
 
 // enqueue queues a transition, replacing an older one of the app. During a push of the app's former one it does
 // nothing: the new base is unknown, and the app is reconciled again.
-func (h *outbox) enqueue(s *pass) {
+func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.pushing[s.app.Name] != nil {
+	if h.pushing[t.app.Name] {
 		return
 	}
-	h.waiting[s.app.Name] = s
+	h.waiting[t.app.Name] = t
 	h.notify()
 }
 
@@ -51,8 +51,8 @@ func (h *outbox) enqueue(s *pass) {
 func (h *outbox) queued(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s := h.waiting[app]; s != nil && s.before.Serial == serial {
-		return &s.decision.State
+	if t, waits := h.waiting[app]; waits && t.before.Serial == serial {
+		return &t.decision.State
 	}
 	return nil
 }
@@ -66,20 +66,28 @@ func (h *outbox) cancel(app string) {
 func (h *outbox) forget(app string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, visits := range []map[string]*pass{h.waiting, h.answered, h.reverts, h.proposes} {
-		delete(visits, app)
+	delete(h.waiting, app)
+	for _, results := range []map[string]recorded{h.answered, h.reverts, h.proposes} {
+		delete(results, app)
 	}
 	delete(h.reverted, app)
 	delete(h.compared, app)
 }
 
-// result takes the result of an app's transition, nil if there is none.
-func (h *outbox) result(app string) *pass {
+// result takes the result of an app's transition, if there is one.
+func (h *outbox) result(app string) (done recorded, exists bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.answered[app]
+	done, exists = h.answered[app]
 	delete(h.answered, app)
-	return s
+	return done, exists
+}
+
+// isRecorded reports whether an app's transition was recorded and its result not taken yet.
+func (h *outbox) isRecorded(app string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answered[app].commit != ""
 }
 
 func (h *outbox) notify() {
@@ -93,8 +101,8 @@ func (h *outbox) notify() {
 func (h *outbox) waits() (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.waiting {
-		urgent = urgent || s.decision.Rollback
+	for _, t := range h.waiting {
+		urgent = urgent || t.decision.Rollback
 	}
 	return len(h.waiting)+len(h.reverts)+len(h.proposes) > 0 && !h.isBehind, urgent, h.notYet
 }
@@ -121,30 +129,29 @@ func (h *outbox) looked() {
 }
 
 // dequeue removes and returns the queued transitions, by app. An outdated one is dropped and its app reconciled again.
-func (h *outbox) dequeue() []*pass {
+func (h *outbox) dequeue() (all []transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []*pass
 	for _, app := range sortedKeys(h.waiting) {
-		s := h.waiting[app]
+		t := h.waiting[app]
 		delete(h.waiting, app)
-		if e, _ := h.record.of(app); e.err != nil || !e.state.Equal(&s.before) || !h.mayRename(s) {
+		if e, _ := h.record.of(app); e.err != nil || !e.state.Equal(&t.before) || !h.mayRename(t.renamedFrom) {
 			h.touch(app)
 			continue
 		}
-		h.pushing[app] = s
-		all = append(all, s)
+		h.pushing[app] = true
+		all = append(all, t)
 	}
 	return all
 }
 
 // mayRename reports, under mu, whether the former name's record, if any, is unchanged with nothing queued or pushed.
-func (h *outbox) mayRename(s *pass) bool {
-	if s.renamedFrom == nil {
+func (h *outbox) mayRename(former *rename) bool {
+	if former == nil {
 		return true
 	}
-	from := s.renamedFrom.from
-	e, _ := h.record.of(from)
-	return e.err == nil && e.state.App == from && h.waiting[from] == nil && h.pushing[from] == nil &&
-		e.state.Serial == s.renamedFrom.state.Serial
+	e, _ := h.record.of(former.from)
+	_, waits := h.waiting[former.from]
+	return e.err == nil && e.state.App == former.from && !waits && !h.pushing[former.from] &&
+		e.state.Serial == former.state.Serial
 }

@@ -39,10 +39,10 @@ func TestHanded(t *testing.T) {
 	if h.queued("shop", 3) != nil {
 		t.Error("a decision waits before the first handover")
 	}
-	s := &pass{app: &appView{App: rollout.App{Name: "shop"}}, before: rollout.State{Serial: 3},
+	s := transition{app: &appView{App: rollout.App{Name: "shop"}}, before: rollout.State{Serial: 3},
 		decision: strategies.Decision{State: rollout.State{Serial: 4}}}
 	h.enqueue(s)
-	if got := h.queued("shop", 3); got != &s.decision.State {
+	if got := h.queued("shop", 3); got == nil || got.Serial != 4 {
 		t.Errorf("handed over is %v", got)
 	}
 	if h.queued("shop", 4) != nil {

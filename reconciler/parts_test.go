@@ -401,10 +401,9 @@ func TestHappened(t *testing.T) {
 		{{false, true, true}, {false, true, false}, {true, true, false}, {true, false, true}},
 		{{true, true, true}, {true, true, true}},
 	} {
-		s := &pass{cache: &appCache{}}
+		m := &appCache{}
 		for i, c := range visits {
-			s.recorded, s.decision.Rollback = c.recorded, c.retreat
-			if got := s.happened(); got != c.told {
+			if got := m.happened(c.recorded, c.retreat); got != c.told {
 				t.Errorf("visit %d of %v: told %t", i, visits, got)
 			}
 		}

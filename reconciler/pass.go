@@ -30,22 +30,9 @@ type appCache struct {
 
 // pass is the working state of one pass of one app.
 type pass struct {
-	app         *appView
-	cache       *appCache
-	view        *gitView
-	before      rollout.State // the record at the start of the pass
-	input       strategies.Input
-	decision    strategies.Decision
-	changed     bool    // the state is to be recorded
-	recorded    bool    // the state was recorded
-	leaves      bool    // the record is to be removed: nothing of the app is left
-	renamedFrom *rename // nil, or the former name's record that the app continues
-	now         time.Time
-	commit      string // the commit that recorded it
-	after       rollout.State
-	refused     bool  // the cluster refuses objects: check again later
-	err         error // the failure of this app
-	unpushed    error // why the Git server does not accept its transition
+	transition
+	cache *appCache
+	now   time.Time
 }
 
 // pass applies an app's record, observes the app and decides. It is nil for a removed app or an unreadable record. A
@@ -70,16 +57,16 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 		a = &named
 	}
 	r.stats.decided.Add(1)
-	s = &pass{app: a, cache: r.cacheOf(name), view: v, before: e.state, after: e.state, now: now}
+	s = &pass{transition: transition{app: a, view: v, before: e.state}, cache: r.cacheOf(name), now: now}
 	ctx, end := r.begin(ctx, report.PartDecide, name)
 	defer func() { end(s.err) }()
-	defer r.rescue(s)
+	defer r.rescue(&s.transition)
 	r.decide(ctx, s, now)
 	return s
 }
 
 // rescue holds an app whose pass panicked.
-func (r *Reconciler) rescue(s *pass) {
+func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
 		return
@@ -317,12 +304,12 @@ func (s *pass) takeMeasurements(by Analyzer) {
 }
 
 // measure starts due measurements of recorded analyses and stops others, whose start time may still change.
-func (r *Reconciler) measure(s *pass) {
+func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return
 	}
 	due := slices.DeleteFunc(slices.Clone(s.decision.Measure), func(m strategies.Measure) bool {
-		return r.collects || !slices.ContainsFunc(s.after.Analyses, func(run rollout.AnalysisRun) bool {
+		return r.collects || !slices.ContainsFunc(record.Analyses, func(run rollout.AnalysisRun) bool {
 			return run.Same(rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started})
 		})
 	})

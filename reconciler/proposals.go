@@ -15,7 +15,7 @@ import (
 // proposals returns one transition's proposal branches: a promotion to merge at a shut gate, a revert to merge while
 // the head is rejected, and removals. A proposal that a user removed is not made again for the same reason. A
 // mergeable one stays: a forge dismisses approvals when a branch moves.
-func (r *committer) proposals(ctx context.Context, v *gitView, s *pass) []rollout.Update {
+func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
 	// As on record: a verdict shuts a gate when it is recorded, and the proposal follows it.
@@ -54,7 +54,7 @@ func (r *committer) promotion(ctx context.Context, v *gitView, before, after str
 	return nil
 }
 
-func (r *committer) reversion(ctx context.Context, v *gitView, s *pass) []rollout.Update {
+func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.before, s.decision.State
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
 	old := r.states.isProposed(branch)
@@ -112,7 +112,7 @@ func (r *committer) renewed(ctx context.Context, app string, u rollout.Update, i
 }
 
 // wantProposals notes that an app's proposals may be outdated, as after a move of the users' or a proposal branch.
-func (r *committer) wantProposals(s *pass) {
+func (r *committer) wantProposals(s recorded) {
 	existing := ""
 	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
 		existing += r.states.isProposed(branch)
@@ -140,7 +140,7 @@ func proposalsOf(cluster, app string) []string {
 func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes
-	r.proposes = map[string]*pass{}
+	r.proposes = map[string]recorded{}
 	r.mu.Unlock()
 	v := r.current()
 	for _, app := range sortedKeys(noted) {
@@ -149,15 +149,15 @@ func (r *committer) renewProposals(ctx context.Context) {
 		if !e.state.Equal(&s.after) || s.view.main() != v.main() {
 			continue // the app is reconciled again
 		}
-		on := *s
+		on := s.transition
 		on.before, on.decision.State, on.input.State = s.after, s.after, s.after
-		updates := slices.DeleteFunc(r.proposals(ctx, v, &on), func(u rollout.Update) bool {
+		updates := slices.DeleteFunc(r.proposals(ctx, v, on), func(u rollout.Update) bool {
 			return u.Delete && r.isStale(u.Branch)
 		})
 		if len(updates) == 0 {
 			continue
 		}
-		err := r.pushProposals(ctx, &on, updates)
+		err := r.pushProposals(ctx, on, updates)
 		if err == nil {
 			continue
 		}
@@ -177,7 +177,7 @@ func (r *committer) retry(app string) {
 }
 
 // pushProposals pushes proposals without a transition, reported to the forge.
-func (r *committer) pushProposals(ctx context.Context, s *pass, updates []rollout.Update) error {
+func (r *committer) pushProposals(ctx context.Context, s transition, updates []rollout.Update) error {
 	defer r.states.begin()()
 	commits, err := r.send(ctx, updates)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *committer) pushProposals(ctx context.Context, s *pass, updates []rollou
 	}
 	r.states.setProposals(moved)
 	removed := map[string][]rollout.Proposal{s.app.Name: removedBy(updates)}
-	r.show(s.view, r.transitions(ctx, s.view, []*pass{s}, removed))
+	r.show(s.view, r.transitions(ctx, s.view, []transition{s}, removed))
 	return nil
 }
 

@@ -123,36 +123,37 @@ func (r *Reconciler) Stats() report.Stats {
 // ErrDeposed is returned by an exclusive process's RunOnce and Run when another writer has taken the state branch.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// reconcile is one pass of an app: it carries out the last transition's result, decides, and queues the next one.
-func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) *pass {
+// reconcile is one pass of an app: it carries out the last transition's result, decides, and queues the next one. It
+// reports whether it decided, and returns the app's failure.
+func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) (decided bool, err error) {
 	if !r.isOurs(app) {
-		return nil
+		return false, nil
 	}
 	ctx, end := r.begin(ctx, report.PartPass, app)
+	defer func() { end(err) }()
 	ctx = r.as(ctx, r.App(app))
-	if s := r.out.result(app); s != nil {
-		r.applyRecorded(ctx, s, clock())
+	if done, exists := r.out.result(app); exists {
+		_ = r.applyRecorded(ctx, done, clock()) // reported, and retried by this pass
 	}
 	now := clock()
 	s := r.pass(ctx, app, now)
 	if s == nil {
-		end(nil)
-		return nil
+		return false, nil
 	}
-	switch {
-	case s.changed:
-		if s.decision.Rollback {
-			s.cache.pending, s.cache.on = &s.decision, s.before
-		}
-		r.measure(s) // recorded analyses go on
-		r.queue.at(app, rollout.Soonest(s.decision.Requeue, now.Add(whileWaiting)))
-		r.out.enqueue(s)
-	default:
+	t := s.transition
+	if !t.changed {
 		r.out.cancel(app)
-		r.requeue(s, now)
+		r.requeue(recorded{transition: t, after: t.before}, now)
+		return true, t.err
 	}
-	end(s.err)
-	return s
+	if t.decision.Rollback {
+		t.applied = &s.decision
+		s.cache.pending, s.cache.on = t.applied, t.before
+	}
+	r.measure(t, t.before) // recorded analyses go on
+	r.queue.at(app, rollout.Soonest(t.decision.Requeue, now.Add(whileWaiting)))
+	r.out.enqueue(t)
+	return true, t.err
 }
 
 func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
@@ -177,35 +178,38 @@ func (r *Reconciler) isOurs(app string) bool {
 const whileWaiting = time.Second
 
 // applyRecorded applies a recorded transition. A rollback that was decided meanwhile is newer and stays.
-func (r *Reconciler) applyRecorded(ctx context.Context, s *pass, now time.Time) {
-	s.cache.routing.looked(now)
-	newer := s.cache.pending != nil && s.cache.pending != &s.decision
-	if newer && s.recorded && !s.decision.Rollback {
+func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.Time) error {
+	m, isRecorded := r.cacheOf(done.app.Name), done.commit != ""
+	m.routing.looked(now)
+	newer := m.pending != nil && m.pending != done.applied
+	if newer && isRecorded && !done.decision.Rollback {
 		// An advance that this process never applies: the pending rollback starts from it and is newer.
-		s.cache.on, s.cache.pending.State.Serial = s.after, s.after.Serial
+		m.on, m.pending.State.Serial = done.after, done.after.Serial
 	}
-	if s.recorded && !s.decision.Stale && !newer {
+	if isRecorded && !done.decision.Stale && !newer {
 		func() {
-			defer r.rescue(s)
-			s.err = errors.Join(s.err, r.apply(ctx, s, s.after, now))
+			defer r.rescue(&done.transition)
+			s := &pass{transition: done.transition, cache: m}
+			done.err = errors.Join(done.err, r.apply(ctx, s, done.after, now))
 		}()
 	}
-	r.requeue(s, now)
+	r.requeue(done, now)
+	return done.err
 }
 
 // requeue reports the result of a pass, and schedules the app's next one.
-func (r *Reconciler) requeue(s *pass, now time.Time) {
-	app, m := s.app.Name, s.cache
+func (r *Reconciler) requeue(s recorded, now time.Time) {
+	app, m := s.app.Name, r.cacheOf(s.app.Name)
 	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the finished render touches the app
 		r.queue.at(app, s.decision.Requeue)
 		return
 	}
-	r.measure(s)
+	r.measure(s.transition, s.after)
 	r.out.wantRevert(s)
 	r.out.wantProposals(s)
-	r.report(s)
+	r.report(s, m)
 	next := s.decision.Requeue
-	if s.err == nil && !s.refused && (!s.changed || s.recorded) {
+	if s.err == nil && !s.refused && (!s.changed || s.commit != "") {
 		m.failing = time.Time{}
 	} else {
 		if m.failing.IsZero() {

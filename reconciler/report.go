@@ -10,10 +10,10 @@ import (
 )
 
 // report logs and publishes the result of a pass.
-func (r *Reconciler) report(s *pass) {
+func (r *Reconciler) report(s recorded, m *appCache) {
 	in := s.input
-	in.App, in.State, in.Runs = s.app.App, s.after, s.cache.runs
-	happened := s.happened()
+	in.App, in.State, in.Runs = s.app.App, s.after, m.runs
+	happened := m.happened(s.commit != "", s.decision.Rollback)
 	if happened {
 		r.Log.Info("transition", append(facts(r.Cluster, s.decision.State),
 			"what", s.decision.Subject, "waiting", s.decision.Waiting)...)
@@ -25,12 +25,12 @@ func (r *Reconciler) report(s *pass) {
 }
 
 // happened reports whether a pass has news for users. A rollback has when it is applied, not when recorded.
-func (s *pass) happened() bool {
-	if !s.recorded && !s.decision.Rollback {
+func (m *appCache) happened(isRecorded, isRollback bool) bool {
+	if !isRecorded && !isRollback {
 		return false
 	}
-	told := s.cache.told
-	s.cache.told = !s.recorded
+	told := m.told
+	m.told = !isRecorded
 	return !told
 }
 

@@ -12,7 +12,9 @@ import (
 
 // revert returns the edits that restore the app's files from the stable commit, nil unless the head is the rejected
 // release with an unchanged folder. doubtful edits may affect other apps or changes: users must review them.
-func (r *committer) revert(ctx context.Context, v *gitView, s *pass) (u *rollout.Update, doubtful bool, err error) {
+func (r *committer) revert(
+	ctx context.Context, v *gitView, s transition,
+) (u *rollout.Update, doubtful bool, err error) {
 	in := s.input
 	in.State = s.decision.State
 	state, head := in.State, in.Head.Render
@@ -51,7 +53,7 @@ func (r *committer) editsBetween(
 }
 
 // wantRevert notes that an app may have a release to revert.
-func (r *committer) wantRevert(s *pass) {
+func (r *committer) wantRevert(s recorded) {
 	config := s.view.branch.Config
 	if config == nil || config.AutoRevert != rollout.AutoRevertPush || s.view.refused != nil ||
 		!propose.WantsRevert(s.after) {
@@ -70,7 +72,7 @@ func (r *committer) wantRevert(s *pass) {
 func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
-	r.reverts = map[string]*pass{}
+	r.reverts = map[string]recorded{}
 	for app, s := range wanted {
 		if r.reverted[app] == s.view.main() {
 			delete(wanted, app)
@@ -78,16 +80,17 @@ func (r *committer) pushReverts(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	for _, app := range sortedKeys(wanted) {
-		if s := wanted[app]; r.pushRevert(ctx, s) {
+		s := wanted[app]
+		s.decision.State = s.after
+		if r.pushRevert(ctx, s.transition) {
 			return
 		}
 	}
 }
 
 // pushRevert pushes the revert of one app, and reports whether the users' branch has moved.
-func (r *committer) pushRevert(ctx context.Context, s *pass) bool {
+func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	app, v := s.app.Name, s.view
-	s.decision.State = s.after
 	u, doubtful, err := r.revert(ctx, v, s)
 	if err != nil {
 		r.Log.Warn("no revert is pushed", "app", app, "error", err)
@@ -124,7 +127,7 @@ func (r *committer) pushRevert(ctx context.Context, s *pass) bool {
 	return false
 }
 
-func (r *committer) proposeInstead(ctx context.Context, s *pass, u *rollout.Update) {
+func (r *committer) proposeInstead(ctx context.Context, s transition, u *rollout.Update) {
 	u.Branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
 	u.Old = r.states.isProposed(u.Branch)
 	if err := r.pushProposals(ctx, s, []rollout.Update{*u}); err != nil {

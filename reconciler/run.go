@@ -85,10 +85,11 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 		}
 		if ctx.Err() == nil {
 			r.stats.passes.Add(1)
-			var s *pass
-			r.watchdog.during(ctx, "app "+app, func(ctx context.Context) { s = r.reconcile(ctx, app, time.Now) })
-			if s != nil && ctx.Err() == nil && !errors.Is(s.err, source.ErrNotReady) {
-				r.errorLog.about("app "+app, s.err)
+			var decided bool
+			var err error
+			r.watchdog.during(ctx, "app "+app, func(ctx context.Context) { decided, err = r.reconcile(ctx, app, time.Now) })
+			if decided && ctx.Err() == nil && !errors.Is(err, source.ErrNotReady) {
+				r.errorLog.about("app "+app, err)
 			}
 		}
 		apps.Done(app)

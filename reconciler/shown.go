@@ -12,7 +12,7 @@ import (
 
 // transitions returns a push's transitions for the forge, nil without one. removed lists removed proposals by app.
 func (r *committer) transitions(
-	ctx context.Context, v *gitView, all []*pass, removed map[string][]rollout.Proposal,
+	ctx context.Context, v *gitView, all []transition, removed map[string][]rollout.Proposal,
 ) *report.Shown {
 	if !r.hasForge(v) || !v.branch.Config.Forge.Equal(r.shown) {
 		return nil

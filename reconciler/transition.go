@@ -1,0 +1,40 @@
+package reconciler
+
+import (
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// transition is the decision of one pass, to be recorded in Git if it changes the state. It is a value: the committer
+// keeps no part of the pass.
+type transition struct {
+	app         *appView
+	view        *gitView
+	before      rollout.State // the record at the start of the pass
+	input       strategies.Input
+	decision    strategies.Decision
+	applied     *strategies.Decision // the decision, if it is a rollback, as its pass has applied it
+	changed     bool                 // the state is to be recorded
+	leaves      bool                 // the record is to be removed: nothing of the app is left
+	renamedFrom *rename              // nil, or the former name's record that the app continues
+	refused     bool                 // the cluster refuses objects: check again later
+	err         error                // the failure of this app
+}
+
+// recorded is the result of a transition.
+type recorded struct {
+	transition
+	after    rollout.State // the record afterwards
+	commit   string        // the commit that recorded it; "" if none did
+	unpushed error         // why the Git server does not accept the transition
+}
+
+// numbered returns the decided state with its serial. A rollback, applied before, gets it when recorded, so that a
+// process that has seen neither cannot undo it. Without a record the cluster's serial continues.
+func (t *transition) numbered() rollout.State {
+	state := t.decision.State
+	if t.before.IsTransition(&state) {
+		state.Serial = max(t.before.Serial, state.Serial, t.input.Observed.Serial()) + 1
+	}
+	return state
+}
