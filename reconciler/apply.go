@@ -22,38 +22,40 @@ type applier struct {
 // apply applies a state, but nothing before the app follows a commit. A removed app is left alone unless it rolls
 // back or ends a rollback, which unpins its Services; objects of other apps stay. In a rollback, a refused object
 // blocks neither routes nor pods.
-func (k *applier) apply(ctx context.Context, s *pass, state rollout.State, now time.Time) (err error) {
-	isBack := state.Phase == rollout.Aborting || s.before.Phase == rollout.Aborting
-	if state.Source == "" || s.app.removed != nil && !isBack {
+func (k *applier) apply(
+	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
+) (err error) {
+	isBack := state.Phase == rollout.Aborting || t.before.Phase == rollout.Aborting
+	if state.Source == "" || t.app.removed != nil && !isBack {
 		return nil
 	}
-	app := s.app.Name
+	app := t.app.Name
 	ctx, end := k.begin(ctx, report.PartApply, app)
 	defer func() { end(err) }()
-	objects, err := k.desired(ctx, s, state, now)
+	objects, err := k.desired(ctx, t, m, state, now)
 	if err != nil {
 		return err
 	}
-	if s.app.removed != nil {
-		isTaken := func(o rollout.Object) bool { is, _ := k.isElsewhere(app, o.Ref(), s.view); return is }
+	if t.app.removed != nil {
+		isTaken := func(o rollout.Object) bool { is, _ := k.isElsewhere(app, o.Ref(), t.view); return is }
 		objects = slices.DeleteFunc(slices.Clone(objects), isTaken)
 	}
-	rendered, unread := k.renders.render(ctx, s.app.App, state.Source)
+	rendered, unread := k.renders.render(ctx, t.app.App, state.Source)
 	if unread != nil {
 		return unread
 	}
-	s.cache.routing.applying(strategies.Routing(state, rendered))
+	m.routing.applying(strategies.Routing(state, rendered))
 	isLeft := func(o rollout.Object) bool { return strategies.IsLeftToHook(state, o) }
 	err = k.Applier.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), isLeft))
 	isApplied := err == nil || errors.Is(err, rollout.ErrOverwritten)
 	if isApplied {
-		s.cache.routing.held = strategies.Routing(state, rendered)
+		m.routing.held = strategies.Routing(state, rendered)
 	}
 	if isApplied && state.Release != nil {
 		err = nil // no gate waits for the other writer
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
-		_, pruned := k.remove(ctx, s, leftover)
+		_, pruned := k.remove(ctx, t, leftover)
 		err = errors.Join(err, pruned)
 	}
 	if err == nil || state.Phase != rollout.Aborting {
@@ -94,14 +96,14 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 
 // desired returns the objects of a state.
 func (k *applier) desired(
-	ctx context.Context, s *pass, state rollout.State, now time.Time,
+	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) ([]rollout.Object, error) {
-	in := s.input
+	in := t.input
 	in.State, in.Now = state, now
-	rendered, err := k.renders.render(ctx, s.app.App, state.Source)
+	rendered, err := k.renders.render(ctx, t.app.App, state.Source)
 	if err != nil {
 		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(state.Source), err)
 	}
 	k.gatherer(k.renders).Look(&in)
-	return k.gatherer(k.renders).Desired(ctx, in, s.cache.routing.since(state, rendered, now))
+	return k.gatherer(k.renders).Desired(ctx, in, m.routing.since(state, rendered, now))
 }

@@ -56,14 +56,14 @@ func (p *renderCache) isBlamed(app, from, main string) bool {
 }
 
 // follows reports whether a decision moves an app from its commit to the head.
-func (s *pass) follows() bool {
+func (s *transition) follows() bool {
 	next, head := s.decision.State.Source, s.input.Head.Render
 	isNext := head != nil && next == head.Commit.ID
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
 // isHeldAtHead reports whether a decision newly holds an applied app because of its head.
-func (s *pass) isHeldAtHead() bool {
+func (s *transition) isHeldAtHead() bool {
 	held := s.decision.State.Held
 	return held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 }

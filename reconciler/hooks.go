@@ -9,36 +9,37 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs reads the states of hook Jobs and creates due ones. Why a Job does not start is logged once.
-func (s *pass) askJobs(ctx context.Context, o *Options, complain *errorLog, jobs []strategies.HookJob) {
-	known := maps.Clone(s.input.Answers.Jobs)
-	if known == nil {
-		known = map[string]rollout.JobState{}
-	}
+// askJobs returns the states of hook Jobs, added to known ones, and creates due ones. Why a Job does not start is
+// logged once.
+func (r *Reconciler) askJobs(
+	ctx context.Context, a *appView, known map[string]rollout.JobState, jobs []strategies.HookJob,
+) map[string]rollout.JobState {
+	all := map[string]rollout.JobState{}
+	maps.Copy(all, known)
 	for _, job := range jobs {
-		state, err := s.askJob(ctx, o, job)
+		state, err := r.askJob(ctx, a, job)
 		if err != nil {
 			state.Stuck = err.Error()
 		}
-		if complain.isNew("hook of "+s.app.Name, state.Stuck) && state.Stuck != "" {
-			o.Log.Warn("a Job does not start", "app", s.app.Name, "job", job.Key(), "why", state.Stuck, "message", state.Message)
+		if r.errorLog.isNew("hook of "+a.Name, state.Stuck) && state.Stuck != "" {
+			r.Log.Warn("a Job does not start", "app", a.Name, "job", job.Key(), "why", state.Stuck, "message", state.Message)
 		}
-		if uid := state.UID; uid != "" && complain.before("Job "+job.Key(), uid, state.Complete || state.Failed) != uid {
+		if uid := state.UID; uid != "" && r.errorLog.before("Job "+job.Key(), uid, state.Complete || state.Failed) != uid {
 			state.Anew = true
-			o.Log.Warn("a Job was deleted while it ran, and is made anew", "app", s.app.Name, "job", job.Key())
+			r.Log.Warn("a Job was deleted while it ran, and is made anew", "app", a.Name, "job", job.Key())
 		}
-		known[job.Key()] = state
+		all[job.Key()] = state
 	}
-	s.input.Answers.Jobs = known
+	return all
 }
 
 // checkJobs checks a commit's Jobs with the API server before any runs, not once all users are on the release.
-func (s *pass) checkJobs(ctx context.Context, cluster Jobs, at *rollout.Render) error {
-	if cluster == nil {
+func (o *Options) checkJobs(ctx context.Context, app string, at *rollout.Render) error {
+	if o.Jobs == nil {
 		return nil
 	}
-	for _, job := range hook.Jobs(s.app.Name, at.Objects, at.Release()) {
-		if err := cluster.CheckJob(ctx, job); err != nil {
+	for _, job := range hook.Jobs(app, at.Objects, at.Release()) {
+		if err := o.Jobs.CheckJob(ctx, job); err != nil {
 			return err
 		}
 	}
@@ -47,16 +48,16 @@ func (s *pass) checkJobs(ctx context.Context, cluster Jobs, at *rollout.Render) 
 
 // askJob creates, reads or deletes a Job on record. The call is retried until the hook's deadline. No Job is created
 // for an app that Git no longer lists.
-func (s *pass) askJob(ctx context.Context, o *Options, job strategies.HookJob) (rollout.JobState, error) {
+func (o *Options) askJob(ctx context.Context, a *appView, job strategies.HookJob) (rollout.JobState, error) {
 	switch {
 	case o.Jobs == nil:
 		return rollout.JobState{Stuck: "no Job can be made here"}, nil
 	case job.Delete:
 		return rollout.JobState{Gone: true}, o.Jobs.DeleteJob(ctx, job.Object.Namespace(), job.Object.Name())
 	}
-	makes := job.Make && s.app.removed == nil
+	makes := job.Make && a.removed == nil
 	if makes && len(job.Needs) > 0 {
-		if err := o.Applier.Apply(ctx, s.app.Name, job.Needs); err != nil {
+		if err := o.Applier.Apply(ctx, a.Name, job.Needs); err != nil {
 			return rollout.JobState{}, err
 		}
 	}

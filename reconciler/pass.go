@@ -32,7 +32,6 @@ type appCache struct {
 type pass struct {
 	transition
 	cache *appCache
-	now   time.Time
 }
 
 // pass applies an app's record, observes the app and decides. It is nil for a removed app or an unreadable record. A
@@ -51,13 +50,8 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	if e.err != nil || !known || a.removed != nil && e.state.App == "" {
 		return nil
 	}
-	if app := e.state.Named(a.App); app != a.App {
-		named := *a
-		named.App = app
-		a = &named
-	}
 	r.stats.decided.Add(1)
-	s = &pass{transition: transition{app: a, view: v, before: e.state}, cache: r.cacheOf(name), now: now}
+	s = &pass{transition: transition{app: a.named(e.state), view: v, before: e.state}, cache: r.cacheOf(name)}
 	ctx, end := r.begin(ctx, report.PartDecide, name)
 	defer func() { end(s.err) }()
 	defer r.rescue(&s.transition)
@@ -86,17 +80,23 @@ func (r *Reconciler) rescue(s *transition) {
 
 // decide calls strategies.Decide, answers its questions, and prepares the state to record.
 func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
-	if r.renames.isUnsettled(s) {
+	a, err := r.renames.settled(s.view, s.app, s.before)
+	if err != nil {
+		s.err, s.decision = err, strategies.Decision{State: s.before, Requeue: now.Add(time.Second)}
 		return
 	}
-	r.renames.continueRecord(s)
+	s.app, s.renamedFrom = a, r.renames.former(s.view, a, s.before)
+	if former := s.renamedFrom; former != nil {
+		s.app = a.named(former.state) // older commits have the app by its old name
+		s.decision = strategies.Decision{State: former.state, Subject: fmt.Sprintf(
+			"%s is the new name of %s, and goes on with its record", a.Name, former.from)}
+	}
 	unknown, err := r.gather(ctx, s, now)
 	if s.changed = s.renamedFrom != nil; s.changed {
 		return
 	}
 	if err != nil {
-		s.err = err
-		s.decision = strategies.Decision{State: s.before}
+		s.err, s.decision = err, strategies.Decision{State: s.before}
 		return
 	}
 	s.decision = strategies.Decide(s.input)
@@ -127,9 +127,10 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 	switch {
 	case s.decision.Rollback:
-		s.err = errors.Join(s.err, r.apply(ctx, s, *next, now))
-	case s.input.Answers.IsHealed():
-		r.prune(ctx, s)
+		s.err = errors.Join(s.err, r.apply(ctx, s.transition, s.cache, *next, now))
+	case s.input.Answers.IsHealed() && s.decision.Subject == "":
+		s.decision, s.leaves, s.cache.kept = r.prune(ctx, s.transition, s.cache)
+		s.err = errors.Join(s.err, s.cache.kept)
 	}
 	r.list(ctx, s)
 	s.changed = s.leaves || !next.Equal(&s.before)
@@ -149,7 +150,7 @@ func (k *applier) list(ctx context.Context, s *pass) {
 	if next.Source == "" || s.app.removed != nil {
 		return
 	}
-	if objects, err := k.desired(ctx, s, *next, s.input.Now); err == nil {
+	if objects, err := k.desired(ctx, s.transition, s.cache, *next, s.input.Now); err == nil {
 		next.Inventory, next.Generated = strategies.Inventory(*next, objects), strategies.Generated(*next, objects)
 	}
 }
@@ -196,7 +197,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	answers := &s.input.Answers
 	switch {
 	case ask.Heal:
-		s.err = r.apply(ctx, s, s.input.State, s.input.Now)
+		s.err = r.apply(ctx, s.transition, s.cache, s.input.State, s.input.Now)
 		if !errors.Is(s.err, source.ErrNotReady) {
 			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept), s.input.Now)
 			s.input.Health = s.cache.health
@@ -225,7 +226,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	case ask.Endpoints != nil:
 		answers.Endpoints, err = serving(ctx, r.Observer, ask.Endpoints)
 	case ask.Jobs != nil:
-		s.askJobs(ctx, &r.Options, &r.errorLog, ask.Jobs)
+		answers.Jobs = r.askJobs(ctx, s.app, answers.Jobs, ask.Jobs)
 	case ask.Accept != "":
 		answers.Accepted, err = r.accepted(ctx, s, ask.Accept)
 	}
@@ -261,7 +262,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 
 // accepted checks a commit with the API server before it is recorded or applied. A refusal holds the app.
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
-	objects, err := k.desired(ctx, s, s.decision.State, s.input.Now)
+	objects, err := k.desired(ctx, s.transition, s.cache, s.decision.State, s.input.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +275,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 		return nil, err
 	}
 	if err = k.Applier.Check(ctx, s.app.Name, append(objects, ahead...)); err == nil {
-		err = s.checkJobs(ctx, k.Jobs, rendered)
+		err = k.checkJobs(ctx, s.app.Name, rendered)
 	}
 	known := map[string]error{}
 	maps.Copy(known, s.input.Answers.Accepted)

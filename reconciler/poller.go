@@ -77,6 +77,13 @@ type appView struct {
 	head      *strategies.Head      // replaces the branch's head; nil: the branch's
 }
 
+// named returns the app with a state's former names.
+func (a *appView) named(s rollout.State) *appView {
+	n := *a
+	n.App = s.Named(a.App)
+	return &n
+}
+
 func (a *appView) same(b *appView) bool {
 	return b != nil && a.App == b.App && a.promotion.ID == b.promotion.ID && a.calendar.Equal(b.calendar) &&
 		sameText(a.removed, b.removed) && a.unread == b.unread && a.prunes == b.prunes &&

@@ -16,75 +16,71 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes unused objects that the app no longer has; of a removed app, as configured, none or all.
-func (k *applier) prune(ctx context.Context, s *pass) {
-	next := &s.decision.State
-	if s.decision.Subject != "" {
-		return
-	}
-	s.cache.kept = nil
+// prune deletes unused objects that the app no longer has; of a removed app, as configured, none or all. It returns
+// the decision with their names, and whether the app's record is to be removed.
+func (k *applier) prune(
+	ctx context.Context, t transition, m *appCache,
+) (d strategies.Decision, leaves bool, err error) {
+	d = t.decision
+	next := &d.State
 	all := next.Inventory
 	switch {
 	case next.Source == "":
-		k.leave(s) // nothing was ever applied
-		return
-	case s.app.removed != nil && !s.app.prunes:
+		return k.leave(t, d) // nothing was ever applied
+	case t.app.removed != nil && !t.app.prunes:
 		next.Kept = ""
-		return
-	case s.app.removed == nil:
-		objects, err := k.desired(ctx, s, *next, s.input.Now)
+		return d, false, nil
+	case t.app.removed == nil:
+		objects, err := k.desired(ctx, t, m, *next, t.input.Now)
 		if err != nil {
-			return // apply has reported it
+			return d, false, nil // apply has reported it
 		}
 		all = strategies.Prunable(*next, objects)
 	}
 	next.Kept = ""
 	candidates := slices.DeleteFunc(slices.Clone(all), func(ref rollout.Ref) bool {
-		is, why := k.isElsewhere(s.app.Name, ref, s.view)
+		is, why := k.isElsewhere(t.app.Name, ref, t.view)
 		next.Kept = cmp.Or(next.Kept, why)
 		return is
 	})
-	if next.Kept != "" && next.Kept != s.before.Kept {
-		s.decision.Subject = s.app.Name + " keeps what left Git: " + next.Kept
+	if next.Kept != "" && next.Kept != t.before.Kept {
+		d.Subject = t.app.Name + " keeps what left Git: " + next.Kept
 	}
 	if len(candidates) < len(all) {
-		s.decision.Requeue = rollout.Soonest(s.decision.Requeue, s.input.Now.Add(time.Minute))
+		d.Requeue = rollout.Soonest(d.Requeue, t.input.Now.Add(time.Minute))
 	}
 	if len(candidates) == 0 {
-		k.leave(s)
-		return
+		return k.leave(t, d)
 	}
-	gone, err := k.remove(ctx, s, candidates)
-	if err != nil {
-		s.cache.kept = fmt.Errorf("prune of %w", err)
-		s.err = errors.Join(s.err, s.cache.kept)
-	} else {
-		defer k.leave(s)
-	}
+	gone, err := k.remove(ctx, t, candidates)
 	if len(gone) > 0 {
 		next.Inventory = slices.DeleteFunc(slices.Clone(next.Inventory), func(ref rollout.Ref) bool {
 			return slices.Contains(gone, ref)
 		})
-		s.decision.Subject = fmt.Sprintf("%s pruned %s", s.app.Name, listed(gone))
+		d.Subject = fmt.Sprintf("%s pruned %s", t.app.Name, listed(gone))
 	}
+	if err != nil {
+		return d, false, fmt.Errorf("prune of %w", err)
+	}
+	return k.leave(t, d)
 }
 
 // leave drops a pruned app's record when its objects all stay or belong elsewhere. A later app of that name is new.
-func (k *applier) leave(s *pass) {
-	isLeft := slices.ContainsFunc(s.decision.State.Inventory, func(ref rollout.Ref) bool {
-		return !ref.HoldsData() && !k.states.isOfAnother(s.app.Name, ref)
+func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
+	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
+		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
 	})
-	if s.app.removed != nil && s.app.prunes && !isLeft {
-		s.leaves = true
-		s.decision.Subject = s.app.Name + " has left Git and the cluster"
+	if leaves = t.app.removed != nil && t.app.prunes && !isLeft; leaves {
+		d.Subject = t.app.Name + " has left Git and the cluster"
 	}
+	return d, leaves, nil
 }
 
 // remove deletes objects of an app, even if labeled with a former name. It returns the deleted ones.
-func (k *applier) remove(ctx context.Context, s *pass, refs []rollout.Ref) (gone []rollout.Ref, err error) {
+func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
-	for _, name := range append([]string{s.app.Name}, strings.Fields(s.app.Formerly)...) {
-		if name != s.app.Name && k.isAnother(name, s.view) {
+	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {
+		if name != t.app.Name && k.isAnother(name, t.view) {
 			continue
 		}
 		absent, failed := k.Applier.Prune(ctx, name, refs) // objects of another name are not deleted

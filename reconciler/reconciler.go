@@ -189,8 +189,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	if isRecorded && !done.decision.Stale && !newer {
 		func() {
 			defer r.rescue(&done.transition)
-			s := &pass{transition: done.transition, cache: m}
-			done.err = errors.Join(done.err, r.apply(ctx, s, done.after, now))
+			done.err = errors.Join(done.err, r.apply(ctx, done.transition, m, done.after, now))
 		}()
 	}
 	r.requeue(done, now)

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 )
 
 // rename is the record of an app under its former name.
@@ -23,58 +21,51 @@ type renames struct {
 	renders *renderCache
 }
 
-// continueRecord finds the former name of an app without a record: the newest commit has its objects in this app. The
-// app continues the old record, even in flight. The rename is recorded before anything else.
-func (h renames) continueRecord(s *pass) {
-	if s.app.removed != nil || s.app.refused != nil || isOfSomething(s.before) || s.view.behind != nil {
-		return
+// former returns the former name of an app without a record, nil if none: the newest commit has its objects in this
+// app. The app continues the old record, even in flight. The rename is recorded before anything else.
+func (h renames) former(v *gitView, a *appView, before rollout.State) (former *rename) {
+	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
+		return nil
 	}
 	for _, name := range h.record.names() {
-		old := s.view.apps[name]
+		old := v.apps[name]
 		e, _ := h.record.of(name)
 		if old == nil || old.removed == nil || e.err != nil || e.state.Source == "" {
 			continue
 		}
-		heir, _, _ := h.of(s.view, e.state)
-		if gone := e.state.Held != nil; heir == s.app.Name && (s.renamedFrom == nil || !gone) { // prefer the most recent one
+		heir, _, _ := h.of(v, e.state)
+		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer the most recent one
 			state := e.state
-			state.App, state.Path, state.Held = s.app.Name, s.app.Path, nil
+			state.App, state.Path, state.Held = a.Name, a.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
 			state.Hooks = rollout.Mapped(e.state.Hooks, func(run rollout.HookRun) rollout.HookRun {
 				run.App = cmp.Or(run.App, name)
 				return run
 			})
-			s.renamedFrom = &rename{from: name, state: state}
-			named := *s.app // older commits have the app by its old name
-			named.App = state.Named(named.App)
-			s.app = &named
-			s.decision = strategies.Decision{
-				State: state, Subject: fmt.Sprintf("%s is the new name of %s, and goes on with its record", s.app.Name, name),
-			}
-			if !gone {
-				return
+			if former = (&rename{from: name, state: state}); !gone {
+				return former
 			}
 		}
 	}
+	return former
 }
 
-// isUnsettled reports whether a removed app may have been renamed. Nothing happens to it until that is settled.
-func (h renames) isUnsettled(s *pass) bool {
-	if s.app.removed == nil {
-		return false
+// settled returns an app, if removed with apps that may be its new name. The error is ErrNotReady while that is
+// unknown, or until a new name continues the record: nothing happens to the app.
+func (h renames) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
+	if a.removed == nil {
+		return a, nil
 	}
-	heir, empty, known := h.of(s.view, s.before)
-	if known && heir == "" {
-		if len(empty) > 0 && len(s.before.Inventory) > 0 {
-			named := *s.app
-			named.removed = s.view.branch.Removed(named.App, empty...)
-			s.app = &named
-		}
-		return false
+	heir, empty, known := h.of(v, before)
+	switch {
+	case !known || heir != "":
+		return nil, fmt.Errorf("the new name of app %s %w", a.Name, source.ErrNotReady)
+	case len(empty) > 0 && len(before.Inventory) > 0:
+		named := *a
+		named.removed = v.branch.Removed(a.App, empty...)
+		return &named, nil
 	}
-	s.err = fmt.Errorf("the new name of app %s %w", s.app.Name, source.ErrNotReady)
-	s.decision = strategies.Decision{State: s.before, Requeue: s.now.Add(time.Second)}
-	return true
+	return a, nil
 }
 
 // of returns the newest commit's app with an old app's objects and no record, "" if none; unknown while a candidate
