@@ -33,7 +33,11 @@ func (r *committer) flush(ctx context.Context, now time.Time) error {
 	if len(all) == 0 {
 		return nil
 	}
-	done, err := r.commit(ctx, all, now)
+	done, err := r.push(ctx, all, now)
+	later := errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
+	if err != nil && len(all) > 1 && !later {
+		done, err = r.apart(ctx, all, now)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	unpushed := err
@@ -50,16 +54,6 @@ func (r *committer) flush(ctx context.Context, now time.Time) error {
 		r.answered[t.app.Name] = t
 	}
 	return err
-}
-
-// commit records transitions in one push or, if the server refuses that, one by one. It returns the recorded ones.
-func (r *committer) commit(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
-	done, err = r.push(ctx, all, now)
-	later := errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
-	if err != nil && len(all) > 1 && !later {
-		return r.apart(ctx, all, now)
-	}
-	return done, err
 }
 
 // maxRefused is how many single transitions may fail in a row before the server is taken to refuse all.

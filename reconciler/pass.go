@@ -80,12 +80,12 @@ func (r *Reconciler) rescue(s *transition) {
 
 // decide calls strategies.Decide, answers its questions, and prepares the state to record.
 func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
-	a, err := r.renames.settled(s.view, s.app, s.before)
+	a, err := r.settled(s.view, s.app, s.before)
 	if err != nil {
 		s.err, s.decision = err, strategies.Decision{State: s.before, Requeue: now.Add(time.Second)}
 		return
 	}
-	s.app, s.renamedFrom = a, r.renames.former(s.view, a, s.before)
+	s.app, s.renamedFrom = a, r.formerName(s.view, a, s.before)
 	if former := s.renamedFrom; former != nil {
 		s.app = a.named(former.state) // older commits have the app by its old name
 		s.decision = strategies.Decision{State: former.state, Subject: fmt.Sprintf(

@@ -17,12 +17,10 @@ import (
 // poller is the first pump: it fetches Git and publishes an immutable view. Other goroutines may only call current.
 type poller struct {
 	*Options
-	reader    *source.Reader
-	renders   *renderCache
-	states    *stateStore
-	approvals *approvals
-	touch     func(app string)
-	looked    func() // called after the record was read
+	preparer
+	reader *source.Reader
+	touch  func(app string)
+	looked func() // called after the record was read
 
 	seen        atomic.Pointer[gitView]
 	config      *rollout.Config // the last readable one

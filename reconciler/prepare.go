@@ -26,8 +26,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.A
 	if t.Conflict = conflict; !ready {
 		t.Unknown = fmt.Errorf("commit %s %w", rollout.ShortID(v.main()), source.ErrNotReady)
 	}
-	promotion := a.promotion
-	var err error
+	promotion, err := a.promotion, error(nil)
 	promotion.File, t.Unapproved, err = p.approvals.of(v, a, head.Render, s)
 	t.Unknown = errors.Join(t.Unknown, err)
 	if v.behind != nil {

@@ -20,14 +20,14 @@ func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []r
 	before.State, after.State = s.before, s.decision.State
 	// As on record: a verdict shuts a gate when it is recorded, and the proposal follows it.
 	before.Runs, after.Runs = nil, nil
-	switch {
-	case s.app.removed != nil:
+	if s.app.removed != nil {
 		return r.withdrawn(s.app.Name)
-	case s.renamedFrom != nil:
-		return slices.Concat(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s), r.withdrawn(s.renamedFrom.from))
-	default:
-		return slices.Concat(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s))
 	}
+	updates := append(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s)...)
+	if s.renamedFrom != nil {
+		updates = append(updates, r.withdrawn(s.renamedFrom.from)...)
+	}
+	return updates
 }
 
 // withdrawn removes the proposals of a former name, or of one that no app in Git has.

@@ -18,9 +18,7 @@ import (
 
 // prune deletes unused objects that the app no longer has; of a removed app, as configured, none or all. It returns
 // the decision with their names, and whether the app's record is to be removed.
-func (k *applier) prune(
-	ctx context.Context, t transition, m *appCache,
-) (d strategies.Decision, leaves bool, err error) {
+func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
 	all := next.Inventory

@@ -68,7 +68,6 @@ type Reconciler struct {
 	*applier
 	in       *poller
 	out      *committer
-	renames  renames
 	queue    *appQueue
 	collects bool          // the pass is the last one: no later pass would record new measurements
 	asked    chan bool     // requests a fetch: true for one at once
@@ -99,16 +98,12 @@ func New(o Options) *Reconciler {
 	states := newStateStore(&r.Options)
 	renders := newRenderCache(&r.Options, reader, states, r.touch, r.want, r.errorLog.ofPanic)
 	known := preparer{states, renders, newApprovals(o.Approve, r.touch, r.want)}
-	r.renames = renames{states, renders}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{
 		Options: &r.Options, outbox: newOutbox(states, r.touch), preparer: known,
 		current: current, poll: r.Poll, stats: &r.stats, stale: map[string]stale{},
 	}
-	r.in = &poller{
-		Options: &r.Options, reader: reader, renders: renders, states: states, approvals: known.approvals,
-		touch: r.touch, looked: r.out.looked,
-	}
+	r.in = &poller{Options: &r.Options, preparer: known, reader: reader, touch: r.touch, looked: r.out.looked}
 	return r
 }
 

@@ -15,25 +15,19 @@ type rename struct {
 	state rollout.State
 }
 
-// renames finds apps that were renamed.
-type renames struct {
-	record  *stateStore
-	renders *renderCache
-}
-
-// former returns the former name of an app without a record, nil if none: the newest commit has its objects in this
+// formerName returns the former name of an app without a record, nil if none: the newest commit has its objects in this
 // app. The app continues the old record, even in flight. The rename is recorded before anything else.
-func (h renames) former(v *gitView, a *appView, before rollout.State) (former *rename) {
+func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
 	}
-	for _, name := range h.record.names() {
+	for _, name := range p.states.names() {
 		old := v.apps[name]
-		e, _ := h.record.of(name)
+		e, _ := p.states.of(name)
 		if old == nil || old.removed == nil || e.err != nil || e.state.Source == "" {
 			continue
 		}
-		heir, _, _ := h.of(v, e.state)
+		heir, _, _ := p.newName(v, e.state)
 		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer the most recent one
 			state := e.state
 			state.App, state.Path, state.Held = a.Name, a.Path, nil
@@ -52,11 +46,11 @@ func (h renames) former(v *gitView, a *appView, before rollout.State) (former *r
 
 // settled returns an app, if removed with apps that may be its new name. The error is ErrNotReady while that is
 // unknown, or until a new name continues the record: nothing happens to the app.
-func (h renames) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
+func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil
 	}
-	heir, empty, known := h.of(v, before)
+	heir, empty, known := p.newName(v, before)
 	switch {
 	case !known || heir != "":
 		return nil, fmt.Errorf("the new name of app %s %w", a.Name, source.ErrNotReady)
@@ -68,16 +62,16 @@ func (h renames) settled(v *gitView, a *appView, before rollout.State) (*appView
 	return a, nil
 }
 
-// of returns the newest commit's app with an old app's objects and no record, "" if none; unknown while a candidate
-// is being rendered. empty lists candidates without objects: the new name may be among them.
-func (h renames) of(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
+// newName returns the newest commit's app with an old app's objects and no record, "" if none; unknown while a
+// candidate is being rendered. empty lists candidates without objects: the new name may be among them.
+func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
 		a := v.apps[name]
-		if e, _ := h.record.of(name); a.removed != nil || e.err != nil || isOfSomething(e.state) {
+		if e, _ := p.states.of(name); a.removed != nil || e.err != nil || isOfSomething(e.state) {
 			continue
 		}
-		head, ready := h.renders.head(v, a.App)
+		head, ready := p.renders.head(v, a.App)
 		switch {
 		case !ready:
 			known = false

@@ -99,10 +99,7 @@ func (r *committer) stableOf(ctx context.Context, in strategies.Input) *rollout.
 	if in.State.Stable == nil {
 		return nil
 	}
-	stable, err := r.renders.render(ctx, in.App, in.State.Stable.Commit)
-	if err != nil {
-		return nil
-	}
+	stable, _ := r.renders.render(ctx, in.App, in.State.Stable.Commit)
 	return stable
 }
 

@@ -5,8 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// transition is the decision of one pass, to be recorded in Git if it changes the state. It is a value: the committer
-// keeps no part of the pass.
+// transition is the decision of one pass as a value, to be recorded in Git if it changes the state.
 type transition struct {
 	app         *appView
 	view        *gitView

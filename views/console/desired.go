@@ -11,7 +11,7 @@ import (
 
 // Desired returns the objects that the cluster should hold, with gitrollout's label and annotation.
 func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
-	objects, err := w.gatherer(ctx, in.Head.Render, true).Desired(ctx, in, time.Time{})
+	objects, err := w.gatherer(ctx, in.Head.Render, true, new(error)).Desired(ctx, in, time.Time{})
 	if err != nil {
 		return nil, err
 	}

@@ -58,8 +58,7 @@ type Session struct {
 
 // New returns a World before its first Refresh.
 func New(o Options) *Session {
-	w := &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer).In(o.Own, nil)}
-	return w
+	return &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer).In(o.Own, nil)}
 }
 
 // Refresh fetches from Git and reports whether a head has changed.
@@ -221,18 +220,18 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
 	// Of a held or rejected release, Git may name workloads that must not exist.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
-	in, err = w.gatherer(ctx, a.Head.Render, needed).Gather(ctx, a, now)
+	var failed error
+	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
 	in.Answers = strategies.Answers{Healed: new(true)}
-	return in, err
+	return in, errors.Join(err, failed)
 }
 
 // errNotNeeded is the error for a commit on which no decision depends.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer gathers for one app. head is its newest render; needed allows reading another commit. Errors of Git or the
-// cluster are returned; a commit that is gone or unrenderable is none.
-func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool) *worldGatherer {
-	g := &worldGatherer{}
+// gatherer gathers for one app. head is its newest render; needed allows reading another commit. failed gets errors
+// of Git or the cluster; a commit that is gone or unrenderable is none.
+func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {
 		case head != nil && head.Commit.ID == commit:
@@ -242,7 +241,7 @@ func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed boo
 		}
 		built, err := w.RenderAt(ctx, app, commit)
 		if err != nil && !errors.Is(err, git.ErrNotFound) && !rollout.IsInvalid(err) {
-			g.err = err
+			*failed = err
 		}
 		return built, err
 	}
@@ -254,24 +253,12 @@ func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed boo
 				return rollout.Observed{}
 			}
 			if err := w.Client.WatchRoutes(ctx, routes); err != nil && !cluster.IsForbidden(err) {
-				g.err = err
+				*failed = err
 			}
 			return w.Client.Observe(app, workloads, routes)
 		}
 	}
 	return g
-}
-
-// worldGatherer is a Gatherer that records errors for which a loop would wait.
-type worldGatherer struct {
-	source.Gatherer
-	err error
-}
-
-// Gather adds the recorded error to source.Gatherer's.
-func (g *worldGatherer) Gather(ctx context.Context, a source.App, now time.Time) (strategies.Input, error) {
-	in, err := g.Gatherer.Gather(ctx, a, now)
-	return in, errors.Join(err, g.err)
 }
 
 // Head returns the app's head on the users' branch.
