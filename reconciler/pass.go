@@ -120,6 +120,9 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 		unknown = errors.Join(unknown, fmt.Errorf("the history since commit %s %w",
 			rollout.ShortID(s.before.Source), source.ErrNotReady))
 	}
+	if s.view.behind != nil && !s.stays() {
+		unknown = errors.Join(unknown, fmt.Errorf("nothing advances: %w", s.view.behind))
+	}
 	if unknown != nil && !s.decision.Rollback && !s.comesToRest() { // only a rollback is allowed
 		s.err = errors.Join(s.err, unknown)
 		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: strategies.Due(s.input)}
@@ -142,6 +145,18 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 // comesToRest reports whether a decision ends a complete rollback and begins nothing.
 func (s *pass) comesToRest() bool {
 	return s.input.State.Phase == rollout.Aborting && s.decision.State.Release == nil && s.input.Observed.Unseen == ""
+}
+
+// stays reports whether a decision advances, begins and follows nothing: an abort of a release that waits, the end of
+// a hook, Git's replicas during a release.
+func (s *pass) stays() bool {
+	next, was := s.decision.State, s.before
+	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {
+		return run.Phase == rollout.HookRunning && !slices.ContainsFunc(was.Hooks, func(h rollout.HookRun) bool { return h.Job == run.Job })
+	})
+	was.Phase, was.Reason, was.Held, was.Rejected = next.Phase, next.Reason, next.Held, next.Rejected
+	was.Replicas, was.Hooks, was.Spent, was.Ignored = next.Replicas, next.Hooks, next.Spent, next.Ignored
+	return s.decision.Subject != "" && !begins && was.Equal(&next)
 }
 
 // list sets the inventory of the next state to the objects that it requests.

@@ -29,9 +29,6 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.A
 	promotion, err := a.promotion, error(nil)
 	promotion.File, t.Unapproved, err = p.approvals.of(v, a, head.Render, s)
 	t.Unknown = errors.Join(t.Unknown, err)
-	if v.behind != nil {
-		t.Unknown = errors.Join(t.Unknown, fmt.Errorf("nothing advances: %w", v.behind))
-	}
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }
 

@@ -85,3 +85,26 @@ func TestAppThatLeftStaysAlone(t *testing.T) {
 		t.Errorf("shop is held %+v, was %+v", now, held)
 	}
 }
+
+// TestAbortWithoutConfiguration aborts a release that waits for a freeze, at a commit whose configuration cannot be
+// read.
+func TestAbortWithoutConfiguration(t *testing.T) {
+	p := newProposing(t)
+	if err := p.decide(rollout.Promote, []string{"till", rollout.Full}); err != nil {
+		t.Fatal(err)
+	}
+	p.tick()
+	p.files("a freeze", map[string]string{rollout.FreezePath("sim"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: holidays\n"})
+	p.files("v3 of till", map[string]string{"apps/till/app.yaml": twoApps("v3")["apps/till/app.yaml"]})
+	if held := p.state("till").Held; held == nil || held.Reason != rollout.HeldClosed {
+		t.Fatalf("till is %s, held %+v", p.state("till").Phase, held)
+	}
+	p.files("a slip", map[string]string{rollout.ConfigPath("sim"): "apps: ["})
+	if err := p.decide(rollout.Abort, []string{"till"}); err != nil {
+		t.Fatal(err)
+	}
+	p.tick()
+	if got := p.state("till"); len(got.Rejected) != 1 {
+		t.Errorf("till is %s, held %+v, and rejects %+v", got.Phase, got.Held, got.Rejected)
+	}
+}
