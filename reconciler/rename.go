@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // rename is the record of an app under its former name.
@@ -32,10 +33,12 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			state := e.state
 			state.App, state.Path, state.Held = a.Name, a.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
-			state.Hooks = rollout.Mapped(e.state.Hooks, func(run rollout.HookRun) rollout.HookRun {
+			state.Hooks = append(rollout.Mapped(e.state.Hooks, func(run rollout.HookRun) rollout.HookRun {
 				run.App = cmp.Or(run.App, name)
 				return run
-			})
+			}), before.Hooks...) // the Jobs before a first deployment of the new name, and their objects
+			state.Inventory = slices.Concat(e.state.Inventory, before.Inventory)
+			state.Inventory = strategies.Inventory(state, nil)
 			if former = (&rename{from: name, state: state}); !gone {
 				return former
 			}

@@ -165,6 +165,37 @@ func TestRenamedAppGoesOn(t *testing.T) {
 	}
 }
 
+// TestRenamedAppKeepsTheJobsOfItsNewName renames an app with its Deployment and restores the Deployment's name while a
+// Job before the new app's first deployment runs. The record keeps that Job and the ConfigMap that it uses.
+func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
+	p := newProposing(t)
+	p.promoted()
+	app := twoApps("v2")["apps/shop/app.yaml"]
+	const hook = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\nspec: {template: " +
+		"{spec: {restartPolicy: Never, containers: [{name: m, image: m, envFrom: [{configMapRef: {name: extra}}]}]}}}\n" +
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
+	p.ends["migrate"] = rollout.JobState{}
+	p.rename("shop", "store", map[string]string{"apps/shop/app.yaml": strings.ReplaceAll(app, "shop", "store") + hook})
+	is := p.state("store")
+	if len(is.Hooks) != 1 || is.Hooks[0].Phase != rollout.HookRunning {
+		t.Fatalf("its hooks are %+v, held %+v", is.Hooks, is.Held)
+	}
+	p.files("the Deployment's old name", map[string]string{"apps/store/app.yaml": app})
+	was := is.Hooks[0]
+	is = p.state("store")
+	if is.Stable == nil || len(is.Hooks) != 1 || is.Hooks[0].Job != was.Job || is.Hooks[0].Phase != rollout.HookRunning {
+		t.Fatalf("stable %+v, hooks %+v, held %+v", is.Stable, is.Hooks, is.Held)
+	}
+	p.ends["migrate"] = rollout.JobState{Complete: true}
+	p.tick()
+	if is = p.state("store"); is.Phase != rollout.Healthy || is.Hooks[0].Phase != rollout.HookSucceeded {
+		t.Errorf("it is %s, its hooks are %+v", is.Phase, is.Hooks)
+	}
+	if extra := (rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra"}); p.cluster.objects[extra] != nil {
+		t.Errorf("%s is left", extra)
+	}
+}
+
 // TestRenamedAppPrunesBeforeTheNextLook renames an app with a recorded object that has just left Git and still exists
 // under the old name. The object is pruned, with or without another fetch before the next visit.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {

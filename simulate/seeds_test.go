@@ -134,8 +134,8 @@ var again = map[string][]uint64{
 	// Pods by hand; a retry replaced while held; too many ready pods; a late pod; paused; the second last name; a
 	// moved owner.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056},
-	// A rejected content, and then documents of other workloads.
-	"PeopleAndHooks": {101},
+	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old record.
+	"PeopleAndHooks": {101, 600142},
 	// A content that returned when its undeletable Job was no longer recorded.
 	"PlainHooks": {366},
 	// A Service pinned with nothing left to move; pods that come while a list of steps waits.
