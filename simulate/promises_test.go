@@ -88,6 +88,7 @@ type try struct {
 	walks map[rollout.Workload]*walk
 	low   map[rollout.Workload]int // the fewest pods of a workload since its start, or that it had none
 	nodes map[rollout.Workload]*nodesOf
+	kept  map[rollout.Workload]int // the most pods that lists of steps edited since asked for
 }
 
 // walk is how far the keys of a try allow one workload to go: at[i] is the earliest start of step i.
@@ -284,6 +285,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 		for _, pr := range is.Progress {
 			p.unsure[pr.Workload] = true
 		}
+		p.keep(id, app, was)
 	}
 	p.checkName(by, app, is)
 	p.checkTick(by, app, was, is)
@@ -332,7 +334,7 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 		return false
 	}
 	t := &try{id: tryID(is), hash: is.Release.Hash, since: is.Release.Since, walks: map[rollout.Workload]*walk{}, low: map[rollout.Workload]int{},
-		nodes: map[rollout.Workload]*nodesOf{}}
+		nodes: map[rollout.Workload]*nodesOf{}, kept: map[rollout.Workload]int{}}
 	for _, d := range p.u.kube.Deployments {
 		t.scaled(d)
 	}
@@ -732,7 +734,7 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	case t != nil && source.isOnNodes():
 		pods = t.taken(d, legs, step)
 	case t != nil && source.policy != "":
-		pods = max(pods, t.came(d, legs, step))
+		pods = max(pods, t.kept[w], t.came(d, legs, step))
 	}
 	if p.unsure[w] && p.isUnderWay(source) {
 		return true
@@ -750,6 +752,8 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 			unsure = true
 		} else if n > pods {
 			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
+		} else if t := p.tries[p.u.ids[app]]; t != nil {
+			t.kept[w] = min(t.kept[w], n) // more would not come by an older list
 		}
 		if source.isShared() && requests == 0 && rs.Ready() > 0 && p.isOpen(w, source, rs) {
 			p.fail(lawShare, "%s: all pods get the requests that nothing matches, pods of %s too, before any weight", w, source.version)

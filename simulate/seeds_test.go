@@ -113,6 +113,8 @@ var again = map[string][]uint64{
 	"Kills": {110062},
 	// A node that Kruise does not count; nodes without a pod at the start of a release.
 	"KruisesDaemonSets": {617, 4765},
+	// Pods of a larger step, after an edit of steps.
+	"OwnKinds": {600036},
 	// A held workload without pods; a record that partly lost a race.
 	"Pair": {395, 522},
 	// A restart without a configuration, after an app had left it.

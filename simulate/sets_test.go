@@ -131,7 +131,23 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 		return 0
 	}
 	pods, _ := most(legs, step, low)
-	return d.Replicas - low + pods
+	return d.Replicas - low + max(pods, t.kept[d.Workload])
+}
+
+// keep notes how many new pods the last record's list of steps asked for. A smaller step of another list takes none of
+// a StatefulSet's pods back.
+func (p *promises) keep(id, app string, was rollout.State) {
+	t := p.tries[id]
+	if t == nil || was.Release == nil || t.id != tryID(was) {
+		return
+	}
+	for _, pr := range was.Progress {
+		w := pr.Workload
+		if s, d := p.u.appIn(was.Source, app).find(w), p.u.kube.Deployments[w]; s != nil && s.policy != "" && d != nil {
+			pods, _ := most(s.legs(), at(s, s.legs(), pr), d.Replicas)
+			t.kept[w] = max(t.kept[w], pods, t.came(d, s.legs(), at(s, s.legs(), pr)))
+		}
+	}
 }
 
 // nodesOf has the changes of a DaemonSet's nodes since the start of a try.
@@ -181,6 +197,7 @@ func (t *try) scaled(d *kube.Deployment) {
 	switch {
 	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // otherwise it still has its partition
 		delete(t.low, d.Workload)
+		delete(t.kept, d.Workload)
 	case !known || fewest < low:
 		t.low[d.Workload] = fewest
 	}
