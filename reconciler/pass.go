@@ -152,7 +152,8 @@ func (s *pass) comesToRest() bool {
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {
-		return run.Phase == rollout.HookRunning && !slices.ContainsFunc(was.Hooks, func(h rollout.HookRun) bool { return h.Job == run.Job })
+		isIt := func(h rollout.HookRun) bool { return h.Job == run.Job }
+		return run.Phase == rollout.HookRunning && !slices.ContainsFunc(was.Hooks, isIt)
 	})
 	was.Phase, was.Reason, was.Held, was.Rejected = next.Phase, next.Reason, next.Held, next.Rejected
 	was.Replicas, was.Hooks, was.Spent, was.Ignored = next.Replicas, next.Hooks, next.Spent, next.Ignored
