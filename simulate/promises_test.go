@@ -742,12 +742,14 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	if source.isShared() && p.shares(w, source)[source.services[1]] > 0 {
 		p.fail(lawShare, "%s: a router has a weight, and the share of the pods is one already", w)
 	}
+	// In the pause of a rollback that is not recorded yet, the controller spreads the surge over both versions.
+	isBack := p.u.oracle.back[app] && p.takenBack(app, p.u.git.Head(testBranch)) != ""
 	for _, rs := range d.Sets {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
 			continue
 		}
 		// Pods with routed requests go with the next record, and an unreadable head has no record.
-		isKept := source.isRouted() && p.isUnreadable(app) || p.u.chaos.spoils // or they alone serve
+		isKept := source.isRouted() && p.isUnreadable(app) || p.u.chaos.spoils || isBack // or they alone serve
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
 		} else if n > pods {

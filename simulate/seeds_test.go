@@ -148,8 +148,9 @@ var again = map[string][]uint64{
 	// Scaled up before Kubernetes saw 0; matching requests after a restart; scaled up before the last pods were gone;
 	// stable pods that no process saw come.
 	"StatefulSets": {592, 40077, 110565, 150405},
-	// A Service whose write succeeded after an error; a rollback decided while the promotion was being recorded.
-	"SlowApps": {861, 300017},
+	// A Service whose write succeeded after an error; a rollback decided while the promotion was being recorded; a
+	// paused rollback that waits for its record.
+	"SlowApps": {861, 300017, 600057},
 	// A rollback with an older serial than the advance recorded meanwhile.
 	"TwoWithPumps": {2045},
 	// A restart in a smaller step that broken old pods keep from ending.
