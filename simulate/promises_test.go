@@ -872,6 +872,13 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		delete(p.served, w) // there are no users, and the version in flight was not stable
 		return
 	}
+	if _, moves := s.ProgressOf(w); moves && s.Release != nil && p.u.kube.Deployments[w].Replicas > 0 && was.version != source.version {
+		for _, pr := range s.Progress { // it had no pods when all users of the others moved, and the app rolls back as a whole
+			if other := p.u.appIn(s.Source, app).find(pr.Workload); other != nil && p.served[pr.Workload].version == other.version {
+				delete(p.served, pr.Workload)
+			}
+		}
+	}
 	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject {
 		was.excuse = true
 		p.served[w] = was

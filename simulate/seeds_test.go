@@ -134,8 +134,8 @@ var again = map[string][]uint64{
 	// unreadable.
 	"PeopleAndSteps": {132544, 132872, 400062},
 	// Pods by hand; a retry replaced while held; too many ready pods; a late pod; paused; the second last name; a
-	// moved owner.
-	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056},
+	// moved owner; a workload with pods again, when the others had moved.
+	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
 	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old record.
 	"PeopleAndHooks": {101, 600142},
 	// A content that returned when its undeletable Job was no longer recorded.
