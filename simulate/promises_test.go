@@ -290,8 +290,8 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkName(by, app, is)
 	p.checkTick(by, app, was, is)
 	p.checkGates(app, is)
-	p.checkStable(app, was, is)
-	p.checkWhole(app, was, is)
+	p.checkStable(by, app, was, is)
+	p.checkWhole(by, app, was, is)
 	p.checkBroken(by, app, was, is)
 	p.checkFrozen(by, app, was, is)
 	p.checkSeen(by, app, was, is)
@@ -552,7 +552,7 @@ func (u *universe) sameFiles(a, b, app string) bool {
 }
 
 // checkStable checks that a stable version has served.
-func (p *promises) checkStable(app string, was, is rollout.State) {
+func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
 		return
 	}
@@ -561,7 +561,7 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 	passed := false
 	for w := range is.Stable.Templates {
 		d := p.u.kube.Deployments[w]
-		none := d != nil && d.Replicas == 0
+		none := d != nil && (d.Replicas == 0 || by.hadNone(w))
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
 		case none && (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0):
@@ -585,7 +585,7 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 
 // checkWhole checks that a stable version had as many ready pods at a time as maxUnavailable requires. With lag the
 // controller may stop the last old pods earlier. Then a superseded release becomes stable with one ready pod.
-func (p *promises) checkWhole(app string, was, is rollout.State) {
+func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
 		return
 	}
@@ -594,7 +594,7 @@ func (p *promises) checkWhole(app string, was, is rollout.State) {
 		isNew := s != nil && was.StableHash(w) != "" && was.StableHash(w) != is.StableHash(w)
 		next := p.u.appIn(p.u.git.Head(testBranch), app).find(w)
 		isSuperseded := p.u.chaos.lag && next != nil && s != nil && next.version != s.version && p.ready[w.String()+s.version]
-		if isNew && d != nil && d.Replicas > 0 && !p.whole[w.String()+s.version] && !isSuperseded {
+		if isNew && d != nil && d.Replicas > 0 && !by.hadNone(w) && !p.whole[w.String()+s.version] && !isSuperseded {
 			p.fail(lawStable, "%s: %s is on record as stable, and never were as many pods of %s ready as its users need", app, is.Stable.Hash, w)
 		}
 	}

@@ -109,6 +109,7 @@ type actor struct {
 	unread  time.Time                   // the last end of a turn that lacked a commit
 	allOn   map[rollout.Workload]string // versions that all users had when the visits began
 	visits  time.Time                   // the start of the visits by its clock
+	empty   []rollout.Workload          // workloads without replicas at that time
 }
 
 // newUniverse returns a world whose run follows from the seed.
@@ -376,7 +377,11 @@ func (u *universe) beginVisits(a *actor) {
 		a.records[app] = len(records)
 	}
 	a.allOn, a.visits = u.promises.allOn(), u.now(a)
+	a.empty = slices.DeleteFunc(u.workloads(), func(w rollout.Workload) bool { return u.kube.Deployments[w].Replicas > 0 })
 }
+
+// hadNone reports whether a workload had no replicas when a process began its visits.
+func (a *actor) hadNone(w rollout.Workload) bool { return a != nil && slices.Contains(a.empty, w) }
 
 // after checks the result of a step of a pass.
 func (u *universe) after(a *actor, ended bool) {
