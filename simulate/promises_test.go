@@ -928,10 +928,14 @@ func (w *workloadSource) isJudged(pr rollout.Progress) bool {
 }
 
 // serves reports whether all users of a workload have a version with a pod ready for minReady, and no other version
-// can get new pods.
-func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady time.Duration) bool {
+// can get new pods. Users of ignored versions do not count.
+func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady time.Duration, ignored ...string) bool {
 	d := p.u.kube.Deployments[w]
-	return d != nil && (d.Base() == "" || d.Base() == source.version) && slices.Equal(p.users(w, source), []string{source.version}) &&
+	if d == nil || d.Base() != "" && d.Base() != source.version {
+		return false
+	}
+	users := slices.DeleteFunc(p.users(w, source), func(v string) bool { return slices.Contains(ignored, v) })
+	return slices.Equal(users, []string{source.version}) &&
 		slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
 			return kube.VersionOf(rs.Template) == source.version && rs.Serving(p.u.kube.Now, minReady) > 0
 		})
@@ -1151,7 +1155,7 @@ func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rol
 }
 
 // takenBack returns how a commit takes back the release of an app, "" if it does not. A version with all users is
-// left by the steps of a newer one.
+// left by the steps of a newer one. Pods of an image set by hand carry the release's hash until the edit is undone.
 func (p *promises) takenBack(app, commit string) string {
 	s, source := p.u.oracle.states[app], p.u.appIn(commit, app)
 	if source == nil || s.Release == nil {
@@ -1161,7 +1165,7 @@ func (p *promises) takenBack(app, commit string) string {
 	moved := progressOf(s)
 	all := len(moved) > 0 && !slices.ContainsFunc(moved, func(pr rollout.Progress) bool {
 		w := p.u.appIn(s.Source, app).find(pr.Workload)
-		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0) && !p.goesAlong(w, pr, s.Release.Hash, source.promotion)
+		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0, byHand) && !p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})
 	all = all || len(s.Release.Templates) == 0 && p.u.isFollowed(app, s)
 	// Without its document, its steps are unknown.
