@@ -119,8 +119,8 @@ var again = map[string][]uint64{
 	"Pair": {395, 522},
 	// A restart without a configuration, after an app had left it.
 	"Owners": {33},
-	// Pods of an image set by hand; new steps of a workload that followed without pods.
-	"People": {380, 150914},
+	// Pods of an image set by hand; new steps of a workload that followed without pods; replicas at a pause.
+	"People": {380, 150914, 600070},
 	// The text of a rejection, under a new name; a workload without routes beside one with them.
 	"PeopleAndAnalyses": {60289, 300043},
 	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods

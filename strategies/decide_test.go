@@ -529,6 +529,23 @@ func TestPauseWatchesPods(t *testing.T) {
 	}
 }
 
+// TestReplicasAtAPauseKeepTheMark scales a paused workload to 0 and back. The record changes, and no object does.
+func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) { s.Replicas = nil })
+	h.push(version("v2"))
+	for _, suspended := range []bool{false, true} {
+		in := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+		in.State.Progress[0].Suspended, in.State.Serial = suspended, 7
+		if live := in.Observed.Workloads[web]; !suspended {
+			live.Replicas = 0
+			in.Observed.Workloads[web] = live
+		}
+		if d := Decide(in); d.State.Progress[0].Suspended == suspended || d.State.Written != 7 {
+			t.Errorf("%s: the mark is %d, want 7", d.Subject, d.State.Written)
+		}
+	}
+}
+
 // TestTooManyOldOnesAreWatched checks that surplus old pods cause a requeue for the next available new pod, also with
 // surge. Surplus pods come from a change by hand, or from a template that was stable for a while.
 func TestTooManyOldOnesAreWatched(t *testing.T) {

@@ -47,9 +47,7 @@ func unmoved(s rollout.State) rollout.State {
 	s.Unhealthy, s.Kept, s.Ignored = "", "", ""
 	s.Progress = slices.Clone(s.Progress)
 	for i, p := range s.Progress {
-		s.Progress[i] = rollout.Progress{
-			Workload: p.Workload, Plan: p.Plan, Routed: p.Routed, Left: p.Left, Suspended: p.Suspended,
-		}
+		s.Progress[i] = rollout.Progress{Workload: p.Workload, Plan: p.Plan, Routed: p.Routed, Left: p.Left}
 	}
 	return s
 }
