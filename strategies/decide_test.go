@@ -685,7 +685,9 @@ func TestWhoHoldsIsRemembered(t *testing.T) {
 func TestReplicasWithoutDocument(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"in flight": func(*Input) {},
-		"aborted":   func(in *Input) { in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort} },
+		"aborted": func(in *Input) {
+			in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort}
+		},
 	} {
 		h := oneWeb(nil)
 		h.push(version("v2"))
