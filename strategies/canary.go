@@ -183,7 +183,7 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 			case matched && want.canary == 0:
 				want = counts{canary: min(1, n), stable: max(0, n-1)}
 			}
-			return kindFor(spec.Workload, spec).share(atLeast(want, c.MinPodsPerReplicaSet, n), n, all)
+			return inPlace(spec, atLeast(want, c.MinPodsPerReplicaSet, n), n, all)
 		}
 		want := counts{canary: ceilShare(n, weight, full), stable: n}
 		exact := scale != nil && scale.Replicas != nil
@@ -206,6 +206,23 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 			floored.stable = n - wholePercent(n-floored.stable, n)
 		}
 		return floored
+	}
+}
+
+// inPlace returns the counts that the workload's controller can hold. A Deployment keeps enough stable pods that the
+// removed ones are a whole percentage of n: 78 of 147 are none, as 53 % are 77. An integer would stay when an
+// autoscaler halves n, and remove pods that serve. Other kinds keep one stable pod as long as not all pods are asked
+// for: a single pod moves with the promotion.
+func inPlace(spec rollout.Spec, c counts, n int, all bool) counts {
+	switch kind := spec.Workload.Ref().Kind; {
+	case spec.Partition == nil && kind == rollout.WorkloadKinds[0].Kind:
+		gone := n - c.stable
+		kept := gone - wholePercent(gone, n)
+		return counts{canary: c.canary - kept, stable: c.stable + kept}
+	case all || c.canary < n:
+		return c
+	default:
+		return counts{canary: max(0, n-1), stable: min(n, 1)}
 	}
 }
 

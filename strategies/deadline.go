@@ -204,7 +204,7 @@ func lateExperiment(in Input) (first deadline, is bool) {
 func waitsForPods(in Input, m workload) bool {
 	_, ok := m.at(m.Step)
 	_, waits := lacksPods(m, in.Now)
-	waits = waits || (isPodsStage(m) || m.needsRouting()) && !podsWait{}.verdict(in, m).done
+	waits = waits || (isPodsStage(m) || m.needsRouting()) && !waitForPods(in, m).done
 	switch {
 	case ok && !waits || m.Suspended || m.isSuspended():
 		return false

@@ -77,14 +77,6 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// share keeps enough stable pods that the removed ones are a whole percentage of n: 78 of 147 are none, as 53 % are
-// 77. An integer would stay when an autoscaler halves n, and remove pods that serve.
-func (deployment) share(c counts, n int, _ bool) counts {
-	gone := n - c.stable
-	kept := gone - wholePercent(gone, n)
-	return counts{canary: c.canary - kept, stable: c.stable + kept}
-}
-
 func (deployment) reached(_ workload, want counts) counts { return want }
 
 // surgeValue returns surge as a percentage that rounds up to it: 1 of 3 is 33 %. An integer, which an autoscaler's n

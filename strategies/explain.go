@@ -104,9 +104,9 @@ func unseen(in Input, m workload) verdict {
 	}
 	switch w := m.stage().wait.(type) {
 	case promotionWait:
-		return w.verdict(in, m)
+		return promotionOrTimeout(w, in, m)
 	case timerWait:
-		return waitUntil(in, m, w.end(m))
+		return waitUntil(in, m, w.end(m.Entered))
 	}
 	return verdict{}
 }

@@ -142,10 +142,86 @@ func (c *forecaster) stage() ForecastStage {
 	out := ForecastStage{
 		Name: s.name, Text: s.text, Weight: s.weight, Canary: n.canary, Stable: n.stable, Enters: c.moment(),
 	}
-	s.wait.forecast(c, &out)
+	c.wait(s.wait, &out)
 	c.pass(out.AtLeast)
 	c.last = n
 	return out
+}
+
+// wait sets the kind of a stage's wait and its least time.
+func (c *forecaster) wait(w wait, s *ForecastStage) {
+	switch w := w.(type) {
+	case podsWait:
+		c.waitForPods(s)
+	case promotionWait:
+		c.waitForPromotion(w, s)
+	case timerWait:
+		c.waitForTime(w, s)
+	case analysisWait:
+		c.waitForAnalysis(w, s)
+	case delayWait:
+		s.Wait, s.AtLeast = WaitTime, w.duration
+	}
+}
+
+func (c *forecaster) waitForPods(s *ForecastStage) {
+	s.Wait = WaitPods
+	n := c.in.Replicas
+	missing := s.Canary - c.last.canary
+	switch spec := c.in.Spec; {
+	case missing > 0 && spec.Scaling == rollout.InPlace:
+		s.AtLeast = rollingUpdate(spec, n, missing, s.Canary+s.Stable-n)
+	case missing > 0:
+		s.AtLeast = minReady(spec)
+	}
+	before := workload{plan: c.plan, Progress: rollout.Progress{Step: c.step}}
+	if c.step > 0 {
+		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.routedWeight(c.plan.stages[c.step-1])}
+	}
+	if before.needsRouting() {
+		if missing > 0 {
+			s.AtLeast = max(s.AtLeast, learnt(c.plan.routing))
+		}
+		s.AtLeast += c.plan.routing.Settle
+	}
+}
+
+func (c *forecaster) waitForPromotion(w promotionWait, s *ForecastStage) {
+	if !c.in.Fast {
+		s.Wait, s.Timeout, s.OnTimeout = WaitPromotion, w.timeout, w.onTimeout
+	}
+}
+
+func (c *forecaster) waitForTime(w timerWait, s *ForecastStage) {
+	s.Wait = WaitTime
+	switch {
+	case c.in.Fast:
+	case w.until == "":
+		s.AtLeast = w.duration
+	case c.known:
+		switch next, err := nextOf(w.until, w.zone, c.at); {
+		case err != nil: // render refuses an invalid schedule
+		case next.IsZero():
+			c.known = false
+		default:
+			s.AtLeast = next.Sub(c.at)
+		}
+	}
+}
+
+// waitForAnalysis sets an analysis' least time: interval 1m and count 5 take 4m, as the first measurement is immediate. A
+// start condition or a late start adds to that.
+func (c *forecaster) waitForAnalysis(w analysisWait, s *ForecastStage) {
+	s.Wait = WaitAnalysis
+	for _, m := range w.Metrics {
+		measurements := m.Count
+		if k := m.ConsecutiveSuccessLimit; k > 0 && (measurements == 0 || k < measurements) {
+			measurements = k
+		}
+		if !m.DryRun && !c.in.Fast {
+			s.AtLeast = max(s.AtLeast, m.InitialDelay+time.Duration(max(0, measurements-1))*m.Interval)
+		}
+	}
 }
 
 // rollingUpdate returns the least time of the user's rolling update for the missing pods, with extra surge. At most

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -12,6 +13,20 @@ import (
 type gate struct {
 	name    string
 	verdict func(Input, workload) verdict
+}
+
+// verdict is the result of a gate: whether a step is done and, if not, the reason.
+type verdict struct {
+	done   bool
+	by     string    // who opened the gate, "" if it needed no promotion
+	text   string    // the wait, for users
+	paused bool      // it waits for users or the clock, not for pods
+	due    time.Time // when a timed wait ends, zero if it is not timed
+	broken string    // why waiting does not help, "" if it may
+	route  bool      // the step's pods serve: its weight and routes may be applied
+	full   bool      // a full promotion passes all remaining steps
+	rides  bool      // it has no pods, and the release's other workloads have passed their steps
+	begins bool      // the experiment's pods are available: its duration and its analyses begin
 }
 
 // gates lists all reasons not to advance; the first that is not done decides. No gate delays a rollback.
@@ -136,7 +151,7 @@ func gateWait(in Input, m workload) verdict {
 			return verdict{done: true}
 		}
 	}
-	return s.wait.verdict(in, m)
+	return verdictOf(s.wait, in, m)
 }
 
 const holdBy = "decision: hold by "
@@ -157,4 +172,24 @@ func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	known := *p
 	_, known.Author, _ = strings.Cut(held.Message, holdBy)
 	return &known
+}
+
+// verdictOf returns whether a workload may leave a stage with this wait.
+func verdictOf(w wait, in Input, m workload) verdict {
+	switch w := w.(type) {
+	case podsWait:
+		return waitForPods(in, m)
+	case analysisWait:
+		return waitForAnalysis(w, in, m)
+	case experimentWait:
+		return waitForExperiment(w, in, m)
+	case promotionWait:
+		return promotionOrTimeout(w, in, m)
+	case timerWait:
+		return waitForTime(w, in, m)
+	case delayWait:
+		return waitUntil(in, m, m.Entered.Add(w.duration))
+	default:
+		return verdict{done: true}
+	}
 }

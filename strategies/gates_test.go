@@ -142,7 +142,7 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 		"Experiment": {experimentWait{&rollout.Experiment{}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if v := tc.wait.verdict(in, m); v.done != tc.done {
+			if v := verdictOf(tc.wait, in, m); v.done != tc.done {
 				t.Errorf("done is %t: %s", v.done, v.text)
 			}
 		})

@@ -207,7 +207,7 @@ func (m workload) verdict(in Input) verdict {
 		return verdict{done: true, by: promoter(in), full: true}
 	}
 	if m.needsRouting() && m.Routed != nil && m.Weight < m.Routed.Weight {
-		if v := (podsWait{}).verdict(in, m); v.route {
+		if v := waitForPods(in, m); v.route {
 			return v
 		}
 	}

@@ -17,9 +17,6 @@ type kind interface {
 	// hold writes limits into an object of the new version.
 	hold(o rollout.Object, f limits)
 
-	// share returns the counts that a kind can hold for pods replaced in place. All means that every pod is asked for.
-	share(c counts, n int, all bool) counts
-
 	// reached returns the counts at which a stage is done, given the pods that the controller does not take back.
 	reached(m workload, want counts) counts
 }
@@ -79,14 +76,6 @@ func (m workload) kind() kind { return kindFor(m.Workload, m.spec) }
 
 // inTurn has the common methods of kinds whose pods are replaced in place.
 type inTurn struct{}
-
-// share keeps one stable pod as long as not all pods are asked for: a single pod moves with the promotion.
-func (inTurn) share(c counts, n int, all bool) counts {
-	if all || c.canary < n {
-		return c
-	}
-	return counts{canary: max(0, n-1), stable: min(n, 1)}
-}
 
 // reached accepts more new pods than asked, as after a scale-up or on a new node: the controller takes none back.
 func (inTurn) reached(m workload, want counts) counts {

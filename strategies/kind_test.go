@@ -21,7 +21,6 @@ func (ordinals) hold(o rollout.Object, f limits) {
 }
 func (ordinals) own(o rollout.Object) { o.Set(int64(0), "spec", "partition") }
 
-func (ordinals) share(c counts, _ int, _ bool) counts   { return c }
 func (ordinals) reached(_ workload, want counts) counts { return want }
 
 // TestASecondKind releases a workload whose kind consists of one row in each table.

@@ -38,6 +38,11 @@ const (
 	enough
 )
 
+// pinRows has the rows of each way to select pods.
+var pinRows = map[pins][]pinRow{
+	canaryPins: canaryRows, blueGreenPins: blueGreenRows, routedPins: routedRows, sharedPins: sharedRows,
+}
+
 // pinRow sets the pins of two Services in a phase: main is the users', side the new version's. The first fit decides.
 type pinRow struct {
 	at            []trafficPhase
@@ -55,7 +60,7 @@ func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 
 // A Service selects a version only while that has pods to answer. Where weights are shares of pods, requests go to
 // all ready pods: a new version without one gets none.
-var canaryPins = []pinRow{
+var canaryRows = []pinRow{
 	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
 	{at: []trafficPhase{switched}, fresh: []readiness{some, enough}, main: freshPin, side: freshPin},
@@ -65,30 +70,30 @@ var canaryPins = []pinRow{
 }
 
 // A preview Service selects the new version until its pods go. Users do not reach it, and stable has all its pods.
-var blueGreenPins = slices.Concat([]pinRow{
+var blueGreenRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{leaving}, stable: []readiness{enough}, main: stablePin, side: freshPin},
 	{at: []trafficPhase{leaving}, main: allPods, side: freshPin},
-}, canaryPins)
+}, canaryRows)
 
 // Routers may send requests to both Services at any time, and some drop a route to a Service without endpoints. So
 // the new version's Service selects stable until it gets requests.
-var routedPins = slices.Concat([]pinRow{
+var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, stable: []readiness{none}, main: allPods, side: allPods},
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, main: stablePin, side: stablePin},
 	{at: []trafficPhase{switched, promoting}, fresh: []readiness{none}, main: allPods, side: allPods},
 	{at: []trafficPhase{leaving, left}, stable: []readiness{none}, main: allPods, side: allPods},
-}, canaryPins)
+}, canaryRows)
 
 // In place, the weight is a share of pods: users reach all, and routers send matched requests to the new Service.
-var sharedPins = slices.Concat([]pinRow{
+var sharedRows = slices.Concat([]pinRow{
 	{
 		at: []trafficPhase{shared}, fresh: []readiness{none, some}, stable: []readiness{none, some},
 		main: allPods, side: allPods,
 	},
 	{at: []trafficPhase{shared}, fresh: []readiness{none, some}, main: allPods, side: stablePin},
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
-}, routedPins)
+}, routedRows)
 
 // pinsOf returns the label that each staged Service selects; without a pin, all pods. The label is the ReplicaSet's:
 // a version without one cannot be selected yet.
@@ -149,13 +154,14 @@ func pinned(of workload, s rollout.State, v View) (main, side rollout.Pin) {
 	if (at == atSteps || at == shared) && m.hasStrangers(m.want()) && m.fresh.Ready() == 0 {
 		return main, m.stable.Pin // strangers serve until stable does
 	}
-	i := firstFit(m.pins, at, m.freshReadiness(at), m.stableReadiness(at))
+	rows := pinRows[m.pins]
+	i := firstFit(rows, at, m.freshReadiness(at), m.stableReadiness(at))
 	if i < 0 { // TestPinRows rules that out
 		return main, side
 	}
 	stable, fresh := m.stable.Pin, m.fresh.Pin
 	hashes := map[selector]rollout.Pin{stablePin: stable, freshPin: fresh, newestPin: cmp.Or(fresh, stable)}
-	return hashes[m.pins[i].main], hashes[m.pins[i].side]
+	return hashes[rows[i].main], hashes[rows[i].side]
 }
 
 func (m pinning) phase() trafficPhase {

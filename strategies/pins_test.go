@@ -20,7 +20,7 @@ func TestPinRows(t *testing.T) {
 		want   string
 		shares bool
 	}{
-		"Canary": {reason: "requests follow whatever is ready", rows: canaryPins, want: `
+		"Canary": {reason: "requests follow whatever is ready", rows: canaryRows, want: `
 steps     none   all/fresh     all/fresh     stable/newest
 steps     some   all/fresh     all/fresh     stable/newest
 steps     enough all/fresh     all/fresh     stable/newest
@@ -37,7 +37,7 @@ left      none   all/stable    all/stable    stable/stable
 left      some   all/stable    all/stable    stable/stable
 left      enough all/stable    all/stable    stable/stable
 `},
-		"BlueGreen": {reason: "the preview stays the preview until its pods go", rows: blueGreenPins, want: `
+		"BlueGreen": {reason: "the preview stays the preview until its pods go", rows: blueGreenRows, want: `
 steps     none   stable/newest stable/newest stable/newest
 steps     some   stable/newest stable/newest stable/newest
 steps     enough stable/newest stable/newest stable/newest
@@ -54,7 +54,7 @@ left      none   all/stable    all/stable    stable/stable
 left      some   all/stable    all/stable    stable/stable
 left      enough all/stable    all/stable    stable/stable
 `},
-		"Routed": {reason: "no Service that routers may send to is without endpoints", rows: routedPins, want: `
+		"Routed": {reason: "no Service that routers may send to is without endpoints", rows: routedRows, want: `
 steps     none   all/all       stable/stable stable/stable
 steps     some   all/all       stable/stable stable/stable
 steps     enough all/fresh     all/fresh     stable/newest
@@ -71,7 +71,7 @@ left      none   all/all       all/stable    stable/stable
 left      some   all/all       all/stable    stable/stable
 left      enough all/all       all/stable    stable/stable
 `},
-		"Shared": {reason: "unmatched users reach all pods at a weight", rows: sharedPins, shares: true, want: `
+		"Shared": {reason: "unmatched users reach all pods at a weight", rows: sharedRows, shares: true, want: `
 steps     none   all/all       stable/stable stable/stable
 steps     some   all/all       stable/stable stable/stable
 steps     enough all/fresh     all/fresh     stable/newest

@@ -296,7 +296,7 @@ func (m workload) routedText() string {
 // list may go on, with another weight, at a step that waits for no pods.
 func gateRouters(in Input, m workload) verdict {
 	if !isPodsStage(m) && m.needsRouting() {
-		return podsWait{}.verdict(in, m)
+		return waitForPods(in, m)
 	}
 	t := m.routing
 	if m.Routed == nil || t == nil {

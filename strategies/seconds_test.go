@@ -40,7 +40,7 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 		live.Revisions[0].ReadySince[i] = rollout.Second(in.Now) // in whole seconds, as in Kubernetes
 	}
 	settled = in
-	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); (podsWait{}).verdict(settled,
+	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); waitForPods(settled,
 		newWorkload(in.State, p, in.State.Progress[0], in.Observed)).route {
 		t.Errorf("pods that became ready at %s are routed to at %s, before 3s have passed", in.Now, settled.Now)
 	}

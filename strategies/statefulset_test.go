@@ -649,7 +649,7 @@ func TestOnePodHasNoRoutes(t *testing.T) {
 		r.Hash, r.Current = "old", true
 		m := workload{plan: compile(spec), Progress: rollout.Progress{Workload: db}, exists: true, n: n, stable: r,
 			live: rollout.ObservedWorkload{Replicas: n, Synced: true, Revisions: []rollout.Revision{r}}}
-		if v := (podsWait{}).verdict(Input{Now: noon}, m); v.done != want || v.route {
+		if v := waitForPods(Input{Now: noon}, m); v.done != want || v.route {
 			t.Errorf("of %d pods: %+v, want it done %t", n, v, want)
 		}
 	}

@@ -55,9 +55,20 @@ type plan struct {
 	background *rollout.Analysis
 	oldRole    Role // of the stable version
 	freshRole  Role
-	pins       []pinRow
+	pins       pins
 	key        string // the cached digest
 }
+
+// pins is how the Services of users and of the new version select pods.
+type pins int
+
+// The ways to select pods.
+const (
+	canaryPins    pins = iota // weights are shares of pods
+	blueGreenPins             // a preview Service that users do not reach
+	routedPins                // routers send requests to both Services
+	sharedPins                // in place, routers send only matched requests to the new Service
+)
 
 // routing splits the requests of a release, not only its pods.
 type routing struct {

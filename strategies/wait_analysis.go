@@ -3,19 +3,12 @@ package strategies
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// analysisWait waits for the stage's analysis or a promotion, by which gateInconclusive accepts an inconclusive one.
-type analysisWait struct{ *rollout.Analysis }
-
-func (w analysisWait) traits() traits {
-	return traits{number: 5, more: encoded(w.Analysis) + "|0s|\n", early: true}
-}
-
-func (w analysisWait) verdict(in Input, m workload) verdict {
+// waitForAnalysis waits for an analysis, or for a promotion, by which gateInconclusive accepts an inconclusive one.
+func waitForAnalysis(w analysisWait, in Input, m workload) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}
 	}
@@ -46,19 +39,4 @@ func (m workload) withoutPods(who string) verdict {
 			"put a setWeight or a setCanaryScale before it"
 	}
 	return v
-}
-
-// forecast sets an analysis' least time: interval 1m and count 5 take 4m, as the first measurement is immediate. A
-// start condition or a late start adds to that.
-func (w analysisWait) forecast(c *forecaster, s *ForecastStage) {
-	s.Wait = WaitAnalysis
-	for _, m := range w.Metrics {
-		measurements := m.Count
-		if k := m.ConsecutiveSuccessLimit; k > 0 && (measurements == 0 || k < measurements) {
-			measurements = k
-		}
-		if !m.DryRun && !c.in.Fast {
-			s.AtLeast = max(s.AtLeast, m.InitialDelay+time.Duration(max(0, measurements-1))*m.Interval)
-		}
-	}
 }

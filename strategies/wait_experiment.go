@@ -9,44 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// experimentWait waits for the experiment's pods, then its duration and required analyses, or for a promotion.
-type experimentWait struct{ *rollout.Experiment }
-
-// The digest of an experiment keeps the field names of its first version, whatever names a document uses now.
-type (
-	experimentMark struct {
-		Templates               []templateMark
-		Analyses                []rollout.ExperimentAnalysis
-		Duration                *time.Duration
-		ProgressDeadlineSeconds int
-	}
-	templateMark struct {
-		Name        string
-		SpecRef     rollout.SpecRef
-		Replicas    int
-		Labels      map[string]string
-		Annotations map[string]string
-		Selector    map[string]any
-		Service     *string
-	}
-)
-
-func (w experimentWait) traits() traits {
-	e := experimentMark{Analyses: w.Analyses, Duration: w.Duration, ProgressDeadlineSeconds: w.ProgressDeadlineSeconds}
-	for _, t := range w.Templates {
-		e.Templates = append(e.Templates, templateMark(t))
-	}
-	return traits{number: 6, more: encoded(e) + "\n", early: true}
-}
-
-func (experimentWait) forecast(*forecaster, *ForecastStage) {}
-
-func (w experimentWait) verdict(in Input, m workload) verdict {
+// waitForExperiment waits for the pods, then the duration and required analyses, or for a promotion.
+func waitForExperiment(w experimentWait, in Input, m workload) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
 	}
 	if m.Available == nil {
-		return w.available(in, m)
+		return waitForExperimentPods(w, in, m)
 	}
 	var waits []string
 	var due time.Time
@@ -74,8 +43,8 @@ func (w experimentWait) verdict(in Input, m workload) verdict {
 	return verdict{text: strings.Join(waits, "; "), due: laterOnly(due, in.Now)}
 }
 
-// available waits until all pods of the experiment are available.
-func (w experimentWait) available(in Input, m workload) verdict {
+// waitForExperimentPods waits until all pods of the experiment are available.
+func waitForExperimentPods(w experimentWait, in Input, m workload) verdict {
 	var waits []string
 	var due time.Time
 	for _, t := range podsOf(in, m, w.Experiment) {

@@ -7,12 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// podsWait waits until new pods have served for minReadySeconds and get their requests, and old pods are few enough.
-type podsWait struct{}
-
-func (podsWait) traits() traits { return traits{} }
-
-func (podsWait) verdict(in Input, m workload) verdict {
+// waitForPods waits until new pods have served for minReadySeconds and get their requests, and old pods are few enough.
+func waitForPods(in Input, m workload) verdict {
 	want := m.kind().reached(m, m.want())
 	ready := minReady(m.spec)
 	routes := m.needsRouting()
@@ -75,26 +71,4 @@ func servesNext(now time.Time, minReady time.Duration, versions ...rollout.Revis
 		}
 	}
 	return due
-}
-
-func (podsWait) forecast(c *forecaster, s *ForecastStage) {
-	s.Wait = WaitPods
-	n := c.in.Replicas
-	missing := s.Canary - c.last.canary
-	switch spec := c.in.Spec; {
-	case missing > 0 && spec.Scaling == rollout.InPlace:
-		s.AtLeast = rollingUpdate(spec, n, missing, s.Canary+s.Stable-n)
-	case missing > 0:
-		s.AtLeast = minReady(spec)
-	}
-	before := workload{plan: c.plan, Progress: rollout.Progress{Step: c.step}}
-	if c.step > 0 {
-		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.routedWeight(c.plan.stages[c.step-1])}
-	}
-	if before.needsRouting() {
-		if missing > 0 {
-			s.AtLeast = max(s.AtLeast, learnt(c.plan.routing))
-		}
-		s.AtLeast += c.plan.routing.Settle
-	}
 }

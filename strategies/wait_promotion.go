@@ -8,21 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promotionWait waits for a promotion, or for a timeout.
-type promotionWait struct {
-	timeout   time.Duration // the longest wait; 0: no limit
-	onTimeout string        // rollout.TimeoutAbort or TimeoutPromote
-}
-
-func (w promotionWait) traits() traits {
-	t := traits{number: 1, pauses: true}
-	if w.timeout > 0 {
-		t.more = fmt.Sprintf("null|%s|%s\n", w.timeout, w.onTimeout)
-	}
-	return t
-}
-
-func (w promotionWait) verdict(in Input, m workload) verdict {
+// promotionOrTimeout waits for a promotion, or for the timeout of the step.
+func promotionOrTimeout(w promotionWait, in Input, m workload) verdict {
 	v := waitForPromotion(in, m)
 	if v.done || w.timeout == 0 {
 		return v
@@ -35,14 +22,8 @@ func (w promotionWait) verdict(in Input, m workload) verdict {
 	return v
 }
 
-func (w promotionWait) forecast(c *forecaster, s *ForecastStage) {
-	if !c.in.Fast {
-		s.Wait, s.Timeout, s.OnTimeout = WaitPromotion, w.timeout, w.onTimeout
-	}
-}
-
-// isLate reports whether a timeout with onTimeout: abort ended without a promotion.
-func (w promotionWait) isLate(in Input, m workload) bool {
+// hasTimedOut reports whether a timeout with onTimeout: abort ended without a promotion.
+func hasTimedOut(w promotionWait, in Input, m workload) bool {
 	late := w.timeout > 0 && w.onTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.timeout))
 	kept := m.Suspended || m.isSuspended() || holder(in, in.State.Release.Hash, m.spec.Paused) != ""
 	return late && !kept && !waitForPromotion(in, m).done
@@ -64,7 +45,7 @@ func waitForPromotion(in Input, m workload) verdict {
 // waitForPeople waits for a promotion of the step, or for the step's own timeout.
 func waitForPeople(in Input, m workload) verdict {
 	if w, is := m.stage().wait.(promotionWait); is {
-		return w.verdict(in, m)
+		return promotionOrTimeout(w, in, m)
 	}
 	return waitForPromotion(in, m)
 }
@@ -80,7 +61,7 @@ func promoter(in Input) string {
 // timedOut returns why a pause with onTimeout: abort has failed, "" if none has.
 func timedOut(in Input) string {
 	for _, m := range workloads(in) {
-		if w, is := m.stage().wait.(promotionWait); is && in.State.Stable != nil && w.isLate(in, m) {
+		if w, is := m.stage().wait.(promotionWait); is && in.State.Stable != nil && hasTimedOut(w, in, m) {
 			return fmt.Sprintf("no promotion within %s at step %d/%d", w.timeout, m.Step+1, m.Of)
 		}
 	}

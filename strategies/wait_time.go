@@ -6,25 +6,14 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// timerWait waits for a duration or for the next time of a schedule, unless a promotion comes first.
-type timerWait struct {
-	duration time.Duration
-	until    string // cron, in the time zone; "": the duration
-	zone     string
-}
-
-func (w timerWait) traits() traits {
-	return traits{number: 2, duration: w.duration, pauses: true, early: true}
-}
-
-func (w timerWait) verdict(in Input, m workload) verdict {
+// waitForTime waits for a duration or for the next time of a schedule, unless a promotion comes first.
+func waitForTime(w timerWait, in Input, m workload) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
 	}
-	due := w.end(m)
+	due := w.end(m.Entered)
 	if due.IsZero() { // render refuses such a schedule
 		return verdict{paused: true, text: "a promotion: " + m.stage().text + " never comes"}
 	}
@@ -37,15 +26,6 @@ func (w timerWait) verdict(in Input, m workload) verdict {
 		}
 	}
 	return waitUntil(in, m, due)
-}
-
-// end returns when a pause ends, zero if never.
-func (w timerWait) end(m workload) time.Time {
-	if w.until == "" {
-		return m.Entered.Add(w.duration)
-	}
-	due, _ := nextOf(w.until, w.zone, m.Entered)
-	return due
 }
 
 // recordedSoon is how long before its record a pause may begin, as pushes are shared. A longer push restarts it.
@@ -75,46 +55,8 @@ func lacksPods(m workload, now time.Time) (since time.Time, lacks bool) {
 	if !is || m.n == 0 || m.want().canary == 0 || m.fresh.Ready() > 0 {
 		return since, false
 	}
-	since = w.end(m)
+	since = w.end(m.Entered)
 	return since, !since.IsZero() && !now.Before(since)
-}
-
-func (w timerWait) forecast(c *forecaster, s *ForecastStage) {
-	s.Wait = WaitTime
-	switch {
-	case c.in.Fast:
-	case w.until == "":
-		s.AtLeast = w.duration
-	case c.known:
-		switch next, err := nextOf(w.until, w.zone, c.at); {
-		case err != nil: // render refuses an invalid schedule
-		case next.IsZero():
-			c.known = false
-		default:
-			s.AtLeast = next.Sub(c.at)
-		}
-	}
-}
-
-func nextOf(expression, zone string, after time.Time) (time.Time, error) {
-	moments, err := schedule.Parse(expression, zone)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return moments.Next(after), nil
-}
-
-// delayWait waits for a duration that no promotion ends early.
-type delayWait struct{ duration time.Duration }
-
-func (w delayWait) traits() traits { return traits{number: 3, duration: w.duration, pauses: true} }
-
-func (w delayWait) verdict(in Input, m workload) verdict {
-	return waitUntil(in, m, m.Entered.Add(w.duration))
-}
-
-func (w delayWait) forecast(_ *forecaster, s *ForecastStage) {
-	s.Wait, s.AtLeast = WaitTime, w.duration
 }
 
 // waitUntil waits for a recorded time: a restart or another machine changes nothing. A clock set back only delays it.
