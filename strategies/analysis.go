@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // runOf is one analysis of a release at its present step.
@@ -35,11 +36,11 @@ func wantedRuns(s rollout.State, all []workload) []runOf {
 		if m.isThrough() {
 			continue
 		}
-		if w, is := m.stage().wait.(analysisWait); is {
+		if w, is := m.stage().Wait.(plan.AnalysisWait); is {
 			runs = append(runs, runOf{workload: m, name: m.runName(), analysis: w.Analysis})
 		}
 		runs = append(runs, experimentRuns(m)...)
-		if a := m.background; a != nil && m.Step >= a.StartingStep {
+		if a := m.Background; a != nil && m.Step >= a.StartingStep {
 			runs = append(runs, runOf{workload: m, name: m.label + backgroundRun, analysis: a})
 		}
 	}
@@ -63,7 +64,7 @@ func labelOf(s rollout.State, w rollout.Workload) string {
 
 // runName returns the run name of a workload's stage: web/soak, or web/step-2 if the step's name is ambiguous.
 func (m workload) runName() string {
-	name := "/" + m.stage().name
+	name := "/" + m.stage().Name
 	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
 		name = stepRun + strconv.Itoa(m.Step+1)
 	}

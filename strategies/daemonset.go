@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // daemonSet moves a DaemonSet node by node. Between steps it is OnDelete: the controller only creates missing pods,
@@ -15,8 +16,8 @@ import (
 type daemonSet struct{ inTurn }
 
 // limits returns the nodes of the stage. It is counted in each pass, as nodes come and go.
-func (daemonSet) limits(m workload, want counts, _ View) (limits, bool) {
-	k := min(want.canary, m.n)
+func (daemonSet) limits(m workload, want plan.Counts, _ View) (limits, bool) {
+	k := min(want.Canary, m.n)
 	return limits{unavailable: k, replicas: m.n}, k > 0
 }
 
@@ -37,7 +38,7 @@ func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorklo
 	if !isHeld(in.State) || i < 0 || !staged || live.Hash != in.State.Release.Templates[w] {
 		return nil
 	}
-	m := newWorkload(in.State, in.plans.orNew().of(spec), in.State.Progress[i], in.Observed)
+	m := newWorkload(in.State, in.plans.OrNew().Of(spec), in.State.Progress[i], in.Observed)
 	var old []rollout.Pod
 	room := roomOnNodes(spec, live, in.Now)
 	for _, r := range live.Revisions {
@@ -49,7 +50,7 @@ func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorklo
 		return nil
 	}
 	first := inNodeOrder(old, spec.Canary.NodeOrder, in)
-	for _, p := range first[:min(len(first), max(0, m.want().canary-m.fresh.Desired))] {
+	for _, p := range first[:min(len(first), max(0, m.want().Canary-m.fresh.Desired))] {
 		if p.Ready {
 			room--
 		}
@@ -64,7 +65,7 @@ func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorklo
 func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
 	room := max(1, spec.MaxUnavailable.RoundUp(live.Replicas)) - live.Replicas
 	for _, r := range live.Revisions {
-		room += r.Serving(now, minReady(spec))
+		room += r.Serving(now, plan.MinReady(spec))
 	}
 	return room
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // deadline is when a workload of the release has made no progress for too long.
@@ -132,7 +133,7 @@ func deadlines(in Input) (all []deadline) {
 		if !ok { // the workload is new, or not moved in stages
 			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
-		m := newWorkload(s, in.plans.of(spec), pr, in.Observed)
+		m := newWorkload(s, in.plans.Of(spec), pr, in.Observed)
 		if whole := !ok || isPromoting(s); whole && serves(in, spec, hash) || !whole && !waitsForPods(in, m) {
 			continue
 		}
@@ -182,7 +183,7 @@ func refused(in Input) (first deadline) {
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range workloads(in) {
 		e, is := experimentAt(in.State, m)
-		if !is || m.Available != nil || holder(in, in.State.Release.Hash, m.spec.Paused) != "" {
+		if !is || m.Available != nil || holder(in, in.State.Release.Hash, m.Spec.Paused) != "" {
 			continue
 		}
 		since, missing, problem := m.Entered, "", ""
@@ -202,7 +203,7 @@ func lateExperiment(in Input) (first deadline, is bool) {
 
 // waitsForPods reports whether a workload waits only for pods, not for users, clock, window, hold or other workloads.
 func waitsForPods(in Input, m workload) bool {
-	_, ok := m.at(m.Step)
+	_, ok := m.At(m.Step)
 	_, waits := lacksPods(m, in.Now)
 	waits = waits || (isPodsStage(m) || m.needsRouting()) && !waitForPods(in, m).done
 	switch {
@@ -215,7 +216,7 @@ func waitsForPods(in Input, m workload) bool {
 
 // isPodsStage reports whether a workload is at a step that waits only for pods.
 func isPodsStage(m workload) bool {
-	_, is := m.stage().wait.(podsWait)
+	_, is := m.stage().Wait.(plan.PodsWait)
 	return is
 }
 

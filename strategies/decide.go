@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // Input holds everything that a decision about one app depends on.
@@ -27,7 +28,7 @@ type Input struct {
 	Left      *rollout.Render       // the render of the release that is rolled back; nil if none is, or it cannot be read
 	Unread    bool                  // Left is still being read
 	Answers   Answers               // to the questions of earlier decisions on this input
-	plans     plans
+	plans     plan.Cache
 }
 
 // Head is the users' branch as one app sees it.
@@ -158,8 +159,8 @@ func heldUntil(in Input) time.Time {
 	}
 	for _, m := range workloads(in) {
 		next = rollout.Soonest(next, m.nextPod(in))
-		if w, is := m.stage().wait.(promotionWait); is && w.onTimeout == rollout.TimeoutAbort {
-			next = rollout.Soonest(next, laterOnly(m.Entered.Add(w.timeout), in.Now))
+		if w, is := m.stage().Wait.(plan.PromotionWait); is && w.OnTimeout == rollout.TimeoutAbort {
+			next = rollout.Soonest(next, laterOnly(m.Entered.Add(w.Timeout), in.Now))
 		}
 	}
 	return next

@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 var web = rollout.Workload{Namespace: testApp.Namespace, Name: "web"}
@@ -69,7 +70,7 @@ func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 	in.State = Decide(in).State
 	in.Source = h.at(in.State.Source)
 	spec, _ := in.Source.Spec(web)
-	in.State.Progress = []rollout.Progress{compile(spec).progress(step, in.Now)}
+	in.State.Progress = []rollout.Progress{plan.Compile(spec).Enter(step, in.Now)}
 	in.State.Phase = phaseOf(in, in.State.Progress)
 	live := in.Observed.Workloads[web]
 	live.Hash, live.Complete = in.Source.Templates[web], false
@@ -391,7 +392,7 @@ func TestGates(t *testing.T) {
 				tc.change(&in)
 			}
 			spec, _ := in.Head.Render.Spec(web)
-			got := gates.verdict(in, newWorkload(in.State, compile(spec), in.State.Progress[0], in.Observed))
+			got := gates.verdict(in, newWorkload(in.State, plan.Compile(spec), in.State.Progress[0], in.Observed))
 			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -553,11 +554,11 @@ func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h.push(version("v2"))
 	in := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
 	want := workloads(in.prepared())[0].want()
-	for old, looks := range map[int]bool{want.stable: false, want.stable + 1: true} {
-		in = inFlight(h, 1, set(h, commitID(0), old, old), set(h, commitID(1), want.canary, want.canary))
+	for old, looks := range map[int]bool{want.Stable: false, want.Stable + 1: true} {
+		in = inFlight(h, 1, set(h, commitID(0), old, old), set(h, commitID(1), want.Canary, want.Canary))
 		in.Observed.Workloads[web].Revisions[1].ReadySince[0] = in.Now.Add(-20 * time.Second)
 		if due := Decide(in).Requeue; due.Equal(in.Now.Add(40*time.Second)) != looks {
-			t.Errorf("%d old pods, where %d are asked for: it looks again at %v", old, want.stable, due)
+			t.Errorf("%d old pods, where %d are asked for: it looks again at %v", old, want.Stable, due)
 		}
 	}
 }

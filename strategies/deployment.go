@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // With these minReadySeconds no pod is ever available. So the Deployment controller stops at exactly old = N-m and
@@ -36,19 +37,19 @@ func (f limits) limit(o rollout.Object) {
 // The surge covers the pods that the controller may start before it sees the pause: it removes others in a pause.
 func (deployment) turn(m workload, o rollout.Object) rollout.Object {
 	n := m.live.Replicas
-	to := counts{canary: n}
-	if m.Of > 0 && m.Plan == m.digest() {
-		to = m.countsAt(m.Step, n)
+	to := plan.Counts{Canary: n}
+	if m.Of > 0 && m.Plan == m.Digest() {
+		to = m.CountsAt(m.Step, n)
 	}
 	isReported := m.stable.Available <= m.stable.Desired
 	switch {
 	case m.stable.Hash == "" || m.stable.Desired >= n || rollout.In(o, "spec.strategy.type") == "Recreate":
 	case m.stable.Current && !m.live.Synced:
 		return nil // the controller has yet to see the pause, or its end
-	case !isReported, !m.stable.Current && m.stable.Desired > to.stable:
+	case !isReported, !m.stable.Current && m.stable.Desired > to.Stable:
 		f := paused(m, n)
-		surge := max(m.spec.MaxSurge.RoundUp(n), to.stable+to.canary-n)
-		f.surge = max(f.surge, min(m.stable.Desired+to.canary-n, surge), min(m.stable.Desired, m.live.Surge))
+		surge := max(m.Spec.MaxSurge.RoundUp(n), to.Stable+to.Canary-n)
+		f.surge = max(f.surge, min(m.stable.Desired+to.Canary-n, surge), min(m.stable.Desired, m.live.Surge))
 		f.limit(o)
 		setReplicas(o, int64(n))
 	}
@@ -77,7 +78,7 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-func (deployment) reached(_ workload, want counts) counts { return want }
+func (deployment) reached(_ workload, want plan.Counts) plan.Counts { return want }
 
 // surgeValue returns surge as a percentage that rounds up to it: 1 of 3 is 33 %. An integer, which an autoscaler's n
 // does not scale, is used only where none yields it, as for 10 of 150.
@@ -106,15 +107,15 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // minReadySeconds of the ReplicaSet, set with the template: so the template changes while paused (limits.still). A
 // ReplicaSet with n available pods, which look like a completed release, is reduced by one first. New pods that are
 // available after a manual change of minReadySeconds stand still until they are not; of n such pods one goes first.
-func (deployment) limits(m workload, want counts, v View) (limits, bool) {
-	surge := m.spec.MaxSurge.RoundUp(m.n)
+func (deployment) limits(m workload, want plan.Counts, v View) (limits, bool) {
+	surge := m.Spec.MaxSurge.RoundUp(m.n)
 	counted, all := m.fresh.Available > 0, m.fresh.Desired >= m.n
 	if counted && all {
-		want.canary = min(want.canary, m.n-1)
-		want.stable = max(want.stable, m.n-want.canary)
+		want.Canary = min(want.Canary, m.n-1)
+		want.Stable = max(want.Stable, m.n-want.Canary)
 	}
-	short := m.stable.Hash != "" && m.stable.Desired < want.stable
-	isForward := m.fresh.Desired <= want.canary && !short || m.live.Replicas != m.n
+	short := m.stable.Hash != "" && m.stable.Desired < want.Stable
+	isForward := m.fresh.Desired <= want.Canary && !short || m.live.Replicas != m.n
 	still := paused(m, m.n)
 	if counted && !all && (isForward || m.fresh.Current) {
 		return still, true
@@ -125,13 +126,13 @@ func (deployment) limits(m workload, want counts, v View) (limits, bool) {
 			// have learnt the route of a smaller step.
 			return limits{asIs: true}, true
 		}
-		if m.isDynamic() {
+		if m.IsDynamic() {
 			gone := m.drained(v, want)
-			return limits{surge: max(0, want.canary-gone), unavailable: gone, replicas: m.n}, true
+			return limits{surge: max(0, want.Canary-gone), unavailable: gone, replicas: m.n}, true
 		}
 		return m.nextLimits(v, m.stable, m.fresh, want, surge)
 	}
-	if m.spec.Scaling == rollout.Surge {
+	if m.Spec.Scaling == rollout.Surge {
 		surge = max(surge, m.fresh.Desired)
 	}
 	known := m.stable.Available == 0 && m.live.Available == m.fresh.Available && m.live.Synced
@@ -141,11 +142,11 @@ func (deployment) limits(m workload, want counts, v View) (limits, bool) {
 	case m.fresh.Ready() == 0:
 		return limits{}, false // no new pod is ready: the stable template alone
 	case known:
-		f, ok := m.nextLimits(v, m.fresh, m.stable, counts{canary: want.stable, stable: want.canary}, surge)
+		f, ok := m.nextLimits(v, m.fresh, m.stable, plan.Counts{Canary: want.Stable, Stable: want.Canary}, surge)
 		f.back = true
 		return f, ok
 	case m.stable.Desired == m.n:
-		return m.nextLimits(v, m.stable, m.fresh, counts{canary: m.fresh.Desired, stable: m.n - 1}, surge)
+		return m.nextLimits(v, m.stable, m.fresh, plan.Counts{Canary: m.fresh.Desired, Stable: m.n - 1}, surge)
 	default:
 		still.back = true
 		return still, true
@@ -164,15 +165,15 @@ func (deployment) limits(m workload, want counts, v View) (limits, bool) {
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
 // Removed old pods are never restarted: the limits would flap. Pods that terminate, or soon will, make no room.
-func (m workload) nextLimits(v View, old, fresh rollout.Revision, want counts, surge int) (limits, bool) {
-	unavailable := m.spec.MaxUnavailable.RoundDown(m.n)
+func (m workload) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (limits, bool) {
+	unavailable := m.Spec.MaxUnavailable.RoundDown(m.n)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1 // as Kubernetes resolves two percentages that are both 0 pods
 	}
-	restM := m.n - want.stable
-	restS := want.canary - restM
+	restM := m.n - want.Stable
+	restS := want.Canary - restM
 	gone := min(max(0, m.n-old.Desired), restM)
-	beyond := servingOf(old, m.spec, v.Now) + servingOf(fresh, m.spec, v.Now) - (m.n - unavailable)
+	beyond := servingOf(old, m.Spec, v.Now) + servingOf(fresh, m.Spec, v.Now) - (m.n - unavailable)
 	spare := beyond - max(0, old.Desired+fresh.Desired-m.n-max(surge, restS))
 	idle := max(0, old.Desired-old.Ready())
 	idle += min(0, beyond) // for each missing ready pod one stays, as in the controller's cleanupUnhealthyReplicas
@@ -180,10 +181,10 @@ func (m workload) nextLimits(v View, old, fresh rollout.Revision, want counts, s
 		idle, spare = 0, 0
 	}
 	less := min(restM, gone+max(0, spare, idle))
-	if part := wholePercent(less, m.n); part > gone {
+	if part := plan.WholePercent(less, m.n); part > gone {
 		less = part
 	}
-	more := max(restS, min(want.canary-less, surge))
+	more := max(restS, min(want.Canary-less, surge))
 	if less <= 0 && more <= 0 {
 		return limits{}, false
 	}

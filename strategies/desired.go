@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // View holds the input of Desired besides the state.
@@ -17,13 +18,13 @@ type View struct {
 	Source   *rollout.Render  // the render at State.Source
 	Stable   *rollout.Render  // the render at State.Stable.Commit; only where NeedsStable says so
 	Observed rollout.Observed // for the replicas and the ReplicaSets' hashes
-	plans    plans
+	plans    plan.Cache
 }
 
 // Desired returns the objects that the cluster should hold: the render with the state laid over it. Between steps
 // Deployments are held and Services select their version. An error, which render rules out, is a router's.
 func Desired(s rollout.State, v View) ([]rollout.Object, error) {
-	v.plans, s = v.plans.orNew(), reopened(s)
+	v.plans, s = v.plans.OrNew(), reopened(s)
 	pins := pinsOf(s, v)
 	objects := make([]rollout.Object, 0, len(v.Source.Objects))
 	for _, o := range v.Source.Objects {
@@ -51,7 +52,7 @@ func NeedsStable(s rollout.State, v View) bool {
 	if !isHeld(s) {
 		return false
 	}
-	v.plans = v.plans.orNew()
+	v.plans = v.plans.OrNew()
 	return slices.ContainsFunc(v.workloads(s), func(m workload) bool {
 		f, starts := limitsOf(m, v)
 		_, tries := experimentAt(s, m)
@@ -80,11 +81,11 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	if !moves || !staged || !isHeld(s) {
 		o = stamp(v, countInTurn(s, v, spec, o), s.Mark(), hash, commitOf(s, w, hash), "")
 		if k, turns := kindFor(w, spec).(turner); turns && moves && staged && s.Phase == rollout.Aborting {
-			return k.turn(newWorkload(s, v.plans.of(spec), p, v.Observed), o)
+			return k.turn(newWorkload(s, v.plans.Of(spec), p, v.Observed), o)
 		}
 		return o
 	}
-	m := newWorkload(s, v.plans.of(spec), p, v.Observed)
+	m := newWorkload(s, v.plans.Of(spec), p, v.Observed)
 	if n := asked(s, spec); n != nil && *n != m.n {
 		o = o.Copy()
 		setReplicas(o, int64(m.n))
@@ -187,7 +188,7 @@ func stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 
 // servingOf returns how many pods of a ReplicaSet serve and are to stay.
 func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
-	return min(r.Serving(now, minReady(spec)), r.Desired)
+	return min(r.Serving(now, plan.MinReady(spec)), r.Desired)
 }
 
 // roomy is a kind whose objects limit missing and extra pods. For a staged workload room writes Git's value or

@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // shape has the fields that Desired writes into a Deployment.
@@ -268,7 +269,7 @@ func TestPins(t *testing.T) {
 			}
 			pins := pinsOf(in.State, viewOf(in, h))
 			spec, _ := h.at(fresh).Spec(web)
-			main, side := compile(spec).services(rollout.State{})
+			main, side := plan.Compile(spec).Services(rollout.State{})
 			ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "Service", Namespace: "shop", Name: name} }
 			if diff := compare.Diff(tc.want, [2]string{pins[ref(main)].Value, pins[ref(side)].Value}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -414,7 +415,7 @@ func TestExplainBlueGreen(t *testing.T) {
 	h.push(version("v2"))
 	for step, want := range []int{0, 0, 100, 100} {
 		in := inFlight(h, step, set(h, commitID(0), 10, 10), set(h, commitID(1), 10, 10))
-		in.State.Progress[0].Weight = compile(h.at(commitID(1)).Specs[0]).stages[step].weight
+		in.State.Progress[0].Weight = plan.Compile(h.at(commitID(1)).Specs[0]).Stages[step].Weight
 		if e := Explain(in)[0]; e.Real != want || e.Weight != want || !e.Routed {
 			t.Errorf("step %d: %d%%, asked for %d%%, want %d%%", step, e.Real, e.Weight, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while. The
@@ -43,16 +44,6 @@ func closed(s rollout.State) rollout.State {
 	return s
 }
 
-// movedAt returns the first stage with all users on the new version and its analyses over, the number of stages after
-// the last. It is false where pods move the users.
-func (p *plan) movedAt() (int, bool) {
-	n := len(p.stages)
-	if n > 0 && p.stages[n-1].keeps {
-		n--
-	}
-	return n, p.hasSwitched(len(p.stages)) || p.swaps()
-}
-
 // areMoved reports whether all users are on the release in flight while old pods remain. One ready pod is enough: no
 // user is on the old version. A workload without replicas counts once it has passed its gates.
 func areMoved(in Input, progress []rollout.Progress) bool {
@@ -69,10 +60,10 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 			}
 			continue
 		}
-		m := newWorkload(in.State, in.plans.of(spec), progress[i], in.Observed)
-		at, moves := m.movedAt()
+		m := newWorkload(in.State, in.plans.Of(spec), progress[i], in.Observed)
+		at, moves := m.MovedAt()
 		switch {
-		case m.n == 0 && m.Step >= m.promotionStep() && m.isFree(in, at):
+		case m.n == 0 && m.Step >= m.PromotionStep() && m.isFree(in, at):
 		case m.hasArrived(in):
 		case !moves || m.Step < at || m.fresh.Ready() < min(m.n, 1):
 			return false
@@ -84,8 +75,8 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 
 // hasArrived reports whether an unrouted workload has only new pods while other workloads are at their steps.
 func (m workload) hasArrived(in Input) bool {
-	return m.routing == nil && m.isThrough() && !isPromoting(in.State) &&
-		isAllOn(in, m.spec, in.State.Release.Templates[m.Workload])
+	return m.Routing == nil && m.isThrough() && !isPromoting(in.State) &&
+		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
 // isMoving reports whether all users reach the release in flight and only proxies have yet to learn its routes: it
@@ -93,15 +84,15 @@ func (m workload) hasArrived(in Input) bool {
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range workloads(in) {
-		at, _ := m.movedAt()
+		at, _ := m.MovedAt()
 		if m.n == 0 && m.isFree(in, at) || m.hasArrived(in) {
 			continue
 		}
-		isJudged := slices.ContainsFunc(m.stages[min(m.Step, at):at], func(s stage) bool {
-			_, is := s.wait.(analysisWait)
+		isJudged := slices.ContainsFunc(m.Stages[min(m.Step, at):at], func(s plan.Stage) bool {
+			_, is := s.Wait.(plan.AnalysisWait)
 			return is
 		})
-		if isJudged || !m.hasMoved(m.Progress) || m.fresh.Ready() == 0 {
+		if isJudged || !m.HasMoved(m.Progress) || m.fresh.Ready() == 0 {
 			return false
 		}
 		moving = true
@@ -146,7 +137,7 @@ func keepFormer(in Input) Decision {
 	d := Decision{State: in.State, Waiting: "the pods of the old version to go"}
 	d.State.Progress = nil
 	for _, m := range workloads(in) {
-		next := m.progress(len(m.stages), in.Now)
+		next := m.Enter(len(m.Stages), in.Now)
 		next.Left = m.Left
 		d.State.Progress = append(d.State.Progress, next)
 	}
@@ -159,8 +150,8 @@ func removeFormer(in Input) Decision {
 	s := in.State
 	for _, m := range workloads(in) {
 		d := Decision{State: s, Waiting: "the pods of the old version to go"}
-		if m.routing != nil {
-			d.Requeue = laterOnly(m.Entered.Add(m.routing.Settle), in.Now)
+		if m.Routing != nil {
+			d.Requeue = laterOnly(m.Entered.Add(m.Routing.Settle), in.Now)
 		}
 		if !d.Requeue.IsZero() || !runsOnly(m.live, s.Release.Templates[m.Workload]) {
 			return d

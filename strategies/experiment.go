@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // An experiment exists only during its step:
@@ -18,7 +19,7 @@ import (
 
 // experimentAt returns the experiment of a workload's step if its pods should run now; none without replicas.
 func experimentAt(s rollout.State, m workload) (*rollout.Experiment, bool) {
-	w, is := m.stage().wait.(experimentWait)
+	w, is := m.stage().Wait.(plan.ExperimentWait)
 	return w.Experiment, is && isTried(s) && !m.Suspended && !m.isSuspended()
 }
 
@@ -44,7 +45,7 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 				continue
 			}
 			made := experiment.Template{
-				ExperimentTemplate: t, Spec: m.spec, Release: s.Release.Hash, Step: m.Step, From: from, Others: others,
+				ExperimentTemplate: t, Spec: m.Spec, Release: s.Release.Hash, Step: m.Step, From: from, Others: others,
 			}.Objects()
 			made[0] = stamp(v, made[0], s.Mark(), hash, commit, fmt.Sprintf(
 				"runs %s for the experiment at step %d/%d of release %s; see: gitrollout get %s",
@@ -56,12 +57,12 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 }
 
 // experimentsAhead returns the objects of a render's experiments, with its own template in place of stable's.
-func experimentsAhead(r *rollout.Render, known plans) []rollout.Object {
+func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
 		from, found := workloadOf(r, spec.Workload)
-		for i, stage := range known.of(spec).stages {
-			w, is := stage.wait.(experimentWait)
+		for i, stage := range known.Of(spec).Stages {
+			w, is := stage.Wait.(plan.ExperimentWait)
 			if !is || !found {
 				continue
 			}
@@ -91,14 +92,14 @@ func podsOf(in Input, m workload, e *rollout.Experiment) []experimentPods {
 		name := experiment.Name(m.Workload, in.State.Release.Hash, m.Step, t.Name)
 		w, exists := in.Observed.Workloads[rollout.Workload{Namespace: m.Workload.Namespace, Name: name}]
 		pods := experimentPods{ExperimentTemplate: t, there: exists && w.Synced, live: w.Current()}
-		pods.serving = pods.live.Serving(in.Now, minReady(m.spec))
+		pods.serving = pods.live.Serving(in.Now, plan.MinReady(m.Spec))
 		return pods
 	})
 }
 
 // experimentRuns returns the analyses of a workload's experiment, once its pods are available.
 func experimentRuns(m workload) []runOf {
-	w, is := m.stage().wait.(experimentWait)
+	w, is := m.stage().Wait.(plan.ExperimentWait)
 	if !is || m.Available == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // trying returns an app at an experiment that began at noon. Of each template, ready pods have been ready since noon.
@@ -176,7 +177,7 @@ func TestExperimentDesired(t *testing.T) {
 	}
 	back := rollback(in, cause{reason: "aborted", to: commitID(0), reject: true}).State
 	later := in.State
-	later.Progress = []rollout.Progress{compile(h.at(commitID(1)).Specs[0]).progress(2, noon)}
+	later.Progress = []rollout.Progress{plan.Compile(h.at(commitID(1)).Specs[0]).Enter(2, noon)}
 	later.Phase = rollout.Promoting
 	for what, s := range map[string]rollout.State{"the rollback": back, "promoting": later} {
 		if got := names(s, h.at(commitID(0))); got != nil {

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // Explanation describes one workload of an app for display: the state, the observed pods and the next wait.
 type Explanation struct {
 	Workload  rollout.Workload
-	Strategy  Strategy
+	Strategy  plan.Strategy
 	Steps     []ExplainedStep
 	Step      int      // index of the step in progress; len(Steps) when there is none
 	Weight    int      // of the new version, out of Full
@@ -37,7 +38,7 @@ type ExplainedStep struct {
 // ExplainedRevision is one ReplicaSet and its role.
 type ExplainedRevision struct {
 	rollout.Revision
-	Role Role // "" for an older version
+	Role plan.Role // "" for an older version
 }
 
 // Explain describes each staged workload of an app. It takes the same input as Decide and changes nothing.
@@ -54,14 +55,14 @@ func Explain(in Input) []Explanation {
 }
 
 func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
-	p := in.plans.of(spec)
+	p := in.plans.Of(spec)
 	live := in.Observed.Workloads[spec.Workload]
 	e := Explanation{
-		Workload: spec.Workload, Strategy: p.strategy, Replicas: replicas(in.State, spec, live),
-		Step: len(p.stages), Full: p.full(),
+		Workload: spec.Workload, Strategy: p.Strategy, Replicas: replicas(in.State, spec, live),
+		Step: len(p.Stages), Full: p.Full(),
 	}
-	e.Steps = rollout.Mapped(p.stages, func(s stage) ExplainedStep {
-		return ExplainedStep{Name: s.name, Text: s.text, Weight: s.weight}
+	e.Steps = rollout.Mapped(p.Stages, func(s plan.Stage) ExplainedStep {
+		return ExplainedStep{Name: s.Name, Text: s.Text, Weight: s.Weight}
 	})
 	if pr, moves := in.State.ProgressOf(spec.Workload); moves && in.State.Release != nil {
 		e.at(in, newWorkload(in.State, p, pr, in.Observed))
@@ -71,25 +72,25 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 		if r.Pods == 0 && r.Desired == 0 && len(r.Members) == 0 && !r.Current {
 			continue
 		}
-		role := p.roleOf(in.State, r)
+		role := p.RoleOf(in.State, r)
 		e.Ready += r.Ready()
-		if role == p.freshRole {
+		if role == p.FreshRole {
 			fresh += r.Ready()
 		}
 		e.Revisions = append(e.Revisions, ExplainedRevision{Revision: r, Role: role})
 	}
 	switch {
-	case p.routing != nil:
+	case p.Routing != nil:
 		v := View{Now: in.Now, Source: source, Observed: in.Observed, plans: in.plans}
 		route := routeOf(in.State, p, v)
-		e.Routed, e.Real = !p.sharesPods(), route.Weight*100/e.Full
+		e.Routed, e.Real = !p.SharesPods(), route.Weight*100/e.Full
 		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // unmatched requests, too
 			e.Real = fresh * 100 / e.Ready
 		}
 		for _, r := range route.Managed {
 			e.Routes = append(e.Routes, r.Name)
 		}
-	case p.strategy == StrategyBlueGreen: // the active Service selects one version: no user reaches the preview
+	case p.Strategy == plan.StrategyBlueGreen: // the active Service selects one version: no user reaches the preview
 		e.Routed, e.Real = true, e.Weight
 	case e.Ready > 0:
 		e.Real = fresh * 100 / e.Ready
@@ -102,17 +103,17 @@ func unseen(in Input, m workload) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v
 	}
-	switch w := m.stage().wait.(type) {
-	case promotionWait:
+	switch w := m.stage().Wait.(type) {
+	case plan.PromotionWait:
 		return promotionOrTimeout(w, in, m)
-	case timerWait:
-		return waitUntil(in, m, w.end(m.Entered))
+	case plan.TimerWait:
+		return waitUntil(in, m, w.End(m.Entered))
 	}
 	return verdict{}
 }
 
 func (e *Explanation) at(in Input, m workload) {
-	e.Step = min(m.Step, len(m.stages))
+	e.Step = min(m.Step, len(m.Stages))
 	switch {
 	case in.State.Phase == rollout.Aborting:
 	case m.isThrough():
@@ -124,22 +125,8 @@ func (e *Explanation) at(in Input, m workload) {
 		}
 		e.Surplus = m.surplus()
 		e.Weight, e.Waiting, e.Due = m.Weight, v.text, v.due
-		if m.stage().scaled {
-			e.Pods = m.want().canary
+		if m.stage().Scaled {
+			e.Pods = m.want().Canary
 		}
-	}
-}
-
-// roleOf returns the role of a ReplicaSet for its users.
-func (p *plan) roleOf(s rollout.State, r rollout.Revision) Role {
-	switch w := p.spec.Workload; {
-	case r.Hash != "" && r.Hash == s.StableHash(w):
-		return p.oldRole
-	case r.Hash != "" && s.Release != nil && r.Hash == s.Release.Templates[w]:
-		return p.freshRole
-	case r.Base && !r.Current && s.Release != nil && s.Stable != nil:
-		return p.oldRole
-	default:
-		return ""
 	}
 }

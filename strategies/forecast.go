@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // Forecast is a workload's release where pods start, users promote and analyses pass at once: times are lower bounds.
 type Forecast struct {
 	Workload rollout.Workload
-	Strategy Strategy
+	Strategy plan.Strategy
 	Replicas int
 	Full     int  // the weight of all requests: 100, or Traffic.MaxWeight
 	Routed   bool // weights are shares of requests, and not only of pods
@@ -56,25 +57,25 @@ type Planned struct {
 
 // Predict returns the forecast of a workload's release from Now on.
 func Predict(in Planned) Forecast {
-	p := compile(in.Spec)
+	p := plan.Compile(in.Spec)
 	f := Forecast{
-		Workload: in.Spec.Workload, Strategy: p.strategy, Replicas: in.Replicas,
-		Routed: p.routing != nil && !p.sharesPods(), Full: p.full(),
+		Workload: in.Spec.Workload, Strategy: p.Strategy, Replicas: in.Replicas,
+		Routed: p.Routing != nil && !p.SharesPods(), Full: p.Full(),
 	}
-	c := &forecaster{in: in, plan: p, step: in.From, at: in.Now, known: true, last: counts{stable: in.Replicas}}
+	c := &forecaster{in: in, plan: p, step: in.From, at: in.Now, known: true, last: plan.Counts{Stable: in.Replicas}}
 	switch {
 	case in.First:
-		c.step = len(p.stages)
+		c.step = len(p.Stages)
 	case in.Fast:
-		c.step = p.passed
+		c.step = p.Passed
 	}
 	shut := c.open()
 	f.Begins = c.moment()
-	for ; c.step < len(p.stages); c.step++ {
+	for ; c.step < len(p.Stages); c.step++ {
 		s := c.stage()
 		s.Shut, shut = shut, ""
 		f.add(s)
-		if c.step < p.promotionStep() {
+		if c.step < p.PromotionStep() {
 			shut = c.open()
 		}
 	}
@@ -82,7 +83,7 @@ func Predict(in Planned) Forecast {
 		Name: "promote", Text: "rolling update", Weight: f.Full, Canary: in.Replicas, Wait: WaitPods,
 		Shut: shut, Enters: c.moment(),
 	}
-	end.AtLeast = rollingUpdate(in.Spec, in.Replicas, available(in.Spec, in.Replicas)-c.last.canary, 0)
+	end.AtLeast = rollingUpdate(in.Spec, in.Replicas, available(in.Spec, in.Replicas)-c.last.Canary, 0)
 	c.pass(end.AtLeast)
 	f.add(end)
 	f.Ends = c.moment()
@@ -100,9 +101,9 @@ func (f *Forecast) add(s ForecastStage) {
 // forecaster is the clock of a forecast.
 type forecaster struct {
 	in    Planned
-	plan  *plan
+	plan  *plan.Compiled
 	step  int
-	last  counts // of the stage before
+	last  plan.Counts // of the stage before
 	at    time.Time
 	known bool // at is a lower bound; otherwise there is none
 }
@@ -135,71 +136,71 @@ func (c *forecaster) open() string {
 
 // stage advances the clock by the least time of a stage.
 func (c *forecaster) stage() ForecastStage {
-	s := c.plan.stages[c.step]
-	m := workload{plan: c.plan, n: c.in.Replicas, fresh: rollout.Revision{Desired: c.last.canary}}
+	s := c.plan.Stages[c.step]
+	m := workload{Compiled: c.plan, n: c.in.Replicas, fresh: rollout.Revision{Desired: c.last.Canary}}
 	m.Workload, m.Step = c.in.Spec.Workload, c.step
 	n := m.kind().reached(m, m.want()) // some kinds keep the new pods of an earlier, larger step
 	out := ForecastStage{
-		Name: s.name, Text: s.text, Weight: s.weight, Canary: n.canary, Stable: n.stable, Enters: c.moment(),
+		Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: n.Canary, Stable: n.Stable, Enters: c.moment(),
 	}
-	c.wait(s.wait, &out)
+	c.wait(s.Wait, &out)
 	c.pass(out.AtLeast)
 	c.last = n
 	return out
 }
 
 // wait sets the kind of a stage's wait and its least time.
-func (c *forecaster) wait(w wait, s *ForecastStage) {
+func (c *forecaster) wait(w plan.Wait, s *ForecastStage) {
 	switch w := w.(type) {
-	case podsWait:
+	case plan.PodsWait:
 		c.waitForPods(s)
-	case promotionWait:
+	case plan.PromotionWait:
 		c.waitForPromotion(w, s)
-	case timerWait:
+	case plan.TimerWait:
 		c.waitForTime(w, s)
-	case analysisWait:
+	case plan.AnalysisWait:
 		c.waitForAnalysis(w, s)
-	case delayWait:
-		s.Wait, s.AtLeast = WaitTime, w.duration
+	case plan.DelayWait:
+		s.Wait, s.AtLeast = WaitTime, w.Duration
 	}
 }
 
 func (c *forecaster) waitForPods(s *ForecastStage) {
 	s.Wait = WaitPods
 	n := c.in.Replicas
-	missing := s.Canary - c.last.canary
+	missing := s.Canary - c.last.Canary
 	switch spec := c.in.Spec; {
 	case missing > 0 && spec.Scaling == rollout.InPlace:
 		s.AtLeast = rollingUpdate(spec, n, missing, s.Canary+s.Stable-n)
 	case missing > 0:
-		s.AtLeast = minReady(spec)
+		s.AtLeast = plan.MinReady(spec)
 	}
-	before := workload{plan: c.plan, Progress: rollout.Progress{Step: c.step}}
+	before := workload{Compiled: c.plan, Progress: rollout.Progress{Step: c.step}}
 	if c.step > 0 {
-		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.routedWeight(c.plan.stages[c.step-1])}
+		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.RoutedWeight(c.plan.Stages[c.step-1])}
 	}
 	if before.needsRouting() {
 		if missing > 0 {
-			s.AtLeast = max(s.AtLeast, learnt(c.plan.routing))
+			s.AtLeast = max(s.AtLeast, learnt(c.plan.Routing))
 		}
-		s.AtLeast += c.plan.routing.Settle
+		s.AtLeast += c.plan.Routing.Settle
 	}
 }
 
-func (c *forecaster) waitForPromotion(w promotionWait, s *ForecastStage) {
+func (c *forecaster) waitForPromotion(w plan.PromotionWait, s *ForecastStage) {
 	if !c.in.Fast {
-		s.Wait, s.Timeout, s.OnTimeout = WaitPromotion, w.timeout, w.onTimeout
+		s.Wait, s.Timeout, s.OnTimeout = WaitPromotion, w.Timeout, w.OnTimeout
 	}
 }
 
-func (c *forecaster) waitForTime(w timerWait, s *ForecastStage) {
+func (c *forecaster) waitForTime(w plan.TimerWait, s *ForecastStage) {
 	s.Wait = WaitTime
 	switch {
 	case c.in.Fast:
-	case w.until == "":
-		s.AtLeast = w.duration
+	case w.Until == "":
+		s.AtLeast = w.Duration
 	case c.known:
-		switch next, err := nextOf(w.until, w.zone, c.at); {
+		switch next, err := plan.NextOf(w.Until, w.Zone, c.at); {
 		case err != nil: // render refuses an invalid schedule
 		case next.IsZero():
 			c.known = false
@@ -209,9 +210,9 @@ func (c *forecaster) waitForTime(w timerWait, s *ForecastStage) {
 	}
 }
 
-// waitForAnalysis sets an analysis' least time: interval 1m and count 5 take 4m, as the first measurement is immediate. A
-// start condition or a late start adds to that.
-func (c *forecaster) waitForAnalysis(w analysisWait, s *ForecastStage) {
+// waitForAnalysis sets an analysis' least time: interval 1m and count 5 take 4m, as the first measurement is
+// immediate. A start condition or a late start adds to that.
+func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {
 		measurements := m.Count
@@ -231,7 +232,7 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 		return 0
 	}
 	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.MaxUnavailable.RoundDown(n))
-	return time.Duration((missing+turn-1)/turn) * minReady(spec)
+	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
 }
 
 // GoesOn returns the progress of workloads in flight once the cluster follows head. Back reports that the release is

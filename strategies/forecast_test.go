@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods are ready at once, and
@@ -46,7 +47,7 @@ func TestForecast(t *testing.T) {
 		if late > 3*time.Second {
 			loose++
 		}
-		if late < 0 || late > time.Duration(3+len(f.Stages))*time.Second+minReady(spec) {
+		if late < 0 || late > time.Duration(3+len(f.Stages))*time.Second+plan.MinReady(spec) {
 			t.Errorf("seed %d: forecast to end at %s, and it ended at %s, %s later\n%+v", seed, f.Ends, s.kube.Now, late, f)
 		}
 		if gates != f.Gates {
@@ -83,9 +84,9 @@ func finish(t *testing.T, s *script, seed uint64) (gates int) {
 		}
 		if len(s.state.Progress) == 1 && s.state.Phase == rollout.Paused {
 			pr := s.state.Progress[0]
-			p := compile(s.git.head().workloads[0].spec)
-			st, _ := p.at(pr.Step)
-			if _, gated := st.wait.(promotionWait); gated && !s.git.head().promotion.Opens(head, pr.Workload, p.names(), pr.Step) {
+			p := plan.Compile(s.git.head().workloads[0].spec)
+			st, _ := p.At(pr.Step)
+			if _, gated := st.Wait.(plan.PromotionWait); gated && !s.git.head().promotion.Opens(head, pr.Workload, p.Names(), pr.Step) {
 				gates++
 				s.decide(rollout.Promote, strconv.Itoa(pr.Step+1))
 				continue

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // FuzzDecide feeds Decide with impossible states and contradicting observations. Decide must not panic, must not
@@ -135,11 +136,11 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 	if !resting {
 		s.Release = release()
 		for _, spec := range git.at(s.Release.Commit).Specs {
-			p := compile(spec)
+			p := plan.Compile(spec)
 			if next(4) > 0 {
-				at := p.progress(next(len(p.stages)+1), noon)
-				st, _ := p.at(at.Step)
-				if _, is := st.wait.(experimentWait); is && at.Step%2 == 0 {
+				at := p.Enter(next(len(p.Stages)+1), noon)
+				st, _ := p.At(at.Step)
+				if _, is := st.Wait.(plan.ExperimentWait); is && at.Step%2 == 0 {
 					at.Available = new(noon)
 				}
 				s.Progress = append(s.Progress, at)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // gate is a reason not to advance.
@@ -64,7 +65,7 @@ func (all gateList) except(names ...string) gateList {
 
 // gateHold keeps a release at its step while its document has paused: true or its promotion file holds it.
 func gateHold(in Input, m workload) verdict {
-	if by := holder(in, in.State.Release.Hash, m.spec.Paused); by != "" {
+	if by := holder(in, in.State.Release.Hash, m.Spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
 	}
 	return verdict{done: true}
@@ -96,8 +97,8 @@ func gateHealed(in Input, m workload) verdict {
 	if in.Answers.IsHealed() {
 		return verdict{done: true}
 	}
-	s, ok := m.at(m.Step)
-	return verdict{paused: ok && s.wait.traits().pauses, text: "the cluster to accept the objects of " + m.Name}
+	s, ok := m.At(m.Step)
+	return verdict{paused: ok && s.Wait.Traits().Pauses, text: "the cluster to accept the objects of " + m.Name}
 }
 
 // gateSuspended keeps a release, unless fully promoted, at its step while its workload has no replicas to judge.
@@ -105,32 +106,32 @@ func gateSuspended(in Input, m workload) verdict {
 	if !m.isSuspended() || in.Promotion.OpensAll(in.State.Release.Hash) || m.ridesAlong(in) {
 		return verdict{done: true}
 	}
-	if m.spec.OnNodes() {
+	if m.Spec.OnNodes() {
 		return verdict{paused: true, text: "nodes that it may run on (Suspended: 0 nodes; see taints and nodeSelector)"}
 	}
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
 }
 
 // isSuspended reports whether the workload has no replicas before the decision to promote.
-func (m workload) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.promotionStep() }
+func (m workload) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.PromotionStep() }
 
 // ridesAlong reports whether a workload without replicas advances with the others, whose users have all moved.
 func (m workload) ridesAlong(in Input) bool {
 	others := slices.DeleteFunc(workloads(in), func(m workload) bool { return m.n == 0 })
-	return m.isSuspended() && len(others) > 0 && m.isFree(in, m.promotionStep()) &&
-		!slices.ContainsFunc(others, func(m workload) bool { at, _ := m.movedAt(); return m.Step < at })
+	return m.isSuspended() && len(others) > 0 && m.isFree(in, m.PromotionStep()) &&
+		!slices.ContainsFunc(others, func(m workload) bool { at, _ := m.MovedAt(); return m.Step < at })
 }
 
 // isFree reports whether a workload without replicas needs no promotion and no verdict before a later step.
 func (m workload) isFree(in Input, until int) bool {
-	if m.background != nil && m.Step < m.promotionStep() && !m.isOpenFully(in) {
+	if m.Background != nil && m.Step < m.PromotionStep() && !m.isOpenFully(in) {
 		return false
 	}
 	for i := m.Step; i < until; i++ {
 		at := m
 		at.Step = i
-		switch at.stage().wait.(type) {
-		case promotionWait, analysisWait, experimentWait:
+		switch at.stage().Wait.(type) {
+		case plan.PromotionWait, plan.AnalysisWait, plan.ExperimentWait:
 			if !at.isOpen(in) {
 				return false
 			}
@@ -141,17 +142,17 @@ func (m workload) isFree(in Input, until int) bool {
 
 // gateWait returns the verdict of the step's wait.
 func gateWait(in Input, m workload) verdict {
-	s, ok := m.at(m.Step)
+	s, ok := m.At(m.Step)
 	if !ok {
 		return verdict{done: true}
 	}
-	switch s.wait.(type) {
-	case promotionWait, analysisWait, experimentWait:
+	switch s.Wait.(type) {
+	case plan.PromotionWait, plan.AnalysisWait, plan.ExperimentWait:
 		if in.State.Draining != nil { // the release is stable by its workloads that have pods
 			return verdict{done: true}
 		}
 	}
-	return verdictOf(s.wait, in, m)
+	return verdictOf(s.Wait, in, m)
 }
 
 const holdBy = "decision: hold by "
@@ -175,20 +176,20 @@ func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 }
 
 // verdictOf returns whether a workload may leave a stage with this wait.
-func verdictOf(w wait, in Input, m workload) verdict {
+func verdictOf(w plan.Wait, in Input, m workload) verdict {
 	switch w := w.(type) {
-	case podsWait:
+	case plan.PodsWait:
 		return waitForPods(in, m)
-	case analysisWait:
+	case plan.AnalysisWait:
 		return waitForAnalysis(w, in, m)
-	case experimentWait:
+	case plan.ExperimentWait:
 		return waitForExperiment(w, in, m)
-	case promotionWait:
+	case plan.PromotionWait:
 		return promotionOrTimeout(w, in, m)
-	case timerWait:
+	case plan.TimerWait:
 		return waitForTime(w, in, m)
-	case delayWait:
-		return waitUntil(in, m, m.Entered.Add(w.duration))
+	case plan.DelayWait:
+		return waitUntil(in, m, m.Entered.Add(w.Duration))
 	default:
 		return verdict{done: true}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // TestGatesOfAFullPromotion checks which gates a full promotion opens. A new gate needs a row here.
@@ -91,26 +92,26 @@ func TestTimedPause(t *testing.T) {
 // TestWaits checks the waits of each stage. The numbers are part of digests, so they never change.
 func TestWaits(t *testing.T) {
 	cases := map[string]struct {
-		wait   wait
+		wait   plan.Wait
 		number int
 		pauses bool
 		ends   string
 	}{
-		"Pods":       {podsWait{}, 0, false, WaitPods},
-		"Promotion":  {promotionWait{}, 1, true, WaitPromotion},
-		"Timer":      {timerWait{duration: time.Minute}, 2, true, WaitTime},
-		"Delay":      {delayWait{time.Minute}, 3, true, WaitTime},
-		"Nothing":    {noWait{}, 4, false, ""},
-		"Analysis":   {analysisWait{&rollout.Analysis{}}, 5, false, WaitAnalysis},
-		"Experiment": {experimentWait{&rollout.Experiment{}}, 6, false, ""},
+		"Pods":       {plan.PodsWait{}, 0, false, WaitPods},
+		"Promotion":  {plan.PromotionWait{}, 1, true, WaitPromotion},
+		"Timer":      {plan.TimerWait{Duration: time.Minute}, 2, true, WaitTime},
+		"Delay":      {plan.DelayWait{Duration: time.Minute}, 3, true, WaitTime},
+		"Nothing":    {plan.NoWait{}, 4, false, ""},
+		"Analysis":   {plan.AnalysisWait{Analysis: &rollout.Analysis{}}, 5, false, WaitAnalysis},
+		"Experiment": {plan.ExperimentWait{Experiment: &rollout.Experiment{}}, 6, false, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tc.wait.traits()
-			if got.number != tc.number || got.pauses != tc.pauses {
+			got := tc.wait.Traits()
+			if got.Number != tc.number || got.Pauses != tc.pauses {
 				t.Errorf("the traits are %+v, want %d, %t", got, tc.number, tc.pauses)
 			}
-			p := plan{stages: []stage{{counts: fullSets, wait: tc.wait}}}
+			p := plan.Compiled{Stages: []plan.Stage{{Counts: plan.FullSets, Wait: tc.wait}}}
 			c := &forecaster{in: Planned{Replicas: 3, Now: noon}, plan: &p, at: noon, known: true}
 			if s := c.stage(); s.Wait != tc.ends {
 				t.Errorf("it is ended by %q, want %q", s.Wait, tc.ends)
@@ -128,18 +129,18 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 	m := workloads(in)[0]
 	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors"}}}
 	for name, tc := range map[string]struct {
-		wait wait
+		wait plan.Wait
 		done bool
 	}{
-		"Pods":       {podsWait{}, false},
-		"Promotion":  {promotionWait{}, true},
-		"Timeout":    {promotionWait{timeout: time.Minute, onTimeout: rollout.TimeoutAbort}, true},
-		"Timer":      {timerWait{duration: time.Minute}, true},
-		"Schedule":   {timerWait{until: "0 9 * * *"}, true},
-		"Delay":      {delayWait{time.Minute}, false},
-		"Nothing":    {noWait{}, true},
-		"Analysis":   {analysisWait{metrics}, true},
-		"Experiment": {experimentWait{&rollout.Experiment{}}, true},
+		"Pods":       {plan.PodsWait{}, false},
+		"Promotion":  {plan.PromotionWait{}, true},
+		"Timeout":    {plan.PromotionWait{Timeout: time.Minute, OnTimeout: rollout.TimeoutAbort}, true},
+		"Timer":      {plan.TimerWait{Duration: time.Minute}, true},
+		"Schedule":   {plan.TimerWait{Until: "0 9 * * *"}, true},
+		"Delay":      {plan.DelayWait{Duration: time.Minute}, false},
+		"Nothing":    {plan.NoWait{}, true},
+		"Analysis":   {plan.AnalysisWait{Analysis: metrics}, true},
+		"Experiment": {plan.ExperimentWait{Experiment: &rollout.Experiment{}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if v := verdictOf(tc.wait, in, m); v.done != tc.done {

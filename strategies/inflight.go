@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // decideInFlight handles a release between its first step and its promotion.
@@ -188,22 +189,22 @@ func (m workload) index(s rollout.State) int {
 // nextPod returns when the next ready pod counts. With a router that is when proxies know it. In place, or with
 // surplus pods, it is after minReadySeconds: each serving pod makes room. Pauses too, as replicas may change.
 func (m workload) nextPod(in Input) (due time.Time) {
-	if m.routing != nil {
-		due = servesNext(in.Now, learnt(m.routing), m.live.Revisions...)
+	if m.Routing != nil {
+		due = servesNext(in.Now, learnt(m.Routing), m.live.Revisions...)
 	}
-	if m.routing != nil && m.Routed != nil { // surplus pods may go once no proxy sends requests to them
-		due = rollout.Soonest(due, laterOnly(settledAt(m.Routed.At, in.Applied, m.routing.Settle), in.Now))
+	if m.Routing != nil && m.Routed != nil { // surplus pods may go once no proxy sends requests to them
+		due = rollout.Soonest(due, laterOnly(settledAt(m.Routed.At, in.Applied, m.Routing.Settle), in.Now))
 	}
 	want := m.want()
-	if m.spec.Scaling == rollout.InPlace || m.fresh.Desired > want.canary || m.stable.Desired > want.stable {
-		due = rollout.Soonest(due, servesNext(in.Now, minReady(m.spec), m.live.Revisions...))
+	if m.Spec.Scaling == rollout.InPlace || m.fresh.Desired > want.Canary || m.stable.Desired > want.Stable {
+		due = rollout.Soonest(due, servesNext(in.Now, plan.MinReady(m.Spec), m.live.Revisions...))
 	}
 	return due
 }
 
 // verdict returns the verdict of all gates, or of fullGates after a full promotion. Decreasing the weight needs none.
 func (m workload) verdict(in Input) verdict {
-	if m.Step < m.passed && m.isOpenFully(in) && fullGates.verdict(in, m).done {
+	if m.Step < m.Passed && m.isOpenFully(in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}
 	}
 	if m.needsRouting() && m.Routed != nil && m.Weight < m.Routed.Weight {
@@ -222,7 +223,7 @@ func (m workload) suspend(in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
 	unit := "replicas"
-	if m.spec.OnNodes() {
+	if m.Spec.OnNodes() {
 		unit = "nodes"
 	}
 	if next.Suspended {
@@ -236,7 +237,7 @@ func (m workload) move(in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
 	case v.route:
-		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.routedWeight(m.stage()), At: rollout.NextTenth(in.Now)}
+		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.RoutedWeight(m.stage()), At: rollout.NextTenth(in.Now)}
 		return next, m.routedText()
 	case v.begins:
 		next.Available = new(rollout.NextTenth(in.Now))
@@ -247,12 +248,12 @@ func (m workload) move(in Input, v verdict) (rollout.Progress, string) {
 	step := m.Step + 1
 	switch {
 	case v.full:
-		step = m.passed
+		step = m.Passed
 	case v.rides:
-		step = m.promotionStep()
+		step = m.PromotionStep()
 	}
-	next = m.progress(step, in.Now)
-	next.Entered = in.sinceHanded(m.plan, next)
+	next = m.Enter(step, in.Now)
+	next.Entered = in.sinceHanded(m.Compiled, next)
 	next.Opened, next.Routed, next.Left = v.by, m.Routed, m.Left
 	return next, stepText(m.Progress, next, v.by)
 }
@@ -363,7 +364,7 @@ func decidePromoting(in Input) Decision {
 	for _, spec := range releaseSpecs(in) {
 		live, exists := in.Observed.Workloads[spec.Workload]
 		d.Waiting += standsStill(spec, live, exists)
-		d.Requeue = rollout.Soonest(d.Requeue, servesNext(in.Now, minReady(spec), live.Revisions...))
+		d.Requeue = rollout.Soonest(d.Requeue, servesNext(in.Now, plan.MinReady(spec), live.Revisions...))
 	}
 	return d
 }

@@ -3,6 +3,7 @@ package strategies
 import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // followRelease counts the pods that a release and a rollback start.
@@ -37,7 +38,7 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 		x.base, x.disturbed, x.scalingChanged = started, !moving || is.Stable == nil || s.overtaken, false
 	case is.Phase == rollout.Aborting && was.Phase != rollout.Aborting:
 		p, wasHeld := was.ProgressOf(w)
-		x.whole = !x.disturbed && staged && wasHeld && p.Step < p.Of && spec.Scaling == rollout.Surge && !compile(spec).isDynamic() &&
+		x.whole = !x.disturbed && staged && wasHeld && p.Step < p.Of && spec.Scaling == rollout.Surge && !plan.Compile(spec).IsDynamic() &&
 			isHeld(was) && !x.scalingChanged
 		x.disturbed = true
 		x.baseStable = d.Started[version(is.Stable)]

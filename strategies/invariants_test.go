@@ -12,6 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/guard"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // sim is one random world. Its invariants are checked after each small step.
@@ -240,14 +241,14 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 	}
 	p, _ := state.ProgressOf(w)
 	spec, _ := s.git.at(state.Source).Spec(w)
-	c := compile(spec).countsAt(p.Step, s.kube.Deployments[w].Replicas)
+	c := plan.Compile(spec).CountsAt(p.Step, s.kube.Deployments[w].Replicas)
 	if id := releaseID(state); x.release != id {
-		x.leastOld, x.mostNew = c.stable, c.canary
+		x.leastOld, x.mostNew = c.Stable, c.Canary
 		x.release, x.plan = id, p.Plan
 	}
 	// If smaller steps replace the list while pods move, those pods still arrive.
 	x.limited = x.plan == p.Plan
-	x.leastOld, x.mostNew = min(x.leastOld, c.stable), max(x.mostNew, c.canary)
+	x.leastOld, x.mostNew = min(x.leastOld, c.Stable), max(x.mostNew, c.Canary)
 }
 
 func releaseID(state rollout.State) string {
@@ -272,7 +273,7 @@ func (s *sim) checkClosed(in Input, d Decision) {
 	for _, p := range now.Progress {
 		before, _ := was.ProgressOf(p.Workload)
 		if spec, ok := in.Head.Render.Spec(p.Workload); ok && before.Plan == p.Plan && p.Step > before.Step &&
-			before.Step < compile(spec).promotionStep() {
+			before.Step < plan.Compile(spec).PromotionStep() {
 			s.fail("%s went from step %d to %d while %s shuts", p.Workload, before.Step, p.Step, shut.Cause())
 		} else if before.Plan != p.Plan && p.Weight > before.Weight {
 			s.fail("%s went from %d to %d with other steps while %s shuts", p.Workload, before.Weight, p.Weight, shut.Cause())
@@ -387,7 +388,7 @@ func (s *sim) serving(w rollout.Workload, d *kube.Deployment) int {
 	spec, _ := s.specOf(w)
 	n := 0
 	for _, rs := range d.Sets {
-		n += rs.Serving(s.kube.Now, minReady(spec))
+		n += rs.Serving(s.kube.Now, plan.MinReady(spec))
 	}
 	return n
 }

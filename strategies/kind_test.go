@@ -5,14 +5,15 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // ordinals is a kind of workload known only to the tables. Its pods have numbers, and those from a partition on have
 // the new version.
 type ordinals struct{}
 
-func (ordinals) limits(m workload, want counts, _ View) (limits, bool) {
-	gone := min(m.n-want.stable, m.fresh.Ready()+1) // one at a time
+func (ordinals) limits(m workload, want plan.Counts, _ View) (limits, bool) {
+	gone := min(m.n-want.Stable, m.fresh.Ready()+1) // one at a time
 	return limits{unavailable: gone, replicas: m.n}, gone > 0
 }
 
@@ -21,7 +22,7 @@ func (ordinals) hold(o rollout.Object, f limits) {
 }
 func (ordinals) own(o rollout.Object) { o.Set(int64(0), "spec", "partition") }
 
-func (ordinals) reached(_ workload, want counts) counts { return want }
+func (ordinals) reached(_ workload, want plan.Counts) plan.Counts { return want }
 
 // TestASecondKind releases a workload whose kind consists of one row in each table.
 func TestASecondKind(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // TestAPushTakesNobodyBack pushes a version while all users are on one that has passed its steps. The new release
@@ -74,10 +75,10 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	templates := func(h rollout.Hash) map[rollout.Workload]rollout.Hash {
 		return map[rollout.Workload]rollout.Hash{spec.Workload: h}
 	}
-	p := compile(spec)
-	at := slices.IndexFunc(p.stages, func(s stage) bool { return s.switched })
+	p := plan.Compile(spec)
+	at := slices.IndexFunc(p.Stages, func(s plan.Stage) bool { return s.Switched })
 	s := rollout.State{App: "shop", Phase: rollout.Paused, Stable: &rollout.Release{Hash: "r1", Templates: templates("h1-old")},
-		Release: &rollout.Release{Hash: "r2", Templates: templates("h1-new")}, Progress: []rollout.Progress{p.progress(at, noon)}}
+		Release: &rollout.Release{Hash: "r2", Templates: templates("h1-new")}, Progress: []rollout.Progress{p.Enter(at, noon)}}
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
 		spec.Workload: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
 	}}
@@ -91,7 +92,7 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
-	m := workload{plan: compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: &rollout.Routing{Weight: 100}},
+	m := workload{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: &rollout.Routing{Weight: 100}},
 		exists: true, n: 1, stable: pods(0, 0), fresh: pods(1, 1), live: rollout.ObservedWorkload{Replicas: 1, Synced: true}}
 	m.stable.Hash, m.fresh.Hash, m.live.Revisions = "old", "new", []rollout.Revision{m.fresh, m.stable}
 	f, ok := limitsOf(m, View{Now: noon})
@@ -108,10 +109,10 @@ func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 // Service selects the users' version while old pods are kept.
 func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\ncanary: {steps: [{setWeight: 20}]}\n"), "web")
-	p := compile(spec)
+	p := plan.Compile(spec)
 	fresh, old := pods(2, 2), pods(2, 2)
 	fresh.Pin, old.Pin = rollout.PodHash("new"), rollout.PodHash("old")
-	m := workload{plan: p, Progress: p.progress(len(p.stages), noon), exists: true, n: 2, stable: old, fresh: fresh}
+	m := workload{Compiled: p, Progress: p.Enter(len(p.Stages), noon), exists: true, n: 2, stable: old, fresh: fresh}
 	s := rollout.State{Phase: rollout.Promoting, Stable: &rollout.Release{Hash: "r1"}, Release: &rollout.Release{Hash: "r2"}}
 	for want, former := range map[string]*rollout.Draining{"": nil, "new": {}} {
 		s.Draining = former
@@ -134,9 +135,9 @@ func TestAnAbortWhileOldPodsAreKept(t *testing.T) {
 		r := git.at(commitID(i))
 		return rollout.Release{Commit: commitID(i), Hash: r.Release(), Templates: r.Staged()}
 	}
-	stable, p := release(1), compile(spec)
+	stable, p := release(1), plan.Compile(spec)
 	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Healthy, Source: commitID(1), Stable: &stable,
-		Draining: &rollout.Draining{Release: release(0), Progress: []rollout.Progress{p.progress(len(p.stages)-1, noon)}}}
+		Draining: &rollout.Draining{Release: release(0), Progress: []rollout.Progress{p.Enter(len(p.Stages)-1, noon)}}}
 	in := Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
 		Promotion: &rollout.Promotion{Release: stable.Hash, Decision: rollout.Abort}}
 	if d := Decide(in); !d.Rollback || d.State.Stable.Hash != release(0).Hash {

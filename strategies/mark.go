@@ -1,7 +1,6 @@
 package strategies
 
 import (
-	"reflect"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -33,7 +32,7 @@ func isStill(in Input, a, b rollout.State) bool {
 	for i, m := range from {
 		_, tries := experimentAt(a, m)
 		_, willTry := experimentAt(b, to[i])
-		if tries || willTry || m.want() != to[i].want() || !m.stage().asksAs(to[i].stage()) {
+		if tries || willTry || m.want() != to[i].want() || !m.stage().AsksAs(to[i].stage()) {
 			return false
 		}
 	}
@@ -50,10 +49,4 @@ func unmoved(s rollout.State) rollout.State {
 		s.Progress[i] = rollout.Progress{Workload: p.Workload, Plan: p.Plan, Routed: p.Routed, Left: p.Left}
 	}
 	return s
-}
-
-// asksAs reports whether two stages have the same routes, and count pods by the same rule.
-func (s stage) asksAs(o stage) bool {
-	return s.weight == o.weight && s.scaled == o.scaled && s.switched == o.switched && s.keeps == o.keeps &&
-		reflect.DeepEqual(s.routes, o.routes)
 }

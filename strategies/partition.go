@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // partitioned moves a workload of a configured kind by its partition, counted in each pass as an autoscaler changes
@@ -15,18 +16,18 @@ type partitioned struct {
 
 // limits returns the new pods of the stage. With one pod per node, the controller counts only pods on released nodes,
 // so at most as many are released as may lack a serving pod. They are not taken back: a pod may be starting.
-func (p partitioned) limits(m workload, want counts, v View) (limits, bool) {
+func (p partitioned) limits(m workload, want plan.Counts, v View) (limits, bool) {
 	if m.isTakenForAll() {
 		return limits{}, false
 	}
-	k := min(want.canary, m.n)
+	k := min(want.Canary, m.n)
 	if p.Nodes != "" {
 		told := m.fresh.Desired
 		if m.live.Hash != m.stable.Hash {
 			told = max(told, m.n-m.live.Floor)
 		}
 		if m.fresh.Desired == told {
-			told += max(0, roomOnNodes(m.spec, m.live, v.Now))
+			told += max(0, roomOnNodes(m.Spec, m.live, v.Now))
 		}
 		k = min(k, told)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // ofKruise returns a built-in kind.
@@ -113,7 +114,7 @@ func TestPartitionOnNodes(t *testing.T) {
 		now := time.Unix(1000, 0)
 		ready := func(n int) []time.Time { return make([]time.Time, n) }
 		spec := rollout.Spec{Partition: kind, MaxUnavailable: rollout.Amount{Value: tc.may}}
-		m := workload{n: 10, plan: &plan{spec: spec}}
+		m := workload{n: 10, Compiled: &plan.Compiled{Spec: spec}}
 		m.stable = rollout.Revision{Hash: "h1-old", Desired: tc.old, Pods: tc.old, ReadySince: ready(tc.old - tc.oldDown)}
 		m.fresh = rollout.Revision{Hash: "h1-new", Desired: tc.fresh, Pods: tc.fresh, ReadySince: ready(tc.freshReady)}
 		m.live = rollout.ObservedWorkload{Hash: "h1-new", Replicas: 10, Floor: 10 - tc.told,
@@ -121,7 +122,7 @@ func TestPartitionOnNodes(t *testing.T) {
 		if tc.told < 0 {
 			m.live.Hash, m.live.Floor = "h1-old", 0
 		}
-		got, holds := partitioned{Partitioned: *kind}.limits(m, counts{canary: tc.ask}, View{Now: now})
+		got, holds := partitioned{Partitioned: *kind}.limits(m, plan.Counts{Canary: tc.ask}, View{Now: now})
 		if got.unavailable != tc.want || holds != (tc.want > 0) {
 			t.Errorf("%s: %d nodes are let go, want %d (%t)", name, got.unavailable, tc.want, holds)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // selector names the pods that a Service selects.
@@ -39,8 +40,9 @@ const (
 )
 
 // pinRows has the rows of each way to select pods.
-var pinRows = map[pins][]pinRow{
-	canaryPins: canaryRows, blueGreenPins: blueGreenRows, routedPins: routedRows, sharedPins: sharedRows,
+var pinRows = map[plan.Pins][]pinRow{
+	plan.CanaryPins: canaryRows, plan.BlueGreenPins: blueGreenRows,
+	plan.RoutedPins: routedRows, plan.SharedPins: sharedRows,
 }
 
 // pinRow sets the pins of two Services in a phase: main is the users', side the new version's. The first fit decides.
@@ -104,7 +106,7 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 	}
 	for _, m := range v.workloads(s) {
 		main, side := pinned(m, s, v)
-		mainName, sideName := m.services(s)
+		mainName, sideName := m.Services(s)
 		service := func(name string) rollout.Ref {
 			return rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: name}
 		}
@@ -154,7 +156,7 @@ func pinned(of workload, s rollout.State, v View) (main, side rollout.Pin) {
 	if (at == atSteps || at == shared) && m.hasStrangers(m.want()) && m.fresh.Ready() == 0 {
 		return main, m.stable.Pin // strangers serve until stable does
 	}
-	rows := pinRows[m.pins]
+	rows := pinRows[m.Pins]
 	i := firstFit(rows, at, m.freshReadiness(at), m.stableReadiness(at))
 	if i < 0 { // TestPinRows rules that out
 		return main, side
@@ -170,7 +172,7 @@ func (m pinning) phase() trafficPhase {
 		return leaving
 	case s.Phase == rollout.Aborting:
 		return left
-	case m.hasSwitched(m.Step), s.Draining != nil && !m.swaps(): // an edit may have no switch
+	case m.HasSwitched(m.Step), s.Draining != nil && !m.Swaps(): // an edit may have no switch
 		return switched
 	case isPromoting(s):
 		return promoting
@@ -182,12 +184,12 @@ func (m pinning) phase() trafficPhase {
 }
 
 // isShared reports whether users reach the pods of both versions at the present step.
-func (m pinning) isShared() bool { return m.sharesPods() && m.stage().weight > 0 }
+func (m pinning) isShared() bool { return m.SharesPods() && m.stage().Weight > 0 }
 
 // freshReadiness returns the new version's readiness. Between steps one ready pod that may get requests is enough.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
 	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see the stable template
-	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().canary == 0 || going) && !m.stillRouted(m.view)
+	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().Canary == 0 || going) && !m.stillRouted(m.view)
 	switch {
 	case m.fresh.Ready() == 0, at == promoting && m.live.Hash == m.stable.Hash: // its pods go, or wait for their template
 		return none
@@ -201,8 +203,8 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 // stableReadiness returns the readiness of stable. Between steps it is enough while a ready pod stays; in a rollback,
 // when enough are ready for all requests. Removed pods do not count then.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
-	ready, stays := min(m.stable.Ready(), m.stable.Desired), m.want().stable
-	if m.isDynamic() { // until all proxies send it no requests
+	ready, stays := min(m.stable.Ready(), m.stable.Desired), m.want().Stable
+	if m.IsDynamic() { // until all proxies send it no requests
 		stays = max(stays, m.n-m.drained(m.view, m.want()))
 	}
 	back := at == leaving || at == left
@@ -225,7 +227,7 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 // mayGo reports whether the controller has yet to see the last write and may remove stable pods for a larger step.
 func (m pinning) mayGo() bool {
 	want := m.want()
-	return !m.live.Synced && m.stable.Desired < want.stable && m.fresh.Desired > want.canary
+	return !m.live.Synced && m.stable.Desired < want.Stable && m.fresh.Desired > want.Canary
 }
 
 // draining reports whether the controller may still remove the last stable pods. The rollback began without any, or
@@ -235,13 +237,13 @@ func (m pinning) draining() bool {
 		return false
 	}
 	promoted := !slices.ContainsFunc(m.state.Progress, func(o rollout.Progress) bool { return o.Step < o.Of })
-	return (promoted || m.want().stable == 0) && (m.live.Hash != m.state.StableHash(m.Workload) || !m.live.Synced)
+	return (promoted || m.want().Stable == 0) && (m.live.Hash != m.state.StableHash(m.Workload) || !m.live.Synced)
 }
 
 // isUntouched reports whether stable had all requests by another list of steps. In a rollback the app follows the
 // stable commit, to whose list the recorded step does not apply.
 func (m pinning) isUntouched() bool {
-	return m.Plan != m.digest() && m.Step < m.Of && m.Weight == 0 && (m.live.Synced || m.live.Hash == m.stable.Hash)
+	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.live.Synced || m.live.Hash == m.stable.Hash)
 }
 
 // neededStable returns how many stable pods a rollback needs ready before it sends them all traffic. It is all if the
@@ -252,9 +254,9 @@ func (m pinning) neededStable() int {
 		return 1
 	case m.isShared(): // users reach both versions until at most one stable pod is missing
 		return max(1, m.n-1)
-	case m.isDynamic(): // stable was scaled down to its share
-		return max(1, m.n-m.spec.MaxUnavailable.RoundDown(m.n))
-	case m.Step >= len(m.stages) || m.hasSwitched(m.Step) || m.want().stable == 0:
+	case m.IsDynamic(): // stable was scaled down to its share
+		return max(1, m.n-m.Spec.MaxUnavailable.RoundDown(m.n))
+	case m.Step >= len(m.Stages) || m.HasSwitched(m.Step) || m.want().Stable == 0:
 		return max(1, m.n)
 	default:
 		return 1

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // A promotion file opens gates: of one release, by its hash; of the attempt in flight; of workloads and their steps.
@@ -20,7 +21,7 @@ func (in Input) prepared() Input {
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
 	}
-	in.plans = in.plans.orNew()
+	in.plans = in.plans.OrNew()
 	if p := in.Promotion; p != nil &&
 		(isSpent(in) || p.Decision == rollout.Promote && (isOfAnotherTry(in) || refusal(in) != "")) {
 		in.Promotion = nil
@@ -34,7 +35,7 @@ func refusal(in Input) string {
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
 		return ""
 	}
-	in.plans = in.plans.orNew()
+	in.plans = in.plans.OrNew()
 	if s := in.State.Release; s == nil || s.Hash != p.Release {
 		if in.Head.Render == nil || in.Head.Render.Release() != p.Release {
 			in.State.Release = nil
@@ -52,7 +53,7 @@ func refusal(in Input) string {
 func (in Input) begun(r *rollout.Render) Input {
 	in.State = rollout.State{Release: &rollout.Release{Hash: r.Release(), Templates: r.Templates}}
 	for _, spec := range r.Specs {
-		if at := in.plans.of(spec).progress(0, time.Time{}); at.Of > 0 {
+		if at := in.plans.Of(spec).Enter(0, time.Time{}); at.Of > 0 {
 			in.State.Progress = append(in.State.Progress, at)
 		}
 	}
@@ -147,9 +148,9 @@ func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	}
 	left := *p
 	left.Workloads = maps.Clone(p.Workloads)
-	in := Input{Head: Head{Render: r}, Promotion: &left, plans: plans{}}.begun(r)
+	in := Input{Head: Head{Render: r}, Promotion: &left, plans: plan.Cache{}}.begun(r)
 	for _, spec := range r.Specs {
-		if len(in.plans.of(spec).stages) == 0 {
+		if len(in.plans.Of(spec).Stages) == 0 {
 			delete(left.Workloads, spec.Workload)
 		}
 	}
@@ -159,7 +160,7 @@ func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 // namesNoStep returns which step or workload of a promotion does not exist.
 func namesNoStep(in Input) string {
 	p, all := in.Promotion, workloads(in)
-	has := func(m workload) bool { _, found := p.Last(m.Workload, m.names()); return found }
+	has := func(m workload) bool { _, found := p.Last(m.Workload, m.Names()); return found }
 	if len(all) == 0 || p.Workloads == nil && slices.ContainsFunc(all, has) {
 		return ""
 	}
@@ -181,7 +182,7 @@ func Gate(in Input) (step int, shut bool) { return furthest(shutGates(in.prepare
 
 // TimedPause returns the step of a timed pause that a promotion can end early, the furthest of several.
 func TimedPause(in Input) (step int, found bool) {
-	return furthest(early(in.prepared(), func(w wait) bool { _, is := w.(timerWait); return is }))
+	return furthest(early(in.prepared(), func(w plan.Wait) bool { _, is := w.(plan.TimerWait); return is }))
 }
 
 func furthest(all []workload) (step int, found bool) {
@@ -254,11 +255,11 @@ func Skipped(in Input, p *rollout.Promotion) []string {
 func skipped(in Input) []string {
 	var all []string
 	for _, m := range workloads(in) {
-		last, _ := in.Promotion.Last(m.Workload, m.names())
-		for i := m.Step; i < len(m.stages) && i <= last; i++ {
-			s := m.stages[i]
-			if endsEarly(s.wait) || m.isOpenFully(in) && i < m.passed && i > m.Step {
-				all = append(all, fmt.Sprintf("step %d/%d of %s (%s)", i+1, m.Of, m.Workload, s.text))
+		last, _ := in.Promotion.Last(m.Workload, m.Names())
+		for i := m.Step; i < len(m.Stages) && i <= last; i++ {
+			s := m.Stages[i]
+			if endsEarly(s.Wait) || m.isOpenFully(in) && i < m.Passed && i > m.Step {
+				all = append(all, fmt.Sprintf("step %d/%d of %s (%s)", i+1, m.Of, m.Workload, s.Text))
 			}
 		}
 	}
@@ -272,16 +273,16 @@ func shutGates(in Input) []workload {
 		return nil
 	}
 	return slices.DeleteFunc(workloads(in), func(m workload) bool {
-		_, waits := m.stage().wait.(promotionWait)
+		_, waits := m.stage().Wait.(plan.PromotionWait)
 		_, asks := inconclusive(in, m)
 		return !waits && !asks || m.isSuspended() || waitForPeople(in, m).done
 	})
 }
 
 // early returns the workloads whose step has a wait of the given kind that is not over and does not wait for users.
-func early(in Input, kind func(wait) bool) []workload {
+func early(in Input, kind func(plan.Wait) bool) []workload {
 	return slices.DeleteFunc(workloads(in), func(m workload) bool {
-		if m.isThrough() || in.State.Phase == rollout.Aborting || !kind(m.stage().wait) {
+		if m.isThrough() || in.State.Phase == rollout.Aborting || !kind(m.stage().Wait) {
 			return true
 		}
 		v := gates.verdict(in, m)
@@ -290,14 +291,14 @@ func early(in Input, kind func(wait) bool) []workload {
 }
 
 // endsEarly reports whether a promotion ends a wait before it is over.
-func endsEarly(w wait) bool { return w.traits().early }
+func endsEarly(w plan.Wait) bool { return w.Traits().Early }
 
 // isOpen reports whether the promotion lets a workload pass its step.
 func (m workload) isOpen(in Input) bool {
-	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.names(), m.Step)
+	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.Names(), m.Step)
 }
 
 // isOpenFully reports whether the promotion lets a workload pass all remaining steps.
 func (m workload) isOpenFully(in Input) bool {
-	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.names(), len(m.stages))
+	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.Names(), len(m.Stages))
 }

@@ -64,11 +64,11 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 // pods would go on serving, and in place, where stable needs their room.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
-		p := in.plans.of(spec)
-		if p.atOnce || spec.Scaling == rollout.InPlace {
+		p := in.plans.Of(spec)
+		if p.AtOnce || spec.Scaling == rollout.InPlace {
 			return 0
 		}
-		longest = max(longest, p.abortDelay)
+		longest = max(longest, p.AbortDelay)
 	}
 	return longest
 }
@@ -155,7 +155,7 @@ func finishRollback(in Input) (Decision, bool) {
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
 	isFull := func(m workload) bool { // too many new pods for stable to grow beside them
-		n := asked(in.State, m.spec)
+		n := asked(in.State, m.Spec)
 		return n != nil && *n > m.live.Replicas && m.fresh.Desired >= m.live.Replicas
 	}
 	if isAwaited(in) || slices.ContainsFunc(workloads(in), isFull) {

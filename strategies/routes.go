@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/traffic"
 )
 
@@ -24,14 +25,14 @@ import (
 func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Object, error) {
 	var set *traffic.Objects
 	for _, spec := range v.Source.Specs {
-		p := v.plans.of(spec)
-		if p.routing == nil {
+		p := v.plans.Of(spec)
+		if p.Routing == nil {
 			continue
 		}
 		if set == nil {
 			set = traffic.NewObjects(objects)
 		}
-		if err := traffic.Overlay(set, p.routing.Routers, routeOf(s, p, v)); err != nil {
+		if err := traffic.Overlay(set, p.Routing.Routers, routeOf(s, p, v)); err != nil {
 			return nil, fmt.Errorf("route requests of %s: %w", spec.Workload, err)
 		}
 	}
@@ -45,7 +46,7 @@ func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Obje
 func Watched(r *rollout.Render) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, spec := range r.Specs {
-		if t := compile(spec).routing; t != nil {
+		if t := plan.Compile(spec).Routing; t != nil {
 			refs = append(refs, traffic.Watched(t.Routers, spec.Workload.Namespace)...)
 		}
 	}
@@ -55,7 +56,7 @@ func Watched(r *rollout.Render) []rollout.Ref {
 // Ahead returns the objects that releases of a render will apply later, for the API server to check first. They are
 // workloads that still have stable's templates, routers' objects in each later form, and experiments' objects.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
-	known := plans{}
+	known := plan.Cache{}
 	all := experimentsAhead(r, known)
 	for _, spec := range r.Specs {
 		own, found := workloadOf(r, spec.Workload)
@@ -67,13 +68,13 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 		}
 	}
 	for _, spec := range r.Specs {
-		p := known.of(spec)
-		if p.routing == nil {
+		p := known.Of(spec)
+		if p.Routing == nil {
 			continue
 		}
 		for _, route := range traffic.Stages(spec) {
 			laid := traffic.NewObjects(r.Objects)
-			if err := traffic.Overlay(laid, p.routing.Routers, route); err != nil {
+			if err := traffic.Overlay(laid, p.Routing.Routers, route); err != nil {
 				return nil, fmt.Errorf("route requests of %s: %w", spec.Workload, err)
 			}
 			for _, object := range laid.List() {
@@ -97,9 +98,9 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 //	Promoting       0: the stable Service is     none
 //	                switched; all with pingPong
 //	Aborting        0                            none
-func routeOf(s rollout.State, p *plan, v View) traffic.Route {
-	t, spec := p.routing, p.spec
-	stable, canary := p.services(s)
+func routeOf(s rollout.State, p *plan.Compiled, v View) traffic.Route {
+	t, spec := p.Routing, p.Spec
+	stable, canary := p.Services(s)
 	r := traffic.Route{
 		Name: spec.Name, Namespace: spec.Workload.Namespace,
 		Stable: stable, Canary: canary, Max: t.MaxWeight, Sticky: t.Sticky,
@@ -115,7 +116,7 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 	switch {
 	case s.Phase == rollout.Aborting:
 	case isPromoting(s):
-		if p.swaps() {
+		if p.Swaps() {
 			r.Weight = r.Max
 		}
 	default:
@@ -124,13 +125,10 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 			break
 		}
 		r.Weight = within(min(m.Routed.Weight, m.Weight), r.Max, m.planned(), ready, knownOf(m.stable, t, v.Now))
-		r.Managed = m.routesAt(m.Routed.Step)
+		r.Managed = m.RoutesAt(m.Routed.Step)
 	}
 	return r
 }
-
-// swaps reports whether a release ends with the roles of both Services swapped.
-func (p *plan) swaps() bool { return p.pingPong && len(p.stages) > 0 }
 
 // Routing identifies the routes and Service switches of a state. Proxies learn them some time after both the record
 // and the apply: a push may take longer than proxies do.
@@ -138,9 +136,9 @@ func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = reopened(s)
 	for _, m := range newWorkloads(s, source.Specs, rollout.Observed{}, nil) {
-		if m.routing != nil && m.Routed != nil {
+		if m.Routing != nil && m.Routed != nil {
 			r := m.Routed
-			text += fmt.Sprintf("%s %d %d %s %t;", m.Workload, r.Step, r.Weight, r.At, m.hasSwitched(m.Step))
+			text += fmt.Sprintf("%s %d %d %s %t;", m.Workload, r.Step, r.Weight, r.At, m.HasSwitched(m.Step))
 		}
 	}
 	if text == "" {
@@ -158,12 +156,12 @@ func settledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 }
 
 // knownOf returns how many pods of a ReplicaSet are ready, known to every proxy, and to stay.
-func knownOf(r rollout.Revision, t *routing, now time.Time) int {
+func knownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
 	return min(r.Serving(now, learnt(t)), r.Desired)
 }
 
 // learnt returns how long after a pod's ready time, cut to whole seconds by Kubernetes, every proxy knows the pod.
-func learnt(t *routing) time.Duration {
+func learnt(t *plan.Routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
 	}
@@ -173,14 +171,14 @@ func learnt(t *routing) time.Duration {
 // within returns the weight that the ready pods can bear: no new pod gets more than its step plans, relative to a
 // stable pod. Example: 50 with 5 pods beside 10, and 4 of 5 are left: 0.8 and 1.0 of the planned pods, so 40/(40+50)
 // = 44 of 100. When an autoscaler has doubled both sides, the weight stays.
-func within(weight, full int, want counts, canary, stable int) int {
+func within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
 		return 0
 	}
-	if want.canary == 0 || want.stable == 0 {
+	if want.Canary == 0 || want.Stable == 0 {
 		return weight
 	}
-	c, s := min(canary, want.canary)*want.stable, min(stable, want.stable)*want.canary
+	c, s := min(canary, want.Canary)*want.Stable, min(stable, want.Stable)*want.Canary
 	if c >= s {
 		return weight
 	}
@@ -188,10 +186,10 @@ func within(weight, full int, want counts, canary, stable int) int {
 }
 
 // planned returns the pods for the weight routed last, or fewer where a later step of that weight asks for fewer.
-func (m workload) planned() counts {
-	c := m.countsAt(m.Routed.Step, m.n)
+func (m workload) planned() plan.Counts {
+	c := m.CountsAt(m.Routed.Step, m.n)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.needsRouting(); step++ {
-		c.canary = min(c.canary, m.countsAt(step, m.n).canary)
+		c.Canary = min(c.Canary, m.CountsAt(step, m.n).Canary)
 	}
 	return c
 }
@@ -199,26 +197,26 @@ func (m workload) planned() counts {
 // isRoutedAsPlanned reports whether the weight routed last is its step's. After an edit it is not, perhaps for ever,
 // and the pods for the old weight are unknown.
 func (m workload) isRoutedAsPlanned() bool {
-	s, _ := m.at(m.Routed.Step)
-	return m.routedWeight(s) == m.Routed.Weight
+	s, _ := m.At(m.Routed.Step)
+	return m.RoutedWeight(s) == m.Routed.Weight
 }
 
 // lessRouted returns why missing pods reduce the new version's requests, and when that may end. Its pods must be
 // ready for a while before, so that a crash loop is one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range workloads(in) {
-		t := m.routing
+		t := m.Routing
 		if t == nil || m.Routed == nil || in.State.Phase == rollout.Aborting {
 			continue
 		}
-		isMatched := len(m.routesAt(m.Routed.Step)) > 0
+		isMatched := len(m.RoutesAt(m.Routed.Step)) > 0
 		known := learnt(t)
 		if in.State.Reason != "" {
 			known = max(known, wellFor)
 		}
 		ready := min(m.fresh.Serving(in.Now, known), m.fresh.Desired)
-		want := m.countsAt(m.Routed.Step, m.n)
-		bears := within(m.Routed.Weight, m.full(), want, ready, knownOf(m.stable, t, in.Now))
+		want := m.CountsAt(m.Routed.Step, m.n)
+		bears := within(m.Routed.Weight, m.Full(), want, ready, knownOf(m.stable, t, in.Now))
 		if bears < m.Routed.Weight || isMatched && ready == 0 {
 			reason = fmt.Sprintf("the new version of %s lacks pods, or lacked some within the last minute: it gets "+
 				"fewer requests while it does", m.Workload)
@@ -230,35 +228,35 @@ func lessRouted(in Input) (reason string, due time.Time) {
 
 // needsRouting reports whether the step's route differs from the one that was routed last.
 func (m workload) needsRouting() bool {
-	s, ok := m.at(m.Step)
+	s, ok := m.At(m.Step)
 	switch {
-	case !ok || m.routing == nil:
+	case !ok || m.Routing == nil:
 		return false
-	case m.sharesPods() && m.want().canary == 0 && m.fresh.Desired == 0:
+	case m.SharesPods() && m.want().Canary == 0 && m.fresh.Desired == 0:
 		return false // the only pod moves with the promotion: no new pod can receive requests
 	case m.Routed == nil:
-		return m.routedWeight(s) > 0 || len(s.routes) > 0
+		return m.RoutedWeight(s) > 0 || len(s.Routes) > 0
 	default:
-		return m.routedWeight(s) != m.Routed.Weight || !reflect.DeepEqual(s.routes, m.routesAt(m.Routed.Step))
+		return m.RoutedWeight(s) != m.Routed.Weight || !reflect.DeepEqual(s.Routes, m.RoutesAt(m.Routed.Step))
 	}
 }
 
 // stillRouted reports whether proxies may send requests to the new version, so that none of its pods may go.
 func (m workload) stillRouted(v View) bool {
-	if m.Routed == nil || m.routing == nil {
+	if m.Routed == nil || m.Routing == nil {
 		return false
 	}
-	return m.Routed.Weight > 0 || len(m.routesAt(m.Routed.Step)) > 0 || !m.isSettled(v)
+	return m.Routed.Weight > 0 || len(m.RoutesAt(m.Routed.Step)) > 0 || !m.isSettled(v)
 }
 
 // isSettled reports whether every proxy has learnt the last route.
 func (m workload) isSettled(v View) bool {
-	return !v.Now.Before(settledAt(m.Routed.At, v.Applied, m.routing.Settle))
+	return !v.Now.Before(settledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }
 
 // needsOf returns the versions that need a ready endpoint first. Istio's subsets have no separate Service.
 func needsOf(in Input, m workload) []Need {
-	_, canary := m.services(in.State)
+	_, canary := m.Services(in.State)
 	if canary == "" {
 		return nil
 	}
@@ -268,14 +266,14 @@ func needsOf(in Input, m workload) []Need {
 
 func (m workload) routedText() string {
 	var parts []string
-	switch full := m.full(); {
-	case m.routedWeight(m.stage()) == 0:
+	switch full := m.Full(); {
+	case m.RoutedWeight(m.stage()) == 0:
 	case full == 100:
 		parts = append(parts, fmt.Sprintf("%d%% of the requests", m.Weight))
 	default:
 		parts = append(parts, fmt.Sprintf("%d/%d of the requests", m.Weight, full))
 	}
-	for _, r := range m.stage().routes {
+	for _, r := range m.stage().Routes {
 		switch {
 		case r.Mirror != nil:
 			parts = append(parts, "copies of route "+r.Name)
@@ -298,7 +296,7 @@ func gateRouters(in Input, m workload) verdict {
 	if !isPodsStage(m) && m.needsRouting() {
 		return waitForPods(in, m)
 	}
-	t := m.routing
+	t := m.Routing
 	if m.Routed == nil || t == nil {
 		return verdict{done: true}
 	}
@@ -320,14 +318,14 @@ func gateRouters(in Input, m workload) verdict {
 
 // drained returns how many stable pods may be gone: as many as already are, until all proxies have the step's weight.
 // Then it is the step's number, within the new version's serving pods and maxUnavailable.
-func (m workload) drained(v View, want counts) int {
-	rest := m.n - want.stable
+func (m workload) drained(v View, want plan.Counts) int {
+	rest := m.n - want.Stable
 	gone := min(max(0, m.n-m.stable.Desired), rest)
 	routed := !m.needsRouting() && m.Routed != nil && m.isSettled(v)
-	if !routed || !traffic.Verify(m.routing.Routers, m.Workload.Namespace, v.Observed.Routes).Taken {
+	if !routed || !traffic.Verify(m.Routing.Routers, m.Workload.Namespace, v.Observed.Routes).Taken {
 		return gone
 	}
-	return max(gone, min(rest, servingOf(m.fresh, m.spec, v.Now)+m.spec.MaxUnavailable.RoundDown(m.n)))
+	return max(gone, min(rest, servingOf(m.fresh, m.Spec, v.Now)+m.Spec.MaxUnavailable.RoundDown(m.n)))
 }
 
 // settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests.
@@ -336,8 +334,8 @@ func settling(in Input) time.Duration {
 	for _, m := range workloads(in) {
 		// A dynamic stable needs the room, and its Service selects all pods meanwhile. In place, matched requests
 		// reach stable, as the new version's Service selects its pods.
-		if m.Routed != nil && m.routing != nil && !m.isDynamic() && !m.sharesPods() {
-			longest = max(longest, m.routing.Settle)
+		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
+			longest = max(longest, m.Routing.Settle)
 		}
 	}
 	return longest
@@ -347,7 +345,7 @@ func settling(in Input) time.Duration {
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range workloads(in) {
-		if !m.swaps() {
+		if !m.Swaps() {
 			continue
 		}
 		if i := slices.Index(pong, m.Workload); i >= 0 {

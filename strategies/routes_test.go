@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/traffic"
 )
 
@@ -162,21 +163,21 @@ func TestWithin(t *testing.T) {
 	cases := map[string]struct {
 		reason         string
 		weight, full   int
-		want           counts
+		want           plan.Counts
 		canary, stable int
 		expect         int
 	}{
-		"All":          {"all pods that the step asks for", 50, 100, counts{5, 10}, 5, 10, 50},
-		"More":         {"more pods are no reason for more weight", 50, 100, counts{5, 10}, 9, 10, 50},
-		"OneLost":      {"each side gets the share that its pods can bear", 50, 100, counts{5, 10}, 4, 10, 44},
-		"HalfLost":     {"half of the pods, a third of the requests", 50, 100, counts{4, 10}, 2, 10, 33},
-		"NoneLeft":     {"no pod, no request", 50, 100, counts{5, 10}, 0, 10, 0},
-		"BothBehind":   {"neither side is behind the other", 50, 100, counts{10, 20}, 5, 10, 50},
-		"StableBehind": {"a canary never gets more than its step says", 50, 100, counts{5, 10}, 5, 2, 50},
-		"StableGone":   {"nor if nothing of stable is left", 50, 100, counts{5, 10}, 5, 0, 50},
-		"Full":         {"all requests stay where stable gets none", 100, 100, counts{10, 10}, 9, 10, 100},
-		"PerMille":     {"of another total", 5, 1000, counts{2, 10}, 1, 10, 2},
-		"NoStable":     {"where a step keeps no stable pods", 100, 100, counts{10, 0}, 4, 0, 100},
+		"All":          {"all pods that the step asks for", 50, 100, plan.Counts{Canary: 5, Stable: 10}, 5, 10, 50},
+		"More":         {"more pods are no reason for more weight", 50, 100, plan.Counts{Canary: 5, Stable: 10}, 9, 10, 50},
+		"OneLost":      {"each side gets the share that its pods can bear", 50, 100, plan.Counts{Canary: 5, Stable: 10}, 4, 10, 44},
+		"HalfLost":     {"half of the pods, a third of the requests", 50, 100, plan.Counts{Canary: 4, Stable: 10}, 2, 10, 33},
+		"NoneLeft":     {"no pod, no request", 50, 100, plan.Counts{Canary: 5, Stable: 10}, 0, 10, 0},
+		"BothBehind":   {"neither side is behind the other", 50, 100, plan.Counts{Canary: 10, Stable: 20}, 5, 10, 50},
+		"StableBehind": {"a canary never gets more than its step says", 50, 100, plan.Counts{Canary: 5, Stable: 10}, 5, 2, 50},
+		"StableGone":   {"nor if nothing of stable is left", 50, 100, plan.Counts{Canary: 5, Stable: 10}, 5, 0, 50},
+		"Full":         {"all requests stay where stable gets none", 100, 100, plan.Counts{Canary: 10, Stable: 10}, 9, 10, 100},
+		"PerMille":     {"of another total", 5, 1000, plan.Counts{Canary: 2, Stable: 10}, 1, 10, 2},
+		"NoStable":     {"where a step keeps no stable pods", 100, 100, plan.Counts{Canary: 10, Stable: 0}, 4, 0, 100},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -196,69 +197,14 @@ func FuzzWithin(f *testing.F) {
 		}
 		full = max(1, full)
 		weight = min(weight, full)
-		got := within(weight, full, counts{wantCanary, wantStable}, canary, stable)
+		got := within(weight, full, plan.Counts{Canary: wantCanary, Stable: wantStable}, canary, stable)
 		if got < 0 || got > weight || canary == 0 && got != 0 {
 			t.Errorf("within(%d of %d, %d/%d, %d, %d) = %d", weight, full, wantCanary, wantStable, canary, stable, got)
 		}
-		if more := within(weight, full, counts{wantCanary, wantStable}, canary+1, stable); more < got {
+		if more := within(weight, full, plan.Counts{Canary: wantCanary, Stable: wantStable}, canary+1, stable); more < got {
 			t.Errorf("one more pod: %d becomes %d", got, more)
 		}
 	})
-}
-
-func TestRoutedCounts(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		change func(*rollout.Canary)
-		weight int
-		scale  *rollout.CanaryScale
-		routed bool
-		n      int
-		want   counts
-	}{
-		"Weight":      {"the canary is as large as its share, stable is whole", nil, 20, nil, false, 10, counts{2, 10}},
-		"RoundedUp":   {"never less than its share", nil, 5, nil, false, 10, counts{1, 10}},
-		"Zero":        {"no requests, no pods", nil, 0, nil, false, 10, counts{0, 10}},
-		"Matched":     {"matched users need a pod", nil, 0, nil, true, 10, counts{1, 10}},
-		"MatchedNone": {"of a workload that has any", nil, 0, nil, true, 0, counts{0, 0}},
-		"Replicas": {
-			"an explicit number is taken as it is", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20,
-			&rollout.CanaryScale{Replicas: new(3)}, false, 10, counts{3, 10},
-		},
-		"ScaleWeight": {
-			"also as a percentage of the pods", nil, 20, &rollout.CanaryScale{Weight: new(50)}, false, 10, counts{5, 10},
-		},
-		"MinPods": {
-			"each version has at least so many", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 3 }, 5, nil, false, 10,
-			counts{3, 10},
-		},
-		"PerMille": {
-			"of another total", func(c *rollout.Canary) { c.Traffic.MaxWeight = 1000 }, 5, nil, false, 10, counts{1, 10},
-		},
-		"Dynamic": {
-			"stable shrinks with its share", func(c *rollout.Canary) { c.DynamicStableScale = true }, 30, nil, false, 10,
-			counts{3, 7},
-		},
-		"DynamicScale": {
-			"but never below the canary's remainder", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50,
-			&rollout.CanaryScale{Replicas: new(1)}, false, 10, counts{1, 9},
-		},
-		"DynamicAll": {
-			"to nothing", func(c *rollout.Canary) { c.DynamicStableScale = true }, 100, nil, false, 10, counts{10, 0},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			c := &rollout.Canary{Traffic: &rollout.Traffic{MaxWeight: 100}}
-			if tc.change != nil {
-				tc.change(c)
-			}
-			if got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale,
-				tc.routed)(tc.n); got != tc.want {
-				t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
-			}
-		})
-	}
 }
 
 // TestGenerated checks that objects made for a release are listed, and are deleted when nothing asks for them. The
@@ -367,7 +313,7 @@ func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	for weight, want := range map[int]int{50: 33, 10: 10, 0: 0} {
 		in.State.Progress[0].Routed = &rollout.Routing{Weight: 33, At: noon}
 		in.State.Progress[0].Weight = weight
-		if got := routeOf(in.State, compile(spec), viewOf(in, h)).Weight; got != want {
+		if got := routeOf(in.State, plan.Compile(spec), viewOf(in, h)).Weight; got != want {
 			t.Errorf("33 were routed, the step asks for %d: %d are, want %d", weight, got, want)
 		}
 	}

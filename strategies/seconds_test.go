@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // TestWaitsAreNotCutShort begins each wait in the last moment of a second. The state records whole seconds: with a
@@ -13,10 +14,10 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	const late = 900 * time.Millisecond
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.AbortScaleDownDelaySeconds = 0 })
 	h.push(version("v2"))
-	begin := func(step int) (in Input, p *plan) {
+	begin := func(step int) (in Input, p *plan.Compiled) {
 		in = inFlight(h, step, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
 		in.Now = in.Now.Add(late)
-		return in, compile(in.Head.Render.Specs[0])
+		return in, plan.Compile(in.Head.Render.Specs[0])
 	}
 
 	in, p := begin(0)
@@ -47,7 +48,7 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 
 	in, p = begin(4)
 	settled.Now = in.Now.Add(3*time.Second - time.Millisecond)
-	if at := p.progress(3, in.Now); gateWait(settled, newWorkload(in.State, p, at, in.Observed)).done {
+	if at := p.Enter(3, in.Now); gateWait(settled, newWorkload(in.State, p, at, in.Observed)).done {
 		t.Errorf("%s, begun at %s, is over at %s", at.Name, in.Now, settled.Now)
 	}
 

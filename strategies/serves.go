@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // Users are on a version when it has serving pods and no other has pods. That makes a release stable and ends a
@@ -33,7 +34,8 @@ func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bo
 func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
-	return runsOnly(live, hash) && fresh.Serving(in.Now, minReady(spec)) >= available(spec, replicas(in.State, spec, live))
+	serving := fresh.Serving(in.Now, plan.MinReady(spec))
+	return runsOnly(live, hash) && serving >= available(spec, replicas(in.State, spec, live))
 }
 
 // isAllOn reports whether a workload's users are on a version. A ready pod and an unobserved promotion suffice.

@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // TestTheShareIsWhatTheStepAsksFor scales workloads at a step by Git, by an autoscaler, and from and to zero. It also
@@ -157,13 +158,13 @@ func (s *sim) checkShare() {
 		return
 	}
 	want := tableOf(spec, *spec.Canary.Steps[0].SetWeight, d.Replicas)
-	got := counts{}
+	got := plan.Counts{}
 	for _, r := range s.kube.Observe().Workloads[web].Revisions {
 		switch r.Hash {
 		case s.state.StableHash(web):
-			got.stable += r.Ready()
+			got.Stable += r.Ready()
 		case s.releaseHash(web):
-			got.canary += r.Ready()
+			got.Canary += r.Ready()
 		default:
 			if r.Pods > 0 {
 				s.fail("a third version has %d pods", r.Pods)
@@ -189,24 +190,24 @@ func text(spec rollout.Spec) string {
 
 // tableOf returns the documented numbers for a weight. Beside all stable pods, the new pods are the share of n,
 // rounded up. With dynamicStableScale the rest stays, and pods replaced in place follow Argo Rollouts.
-func tableOf(spec rollout.Spec, weight, n int) counts {
+func tableOf(spec rollout.Spec, weight, n int) plan.Counts {
 	up := func(share int) int { return (n*share + 99) / 100 }
-	c := counts{canary: up(weight), stable: n}
+	c := plan.Counts{Canary: up(weight), Stable: n}
 	switch {
 	case spec.Scaling == rollout.InPlace:
-		c = approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0)
+		c = plan.Approximate(n, weight, spec.MaxSurge.RoundUp(n) > 0)
 	case spec.Canary.DynamicStableScale:
-		c.stable = max(up(100-weight), n-c.canary)
+		c.Stable = max(up(100-weight), n-c.Canary)
 	}
 	inPlace := spec.Scaling == rollout.InPlace
 	floor := min(spec.Canary.MinPodsPerReplicaSet, n)
-	if c.canary > 0 {
-		c.canary = max(c.canary, floor)
+	if c.Canary > 0 {
+		c.Canary = max(c.Canary, floor)
 	}
-	if c.stable > 0 {
-		c.stable = max(c.stable, floor)
+	if c.Stable > 0 {
+		c.Stable = max(c.Stable, floor)
 	}
-	for gone := n - c.stable; inPlace || spec.Canary.DynamicStableScale; gone-- {
+	for gone := n - c.Stable; inPlace || spec.Canary.DynamicStableScale; gone-- {
 		percent := 0
 		for percent*n/100 < gone {
 			percent++
@@ -214,9 +215,9 @@ func tableOf(spec rollout.Spec, weight, n int) counts {
 		if gone <= 0 || percent*n/100 == gone {
 			break
 		}
-		c.stable++ // the removed pods are a whole percentage
+		c.Stable++ // the removed pods are a whole percentage
 		if inPlace {
-			c.canary--
+			c.Canary--
 		}
 	}
 	return c

@@ -174,15 +174,15 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 		if stable == "" || stable == release.Templates[spec.Workload] {
 			continue
 		}
-		p := in.plans.of(spec)
+		p := in.plans.Of(spec)
 		step := 0
 		if release.Fast {
-			step = p.passed
+			step = p.Passed
 		}
-		first := p.progress(step, in.Now)
+		first := p.Enter(step, in.Now)
 		if in.Source != nil {
 			if old, has := in.Source.Spec(spec.Workload); has {
-				first.Left = p.left(in.State, nil, in.plans.of(old))
+				first.Left = p.LeftServices(in.State, nil, in.plans.Of(old))
 			}
 		}
 		s := in.State
@@ -201,7 +201,7 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 		if !ok || pr.Step >= pr.Of {
 			continue
 		}
-		if s, ok := in.plans.of(spec).at(pr.Step); !pr.Suspended && (!ok || !s.wait.traits().pauses) {
+		if s, ok := in.plans.Of(spec).At(pr.Step); !pr.Suspended && (!ok || !s.Wait.Traits().Pauses) {
 			return rollout.Progressing
 		}
 		phase = rollout.Paused

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // statefulSet moves a StatefulSet by its partition: pods from that ordinal on get the new template. The controller
@@ -15,15 +16,15 @@ type statefulSet struct{ inTurn }
 
 // limits returns the new pods of the stage, counted in each pass as an autoscaler changes n. No stable pod is replaced
 // while another does not serve: Parallel does not wait for lower ordinals. Released pods are not taken back.
-func (statefulSet) limits(m workload, want counts, v View) (limits, bool) {
+func (statefulSet) limits(m workload, want plan.Counts, v View) (limits, bool) {
 	if m.isTakenForAll() {
 		return limits{}, false
 	}
-	k, told := min(want.canary, m.n), onTop(m)
+	k, told := min(want.Canary, m.n), onTop(m)
 	if m.live.Hash != m.stable.Hash {
 		told = max(told, m.n-(m.live.Floor-m.live.First))
 	}
-	if k > told && servingOf(m.stable, m.spec, v.Now) < m.stable.Desired {
+	if k > told && servingOf(m.stable, m.Spec, v.Now) < m.stable.Desired {
 		if k = told; m.isNextDown() {
 			k++
 		}
@@ -45,14 +46,14 @@ func onTop(m workload) (n int) {
 // isTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that: without
 // pods a partition has no effect. Only stable is applied until it is the base again.
 func (m workload) isTakenForAll() bool {
-	isByPartition := m.kind() == (statefulSet{}) || m.spec.Partition != nil
+	isByPartition := m.kind() == (statefulSet{}) || m.Spec.Partition != nil
 	return isByPartition && m.n > 0 && m.fresh.Base && m.fresh.Hash != m.stable.Hash && !m.hasAsked(m.n)
 }
 
 // hasAsked reports whether a step up to the present one asks for at least so many new pods.
 func (m workload) hasAsked(pods int) bool {
 	for i := range m.Step + 1 {
-		if m.countsAt(i, m.n).canary >= pods {
+		if m.CountsAt(i, m.n).Canary >= pods {
 			return true
 		}
 	}
@@ -92,8 +93,8 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 }
 
 // reached waits, with rebalance, until surplus new pods are evicted, unless all were new and would come back.
-func (k statefulSet) reached(m workload, want counts) counts {
-	if m.spec.Canary.Rebalance && !m.fresh.Base {
+func (k statefulSet) reached(m workload, want plan.Counts) plan.Counts {
+	if m.Spec.Canary.Rebalance && !m.fresh.Base {
 		return want
 	}
 	return k.inTurn.reached(m, want)
@@ -101,13 +102,13 @@ func (k statefulSet) reached(m workload, want counts) counts {
 
 // surplus returns why more pods are of the new version than the step asks for, "" if not.
 func (m workload) surplus() string {
-	asked, n := m.want().canary, m.fresh.Desired
+	asked, n := m.want().Canary, m.fresh.Desired
 	if m.kind() == (deployment{}) || asked == 0 || n <= asked {
 		return ""
 	}
 	why := fmt.Sprintf("%d came by scaling", n-asked)
 	switch p, isPartitioned := m.kind().(partitioned); {
-	case m.spec.OnNodes():
+	case m.Spec.OnNodes():
 		why = "a node that has no pod gets a new one"
 	case isPartitioned && m.isTakenForAll():
 		why = fmt.Sprintf("the controller of the %s took the new version for all pods", p.Kind)
@@ -181,7 +182,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
-		serving += r.Serving(in.Now, minReady(spec))
+		serving += r.Serving(in.Now, plan.MinReady(spec))
 		for _, p := range r.Members {
 			if p.Terminating {
 				return nil

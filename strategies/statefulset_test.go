@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 var db = rollout.Workload{Kind: "StatefulSet", Namespace: testApp.Namespace, Name: "web"}
@@ -39,11 +40,11 @@ func TestStatefulSetNumbers(t *testing.T) {
 		"99 % of pods":  {batch(rollout.CanaryScale{Weight: new(99)}), map[int]int{1: 0, 2: 1, 10: 9}},
 		"all pods":      {batch(rollout.CanaryScale{Weight: new(100)}), map[int]int{1: 1, 10: 10}},
 	} {
-		p := compile(ofSet(tc.step))
+		p := plan.Compile(ofSet(tc.step))
 		got := map[int]int{}
 		for n := range tc.want {
-			c := p.countsAt(0, n)
-			if got[n] = c.canary; c.canary+c.stable != n {
+			c := p.CountsAt(0, n)
+			if got[n] = c.Canary; c.Canary+c.Stable != n {
 				t.Errorf("%s of %d pods is %+v", name, n, c)
 			}
 		}
@@ -59,19 +60,19 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 		scale rollout.CanaryScale
 		surge int
 		n     int
-		want  counts
+		want  plan.Counts
 	}{
-		"2 of 10":               {rollout.CanaryScale{Replicas: new(2)}, 3, 10, counts{2, 8}},
-		"all, one stable stays": {rollout.CanaryScale{Replicas: new(5)}, 0, 3, counts{2, 1}},
-		"all, and one beside":   {rollout.CanaryScale{Replicas: new(5)}, 1, 3, counts{3, 1}},
-		"one of one":            {rollout.CanaryScale{Replicas: new(1)}, 1, 1, counts{1, 1}},
+		"2 of 10":               {rollout.CanaryScale{Replicas: new(2)}, 3, 10, plan.Counts{Canary: 2, Stable: 8}},
+		"all, one stable stays": {rollout.CanaryScale{Replicas: new(5)}, 0, 3, plan.Counts{Canary: 2, Stable: 1}},
+		"all, and one beside":   {rollout.CanaryScale{Replicas: new(5)}, 1, 3, plan.Counts{Canary: 3, Stable: 1}},
+		"one of one":            {rollout.CanaryScale{Replicas: new(1)}, 1, 1, plan.Counts{Canary: 1, Stable: 1}},
 		"33 % of 10, rounded up": {
-			rollout.CanaryScale{Weight: new(33)}, 0, 10, counts{4, 6}},
-		"100 %": {rollout.CanaryScale{Weight: new(100)}, 1, 10, counts{10, 0}},
+			rollout.CanaryScale{Weight: new(33)}, 0, 10, plan.Counts{Canary: 4, Stable: 6}},
+		"100 %": {rollout.CanaryScale{Weight: new(100)}, 1, 10, plan.Counts{Canary: 10, Stable: 0}},
 	} {
 		spec := rollout.Spec{Scaling: rollout.InPlace, MaxSurge: rollout.Amount{Value: tc.surge},
 			Canary: &rollout.Canary{Steps: []rollout.Step{{SetCanaryScale: &tc.scale}}}}
-		if got := compile(spec).countsAt(0, tc.n); got != tc.want {
+		if got := plan.Compile(spec).CountsAt(0, tc.n); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}
@@ -256,7 +257,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 		in, h := setAt(t, 10, tc.pods, 10-tc.pods)
 		in.Source.Specs[0].Canary.Steps, in.Source.Specs[0].Canary.Rebalance = tc.steps, true
 		in.State.Progress[0].Step, in.State.Progress[0].Of, in.State.Phase = tc.at, len(tc.steps), rollout.Paused
-		in.State.Progress[0].Plan = compile(in.Source.Specs[0]).digest()
+		in.State.Progress[0].Plan = plan.Compile(in.Source.Specs[0]).Digest()
 		live := in.Observed.Workloads[db]
 		live.Revisions[0].Base, live.Revisions[1].Base = tc.base, !tc.base
 		live.Revisions[1].Hash = h.at(commitID(0)).Templates[db]
@@ -278,7 +279,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 		if is := d.State.Phase == rollout.Stalled && d.State.Progress[0].Step == tc.at && strings.Contains(d.State.Reason, takenWhy); is != taken {
 			t.Errorf("%s: it is %s at %d: %s", name, d.State.Phase, d.State.Progress[0].Step, d.State.Reason)
 		}
-		if role := e.Revisions[0].Role; role != RoleCanary {
+		if role := e.Revisions[0].Role; role != plan.RoleCanary {
 			t.Errorf("%s: the new pods have the role %s", name, role)
 		}
 		if got := Evictions(in); len(got) > 0 {
@@ -468,7 +469,7 @@ func TestRebalance(t *testing.T) {
 		if all {
 			spec.Canary.Steps, at = append([]rollout.Step{{SetWeight: new(100)}}, spec.Canary.Steps...), 1
 		}
-		in.State.Progress[0].Step, in.State.Progress[0].Plan = at, compile(*spec).digest()
+		in.State.Progress[0].Step, in.State.Progress[0].Plan = at, plan.Compile(*spec).Digest()
 		in.Observed.Workloads[db].Revisions[0].Base = all
 		if done := Decide(in).State.Progress[0].Step > at; done != all {
 			t.Errorf("while 5 pods are new and 3 are asked for, the step is done: %t (all were new before: %t)", done, all)
@@ -560,7 +561,7 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 			t.Errorf("%s: it waits for %q, want %q", name, got, want)
 		}
 		for _, r := range Explain(in)[0].Revisions {
-			if r.Role == RoleStable {
+			if r.Role == plan.RoleStable {
 				t.Errorf("%s: %s is called stable, and no version is", name, r.Name)
 			}
 		}
@@ -590,12 +591,12 @@ func TestStatefulSetRoutes(t *testing.T) {
 		rollout.Step{SetWeight: new(50)}, rollout.Step{Pause: &rollout.Pause{}})
 	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
 	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
-	p := compile(spec)
-	if len(p.stages) != 4 || p.countsAt(0, 10) != (counts{1, 9}) || p.countsAt(2, 10) != (counts{5, 5}) || p.countsAt(0, 1) != (counts{0, 1}) {
-		t.Errorf("of %d stages the first is %+v of 10 and %+v of 1, the third %+v", len(p.stages), p.countsAt(0, 10), p.countsAt(0, 1), p.countsAt(2, 10))
+	p := plan.Compile(spec)
+	if len(p.Stages) != 4 || p.CountsAt(0, 10) != (plan.Counts{Canary: 1, Stable: 9}) || p.CountsAt(2, 10) != (plan.Counts{Canary: 5, Stable: 5}) || p.CountsAt(0, 1) != (plan.Counts{Canary: 0, Stable: 1}) {
+		t.Errorf("of %d stages the first is %+v of 10 and %+v of 1, the third %+v", len(p.Stages), p.CountsAt(0, 10), p.CountsAt(0, 1), p.CountsAt(2, 10))
 	}
 	state := func(phase rollout.Phase, step int) rollout.State {
-		pr := p.progress(step, noon)
+		pr := p.Enter(step, noon)
 		pr.Routed = &rollout.Routing{At: noon.Add(-time.Hour)}
 		return rollout.State{
 			Phase: phase, Stable: &rollout.Release{Hash: "old", Commit: "c0", Templates: map[rollout.Workload]rollout.Hash{db: "old"}},
@@ -647,7 +648,7 @@ func TestOnePodHasNoRoutes(t *testing.T) {
 	for n, want := range map[int]bool{1: true, 2: false} {
 		r := pods(n, n)
 		r.Hash, r.Current = "old", true
-		m := workload{plan: compile(spec), Progress: rollout.Progress{Workload: db}, exists: true, n: n, stable: r,
+		m := workload{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: db}, exists: true, n: n, stable: r,
 			live: rollout.ObservedWorkload{Replicas: n, Synced: true, Revisions: []rollout.Revision{r}}}
 		if v := waitForPods(Input{Now: noon}, m); v.done != want || v.route {
 			t.Errorf("of %d pods: %+v, want it done %t", n, v, want)

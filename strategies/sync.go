@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // adopt follows a commit without a new version. A changed list of steps goes on at its first changed step, or at the
@@ -59,10 +60,10 @@ func adopt(in Input) Decision {
 
 // change is the difference between two plans of a workload in a release.
 type change struct {
-	old      *plan  // nil if its commit cannot be read
-	same     int    // the number of unchanged first stages
-	changes  bool   // later stages differ
-	restarts string // the change that forces a rollback to stable, "" if none
+	old      *plan.Compiled // nil if its commit cannot be read
+	same     int            // the number of unchanged first stages
+	changes  bool           // later stages differ
+	restarts string         // the change that forces a rollback to stable, "" if none
 }
 
 // changeOf compares the plans of the followed commit and of the head, both compiled by this version of the program.
@@ -72,27 +73,27 @@ func (m workload) changeOf(in Input) change {
 		spec, known = in.Source.Spec(m.Workload)
 	}
 	if !known { // the commit is gone from Git: the digest shows a change, but not from which stage on
-		if m.digest() != m.Plan {
+		if m.Digest() != m.Plan {
 			return change{changes: true}
 		}
-		return change{same: len(m.stages)}
+		return change{same: len(m.Stages)}
 	}
-	c := change{old: in.plans.of(spec)}
-	for c.same < min(len(c.old.stages), len(m.stages)) &&
-		c.old.stages[c.same].meaning() == m.stages[c.same].meaning() {
+	c := change{old: in.plans.Of(spec)}
+	for c.same < min(len(c.old.Stages), len(m.Stages)) &&
+		c.old.Stages[c.same].Meaning() == m.Stages[c.same].Meaning() {
 		c.same++
 	}
-	c.changes = c.same < max(len(c.old.stages), len(m.stages))
-	other := spec.Scaling != m.spec.Scaling || (spec.BlueGreen == nil) != (m.spec.BlueGreen == nil)
-	main, side := m.services(in.State)
-	wasMain, wasSide := c.old.services(in.State)
+	c.changes = c.same < max(len(c.old.Stages), len(m.Stages))
+	other := spec.Scaling != m.Spec.Scaling || (spec.BlueGreen == nil) != (m.Spec.BlueGreen == nil)
+	main, side := m.Services(in.State)
+	wasMain, wasSide := c.old.Services(in.State)
 	switch {
-	case isPromoting(in.State) && !m.endsAs(c.old):
+	case isPromoting(in.State) && !m.EndsAs(c.old):
 		c.restarts = "another end of its steps"
-	case c.old.hasMoved(m.Progress):
+	case c.old.HasMoved(m.Progress):
 	case c.changes && other:
 		c.restarts = "another strategy"
-	case (m.routing != nil || c.old.routing != nil) && (main != wasMain || side != wasSide):
+	case (m.Routing != nil || c.old.Routing != nil) && (main != wasMain || side != wasSide):
 		c.restarts = "routes to other Services"
 	}
 	return c
@@ -101,8 +102,8 @@ func (m workload) changeOf(in Input) change {
 // leavesUsers reports whether all users are on the new version, proxies have yet to learn it, and the new list has no
 // switch. It would send users to all pods again.
 func (c change) leavesUsers(in Input, m workload) bool {
-	return c.old != nil && c.old.hasMoved(m.Progress) && (in.State.Draining != nil || !isPromoting(in.State)) &&
-		!m.hasSwitched(len(m.stages)) && !m.swaps()
+	return c.old != nil && c.old.HasMoved(m.Progress) && (in.State.Draining != nil || !isPromoting(in.State)) &&
+		!m.HasSwitched(len(m.Stages)) && !m.Swaps()
 }
 
 // spends reports whether the promotion file opens a changed step, or opens another step because names changed.
@@ -110,11 +111,11 @@ func (c change) spends(in Input, m workload) bool {
 	if isPromoting(in.State) || m.isOpenFully(in) {
 		return false
 	}
-	last, found := in.Promotion.Last(m.Workload, m.names())
+	last, found := in.Promotion.Last(m.Workload, m.Names())
 	if c.old == nil || c.changes && last >= c.same {
 		return c.changes
 	}
-	was, knew := in.Promotion.Last(m.Workload, c.old.names())
+	was, knew := in.Promotion.Last(m.Workload, c.old.Names())
 	return last != was || found != knew
 }
 
@@ -124,47 +125,29 @@ func (m workload) resumed(in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
 	case isPromoting(in.State):
-		step = len(m.stages)
+		step = len(m.Stages)
 	case !c.changes:
 	case in.State.Draining != nil: // its analyses are over
-		at, _ := m.movedAt()
+		at, _ := m.MovedAt()
 		step = max(step, at)
 	case in.State.Release.Fast:
-		step = max(step, m.passed)
-	case c.old != nil && c.old.hasMoved(m.Progress):
-		step = max(step, m.moved())
+		step = max(step, m.Passed)
+	case c.old != nil && c.old.HasMoved(m.Progress):
+		step = max(step, m.Moved())
 	}
-	next := m.progress(step, in.Now)
-	next.Suspended, next.Left = m.Suspended, m.left(in.State, m.Left, c.old)
+	next := m.Enter(step, in.Now)
+	next.Suspended, next.Left = m.Suspended, m.LeftServices(in.State, m.Left, c.old)
 	if step == m.Step && c.keeps(step) || isPromoting(in.State) {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
 		// The new list sets the matched users, and its step the next weight.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
-		if c.old == nil || !reflect.DeepEqual(c.old.routesAt(m.Routed.Step), m.routesAt(next.Step)) {
+		if c.old == nil || !reflect.DeepEqual(c.old.RoutesAt(m.Routed.Step), m.RoutesAt(next.Step)) {
 			next.Routed.At = rollout.Second(in.Now) // proxies have to learn it: until then matched users still come
 		}
 	}
 	return next
-}
-
-// left returns the Services that lost their role: known ones, and ones of an old plan that this plan does not use. A
-// former Service of users stays listed even as the new version's, unless a router splits requests.
-func (p *plan) left(s rollout.State, known []string, old *plan) []string {
-	if old == nil {
-		return known
-	}
-	main, side := p.services(s)
-	wasMain, wasSide := old.services(s)
-	var all []string
-	for _, name := range append(slices.Clone(known), wasMain, wasSide) {
-		isSide := name == side && (p.routing != nil || name == wasSide && !slices.Contains(known, name))
-		if name != "" && name != main && !isSide && !slices.Contains(all, name) {
-			all = append(all, name)
-		}
-	}
-	return all
 }
 
 // keeps reports whether a stage of the old list is unchanged in the new one.
@@ -175,22 +158,11 @@ func (c change) drops(m workload, r rollout.AnalysisRun) bool {
 	if c.old == nil {
 		return m.owns(r)
 	}
-	for i := c.same; i < len(c.old.stages); i++ {
-		name := workload{plan: c.old, Progress: rollout.Progress{Step: i}, label: m.label}.runName()
+	for i := c.same; i < len(c.old.Stages); i++ {
+		name := workload{Compiled: c.old, Progress: rollout.Progress{Step: i}, label: m.label}.runName()
 		if r.Name == name || strings.HasPrefix(r.Name, name+"/") {
 			return true
 		}
 	}
 	return false
-}
-
-// endsAs reports whether two plans move users alike: by a Service switch, by routes to the other Service, or by pods.
-func (p *plan) endsAs(other *plan) bool {
-	return p.swaps() == other.swaps() && p.hasSwitched(len(p.stages)) == other.hasSwitched(len(other.stages))
-}
-
-// hasMoved reports whether all users have the new version, by a Service switch or by the routed weight.
-func (p *plan) hasMoved(pr rollout.Progress) bool {
-	routed := p.routing != nil && pr.Routed != nil && pr.Routed.Weight == p.full()
-	return p.hasSwitched(pr.Step) || routed && pr.Step >= p.promotionStep()
 }

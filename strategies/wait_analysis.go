@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // waitForAnalysis waits for an analysis, or for a promotion, by which gateInconclusive accepts an inconclusive one.
-func waitForAnalysis(w analysisWait, in Input, m workload) verdict {
+func waitForAnalysis(w plan.AnalysisWait, in Input, m workload) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}
 	}
@@ -34,7 +35,7 @@ func waitForAnalysis(w analysisWait, in Input, m workload) verdict {
 // withoutPods waits for the first pod that an analysis needs; if no earlier step starts one, waiting does not help.
 func (m workload) withoutPods(who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
-	if m.want().canary == 0 && m.n > 0 {
+	if m.want().Canary == 0 && m.n > 0 {
 		v.broken = who + " asks about pods of the new version, and no earlier step starts one; " +
 			"put a setWeight or a setCanaryScale before it"
 	}

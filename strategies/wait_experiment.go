@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // waitForExperiment waits for the pods, then the duration and required analyses, or for a promotion.
-func waitForExperiment(w experimentWait, in Input, m workload) verdict {
+func waitForExperiment(w plan.ExperimentWait, in Input, m workload) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
 	}
@@ -44,7 +45,7 @@ func waitForExperiment(w experimentWait, in Input, m workload) verdict {
 }
 
 // waitForExperimentPods waits until all pods of the experiment are available.
-func waitForExperimentPods(w experimentWait, in Input, m workload) verdict {
+func waitForExperimentPods(w plan.ExperimentWait, in Input, m workload) verdict {
 	var waits []string
 	var due time.Time
 	for _, t := range podsOf(in, m, w.Experiment) {
@@ -56,7 +57,7 @@ func waitForExperimentPods(w experimentWait, in Input, m workload) verdict {
 			text += " (" + t.live.Problem + ")"
 		}
 		waits = append(waits, text)
-		due = rollout.Soonest(due, servesNext(in.Now, minReady(m.spec), t.live))
+		due = rollout.Soonest(due, servesNext(in.Now, plan.MinReady(m.Spec), t.live))
 	}
 	if len(waits) == 0 {
 		return verdict{begins: true}

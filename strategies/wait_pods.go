@@ -5,33 +5,34 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // waitForPods waits until new pods have served for minReadySeconds and get their requests, and old pods are few enough.
 func waitForPods(in Input, m workload) verdict {
 	want := m.kind().reached(m, m.want())
-	ready := minReady(m.spec)
+	ready := plan.MinReady(m.Spec)
 	routes := m.needsRouting()
 	if routes {
-		ready = max(ready, learnt(m.routing))
+		ready = max(ready, learnt(m.Routing))
 	}
 	serving := m.fresh.Serving(in.Now, ready)
 	switch {
 	case !m.exists:
 		return verdict{text: m.Workload.Title() + " to exist"}
-	case serving < want.canary:
-		text := fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.canary)
+	case serving < want.Canary:
+		text := fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.Canary)
 		v := verdict{text: withProblem(text, m.problem())}
 		v.due = servesNext(in.Now, ready, m.fresh)
 		return v
 	case m.n > 0 && routes && m.live.Synced:
 		return waitForEndpoints(in, m)
-	case (m.spec.Scaling == rollout.InPlace || m.isDynamic()) && m.stable.Desired > want.stable:
-		return toGo("old", m.stable.Desired-want.stable, m.stable)
-	case m.fresh.Desired > want.canary:
-		return toGo("new", m.fresh.Desired-want.canary, m.fresh)
-	case m.stable.Desired < want.stable && m.stable.Hash != "":
-		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d are back", m.stable.Desired, want.stable)}
+	case (m.Spec.Scaling == rollout.InPlace || m.IsDynamic()) && m.stable.Desired > want.Stable:
+		return toGo("old", m.stable.Desired-want.Stable, m.stable)
+	case m.fresh.Desired > want.Canary:
+		return toGo("new", m.fresh.Desired-want.Canary, m.fresh)
+	case m.stable.Desired < want.Stable && m.stable.Hash != "":
+		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d are back", m.stable.Desired, want.Stable)}
 	case !m.live.Synced:
 		return verdict{text: "the " + m.Workload.Ref().Kind + " controller"}
 	default:

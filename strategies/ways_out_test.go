@@ -81,7 +81,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 	}, 1)
 	in.Calendar = rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
 	m := workloads(in)[0]
-	for step, done := range map[int]bool{m.promotionStep() - 1: false, m.promotionStep(): true} {
+	for step, done := range map[int]bool{m.PromotionStep() - 1: false, m.PromotionStep(): true} {
 		m.Step = step
 		if v := gateWindow(in, m); v.done != done {
 			t.Errorf("at step %d it is done: %t", step, v.done)

@@ -11,7 +11,7 @@ import (
 // gateWindow keeps a release at its step while its calendar is shut. Steps and promotions in progress finish. A
 // version that served before is not delayed: a rollback must not wait.
 func gateWindow(in Input, m workload) verdict {
-	if in.State.Release.Fast || m.Step >= m.promotionStep() {
+	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}
 	}
 	shut, is := in.Calendar.ShutAt(in.Now)

@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // workload is one workload of a release: its plan, its progress and its observed pods.
 type workload struct {
-	*plan
+	*plan.Compiled
 	rollout.Progress
 	label  string // the prefix of its analyses' names
 	live   rollout.ObservedWorkload
@@ -19,10 +20,10 @@ type workload struct {
 	fresh  rollout.Revision // the new version; the zero value if it has no ReplicaSet yet
 }
 
-func newWorkload(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed) workload {
-	m := workload{plan: p, Progress: pr, label: labelOf(s, pr.Workload)}
+func newWorkload(s rollout.State, p *plan.Compiled, pr rollout.Progress, o rollout.Observed) workload {
+	m := workload{Compiled: p, Progress: pr, label: labelOf(s, pr.Workload)}
 	m.live, m.exists = o.Workloads[pr.Workload]
-	m.n = replicas(s, p.spec, m.live)
+	m.n = replicas(s, p.Spec, m.live)
 	m.stable, _ = m.live.Find(s.StableHash(pr.Workload))
 	m.fresh, _ = m.live.Find(s.Release.Templates[pr.Workload])
 	m.leaves = s.Phase == rollout.Aborting
@@ -38,14 +39,14 @@ func newWorkload(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observ
 }
 
 // newWorkloads returns the workloads of a state's release with a spec in the list, in the order of its progress.
-func newWorkloads(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plans) []workload {
+func newWorkloads(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.Cache) []workload {
 	if s.Release == nil {
 		return nil
 	}
 	all := make([]workload, 0, len(s.Progress))
 	for _, pr := range s.Progress {
 		if spec, is := rollout.Find(specs, func(spec rollout.Spec) bool { return spec.Workload == pr.Workload }); is {
-			all = append(all, newWorkload(s, known.of(spec), pr, o))
+			all = append(all, newWorkload(s, known.Of(spec), pr, o))
 		}
 	}
 	return all
@@ -77,23 +78,23 @@ func releaseSpecs(in Input) []rollout.Spec {
 
 // problem returns why new pods are not ready, or stable pods where they are replaced in place.
 func (m workload) problem() string {
-	if m.fresh.Problem != "" || m.stable.Problem == "" || m.spec.Scaling != rollout.InPlace {
+	if m.fresh.Problem != "" || m.stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
 		return m.fresh.Problem
 	}
 	return "stable " + m.stable.Problem
 }
 
 // stage returns the stage in progress, the zero value after the last one.
-func (m workload) stage() stage {
-	s, _ := m.at(m.Step)
+func (m workload) stage() plan.Stage {
+	s, _ := m.At(m.Step)
 	return s
 }
 
 // want returns the pods at the step's end. A rollback adds no pod of the new version, even with more replicas.
-func (m workload) want() counts {
-	c := m.countsAt(m.Step, m.n)
+func (m workload) want() plan.Counts {
+	c := m.CountsAt(m.Step, m.n)
 	if m.leaves && m.fresh.Desired > 0 {
-		c.canary = min(c.canary, m.fresh.Desired)
+		c.Canary = min(c.Canary, m.fresh.Desired)
 	}
 	return c
 }

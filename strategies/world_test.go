@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
 // source is the content of the users' branch at one commit.
@@ -134,7 +135,7 @@ var testApp = rollout.App{Name: "shop", Path: "apps/shop/prod", Namespace: "shop
 
 func servicesOf(spec rollout.Spec, others ...string) []rollout.Object {
 	var all []rollout.Object
-	main, side := compile(spec).services(rollout.State{})
+	main, side := plan.Compile(spec).Services(rollout.State{})
 	for i, name := range append([]string{main, side}, others...) {
 		if name != "" && (i < 2 || name != main && name != side) {
 			all = append(all, rollout.Object{
@@ -149,7 +150,7 @@ func servicesOf(spec rollout.Spec, others ...string) []rollout.Object {
 
 // routeObject returns the HTTPRoute of a routed workload.
 func routeObject(spec rollout.Spec) rollout.Object {
-	main, _ := compile(spec).services(rollout.State{})
+	main, _ := plan.Compile(spec).Services(rollout.State{})
 	return rollout.Object{
 		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
 		"metadata": map[string]any{"name": spec.Workload.Name, "namespace": spec.Workload.Namespace},
@@ -160,7 +161,7 @@ func routeObject(spec rollout.Spec) rollout.Object {
 }
 
 func otherService(spec rollout.Spec) string {
-	_, side := compile(spec).services(rollout.State{})
+	_, side := plan.Compile(spec).Services(rollout.State{})
 	return side
 }
 
@@ -222,7 +223,7 @@ type loop struct {
 	unmade   map[string]bool     // deleted by hand
 	fate     func(job string) rollout.JobState
 
-	plans plans // a world compiles each spec once, instead of per decision
+	plans plan.Cache // a world compiles each spec once, instead of per decision
 
 	between func()                                      // other events between two writes
 	decided func(Input, Decision)                       // called for each decision
@@ -238,7 +239,7 @@ type loop struct {
 
 func newLoop(git *history, k *kube.Cluster) *loop {
 	return &loop{
-		git: git, kube: k, madeJob: func(HookJob) {}, plans: plans{}, between: func() {}, decided: func(Input, Decision) {},
+		git: git, kube: k, madeJob: func(HookJob) {}, plans: plan.Cache{}, between: func() {}, decided: func(Input, Decision) {},
 		wrote: func(rollout.State, []rollout.Object) {}, applied: func(rollout.State, []rollout.Object) {},
 		commits: func(rollout.State, rollout.State, string) {}, fails: func(string) bool { return false },
 		jobs: map[string]*liveJob{}, fate: func(string) rollout.JobState { return rollout.JobState{} },

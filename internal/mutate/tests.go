@@ -7,6 +7,7 @@ import "strings"
 var livesThrough = map[string][]string{
 	"":                  nil,
 	"strategies":        {"./reconciler/...", "./views/...", "./simulate"},
+	"strategies/plan":   {"./strategies", "./reconciler/...", "./views/...", "./simulate"},
 	"reconciler":        {"./simulate", "./cmd/gitrollout"},
 	"rollout":           {"./strategies", "./render", "./reconciler/...", "./views/...", "./simulate"},
 	"analysis":          {"./strategies", "./reconciler/...", "./cmd/gitrollout"},

@@ -1,4 +1,4 @@
-package strategies
+package plan
 
 import (
 	"fmt"
@@ -13,69 +13,69 @@ import (
 // canary moves a share of pods or requests step by step. Without steps it is the user's own rolling update.
 type canary struct{}
 
-func (canary) compiles(spec rollout.Spec) bool { return spec.Canary != nil }
+func (canary) Compiles(spec rollout.Spec) bool { return spec.Canary != nil }
 
-func (canary) compile(spec rollout.Spec) plan {
+func (canary) Compile(spec rollout.Spec) Compiled {
 	c := spec.Canary
-	p := plan{
-		strategy: StrategyCanary, oldRole: RoleStable, freshRole: RoleCanary, main: c.StableService, side: c.CanaryService,
-		stages: canaryStages(spec), passed: len(c.Steps), background: c.Analysis, pins: canaryPins,
+	p := Compiled{
+		Strategy: StrategyCanary, OldRole: RoleStable, FreshRole: RoleCanary, Main: c.StableService, Side: c.CanaryService,
+		Stages: canaryStages(spec), Passed: len(c.Steps), Background: c.Analysis, Pins: CanaryPins,
 	}
 	if len(c.Steps) == 0 {
-		p.strategy = StrategyRollingUpdate
+		p.Strategy = StrategyRollingUpdate
 	}
 	if pair := c.PingPong; pair != nil {
-		p.pingPong, p.main, p.side = true, pair.PingService, pair.PongService
+		p.pingPong, p.Main, p.Side = true, pair.PingService, pair.PongService
 	}
 	if c.Traffic != nil {
-		p.routing, p.pins = &routing{Traffic: c.Traffic, dynamic: c.DynamicStableScale}, routedPins
+		p.Routing, p.Pins = &Routing{Traffic: c.Traffic, dynamic: c.DynamicStableScale}, RoutedPins
 		if spec.Scaling == rollout.InPlace {
-			p.pins = sharedPins
+			p.Pins = SharedPins
 		}
 	}
-	p.abortDelay = time.Duration(c.AbortScaleDownDelaySeconds) * time.Second
-	p.atOnce = c.StableService == "" && c.Traffic == nil
+	p.AbortDelay = time.Duration(c.AbortScaleDownDelaySeconds) * time.Second
+	p.AtOnce = c.StableService == "" && c.Traffic == nil
 	return p
 }
 
 // canaryStages returns a stage for each step, at its index, and later ones. As in Argo Rollouts weights start at 0.
-func canaryStages(spec rollout.Spec) []stage {
+func canaryStages(spec rollout.Spec) []Stage {
 	c := spec.Canary
-	var stages []stage
+	var stages []Stage
 	weight := 0
 	var scale *rollout.CanaryScale
 	var routes []rollout.ManagedRoute
 	taken := false // setCanaryScale came after the current weight
 	for i, step := range c.Steps {
-		s := stage{name: step.Name, wait: podsWait{}}
+		s := Stage{Name: step.Name, Wait: PodsWait{}}
 		switch {
 		case step.SetWeight != nil:
 			weight, taken = *step.SetWeight, false
 			if spec.Scaling == rollout.InPlace || c.Traffic == nil { // the weight is a number of pods, as in setCanaryScale
 				scale = nil
 			}
-			s.text = fmt.Sprintf("setWeight %d", weight)
+			s.Text = fmt.Sprintf("setWeight %d", weight)
 		case step.SetCanaryScale != nil:
 			scale, taken = step.SetCanaryScale, true
-			s.text = scaleText(*scale)
+			s.Text = scaleText(*scale)
 			if scale.MatchTrafficWeight {
 				scale = nil
 			}
 		case step.Route != nil:
-			s.text = routeText(*step.Route)
+			s.Text = routeText(*step.Route)
 			routes = traffic.Managed(c.Steps[:i+1], c.Traffic.ManagedRoutes)
 		case step.Analysis != nil:
-			s.text, s.wait = analysisText(step.Analysis), analysisWait{step.Analysis}
+			s.Text, s.Wait = analysisText(step.Analysis), AnalysisWait{step.Analysis}
 		case step.Experiment != nil:
-			s.text, s.wait = experimentText(step.Experiment), experimentWait{step.Experiment}
+			s.Text, s.Wait = experimentText(step.Experiment), ExperimentWait{step.Experiment}
 		default:
-			s.text, s.wait = pauseOf(step.Pause)
+			s.Text, s.Wait = pauseOf(step.Pause)
 		}
-		s.weight, s.routes = weight, routes
-		s.scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
-		s.counts = canaryCounts(spec, weight, scale, len(routes) > 0)
-		if c.Traffic != nil && taken && s.counts(100).canary == 0 {
-			s.weight, s.routes = 0, nil // no canary pod gets requests; a later setWeight never completes
+		s.Weight, s.Routes = weight, routes
+		s.Scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
+		s.Counts = canaryCounts(spec, weight, scale, len(routes) > 0)
+		if c.Traffic != nil && taken && s.Counts(100).Canary == 0 {
+			s.Weight, s.Routes = 0, nil // no canary pod gets requests; a later setWeight never completes
 		}
 		stages = append(stages, s)
 	}
@@ -83,23 +83,23 @@ func canaryStages(spec rollout.Spec) []stage {
 }
 
 // pauseOf returns the text and the wait of a pause.
-func pauseOf(p *rollout.Pause) (string, wait) {
+func pauseOf(p *rollout.Pause) (string, Wait) {
 	switch {
 	case p == nil:
-		return "pause", promotionWait{}
+		return "pause", PromotionWait{}
 	case p.Duration != nil:
-		return "pause " + p.Duration.String(), timerWait{duration: *p.Duration}
+		return "pause " + p.Duration.String(), TimerWait{Duration: *p.Duration}
 	case p.Until != "":
-		return strings.TrimSpace("pause until " + p.Until + " " + p.TimeZone), timerWait{until: p.Until, zone: p.TimeZone}
+		return strings.TrimSpace("pause until " + p.Until + " " + p.TimeZone), TimerWait{Until: p.Until, Zone: p.TimeZone}
 	case p.Timeout != nil:
-		return "pause, at most " + p.Timeout.String(), promotionWait{timeout: *p.Timeout, onTimeout: p.OnTimeout}
+		return "pause, at most " + p.Timeout.String(), PromotionWait{Timeout: *p.Timeout, OnTimeout: p.OnTimeout}
 	default:
-		return "pause", promotionWait{}
+		return "pause", PromotionWait{}
 	}
 }
 
 // canaryHandover returns the stages that keep stable pods after the promotion: a full second set, switch, delay.
-func canaryHandover(spec rollout.Spec, weight int) []stage {
+func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	c := spec.Canary
 	if c.Traffic != nil && len(c.Steps) > 0 && spec.Scaling != rollout.InPlace {
 		return routedHandover(spec)
@@ -112,17 +112,17 @@ func canaryHandover(spec rollout.Spec, weight int) []stage {
 
 // routedHandover returns the last stages of a routed canary: all requests go to the new version, then the stable
 // Service, without requests by then, is switched. Ping-pong Services need no switch.
-func routedHandover(spec rollout.Spec) []stage {
+func routedHandover(spec rollout.Spec) []Stage {
 	c := spec.Canary
-	s := stage{weight: c.Traffic.MaxWeight, final: true, counts: func(n int) counts {
+	s := Stage{Weight: c.Traffic.MaxWeight, final: true, Counts: func(n int) Counts {
 		if c.DynamicStableScale {
-			return counts{canary: n}
+			return Counts{Canary: n}
 		}
-		return counts{canary: n, stable: n}
+		return Counts{Canary: n, Stable: n}
 	}}
-	stages := []stage{s.with("route-all", "send all requests to the new version", podsWait{})}
-	if s.switched = c.PingPong == nil; s.switched {
-		stages = append(stages, s.with("switch", "switch", delayWait{c.Traffic.Settle}))
+	stages := []Stage{s.With("route-all", "send all requests to the new version", PodsWait{})}
+	if s.Switched = c.PingPong == nil; s.Switched {
+		stages = append(stages, s.With("switch", "switch", DelayWait{c.Traffic.Settle}))
 	}
 	return s.kept(stages, time.Duration(c.ScaleDownDelaySeconds)*time.Second)
 }
@@ -167,43 +167,43 @@ func scaleText(s rollout.CanaryScale) string {
 
 // canaryCounts returns the pods of a canary, never fewer than n in all. In place it replaces stable pods; otherwise
 // stable keeps all or, with dynamicStableScale, its share of traffic. Matched users need a canary pod at any weight.
-func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) counts {
+func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) Counts {
 	c := spec.Canary
 	full := 100
 	if c.Traffic != nil {
 		full = c.Traffic.MaxWeight
 	}
-	return func(n int) counts {
+	return func(n int) Counts {
 		if spec.Scaling == rollout.InPlace {
 			surge := spec.MaxSurge.RoundUp(n) > 0
-			want, all := approximate(n, weight, surge), weight == 100
+			want, all := Approximate(n, weight, surge), weight == 100
 			switch {
 			case scale != nil:
 				want, all = batch(n, *scale, surge)
-			case matched && want.canary == 0:
-				want = counts{canary: min(1, n), stable: max(0, n-1)}
+			case matched && want.Canary == 0:
+				want = Counts{Canary: min(1, n), Stable: max(0, n-1)}
 			}
 			return inPlace(spec, atLeast(want, c.MinPodsPerReplicaSet, n), n, all)
 		}
-		want := counts{canary: ceilShare(n, weight, full), stable: n}
+		want := Counts{Canary: ceilShare(n, weight, full), Stable: n}
 		exact := scale != nil && scale.Replicas != nil
 		switch {
 		case exact:
-			want.canary = min(*scale.Replicas, n)
+			want.Canary = min(*scale.Replicas, n)
 		case scale != nil && scale.Weight != nil:
-			want.canary = ceilShare(n, *scale.Weight, 100)
+			want.Canary = ceilShare(n, *scale.Weight, 100)
 		case matched:
-			want.canary = max(want.canary, min(1, n))
+			want.Canary = max(want.Canary, min(1, n))
 		}
 		if c.DynamicStableScale {
-			want.stable = max(ceilShare(n, full-weight, full), n-want.canary)
+			want.Stable = max(ceilShare(n, full-weight, full), n-want.Canary)
 		}
 		floored := atLeast(want, c.MinPodsPerReplicaSet, n)
 		if exact {
-			floored.canary = want.canary // an explicit number is not raised to the minimum
+			floored.Canary = want.Canary // an explicit number is not raised to the minimum
 		}
 		if c.DynamicStableScale {
-			floored.stable = n - wholePercent(n-floored.stable, n)
+			floored.Stable = n - WholePercent(n-floored.Stable, n)
 		}
 		return floored
 	}
@@ -213,38 +213,38 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 // removed ones are a whole percentage of n: 78 of 147 are none, as 53 % are 77. An integer would stay when an
 // autoscaler halves n, and remove pods that serve. Other kinds keep one stable pod as long as not all pods are asked
 // for: a single pod moves with the promotion.
-func inPlace(spec rollout.Spec, c counts, n int, all bool) counts {
+func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	switch kind := spec.Workload.Ref().Kind; {
 	case spec.Partition == nil && kind == rollout.WorkloadKinds[0].Kind:
-		gone := n - c.stable
-		kept := gone - wholePercent(gone, n)
-		return counts{canary: c.canary - kept, stable: c.stable + kept}
-	case all || c.canary < n:
+		gone := n - c.Stable
+		kept := gone - WholePercent(gone, n)
+		return Counts{Canary: c.Canary - kept, Stable: c.Stable + kept}
+	case all || c.Canary < n:
 		return c
 	default:
-		return counts{canary: max(0, n-1), stable: min(n, 1)}
+		return Counts{Canary: max(0, n-1), Stable: min(n, 1)}
 	}
 }
 
 // batch returns the counts of setCanaryScale in place, a share rounded up. One stable pod stays below a scale of 100
 // %: 2 replicas of 2 pods are 1 canary and 1 stable, or 2 and 1 with a surge.
-func batch(n int, scale rollout.CanaryScale, surge bool) (c counts, all bool) {
+func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
-		c.canary = min(*scale.Replicas, n)
+		c.Canary = min(*scale.Replicas, n)
 	} else {
-		c.canary, all = ceilShare(n, *scale.Weight, 100), *scale.Weight == 100
+		c.Canary, all = ceilShare(n, *scale.Weight, 100), *scale.Weight == 100
 	}
-	if c.canary == n && !all && !surge {
-		c.canary = max(0, n-1)
+	if c.Canary == n && !all && !surge {
+		c.Canary = max(0, n-1)
 	}
-	if c.stable = n - c.canary; !all {
-		c.stable = max(c.stable, min(n, 1))
+	if c.Stable = n - c.Canary; !all {
+		c.Stable = max(c.Stable, min(n, 1))
 	}
 	return c, all
 }
 
-// wholePercent returns the largest number of pods, at most m, that a percentage of n yields, rounded down.
-func wholePercent(m, n int) int {
+// WholePercent returns the largest number of pods, at most m, that a percentage of n yields, rounded down.
+func WholePercent(m, n int) int {
 	if m <= 0 {
 		return m
 	}
@@ -252,25 +252,25 @@ func wholePercent(m, n int) int {
 }
 
 // atLeast raises each version that has pods to the minimum, at most to n.
-func atLeast(c counts, floor, n int) counts {
+func atLeast(c Counts, floor, n int) Counts {
 	floor = min(floor, n)
-	if c.canary > 0 {
-		c.canary = max(c.canary, floor)
+	if c.Canary > 0 {
+		c.Canary = max(c.Canary, floor)
 	}
-	if c.stable > 0 {
-		c.stable = max(c.stable, floor)
+	if c.Stable > 0 {
+		c.Stable = max(c.Stable, floor)
 	}
 	return c
 }
 
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
-// approximate splits n pods, or n+1 with a surge, closest to the weight, like CalculateReplicaCountsForBasicCanary of
+// Approximate splits n pods, or n+1 with a surge, closest to the weight, like CalculateReplicaCountsForBasicCanary of
 // Argo Rollouts. 5 pods at 20 % are 1/4; 3 pods at 10 % with a surge are 1/3, without one 1/2. One case differs: a
 // tie without a surge whose upper half is n, as 2 pods at 75 %, gives n-1 canary pods, not none.
-func approximate(n, weight int, surge bool) counts {
+func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
-		return counts{}
+		return Counts{}
 	}
 	up, down := ceilShare(n, weight, 100), n*weight/100
 	tie := func(total int) bool { return total*weight%100 == 50 }
@@ -291,7 +291,7 @@ func approximate(n, weight int, surge bool) counts {
 		}
 	}
 	if len(options) == 0 {
-		return counts{canary: n - 1, stable: 1}
+		return Counts{Canary: n - 1, Stable: 1}
 	}
 	best, bestError := options[0], math.Inf(1)
 	for _, o := range options {
@@ -299,5 +299,5 @@ func approximate(n, weight int, surge bool) counts {
 			best, bestError = o, off
 		}
 	}
-	return counts{canary: best.canary, stable: best.total - best.canary}
+	return Counts{Canary: best.canary, Stable: best.total - best.canary}
 }

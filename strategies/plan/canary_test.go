@@ -1,0 +1,467 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestApproximateIsArgosArithmetic has the results of Argo Rollouts' CalculateReplicaCountsForBasicCanary (run, not
+// read). A canary that moves from Argo Rollouts to here keeps its pods.
+func TestApproximateIsArgosArithmetic(t *testing.T) {
+	type golden struct {
+		n       int
+		surge   bool
+		weights []int
+		want    Counts
+	}
+	cases := []golden{
+		{1, false, span(1, 49), Counts{0, 1}},
+		{1, false, span(50, 100), Counts{1, 0}},
+		{1, true, span(1, 99), Counts{1, 1}},
+		{2, false, []int{25, 50, 66, 90}, Counts{1, 1}},
+		{2, true, []int{10, 33}, Counts{1, 2}},
+		{2, true, []int{50}, Counts{1, 1}},
+		{2, true, []int{66, 90}, Counts{2, 1}},
+		{3, false, []int{10, 33}, Counts{1, 2}},
+		{3, false, []int{50, 66, 90}, Counts{2, 1}},
+		{3, true, []int{10}, Counts{1, 3}},
+		{3, true, []int{33}, Counts{1, 2}},
+		{3, true, []int{50}, Counts{2, 2}},
+		{3, true, []int{66}, Counts{2, 1}},
+		{3, true, []int{75}, Counts{3, 1}},
+		{4, false, []int{10, 25, 33}, Counts{1, 3}},
+		{4, false, []int{50}, Counts{2, 2}},
+		{4, false, []int{66, 75, 90}, Counts{3, 1}},
+		{4, true, []int{10}, Counts{1, 4}},
+		{4, true, []int{25}, Counts{1, 3}},
+		{4, true, []int{33}, Counts{2, 3}},
+		{4, true, []int{50}, Counts{2, 2}},
+		{4, true, []int{66}, Counts{3, 2}},
+		{4, true, []int{75}, Counts{3, 1}},
+		{4, true, []int{90}, Counts{4, 1}},
+		{5, false, []int{20}, Counts{1, 4}},
+		{5, false, []int{33}, Counts{2, 3}},
+		{5, false, []int{50}, Counts{3, 2}},
+		{5, false, []int{75}, Counts{4, 1}},
+		{5, true, []int{10}, Counts{1, 5}},
+		{5, true, []int{20}, Counts{1, 4}},
+		{5, true, []int{33}, Counts{2, 4}},
+		{5, true, []int{50}, Counts{3, 3}},
+		{5, true, []int{66}, Counts{4, 2}},
+		{5, true, []int{90}, Counts{5, 1}},
+		{10, false, []int{5, 10}, Counts{1, 9}},
+		{10, false, []int{20}, Counts{2, 8}},
+		{10, false, []int{25}, Counts{3, 7}},
+		{10, false, []int{50}, Counts{5, 5}},
+		{10, false, []int{75}, Counts{8, 2}},
+		{10, false, []int{90}, Counts{9, 1}},
+		{10, true, []int{5}, Counts{1, 10}},
+		{10, true, []int{10}, Counts{1, 9}},
+		{10, true, []int{25}, Counts{3, 8}},
+		{10, true, []int{66}, Counts{7, 4}},
+		{10, true, []int{75}, Counts{8, 3}},
+		{10, true, []int{95}, Counts{10, 1}},
+	}
+	for _, tc := range cases {
+		for _, w := range tc.weights {
+			if diff := compare.Diff(tc.want, Approximate(tc.n, w, tc.surge)); diff != "" {
+				t.Errorf("n=%d weight=%d surge=%t (-want +got):\n%s", tc.n, w, tc.surge, diff)
+			}
+		}
+	}
+}
+
+func span(from, to int) []int {
+	var all []int
+	for i := from; i <= to; i++ {
+		all = append(all, i)
+	}
+	return all
+}
+
+// TestApproximateDeviatesFromArgoOnlyHere has the only cases up to 100 replicas in which Argo Rollouts gives no
+// canary pod. Each is an exact tie whose upper half is every pod.
+func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
+	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
+		if diff := compare.Diff(Counts{Canary: n - 1, Stable: 1}, Approximate(n, weight, false)); diff != "" {
+			t.Errorf("n=%d weight=%d (-want +got):\n%s", n, weight, diff)
+		}
+	}
+}
+
+func TestApproximateProperties(t *testing.T) {
+	for n := range 101 {
+		for _, surge := range []bool{false, true} {
+			last := 0
+			for w := range 101 {
+				c := Approximate(n, w, surge)
+				total := c.Canary + c.Stable
+				switch {
+				case c.Canary < 0 || c.Stable < 0:
+					t.Errorf("n=%d w=%d surge=%t: negative counts %v", n, w, surge, c)
+				case total != n && (!surge || total != n+1):
+					t.Errorf("n=%d w=%d surge=%t: %v is %d pods", n, w, surge, c, total)
+				case w == 0 && n > 0 && c != (Counts{0, n}), w == 100 && n > 0 && c != (Counts{n, 0}):
+					t.Errorf("n=%d w=%d surge=%t: got %v", n, w, surge, c)
+				case n > 1 && w > 0 && c.Canary == 0:
+					t.Errorf("n=%d w=%d surge=%t: a canary without a pod", n, w, surge)
+				case n > 1 && w < 100 && c.Stable == 0:
+					t.Errorf("n=%d w=%d surge=%t: nothing of stable is left", n, w, surge)
+				case c.Canary < last:
+					t.Errorf("n=%d w=%d surge=%t: %d canary pods, at a smaller weight there were %d", n, w, surge, c.Canary, last)
+				}
+				last = c.Canary
+			}
+		}
+	}
+}
+
+func TestCanaryCounts(t *testing.T) {
+	canary := func(scaling rollout.Scaling, floor int) rollout.Spec {
+		return rollout.Spec{
+			Scaling: scaling, MaxSurge: rollout.Amount{Value: 25, Percent: true},
+			Canary: &rollout.Canary{MinPodsPerReplicaSet: floor},
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		spec   rollout.Spec
+		weight int
+		scale  *rollout.CanaryScale
+		n      int
+		want   Counts
+	}{
+		"SurgeRoundsUp": {
+			"5 % of 10 is one pod, stable stays whole", canary(rollout.Surge, 0), 5, nil, 10, Counts{1, 10},
+		},
+		"SurgeZero":        {"no weight, no pods", canary(rollout.Surge, 0), 0, nil, 10, Counts{0, 10}},
+		"SurgeAll":         {"all beside all", canary(rollout.Surge, 0), 100, nil, 10, Counts{10, 10}},
+		"SurgeFloor":       {"a lone pod is no high availability", canary(rollout.Surge, 2), 5, nil, 10, Counts{2, 10}},
+		"SurgeFloorCapped": {"the floor is at most n", canary(rollout.Surge, 20), 5, nil, 10, Counts{10, 10}},
+		"FloorOfNothing":   {"the floor starts no pod", canary(rollout.Surge, 2), 0, nil, 10, Counts{0, 10}},
+		"ScaleReplicas": {
+			"a fixed number", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(3)}, 10, Counts{3, 10},
+		},
+		"ScaleReplicasMany": {
+			"at most n", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(30)}, 10, Counts{10, 10},
+		},
+		"ScaleReplicasFloor": {
+			"an explicit number is not raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Replicas: new(3)}, 10,
+			Counts{3, 10},
+		},
+		"ScaleWeight": {
+			"a share apart from the weight", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Weight: new(25)}, 10, Counts{3, 10},
+		},
+		"ScaleWeightFloor": {
+			"which is raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Weight: new(25)}, 10, Counts{5, 10},
+		},
+		"InPlace": {
+			"with a surge, the nearer of n and n+1", canary(rollout.InPlace, 0), 25, nil, 10, Counts{3, 8},
+		},
+		"InPlaceFloor": {"both are raised", canary(rollout.InPlace, 2), 5, nil, 3, Counts{2, 3}},
+		"InPlaceAll":   {"at 100 % nothing of stable is left", canary(rollout.InPlace, 2), 100, nil, 10, Counts{10, 0}},
+		"NoPods":       {"nothing of nothing", canary(rollout.InPlace, 2), 50, nil, 0, Counts{0, 0}},
+		"NoPodsSurge":  {"nothing of nothing", canary(rollout.Surge, 2), 50, nil, 0, Counts{0, 0}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := canaryCounts(tc.spec, tc.weight, tc.scale, false)(tc.n)
+			if diff := compare.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// row is a stage in a comparable form.
+type row struct {
+	Name, Text     string
+	Weight         int
+	Canary, Stable int // of 10
+	Wait           Wait
+	Switched       bool
+}
+
+func rowsOf(p *Compiled) []row {
+	var rows []row
+	for _, s := range p.Stages {
+		c := s.Counts(10)
+		rows = append(rows, row{s.Name, s.Text, s.Weight, c.Canary, c.Stable, s.Wait, s.Switched})
+	}
+	return rows
+}
+
+func TestPlans(t *testing.T) {
+	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
+	pause := rollout.Step{Pause: &rollout.Pause{}}
+	scale := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
+	cases := map[string]struct {
+		reason string
+		spec   rollout.Spec
+		want   []row
+	}{
+		"NoSteps": {
+			"the user's own rolling update",
+			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30}}, nil,
+		},
+		"Weights": {
+			"a step's index is the stage's; before the first weight it is 0",
+			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: []rollout.Step{
+				pause, weight(20), {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}}, weight(100),
+			}}},
+			[]row{
+				{Text: "pause", Stable: 10, Wait: PromotionWait{}},
+				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: PodsWait{}},
+				{Name: "soak", Text: "pause 1m0s", Weight: 20, Canary: 2, Stable: 10, Wait: TimerWait{Duration: time.Minute}},
+				{Text: "setWeight 100", Weight: 100, Canary: 10, Stable: 10, Wait: PodsWait{}},
+			},
+		},
+		"Scale": {
+			"where weights are shares of pods, setCanaryScale holds until the next setWeight",
+			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: []rollout.Step{
+				scale(rollout.CanaryScale{Replicas: new(3)}), weight(20), scale(rollout.CanaryScale{Weight: new(50)}), weight(30),
+				scale(rollout.CanaryScale{MatchTrafficWeight: true}), weight(40),
+			}}},
+			[]row{
+				{Text: "setCanaryScale replicas 3", Canary: 3, Stable: 10, Wait: PodsWait{}},
+				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: PodsWait{}},
+				{Text: "setCanaryScale weight 50", Weight: 20, Canary: 5, Stable: 10, Wait: PodsWait{}},
+				{Text: "setWeight 30", Weight: 30, Canary: 3, Stable: 10, Wait: PodsWait{}},
+				{Text: "setCanaryScale matchTrafficWeight", Weight: 30, Canary: 3, Stable: 10, Wait: PodsWait{}},
+				{Text: "setWeight 40", Weight: 40, Canary: 4, Stable: 10, Wait: PodsWait{}},
+			},
+		},
+		"Handover": {
+			"with a Service and a delay, a full set and the switch follow the steps",
+			rollout.Spec{
+				Scaling: rollout.Surge,
+				Canary:  &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}},
+			},
+			[]row{
+				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: PodsWait{}},
+				{Name: "scale-up", Text: "scale up", Weight: 20, Canary: 10, Stable: 10, Wait: PodsWait{}},
+				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
+				{
+					Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10,
+					Wait: DelayWait{30 * time.Second}, Switched: true,
+				},
+			},
+		},
+		"NoHandoverInPlace": {
+			"in place there is no second set",
+			rollout.Spec{
+				Scaling: rollout.InPlace,
+				Canary:  &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}},
+			},
+			[]row{{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 8, Wait: PodsWait{}}},
+		},
+		"BlueGreen": {
+			"preview, switch, delay",
+			rollout.Spec{
+				Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AutoPromotionEnabled: true, ScaleDownDelaySeconds: 30},
+			},
+			[]row{
+				{Name: "preview", Text: "preview", Canary: 10, Stable: 10, Wait: PodsWait{}},
+				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
+				{
+					Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10,
+					Wait: DelayWait{30 * time.Second}, Switched: true,
+				},
+			},
+		},
+		"BlueGreenGated": {
+			"a small preview is scaled up only after the gate",
+			rollout.Spec{
+				Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(1), AutoPromotionSeconds: 60},
+			},
+			[]row{
+				{Name: "preview", Text: "preview", Canary: 1, Stable: 10, Wait: PodsWait{}},
+				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: PromotionWait{}},
+				{Name: "scale-up", Text: "scale up", Canary: 10, Stable: 10, Wait: PodsWait{}},
+				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
+			},
+		},
+		"BlueGreenTimed": {
+			"a preview of nothing is one pod; the clock opens the gate",
+			rollout.Spec{
+				Scaling:   rollout.Surge,
+				BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(0), AutoPromotionEnabled: true, AutoPromotionSeconds: 60},
+			},
+			[]row{
+				{Name: "preview", Text: "preview", Canary: 1, Stable: 10, Wait: PodsWait{}},
+				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: TimerWait{Duration: time.Minute}},
+				{Name: "scale-up", Text: "scale up", Canary: 10, Stable: 10, Wait: PodsWait{}},
+				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := compare.Diff(tc.want, rowsOf(Compile(tc.spec))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestPlanDigestSeesEveryField(t *testing.T) {
+	base := func() rollout.Spec {
+		return rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: []rollout.Step{
+			{SetWeight: new(20)}, {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}},
+		}}}
+	}
+	same := Compile(base()).Digest()
+	if got := Compile(base()).Digest(); got != same {
+		t.Fatalf("two digests of one plan: %s, %s", same, got)
+	}
+	unrelated := base()
+	unrelated.ProgressDeadlineSeconds, unrelated.MinReadySeconds, unrelated.Paused = 7, 7, true
+	if got := Compile(unrelated).Digest(); got != same {
+		t.Error("a change outside the steps changes the digest")
+	}
+	changes := map[string]func(*rollout.Spec){
+		"Weight":   func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(30) },
+		"Name":     func(s *rollout.Spec) { s.Canary.Steps[1].Name = "rest" },
+		"Duration": func(s *rollout.Spec) { s.Canary.Steps[1].Pause.Duration = new(time.Hour) },
+		"Gate":     func(s *rollout.Spec) { s.Canary.Steps[1].Pause.Duration = nil },
+		"Order":    func(s *rollout.Spec) { s.Canary.Steps[0], s.Canary.Steps[1] = s.Canary.Steps[1], s.Canary.Steps[0] },
+		"Shorter":  func(s *rollout.Spec) { s.Canary.Steps = s.Canary.Steps[:1] },
+		"Scaling":  func(s *rollout.Spec) { s.Scaling = rollout.InPlace },
+		"Floor":    func(s *rollout.Spec) { s.Canary.MinPodsPerReplicaSet = 30 },
+		"Handover": func(s *rollout.Spec) { s.Canary.StableService, s.Canary.ScaleDownDelaySeconds = "web", 1 },
+		"Strategy": func(s *rollout.Spec) { s.Canary, s.BlueGreen = nil, &rollout.BlueGreen{} },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			spec := base()
+			change(&spec)
+			if got := Compile(spec).Digest(); got == same {
+				t.Error("the digest does not see it")
+			}
+		})
+	}
+}
+
+// TestCanaryScaleCountsDown checks that a smaller setCanaryScale removes pods. With weights as shares of pods, it
+// lasts until the next setWeight. With a router, it lasts until matchTrafficWeight, as in Argo Rollouts.
+func TestCanaryScaleCountsDown(t *testing.T) {
+	steps := []rollout.Step{
+		{SetWeight: new(40)}, {SetCanaryScale: &rollout.CanaryScale{Replicas: new(2)}}, {SetWeight: new(60)},
+		{SetCanaryScale: &rollout.CanaryScale{MatchTrafficWeight: true}}, {SetWeight: new(5)},
+	}
+	cases := map[string]struct {
+		traffic *rollout.Traffic
+		want    []int
+	}{
+		"Pods":   {nil, []int{4, 2, 6, 6, 1}},
+		"Router": {&rollout.Traffic{MaxWeight: 100}, []int{4, 2, 2, 6, 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Compile(rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: steps, Traffic: tc.traffic}})
+			var got []int
+			for i := range steps {
+				got = append(got, p.CountsAt(i, 10).Canary)
+			}
+			if diff := compare.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRoutedCounts(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*rollout.Canary)
+		weight int
+		scale  *rollout.CanaryScale
+		routed bool
+		n      int
+		want   Counts
+	}{
+		"Weight":      {"the canary is as large as its share, stable is whole", nil, 20, nil, false, 10, Counts{2, 10}},
+		"RoundedUp":   {"never less than its share", nil, 5, nil, false, 10, Counts{1, 10}},
+		"Zero":        {"no requests, no pods", nil, 0, nil, false, 10, Counts{0, 10}},
+		"Matched":     {"matched users need a pod", nil, 0, nil, true, 10, Counts{1, 10}},
+		"MatchedNone": {"of a workload that has any", nil, 0, nil, true, 0, Counts{0, 0}},
+		"Replicas": {
+			"an explicit number is taken as it is", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20,
+			&rollout.CanaryScale{Replicas: new(3)}, false, 10, Counts{3, 10},
+		},
+		"ScaleWeight": {
+			"also as a percentage of the pods", nil, 20, &rollout.CanaryScale{Weight: new(50)}, false, 10, Counts{5, 10},
+		},
+		"MinPods": {
+			"each version has at least so many", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 3 }, 5, nil, false, 10,
+			Counts{3, 10},
+		},
+		"PerMille": {
+			"of another total", func(c *rollout.Canary) { c.Traffic.MaxWeight = 1000 }, 5, nil, false, 10, Counts{1, 10},
+		},
+		"Dynamic": {
+			"stable shrinks with its share", func(c *rollout.Canary) { c.DynamicStableScale = true }, 30, nil, false, 10,
+			Counts{3, 7},
+		},
+		"DynamicScale": {
+			"but never below the canary's remainder", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50,
+			&rollout.CanaryScale{Replicas: new(1)}, false, 10, Counts{1, 9},
+		},
+		"DynamicAll": {
+			"to nothing", func(c *rollout.Canary) { c.DynamicStableScale = true }, 100, nil, false, 10, Counts{10, 0},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := &rollout.Canary{Traffic: &rollout.Traffic{MaxWeight: 100}}
+			if tc.change != nil {
+				tc.change(c)
+			}
+			if got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale,
+				tc.routed)(tc.n); got != tc.want {
+				t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPlanDigestsAreInRecords fixes the digests of steps. A change would return each release in flight to the start
+// of its step after an upgrade.
+func TestPlanDigestsAreInRecords(t *testing.T) {
+	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Interval: time.Minute, Count: 3}}}
+	cases := map[string]struct {
+		spec rollout.Spec
+		want string
+	}{
+		"Pauses": {rollout.Spec{Scaling: rollout.InPlace, Canary: &rollout.Canary{Steps: []rollout.Step{
+			{SetWeight: new(20)}, {Pause: &rollout.Pause{}}, {Pause: &rollout.Pause{Duration: new(time.Hour)}},
+			{Pause: &rollout.Pause{Timeout: new(time.Minute), OnTimeout: rollout.TimeoutAbort}},
+			{Pause: &rollout.Pause{Until: "0 9 * * 1-5", TimeZone: "Europe/Berlin"}},
+		}}}, "00a2523f"},
+		"Measured": {rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{
+			StableService: "web", CanaryService: "web-canary", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{
+				{SetCanaryScale: &rollout.CanaryScale{Replicas: new(1)}}, {Analysis: metrics},
+				{Experiment: &rollout.Experiment{Templates: []rollout.ExperimentTemplate{{Name: "canary", Replicas: 1}}}},
+			}}}, "e6af35f8"},
+		"Routed": {rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{
+			StableService: "web", CanaryService: "web-canary", ScaleDownDelaySeconds: 30,
+			Traffic: &rollout.Traffic{MaxWeight: 100, Settle: 3 * time.Second, ManagedRoutes: []string{"staff"}},
+			Steps: []rollout.Step{{SetWeight: new(20)}, {Route: &rollout.ManagedRoute{Name: "staff", Matches: []rollout.Match{
+				{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}},
+			}}}},
+		}}, "11ff242d"},
+		"BlueGreen": {rollout.Spec{Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{
+			PrePromotion: metrics, PostPromotion: metrics, PreviewReplicaCount: new(2), ScaleDownDelaySeconds: 30,
+		}}, "a027da6d"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Compile(tc.spec).Digest(); got != tc.want {
+				t.Errorf("the digest is %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,322 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// strategy compiles specs to plans: one file and one line of the table. Walking stages does not depend on it.
+type strategy interface {
+	Compiles(spec rollout.Spec) bool
+	Compile(spec rollout.Spec) Compiled
+}
+
+// Table lists the strategies.
+var Table = []strategy{canary{}, blueGreen{}}
+
+// Strategy names a strategy in texts and output.
+type Strategy string
+
+// The strategies. A canary without steps is the user's own rolling update.
+const (
+	StrategyCanary        Strategy = "canary"
+	StrategyBlueGreen     Strategy = "blueGreen"
+	StrategyRollingUpdate Strategy = "rollingUpdate"
+)
+
+// Role is a version's role for its users.
+type Role string
+
+// The roles. A ReplicaSet of an older release has none.
+const (
+	RoleStable  Role = "stable"
+	RoleCanary  Role = "canary"
+	RoleActive  Role = "active"
+	RolePreview Role = "preview"
+)
+
+// Compiled is one workload's release, as its strategy compiles the spec.
+type Compiled struct {
+	Spec       rollout.Spec
+	Strategy   Strategy
+	Stages     []Stage
+	Passed     int           // the number of stages that a full promotion or a verified version skips
+	Main, Side string        // the Service of users and the Service of the new version; "" for none
+	pingPong   bool          // main and side swap with each release
+	Routing    *Routing      // nil: weights are shares of pods
+	AbortDelay time.Duration // how long the new pods stay after an abort has removed their requests
+	AtOnce     bool          // an abort cannot remove requests: pods serve until they are gone
+	Background *rollout.Analysis
+	OldRole    Role // of the stable version
+	FreshRole  Role
+	Pins       Pins
+	key        string // the cached digest
+}
+
+// Pins is how the Services of users and of the new version select pods.
+type Pins int
+
+// The ways to select pods.
+const (
+	CanaryPins    Pins = iota // weights are shares of pods
+	BlueGreenPins             // a preview Service that users do not reach
+	RoutedPins                // routers send requests to both Services
+	SharedPins                // in place, routers send only matched requests to the new Service
+)
+
+// Routing splits the requests of a release, not only its pods.
+type Routing struct {
+	*rollout.Traffic
+	dynamic bool // stable shrinks with its share of the traffic
+}
+
+// Stage is one entry of a plan. Its weight, routes and counts hold until the next stage.
+type Stage struct {
+	Name     string // the user's name for it, "" if none
+	Text     string // "setWeight 20", for output and commit subjects
+	Weight   int    // of the new version: percent, or a share of Traffic.MaxWeight
+	Routes   []rollout.ManagedRoute
+	Counts   func(n int) Counts
+	Scaled   bool // the counts come from setCanaryScale, not from the weight
+	Wait     Wait
+	Switched bool // the stable or active Service selects the new version
+	keeps    bool // all users are on the new version, and pods of the old version are kept
+	final    bool // it follows the decision to promote: windows and freezes do not stop it
+}
+
+// With returns the stage with another name, text and wait.
+func (s Stage) With(name, text string, w Wait) Stage {
+	s.Name, s.Text, s.Wait = name, text, w
+	return s
+}
+
+// Counts holds the pods of each version at the end of a stage, for a given number of replicas.
+type Counts struct{ Canary, Stable int }
+
+// Cache caches compiled specs for one decision. The zero value compiles each time.
+type Cache map[rollout.Spec]*Compiled
+
+// OrNew returns the cache, or an empty one for the zero value.
+func (known Cache) OrNew() Cache {
+	if known == nil {
+		return Cache{}
+	}
+	return known
+}
+
+// Of returns the plan of a spec.
+func (known Cache) Of(spec rollout.Spec) *Compiled {
+	if p := known[spec]; p != nil {
+		return p
+	}
+	p := Compile(spec)
+	if known != nil {
+		known[spec] = p
+	}
+	return p
+}
+
+// Compile returns the plan of a spec by the first strategy that compiles it.
+func Compile(spec rollout.Spec) *Compiled {
+	i := slices.IndexFunc(Table, func(s strategy) bool { return s.Compiles(spec) })
+	p := Table[i].Compile(spec) // every spec has a strategy
+	p.Spec = spec
+	return &p
+}
+
+// Names returns the stages' names, for promotions with through: NAME.
+func (p *Compiled) Names() []string {
+	return rollout.Mapped(p.Stages, func(s Stage) string { return s.Name })
+}
+
+// Digest returns a hash of the stages as this version of the program compiles them.
+func (p *Compiled) Digest() string {
+	if p.key != "" {
+		return p.key
+	}
+	var b strings.Builder
+	for _, s := range p.Stages {
+		b.WriteString(s.Name + "|" + s.Meaning())
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	p.key = hex.EncodeToString(sum[:4])
+	return p.key
+}
+
+// Meaning returns the stage's effect and wait as text, without the user's name for it.
+func (s Stage) Meaning() string {
+	c, w := s.Counts(100), s.Wait.Traits()
+	text := fmt.Sprintf("%s|%d|%d|%d|%d|%s|%t\n%s",
+		s.Text, s.Weight, c.Canary, c.Stable, w.Number, w.duration, s.Switched, w.more)
+	if len(s.Routes) > 0 {
+		text += encoded(s.Routes) + "\n"
+	}
+	return text
+}
+
+// encoded returns a value of strings, numbers and JSON as JSON.
+func encoded(v any) string {
+	raw, _ := json.Marshal(v) // such values always encode
+	return string(raw)
+}
+
+// At returns a stage, false when there is none left.
+func (p *Compiled) At(step int) (Stage, bool) {
+	if step < 0 || step >= len(p.Stages) {
+		return Stage{}, false
+	}
+	return p.Stages[step], true
+}
+
+// Enter returns the record of a workload that enters a stage.
+func (p *Compiled) Enter(step int, now time.Time) rollout.Progress {
+	step = min(step, len(p.Stages)) // another version of this program may have compiled more stages
+	pr := rollout.Progress{
+		Workload: p.Spec.Workload, Step: step, Of: len(p.Stages), Plan: p.Digest(), Entered: rollout.NextTenth(now),
+		Name: "promote", Weight: 100,
+	}
+	if s, ok := p.At(step); ok {
+		pr.Name, pr.Weight = s.Text, s.Weight
+	}
+	return pr
+}
+
+// PromotionStep returns the first stage after the decision to promote, or the number of stages if there is none.
+func (p *Compiled) PromotionStep() int {
+	if i := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.final }); i >= 0 {
+		return i
+	}
+	return len(p.Stages)
+}
+
+// Moved returns the first stage at which all users have the new version.
+func (p *Compiled) Moved() int {
+	if i := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Switched }); i >= 0 {
+		return i
+	}
+	return p.PromotionStep()
+}
+
+// HasSwitched reports whether users reach the new version at a step.
+func (p *Compiled) HasSwitched(step int) bool {
+	return slices.ContainsFunc(p.Stages[:min(step+1, len(p.Stages))], func(s Stage) bool { return s.Switched })
+}
+
+// RoutesAt returns the managed routes of a step, none after the last one.
+func (p *Compiled) RoutesAt(step int) []rollout.ManagedRoute {
+	s, _ := p.At(step)
+	return s.Routes
+}
+
+// CountsAt returns the pods at a step's end, later the last stage's. Without stages all stay stable until promoted.
+func (p *Compiled) CountsAt(step, n int) Counts {
+	if len(p.Stages) == 0 {
+		return Counts{Stable: n}
+	}
+	return p.Stages[min(step, len(p.Stages)-1)].Counts(n)
+}
+
+// Full returns the weight of all requests.
+func (p *Compiled) Full() int {
+	if p.Routing != nil {
+		return p.Routing.MaxWeight
+	}
+	return 100
+}
+
+// IsDynamic reports whether stable shrinks with its share of the traffic.
+func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynamic }
+
+// SharesPods reports whether routers send only matched requests to the new version. In place, the remaining stable
+// pods could not serve the rest of a weight.
+func (p *Compiled) SharesPods() bool { return p.Routing != nil && p.Spec.Scaling == rollout.InPlace }
+
+// RoutedWeight returns the weight that routers get at a stage.
+func (p *Compiled) RoutedWeight(s Stage) int {
+	if p.SharesPods() {
+		return 0
+	}
+	return s.Weight
+}
+
+// Services returns the Service of users and the Service of the new version.
+func (p *Compiled) Services(s rollout.State) (main, side string) {
+	if p.pingPong && slices.Contains(s.Pong, p.Spec.Workload) {
+		return p.Side, p.Main
+	}
+	return p.Main, p.Side
+}
+
+func MinReady(spec rollout.Spec) time.Duration {
+	return time.Duration(spec.MinReadySeconds) * time.Second
+}
+
+// MovedAt returns the first stage with all users on the new version and its analyses over, the number of stages after
+// the last. It is false where pods move the users.
+func (p *Compiled) MovedAt() (int, bool) {
+	n := len(p.Stages)
+	if n > 0 && p.Stages[n-1].keeps {
+		n--
+	}
+	return n, p.HasSwitched(len(p.Stages)) || p.Swaps()
+}
+
+// RoleOf returns the role of a ReplicaSet for its users.
+func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
+	switch w := p.Spec.Workload; {
+	case r.Hash != "" && r.Hash == s.StableHash(w):
+		return p.OldRole
+	case r.Hash != "" && s.Release != nil && r.Hash == s.Release.Templates[w]:
+		return p.FreshRole
+	case r.Base && !r.Current && s.Release != nil && s.Stable != nil:
+		return p.OldRole
+	default:
+		return ""
+	}
+}
+
+// AsksAs reports whether two stages have the same routes, and count pods by the same rule.
+func (s Stage) AsksAs(o Stage) bool {
+	return s.Weight == o.Weight && s.Scaled == o.Scaled && s.Switched == o.Switched && s.keeps == o.keeps &&
+		reflect.DeepEqual(s.Routes, o.Routes)
+}
+
+// Swaps reports whether a release ends with the roles of both Services swapped.
+func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
+
+// LeftServices returns the Services that lost their role: known ones, and ones of an old plan that this plan does not
+// use. A former Service of users stays listed even as the new version's, unless a router splits requests.
+func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
+	if old == nil {
+		return known
+	}
+	main, side := p.Services(s)
+	wasMain, wasSide := old.Services(s)
+	var all []string
+	for _, name := range append(slices.Clone(known), wasMain, wasSide) {
+		isSide := name == side && (p.Routing != nil || name == wasSide && !slices.Contains(known, name))
+		if name != "" && name != main && !isSide && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// EndsAs reports whether two plans move users alike: by a Service switch, by routes to the other Service, or by pods.
+func (p *Compiled) EndsAs(other *Compiled) bool {
+	return p.Swaps() == other.Swaps() && p.HasSwitched(len(p.Stages)) == other.HasSwitched(len(other.Stages))
+}
+
+// HasMoved reports whether all users have the new version, by a Service switch or by the routed weight.
+func (p *Compiled) HasMoved(pr rollout.Progress) bool {
+	routed := p.Routing != nil && pr.Routed != nil && pr.Routed.Weight == p.Full()
+	return p.HasSwitched(pr.Step) || routed && pr.Step >= p.PromotionStep()
+}

@@ -1,0 +1,115 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/schedule"
+)
+
+// Wait keeps a workload at a stage: one type for each kind.
+type Wait interface{ Traits() traits }
+
+// traits holds a wait's part of a plan's digest, whether it waits for users or the clock, and if it can end early.
+type traits struct {
+	Number   int // identifies the kind of wait
+	duration time.Duration
+	more     string // more lines of the digest
+	Pauses   bool
+	Early    bool
+}
+
+// NoWait passes in the next pass, once its stage is applied.
+type NoWait struct{}
+
+func (NoWait) Traits() traits { return traits{Number: 4} }
+
+// PodsWait waits until new pods have served for minReadySeconds and get their requests, and old pods are few enough.
+type PodsWait struct{}
+
+func (PodsWait) Traits() traits { return traits{} }
+
+// PromotionWait waits for a promotion, or for a timeout.
+type PromotionWait struct {
+	Timeout   time.Duration // the longest wait; 0: no limit
+	OnTimeout string        // rollout.TimeoutAbort or TimeoutPromote
+}
+
+func (w PromotionWait) Traits() traits {
+	t := traits{Number: 1, Pauses: true}
+	if w.Timeout > 0 {
+		t.more = fmt.Sprintf("null|%s|%s\n", w.Timeout, w.OnTimeout)
+	}
+	return t
+}
+
+// TimerWait waits for a duration or for the next time of a schedule, unless a promotion comes first.
+type TimerWait struct {
+	Duration time.Duration
+	Until    string // cron, in the time zone; "": the duration
+	Zone     string
+}
+
+func (w TimerWait) Traits() traits {
+	return traits{Number: 2, duration: w.Duration, Pauses: true, Early: true}
+}
+
+// End returns when a pause ends, zero if never.
+func (w TimerWait) End(entered time.Time) time.Time {
+	if w.Until == "" {
+		return entered.Add(w.Duration)
+	}
+	due, _ := NextOf(w.Until, w.Zone, entered)
+	return due
+}
+
+func NextOf(expression, zone string, after time.Time) (time.Time, error) {
+	moments, err := schedule.Parse(expression, zone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return moments.Next(after), nil
+}
+
+// DelayWait waits for a duration that no promotion ends early.
+type DelayWait struct{ Duration time.Duration }
+
+func (w DelayWait) Traits() traits { return traits{Number: 3, duration: w.Duration, Pauses: true} }
+
+// AnalysisWait waits for the stage's analysis or a promotion, by which gateInconclusive accepts an inconclusive one.
+type AnalysisWait struct{ *rollout.Analysis }
+
+func (w AnalysisWait) Traits() traits {
+	return traits{Number: 5, more: encoded(w.Analysis) + "|0s|\n", Early: true}
+}
+
+// ExperimentWait waits for the experiment's pods, then its duration and required analyses, or for a promotion.
+type ExperimentWait struct{ *rollout.Experiment }
+
+// The digest of an experiment keeps the field names of its first version, whatever names a document uses now.
+type (
+	experimentMark struct {
+		Templates               []templateMark
+		Analyses                []rollout.ExperimentAnalysis
+		Duration                *time.Duration
+		ProgressDeadlineSeconds int
+	}
+	templateMark struct {
+		Name        string
+		SpecRef     rollout.SpecRef
+		Replicas    int
+		Labels      map[string]string
+		Annotations map[string]string
+		Selector    map[string]any
+		Service     *string
+	}
+)
+
+func (w ExperimentWait) Traits() traits {
+	e := experimentMark{Analyses: w.Analyses, Duration: w.Duration, ProgressDeadlineSeconds: w.ProgressDeadlineSeconds}
+	for _, t := range w.Templates {
+		e.Templates = append(e.Templates, templateMark(t))
+	}
+	return traits{Number: 6, more: encoded(e) + "\n", Early: true}
+}

@@ -1,0 +1,67 @@
+package strategies
+
+import (
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+)
+
+// TestResumed checks where a release continues in a changed list of steps: at the first different step, or at its
+// current step. Users keep the share that they have.
+func TestResumed(t *testing.T) {
+	steps := func(weights ...int) []rollout.Step {
+		var all []rollout.Step
+		for _, w := range weights {
+			if w < 0 {
+				all = append(all, rollout.Step{Pause: &rollout.Pause{}})
+				continue
+			}
+			all = append(all, rollout.Step{SetWeight: &w})
+		}
+		return all
+	}
+	const gate = -1
+	cases := map[string]struct {
+		reason   string
+		old, now []rollout.Step
+		step     int
+		want     int
+		kept     bool // the step's clock continues
+	}{
+		"Same":         {"goes on where it is", steps(20, gate, 40), steps(20, gate, 40), 2, 2, true},
+		"Behind":       {"a later step does not matter", steps(20, gate, 40), steps(20, gate, 60, gate), 1, 1, true},
+		"Present":      {"the step itself begins anew", steps(20, gate, 40), steps(20, gate, 30), 2, 2, false},
+		"Before":       {"back to the changed step", steps(20, gate, 60), steps(10, gate, 30, 100), 1, 0, false},
+		"Inserted":     {"a gate that was not there is not passed", steps(20, 40, gate), steps(20, gate, 40, gate), 2, 1, false},
+		"Removed":      {"a gate that is gone is not waited at", steps(20, gate, 40), steps(20, 40), 1, 1, false},
+		"Longer":       {"one that was through has a step again", steps(20), steps(20, gate), 1, 1, false},
+		"Empty":        {"no steps: through", steps(20, gate), nil, 1, 0, false},
+		"FirstGate":    {"not a pod has started", steps(gate, 40, gate), steps(gate, 60, gate), 0, 0, true},
+		"OnlyTheFirst": {"whatever the weights are", steps(40, gate), steps(40, 40, gate), 1, 1, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			old := rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: tc.old}}
+			now := rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: tc.now}}
+			in := Input{Now: noon.Add(time.Hour), Source: &rollout.Render{Specs: []rollout.Spec{old}}, plans: plan.Cache{}}
+			in.State.Release = &rollout.Release{}
+			pr := plan.Compile(old).Enter(tc.step, noon)
+			m := workload{Compiled: plan.Compile(now), Progress: pr}
+			got := m.resumed(in, m.changeOf(in))
+			if got.Step != tc.want || got.Entered.Equal(noon) != tc.kept {
+				t.Errorf("%s: got step %d since %s, want %d", tc.reason, got.Step, got.Entered, tc.want)
+			}
+			// Git has lost the old list, or another version of the program recorded it.
+			in.Source.Specs = nil
+			if got := m.resumed(in, m.changeOf(in)); got.Step > tc.want {
+				t.Errorf("without the old list it goes on at step %d", got.Step)
+			}
+			pr.Plan, in.Source.Specs = "0badcafe", []rollout.Spec{old}
+			if m := (workload{Compiled: plan.Compile(now), Progress: pr}); m.resumed(in, m.changeOf(in)).Step != tc.want {
+				t.Error("after an upgrade of the program it goes on elsewhere")
+			}
+		})
+	}
+}
