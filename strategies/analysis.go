@@ -3,18 +3,21 @@ package strategies
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // runOf is one analysis of a release at its present step.
 type runOf struct {
-	workload
+	workloads.Staged
 	name       string
 	analysis   *rollout.Analysis
 	experiment *rollout.Experiment // the experiment that it judges; nil: the release itself
@@ -22,26 +25,26 @@ type runOf struct {
 
 // isTried reports whether a state's release is at its steps and is judged there. A verified version is not.
 func isTried(s rollout.State) bool {
-	return s.Release != nil && s.Stable != nil && s.Draining == nil && !s.Release.Fast && isHeld(s) &&
+	return s.Release != nil && s.Stable != nil && s.Draining == nil && !s.Release.Fast && workloads.IsHeld(s) &&
 		s.Phase != rollout.Aborting
 }
 
 // wantedRuns returns the analyses of a release's workloads at their steps.
-func wantedRuns(s rollout.State, all []workload) []runOf {
+func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	var runs []runOf
 	if !isTried(s) {
 		return nil
 	}
 	for _, m := range all {
-		if m.isThrough() {
+		if m.IsThrough() {
 			continue
 		}
-		if w, is := m.stage().Wait.(plan.AnalysisWait); is {
-			runs = append(runs, runOf{workload: m, name: m.runName(), analysis: w.Analysis})
+		if w, is := m.Stage().Wait.(plan.AnalysisWait); is {
+			runs = append(runs, runOf{Staged: m, name: runName(m), analysis: w.Analysis})
 		}
 		runs = append(runs, experimentRuns(m)...)
 		if a := m.Background; a != nil && m.Step >= a.StartingStep {
-			runs = append(runs, runOf{workload: m, name: m.label + backgroundRun, analysis: a})
+			runs = append(runs, runOf{Staged: m, name: m.Label + backgroundRun, analysis: a})
 		}
 	}
 	return runs
@@ -53,26 +56,19 @@ const (
 	stepRun       = "/step-"
 )
 
-// labelOf returns the prefix of a workload's run names: its name, with its namespace if that is ambiguous: web@east.
-func labelOf(s rollout.State, w rollout.Workload) string {
-	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
-	if slices.ContainsFunc(s.Progress, namesake) {
-		return w.Name + "@" + w.Namespace
-	}
-	return w.Name
-}
-
 // runName returns the run name of a workload's stage: web/soak, or web/step-2 if the step's name is ambiguous.
-func (m workload) runName() string {
-	name := "/" + m.stage().Name
+func runName(m workloads.Staged) string {
+	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
 		name = stepRun + strconv.Itoa(m.Step+1)
 	}
-	return m.label + name
+	return m.Label + name
 }
 
 // owns reports whether a run belongs to the workload.
-func (m workload) owns(r rollout.AnalysisRun) bool { return strings.HasPrefix(r.Name, m.label+"/") }
+func owns(m workloads.Staged, r rollout.AnalysisRun) bool {
+	return strings.HasPrefix(r.Name, m.Label+"/")
+}
 
 // Runs returns an app's recorded analyses with all later measurements.
 func Runs(in Input) []rollout.AnalysisRun {
@@ -106,7 +102,7 @@ func withAnalyses(in Input, d Decision) Decision {
 	}
 	changed := !d.State.Equal(&in.State)
 	in.State = d.State
-	wanted := wantedRuns(d.State, workloads(in))
+	wanted := wantedRuns(d.State, stagedIn(in))
 	runs := Runs(in)
 	for _, w := range wanted {
 		begun := analysis.Start(w.name, d.State.Release.Hash, w.analysis.Metrics, in.Now)
@@ -223,10 +219,10 @@ func evidence(r rollout.AnalysisRun) string {
 }
 
 // inconclusive returns an inconclusive run of the present step, or in the background, that no promotion has accepted.
-func inconclusive(in Input, m workload) (rollout.AnalysisRun, bool) {
-	wanted := wantedRuns(in.State, workloads(in))
+func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
+	wanted := wantedRuns(in.State, stagedIn(in))
 	for _, r := range Runs(in) {
-		open := r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && m.owns(r)
+		open := r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && owns(m, r)
 		if open && slices.ContainsFunc(wanted, func(w runOf) bool { return w.isRun(r) }) {
 			return r, true
 		}
@@ -235,10 +231,10 @@ func inconclusive(in Input, m workload) (rollout.AnalysisRun, bool) {
 }
 
 // acceptedBy records who promoted a workload with inconclusive runs: the next step does not wait for them again.
-func acceptedBy(runs []rollout.AnalysisRun, m workload, by string) []rollout.AnalysisRun {
+func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
-		if m.owns(r) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" {
+		if owns(m, r) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" {
 			runs[i].Accepted = by
 		}
 	}
@@ -246,7 +242,7 @@ func acceptedBy(runs []rollout.AnalysisRun, m workload, by string) []rollout.Ana
 }
 
 // gateInconclusive keeps a release at its step while an analysis of the step is inconclusive and not promoted.
-func gateInconclusive(in Input, m workload) verdict {
+func gateInconclusive(in Input, m workloads.Staged) verdict {
 	r, is := inconclusive(in, m)
 	if !is {
 		return verdict{done: true}
@@ -256,4 +252,126 @@ func gateInconclusive(in Input, m workload) verdict {
 		v.text = fmt.Sprintf("a decision: analysis %s is inconclusive: %s; %s", r.Name, evidence(r), v.text)
 	}
 	return v
+}
+
+// Measure is one measurement that is due.
+type Measure struct {
+	Run      string // the run's name
+	Release  rollout.Hash
+	Started  time.Time
+	Metric   rollout.Metric
+	Workload rollout.Workload
+	Latest   string // pod-template-hash of the new version
+	Stable   string
+	Number   int // the metric's measurements so far without errors; identifies this one
+
+	// For an experiment: templates.NAME.podTemplateHash and the like.
+	Texts map[string]string
+}
+
+// Result is a provider's response.
+type Result struct {
+	At      time.Time
+	Value   any                   // nil: no data
+	Stable  any                   // the same of the stable version, where the metric compares
+	Samples int                   // the samples behind Value; less than 0 if unknown
+	Phase   rollout.AnalysisPhase // the verdict of a provider that judges itself, or Error
+	Message string
+}
+
+// Measured is the result of a measurement.
+type Measured struct {
+	Run     string
+	Release rollout.Hash
+	Started time.Time
+	Metric  string
+	rollout.Measurement
+}
+
+// Judge evaluates a result against its metric. It runs with the measurement, as users' conditions may take a while.
+func (m Measure) Judge(r Result) Measured {
+	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
+	before := rollout.MetricProgress{Count: m.Number}
+	switch {
+	case r.Phase != "":
+		out.Measurement = rollout.Measurement{At: r.At, Phase: r.Phase}
+	case m.Metric.Compare != nil:
+		out.Measurement = analysis.JudgeComparison(m.Metric, before, m.Started, r.Value, r.Stable, r.At)
+	default:
+		out.Measurement = analysis.Judge(m.Metric, before, r.Value, r.Samples, r.At)
+	}
+	out.Message, out.Value = rollout.Printable(cmp.Or(r.Message, out.Message)), rollout.Printable(out.Value)
+	out.At = rollout.Second(r.At)
+	return out
+}
+
+// measureDue lists the due measurements, and requeues for the next one.
+func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
+	for _, w := range wanted {
+		if w.Exists && w.N == 0 && w.experiment == nil {
+			continue // no pod serves: a measurement would show neither version
+		}
+		r := runs[slices.IndexFunc(runs, w.isRun)]
+		for _, metric := range w.analysis.Metrics {
+			at, ok := analysis.Due(r, metric)
+			if !ok {
+				continue
+			}
+			if at.After(in.Now) {
+				d.Requeue = rollout.Soonest(d.Requeue, at)
+				continue
+			}
+			so, _ := rollout.Find(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == metric.Name })
+			due := Measure{
+				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: so.Count,
+				Workload: w.Workload, Latest: w.Fresh.Pin.Value, Stable: w.Stable.Pin.Value,
+			}
+			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
+				continue // its ReplicaSets do not exist yet, or any more
+			}
+			d.Measure = append(d.Measure, due)
+		}
+	}
+	return d
+}
+
+// Due returns the due measurements of the recorded analyses, whatever is decided.
+func Due(in Input) []Measure {
+	in = in.prepared()
+	in.State = workloads.Reopened(in.State)
+	return withAnalyses(in, Decision{State: in.State}).Measure
+}
+
+// lacksPods reports whether a measurement needs pods of a version that has none.
+func (m Measure) lacksPods() bool {
+	return asksAbout(m.Metric, "Latest") && m.Latest == "" ||
+		asksAbout(m.Metric, "Stable") && m.Stable == ""
+}
+
+// asksAbout reports whether a metric compares versions or has one's pod-template-hash (Latest, Stable) as argument.
+func asksAbout(m rollout.Metric, version string) bool {
+	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
+}
+
+// Record adds a measurement to an app's live runs, except of a finished run or of another release.
+func Record(in Input, got Measured) []rollout.AnalysisRun {
+	in = in.prepared()
+	runs := Runs(in)
+	if in.State.Release == nil {
+		return runs
+	}
+	wanted := wantedRuns(in.State, stagedIn(in))
+	for i, r := range runs {
+		if r.Name != got.Run || r.Release != got.Release || !r.Started.Equal(got.Started) {
+			continue
+		}
+		for _, w := range wanted {
+			at := slices.IndexFunc(w.analysis.Metrics, func(m rollout.Metric) bool { return m.Name == got.Metric })
+			if !w.isRun(r) || at < 0 {
+				continue
+			}
+			runs[i] = analysis.Record(r, w.analysis.Metrics[at], got.Measurement)
+		}
+	}
+	return runs
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // Ask is a question to the cluster before a decision is carried out. Exactly one field is set.
@@ -87,7 +88,7 @@ func askAdoptable(in Input) *Ask {
 		if !exists || live.Hash != "" || hasKey(in.Answers.Adoptable, w) {
 			continue
 		}
-		if o, found := workloadOf(in.Head.Render, w); found {
+		if o, found := workloads.WorkloadOf(in.Head.Render, w); found {
 			objects = append(objects, o)
 		}
 	}

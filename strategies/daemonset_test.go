@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
@@ -212,7 +213,7 @@ func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 		w.Revisions[0].Current = false
 		w.Revisions = append([]rollout.Revision{third}, w.Revisions...)
 	})
-	for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}) {
+	for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}) {
 		if strategy := o.Map("spec", "updateStrategy"); o.Ref() == agent.Ref() && strategy["type"] != "OnDelete" {
 			t.Errorf("it is put back with %v", strategy)
 		}
@@ -223,7 +224,7 @@ func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 // promotion restores the user's own strategy.
 func TestDaemonSetStep(t *testing.T) {
 	strategy := func(in Input) any {
-		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}) {
+		for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}) {
 			if o.Ref() == agent.Ref() {
 				return o.Map("spec", "updateStrategy")["type"]
 			}

@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // deadline is when a workload of the release has made no progress for too long.
@@ -15,7 +16,7 @@ type deadline struct {
 	at     time.Time // zero: there is no deadline
 	reason string
 	aborts bool // the release is rolled back then
-	m      workload
+	m      workloads.Staged
 	peak   rollout.Peak
 	late   bool // the peak is to be recorded
 }
@@ -52,9 +53,9 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 
 // peakOf returns the most ready pods of the new version since a time, and when the last one became ready. A pod that
 // is ready again after a crash does not raise the peak.
-func peakOf(m workload, since time.Time) rollout.Peak {
-	now := rollout.Peak{Ready: m.fresh.Ready(), At: lastReady(since, m.fresh)}
-	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.fresh.Desired && !was.At.Before(since) {
+func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
+	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}
+	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.Fresh.Desired && !was.At.Before(since) {
 		return *was
 	}
 	return now
@@ -68,7 +69,7 @@ func withPeaks(in Input) []rollout.Progress {
 		return all
 	}
 	for _, d := range deadlines(in) {
-		if i := d.m.index(in.State); i >= 0 && d.late {
+		if i := indexOf(d.m, in.State); i >= 0 && d.late {
 			all = slices.Clone(all)
 			all[i].Peak = &d.peak
 		}
@@ -77,9 +78,9 @@ func withPeaks(in Input) []rollout.Progress {
 }
 
 // comesBack reports whether a workload should have pods, has none of any version, and has no known problem.
-func comesBack(m workload) bool {
+func comesBack(m workloads.Staged) bool {
 	isThere := func(r rollout.Revision) bool { return r.Pods > 0 }
-	return m.problem() == "" && !slices.ContainsFunc(m.live.Revisions, isThere)
+	return m.Problem() == "" && !slices.ContainsFunc(m.Live.Revisions, isThere)
 }
 
 // firstMade returns when a version's oldest pod was created, or since if later: pods may be younger than their step.
@@ -126,28 +127,28 @@ func deadlines(in Input) (all []deadline) {
 		if hash == s.StableHash(spec.Workload) {
 			continue // this workload does not change
 		}
-		if !isPromoting(s) && holder(in, s.Release.Hash, spec.Paused) != "" {
+		if !workloads.IsPromoting(s) && holder(in, s.Release.Hash, spec.Paused) != "" {
 			continue // as for a Deployment with spec.paused: the user wants to inspect it
 		}
 		pr, ok := s.ProgressOf(spec.Workload)
 		if !ok { // the workload is new, or not moved in stages
 			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
-		m := newWorkload(s, in.plans.Of(spec), pr, in.Observed)
-		if whole := !ok || isPromoting(s); whole && serves(in, spec, hash) || !whole && !waitsForPods(in, m) {
+		m := workloads.New(s, in.plans.Of(spec), pr, in.Observed)
+		if whole := !ok || workloads.IsPromoting(s); whole && serves(in, spec, hash) || !whole && !waitsForPods(in, m) {
 			continue
 		}
 		since, atGate := pr.Entered, false
 		switch over, lacks := lacksPods(m, in.Now); {
-		case ok && isPromoting(s) && comesBack(m):
+		case ok && workloads.IsPromoting(s) && comesBack(m):
 			continue
-		case ok && isPromoting(s):
-			since = firstMade(promotedAt(s), m.fresh)
+		case ok && workloads.IsPromoting(s):
+			since = firstMade(promotedAt(s), m.Fresh)
 		case ok && lacks:
 			since = over
 		case ok && !isPodsStage(m): // its pods were ready before, and a route has none: only newer pods count
 			atGate = true
-			for _, p := range m.fresh.Members {
+			for _, p := range m.Fresh.Members {
 				since = rollout.Later(since, p.Created)
 			}
 		}
@@ -156,7 +157,7 @@ func deadlines(in Input) (all []deadline) {
 		if m.Peak != nil {
 			begun = rollout.Later(begun, m.Peak.At)
 		}
-		d := deadlineOf(peak.At, spec.ProgressDeadlineSeconds, step, "", m.problem())
+		d := deadlineOf(peak.At, spec.ProgressDeadlineSeconds, step, "", m.Problem())
 		d.m, d.peak = m, peak
 		d.late = peak.At.Sub(begun) > time.Duration(spec.ProgressDeadlineSeconds)*time.Second/2
 		aborts := spec.ProgressDeadlineAbort && s.Stable != nil && !atGate
@@ -181,7 +182,7 @@ func refused(in Input) (first deadline) {
 // lateExperiment returns the experiments' earliest deadline, and whether it is over. Entering the step and each ready
 // pod are progress. Pods lost later do not count: the analyses see them.
 func lateExperiment(in Input) (first deadline, is bool) {
-	for _, m := range workloads(in) {
+	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)
 		if !is || m.Available != nil || holder(in, in.State.Release.Hash, m.Spec.Paused) != "" {
 			continue
@@ -202,21 +203,21 @@ func lateExperiment(in Input) (first deadline, is bool) {
 }
 
 // waitsForPods reports whether a workload waits only for pods, not for users, clock, window, hold or other workloads.
-func waitsForPods(in Input, m workload) bool {
+func waitsForPods(in Input, m workloads.Staged) bool {
 	_, ok := m.At(m.Step)
 	_, waits := lacksPods(m, in.Now)
-	waits = waits || (isPodsStage(m) || m.needsRouting()) && !waitForPods(in, m).done
+	waits = waits || (isPodsStage(m) || m.NeedsRouting()) && !waitForPods(in, m).done
 	switch {
-	case ok && !waits || m.Suspended || m.isSuspended():
+	case ok && !waits || m.Suspended || isSuspended(m):
 		return false
 	default:
-		return !m.isThrough()
+		return !m.IsThrough()
 	}
 }
 
 // isPodsStage reports whether a workload is at a step that waits only for pods.
-func isPodsStage(m workload) bool {
-	_, is := m.stage().Wait.(plan.PodsWait)
+func isPodsStage(m workloads.Staged) bool {
+	_, is := m.Stage().Wait.(plan.PodsWait)
 	return is
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // Input holds everything that a decision about one app depends on.
@@ -64,7 +65,7 @@ type Decision struct {
 func Decide(in Input) Decision {
 	was, promotion := in.State, in.Promotion
 	in = in.prepared()
-	in.State = reopened(was)
+	in.State = workloads.Reopened(was)
 	in.State.Progress = withPeaks(in)
 	d := decide(in)
 	if p := in.Pending; p != nil && !d.Stale { // no transition follows a rollback before its record
@@ -157,9 +158,9 @@ func heldUntil(in Input) time.Time {
 	if late, _ := lateExperiment(in); !late.at.IsZero() {
 		next = rollout.Soonest(next, laterOnly(late.at, in.Now))
 	}
-	for _, m := range workloads(in) {
-		next = rollout.Soonest(next, m.nextPod(in))
-		if w, is := m.stage().Wait.(plan.PromotionWait); is && w.OnTimeout == rollout.TimeoutAbort {
+	for _, m := range stagedIn(in) {
+		next = rollout.Soonest(next, nextPod(m, in))
+		if w, is := m.Stage().Wait.(plan.PromotionWait); is && w.OnTimeout == rollout.TimeoutAbort {
 			next = rollout.Soonest(next, laterOnly(m.Entered.Add(w.Timeout), in.Now))
 		}
 	}

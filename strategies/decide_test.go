@@ -8,6 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 var web = rollout.Workload{Namespace: testApp.Namespace, Name: "web"}
@@ -392,7 +393,7 @@ func TestGates(t *testing.T) {
 				tc.change(&in)
 			}
 			spec, _ := in.Head.Render.Spec(web)
-			got := gates.verdict(in, newWorkload(in.State, plan.Compile(spec), in.State.Progress[0], in.Observed))
+			got := gates.verdict(in, workloads.New(in.State, plan.Compile(spec), in.State.Progress[0], in.Observed))
 			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -553,7 +554,7 @@ func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge })
 	h.push(version("v2"))
 	in := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
-	want := workloads(in.prepared())[0].want()
+	want := stagedIn(in.prepared())[0].Want()
 	for old, looks := range map[int]bool{want.Stable: false, want.Stable + 1: true} {
 		in = inFlight(h, 1, set(h, commitID(0), old, old), set(h, commitID(1), want.Canary, want.Canary))
 		in.Observed.Workloads[web].Revisions[1].ReadySince[0] = in.Now.Add(-20 * time.Second)

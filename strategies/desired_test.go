@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // shape has the fields that Desired writes into a Deployment.
@@ -40,8 +41,8 @@ func shapeOf(t *testing.T, objects []rollout.Object) shape {
 	return shape{}
 }
 
-func viewOf(in Input, h *history) View {
-	v := View{Now: in.Now, Source: h.at(in.State.Source), Observed: in.Observed}
+func viewOf(in Input, h *history) workloads.View {
+	v := workloads.View{Now: in.Now, Source: h.at(in.State.Source), Observed: in.Observed}
 	if NeedsStable(in.State, v) {
 		v.Stable = h.at(in.State.Stable.Commit)
 	}
@@ -57,8 +58,8 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 	hold := func(surge, unavailable string) shape {
 		return shape{
-			Version: "v2", Commit: commitID(1), Surge: surge, Unavail: unavailable, Deadline: int64(holdProgressDeadline),
-			MinReady: int64(holdMinReadySeconds), Replicas: int64(10), Held: true,
+			Version: "v2", Commit: commitID(1), Surge: surge, Unavail: unavailable, Deadline: int64(workloads.HoldProgressDeadline),
+			MinReady: int64(workloads.HoldMinReadySeconds), Replicas: int64(10), Held: true,
 		}
 	}
 	surge := func(s *rollout.Spec) { s.Scaling, s.Canary.StableService = rollout.Surge, "web" }

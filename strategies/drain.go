@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while. The
@@ -17,18 +18,6 @@ import (
 //	Stable        the new version             the old one
 //	Release       –                           the new version
 //	Draining      the old one, progress       not nil
-
-// reopened returns a recorded state with Draining as a release in flight.
-func reopened(s rollout.State) rollout.State {
-	if s.Draining == nil || s.Stable == nil || s.Release != nil {
-		return s
-	}
-	s.Release, s.Stable, s.Progress, s.Phase = s.Stable, &s.Draining.Release, s.Draining.Progress, rollout.Paused
-	if !slices.ContainsFunc(s.Progress, func(p rollout.Progress) bool { return p.Step < p.Of }) {
-		s.Phase = rollout.Promoting
-	}
-	return s
-}
 
 // closed returns the state to record. A release that is rolled back stays in flight.
 func closed(s rollout.State) rollout.State {
@@ -60,12 +49,12 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 			}
 			continue
 		}
-		m := newWorkload(in.State, in.plans.Of(spec), progress[i], in.Observed)
+		m := workloads.New(in.State, in.plans.Of(spec), progress[i], in.Observed)
 		at, moves := m.MovedAt()
 		switch {
-		case m.n == 0 && m.Step >= m.PromotionStep() && m.isFree(in, at):
-		case m.hasArrived(in):
-		case !moves || m.Step < at || m.fresh.Ready() < min(m.n, 1):
+		case m.N == 0 && m.Step >= m.PromotionStep() && isFree(m, in, at):
+		case hasArrived(m, in):
+		case !moves || m.Step < at || m.Fresh.Ready() < min(m.N, 1):
 			return false
 		}
 		moved = moved || moves && m.Step >= at
@@ -74,8 +63,8 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 }
 
 // hasArrived reports whether an unrouted workload has only new pods while other workloads are at their steps.
-func (m workload) hasArrived(in Input) bool {
-	return m.Routing == nil && m.isThrough() && !isPromoting(in.State) &&
+func hasArrived(m workloads.Staged, in Input) bool {
+	return m.Routing == nil && m.IsThrough() && !workloads.IsPromoting(in.State) &&
 		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
@@ -83,16 +72,16 @@ func (m workload) hasArrived(in Input) bool {
 // ends before the next one starts. A release still in analysis gives way. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false
-	for _, m := range workloads(in) {
+	for _, m := range stagedIn(in) {
 		at, _ := m.MovedAt()
-		if m.n == 0 && m.isFree(in, at) || m.hasArrived(in) {
+		if m.N == 0 && isFree(m, in, at) || hasArrived(m, in) {
 			continue
 		}
 		isJudged := slices.ContainsFunc(m.Stages[min(m.Step, at):at], func(s plan.Stage) bool {
 			_, is := s.Wait.(plan.AnalysisWait)
 			return is
 		})
-		if isJudged || !m.HasMoved(m.Progress) || m.fresh.Ready() == 0 {
+		if isJudged || !m.HasMoved(m.Progress) || m.Fresh.Ready() == 0 {
 			return false
 		}
 		moving = true
@@ -128,7 +117,7 @@ func keepFormer(in Input) Decision {
 		return Decision{State: in.State, Waiting: "the commit that the app is at to be read"}
 	}
 	in.Head.Render = followed(in)
-	if isPromoting(in.State) {
+	if workloads.IsPromoting(in.State) {
 		return removeFormer(in)
 	}
 	if !isNext {
@@ -136,7 +125,7 @@ func keepFormer(in Input) Decision {
 	}
 	d := Decision{State: in.State, Waiting: "the pods of the old version to go"}
 	d.State.Progress = nil
-	for _, m := range workloads(in) {
+	for _, m := range stagedIn(in) {
 		next := m.Enter(len(m.Stages), in.Now)
 		next.Left = m.Left
 		d.State.Progress = append(d.State.Progress, next)
@@ -148,12 +137,12 @@ func keepFormer(in Input) Decision {
 // removeFormer waits until the old pods are gone and no proxy uses the next release's Service.
 func removeFormer(in Input) Decision {
 	s := in.State
-	for _, m := range workloads(in) {
+	for _, m := range stagedIn(in) {
 		d := Decision{State: s, Waiting: "the pods of the old version to go"}
 		if m.Routing != nil {
 			d.Requeue = laterOnly(m.Entered.Add(m.Routing.Settle), in.Now)
 		}
-		if !d.Requeue.IsZero() || !runsOnly(m.live, s.Release.Templates[m.Workload]) {
+		if !d.Requeue.IsZero() || !runsOnly(m.Live, s.Release.Templates[m.Workload]) {
 			return d
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
-
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // kept returns a blue-green app after its switch to v2, with v1's pods kept.
@@ -33,7 +33,7 @@ blueGreen:
 func TestFormerOfAnOlderProgram(t *testing.T) {
 	s := kept(t)
 	want, objects := s.state, dump(s.desired(s.state))
-	old := reopened(s.state)
+	old := workloads.Reopened(s.state)
 	old.Draining, old.Verified = nil, want.Verified[1:]
 	if got := dump(s.desired(old)); got != objects {
 		t.Errorf("the older record asks for something else:\n%s\n%s", objects, got)

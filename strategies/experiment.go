@@ -8,6 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // An experiment exists only during its step:
@@ -18,15 +19,15 @@ import (
 // The first apply of a rollback removes its objects.
 
 // experimentAt returns the experiment of a workload's step if its pods should run now; none without replicas.
-func experimentAt(s rollout.State, m workload) (*rollout.Experiment, bool) {
-	w, is := m.stage().Wait.(plan.ExperimentWait)
-	return w.Experiment, is && isTried(s) && !m.Suspended && !m.isSuspended()
+func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
+	w, is := m.Stage().Wait.(plan.ExperimentWait)
+	return w.Experiment, is && isTried(s) && !m.Suspended && !isSuspended(m)
 }
 
 // experimentObjects returns the objects of a state's experiments. A version without a render runs no pods.
-func experimentObjects(s rollout.State, v View) []rollout.Object {
+func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	var all []rollout.Object
-	for _, m := range v.workloads(s) {
+	for _, m := range v.Workloads(s) {
 		e, is := experimentAt(s, m)
 		if !is {
 			continue
@@ -40,14 +41,14 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 			if t.SpecRef == rollout.SpecStable {
 				version, commit, hash = v.Stable, s.Stable.Commit, s.StableHash(m.Workload)
 			}
-			from, found := workloadOf(version, m.Workload)
+			from, found := workloads.WorkloadOf(version, m.Workload)
 			if !found {
 				continue
 			}
 			made := experiment.Template{
 				ExperimentTemplate: t, Spec: m.Spec, Release: s.Release.Hash, Step: m.Step, From: from, Others: others,
 			}.Objects()
-			made[0] = stamp(v, made[0], s.Mark(), hash, commit, fmt.Sprintf(
+			made[0] = workloads.Stamp(v, made[0], s.Mark(), hash, commit, fmt.Sprintf(
 				"runs %s for the experiment at step %d/%d of release %s; see: gitrollout get %s",
 				t.SpecRef, m.Step+1, m.Of, s.Release.Hash, s.App))
 			all = append(all, made...)
@@ -60,7 +61,7 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
-		from, found := workloadOf(r, spec.Workload)
+		from, found := workloads.WorkloadOf(r, spec.Workload)
 		for i, stage := range known.Of(spec).Stages {
 			w, is := stage.Wait.(plan.ExperimentWait)
 			if !is || !found {
@@ -87,7 +88,7 @@ type experimentPods struct {
 // available reports whether all pods of the template are available.
 func (p experimentPods) available() bool { return p.there && p.serving >= p.Replicas }
 
-func podsOf(in Input, m workload, e *rollout.Experiment) []experimentPods {
+func podsOf(in Input, m workloads.Staged, e *rollout.Experiment) []experimentPods {
 	return rollout.Mapped(e.Templates, func(t rollout.ExperimentTemplate) experimentPods {
 		name := experiment.Name(m.Workload, in.State.Release.Hash, m.Step, t.Name)
 		w, exists := in.Observed.Workloads[rollout.Workload{Namespace: m.Workload.Namespace, Name: name}]
@@ -98,15 +99,15 @@ func podsOf(in Input, m workload, e *rollout.Experiment) []experimentPods {
 }
 
 // experimentRuns returns the analyses of a workload's experiment, once its pods are available.
-func experimentRuns(m workload) []runOf {
-	w, is := m.stage().Wait.(plan.ExperimentWait)
+func experimentRuns(m workloads.Staged) []runOf {
+	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	if !is || m.Available == nil {
 		return nil
 	}
 	runs := make([]runOf, 0, len(w.Analyses))
 	for _, a := range w.Analyses {
-		name := m.runName() + "/" + a.Name
-		runs = append(runs, runOf{workload: m, name: name, analysis: a.Analysis, experiment: w.Experiment})
+		name := runName(m) + "/" + a.Name
+		runs = append(runs, runOf{Staged: m, name: name, analysis: a.Analysis, experiment: w.Experiment})
 	}
 	return runs
 }
@@ -121,7 +122,7 @@ func (m *Measure) about(in Input, w runOf) bool {
 	}
 	canary, _ := e.RunsOn(rollout.SpecCanary)
 	stable, _ := e.RunsOn(rollout.SpecStable)
-	for _, t := range podsOf(in, w.workload, e) {
+	for _, t := range podsOf(in, w.Staged, e) {
 		if t.live.Pin.Value == "" {
 			return false
 		}

@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // trying returns an app at an experiment that began at noon. Of each template, ready pods have been ready since noon.
@@ -150,7 +151,7 @@ func TestExperimentMeasures(t *testing.T) {
 func TestExperimentDesired(t *testing.T) {
 	in, h := trying(t, nil, 2)
 	names := func(s rollout.State, stable *rollout.Render) []string {
-		v := View{Now: in.Now, Source: h.at(s.Source), Stable: stable, Observed: in.Observed}
+		v := workloads.View{Now: in.Now, Source: h.at(s.Source), Stable: stable, Observed: in.Observed}
 		if need := s.Phase == rollout.Progressing && s.Release != nil; NeedsStable(s, v) != need {
 			t.Errorf("phase %s needs stable: %t, want %t", s.Phase, !need, need)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // Explanation describes one workload of an app for display: the state, the observed pods and the next wait.
@@ -58,14 +59,14 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	p := in.plans.Of(spec)
 	live := in.Observed.Workloads[spec.Workload]
 	e := Explanation{
-		Workload: spec.Workload, Strategy: p.Strategy, Replicas: replicas(in.State, spec, live),
+		Workload: spec.Workload, Strategy: p.Strategy, Replicas: workloads.Replicas(in.State, spec, live),
 		Step: len(p.Stages), Full: p.Full(),
 	}
 	e.Steps = rollout.Mapped(p.Stages, func(s plan.Stage) ExplainedStep {
 		return ExplainedStep{Name: s.Name, Text: s.Text, Weight: s.Weight}
 	})
 	if pr, moves := in.State.ProgressOf(spec.Workload); moves && in.State.Release != nil {
-		e.at(in, newWorkload(in.State, p, pr, in.Observed))
+		e.at(in, workloads.New(in.State, p, pr, in.Observed))
 	}
 	fresh := 0
 	for _, r := range live.Revisions {
@@ -81,7 +82,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	}
 	switch {
 	case p.Routing != nil:
-		v := View{Now: in.Now, Source: source, Observed: in.Observed, plans: in.plans}
+		v := workloads.View{Now: in.Now, Source: source, Observed: in.Observed, Plans: in.plans}
 		route := routeOf(in.State, p, v)
 		e.Routed, e.Real = !p.SharesPods(), route.Weight*100/e.Full
 		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // unmatched requests, too
@@ -99,11 +100,11 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 }
 
 // unseen returns a workload's wait by the record alone, for callers without an observed cluster.
-func unseen(in Input, m workload) verdict {
+func unseen(in Input, m workloads.Staged) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v
 	}
-	switch w := m.stage().Wait.(type) {
+	switch w := m.Stage().Wait.(type) {
 	case plan.PromotionWait:
 		return promotionOrTimeout(w, in, m)
 	case plan.TimerWait:
@@ -112,21 +113,21 @@ func unseen(in Input, m workload) verdict {
 	return verdict{}
 }
 
-func (e *Explanation) at(in Input, m workload) {
+func (e *Explanation) at(in Input, m workloads.Staged) {
 	e.Step = min(m.Step, len(m.Stages))
 	switch {
 	case in.State.Phase == rollout.Aborting:
-	case m.isThrough():
+	case m.IsThrough():
 		e.Weight = m.Weight
 	default:
 		v := gates.verdict(in, m)
 		if in.Observed.Workloads == nil {
 			v = unseen(in, m)
 		}
-		e.Surplus = m.surplus()
+		e.Surplus = m.Surplus()
 		e.Weight, e.Waiting, e.Due = m.Weight, v.text, v.due
-		if m.stage().Scaled {
-			e.Pods = m.want().Canary
+		if m.Stage().Scaled {
+			e.Pods = m.Want().Canary
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // Forecast is a workload's release where pods start, users promote and analyses pass at once: times are lower bounds.
@@ -137,9 +138,9 @@ func (c *forecaster) open() string {
 // stage advances the clock by the least time of a stage.
 func (c *forecaster) stage() ForecastStage {
 	s := c.plan.Stages[c.step]
-	m := workload{Compiled: c.plan, n: c.in.Replicas, fresh: rollout.Revision{Desired: c.last.Canary}}
+	m := workloads.Staged{Compiled: c.plan, N: c.in.Replicas, Fresh: rollout.Revision{Desired: c.last.Canary}}
 	m.Workload, m.Step = c.in.Spec.Workload, c.step
-	n := m.kind().reached(m, m.want()) // some kinds keep the new pods of an earlier, larger step
+	n := m.Kind().Reached(m, m.Want()) // some kinds keep the new pods of an earlier, larger step
 	out := ForecastStage{
 		Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: n.Canary, Stable: n.Stable, Enters: c.moment(),
 	}
@@ -175,13 +176,13 @@ func (c *forecaster) waitForPods(s *ForecastStage) {
 	case missing > 0:
 		s.AtLeast = plan.MinReady(spec)
 	}
-	before := workload{Compiled: c.plan, Progress: rollout.Progress{Step: c.step}}
+	before := workloads.Staged{Compiled: c.plan, Progress: rollout.Progress{Step: c.step}}
 	if c.step > 0 {
 		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.RoutedWeight(c.plan.Stages[c.step-1])}
 	}
-	if before.needsRouting() {
+	if before.NeedsRouting() {
 		if missing > 0 {
-			s.AtLeast = max(s.AtLeast, learnt(c.plan.Routing))
+			s.AtLeast = max(s.AtLeast, workloads.Learnt(c.plan.Routing))
 		}
 		s.AtLeast += c.plan.Routing.Settle
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // FuzzDecide feeds Decide with impossible states and contradicting observations. Decide must not panic, must not
@@ -31,7 +32,7 @@ func FuzzDecide(f *testing.F) {
 			}
 			Explain(in)
 			Gate(in)
-			if v := (View{Now: in.Now, Source: git.at(d.State.Source), Observed: in.Observed}); v.Source != nil {
+			if v := (workloads.View{Now: in.Now, Source: git.at(d.State.Source), Observed: in.Observed}); v.Source != nil {
 				if NeedsStable(d.State, v) {
 					v.Stable = git.at(d.State.Stable.Commit)
 				}

@@ -2,18 +2,20 @@ package strategies
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // gate is a reason not to advance.
 type gate struct {
 	name    string
-	verdict func(Input, workload) verdict
+	verdict func(Input, workloads.Staged) verdict
 }
 
 // verdict is the result of a gate: whether a step is done and, if not, the reason.
@@ -47,7 +49,7 @@ var fullGates = gates.except("base", "suspended", "routers", "inconclusive", "wa
 
 type gateList []gate
 
-func (all gateList) verdict(in Input, m workload) verdict {
+func (all gateList) verdict(in Input, m workloads.Staged) verdict {
 	by := ""
 	for _, g := range all {
 		v := g.verdict(in, m)
@@ -64,7 +66,7 @@ func (all gateList) except(names ...string) gateList {
 }
 
 // gateHold keeps a release at its step while its document has paused: true or its promotion file holds it.
-func gateHold(in Input, m workload) verdict {
+func gateHold(in Input, m workloads.Staged) verdict {
 	if by := holder(in, in.State.Release.Hash, m.Spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
 	}
@@ -93,7 +95,7 @@ func keptBack(in Input) string {
 }
 
 // gateHealed keeps a release at its step until the cluster has accepted the step's objects.
-func gateHealed(in Input, m workload) verdict {
+func gateHealed(in Input, m workloads.Staged) verdict {
 	if in.Answers.IsHealed() {
 		return verdict{done: true}
 	}
@@ -102,8 +104,8 @@ func gateHealed(in Input, m workload) verdict {
 }
 
 // gateSuspended keeps a release, unless fully promoted, at its step while its workload has no replicas to judge.
-func gateSuspended(in Input, m workload) verdict {
-	if !m.isSuspended() || in.Promotion.OpensAll(in.State.Release.Hash) || m.ridesAlong(in) {
+func gateSuspended(in Input, m workloads.Staged) verdict {
+	if !isSuspended(m) || in.Promotion.OpensAll(in.State.Release.Hash) || ridesAlong(m, in) {
 		return verdict{done: true}
 	}
 	if m.Spec.OnNodes() {
@@ -113,26 +115,26 @@ func gateSuspended(in Input, m workload) verdict {
 }
 
 // isSuspended reports whether the workload has no replicas before the decision to promote.
-func (m workload) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.PromotionStep() }
+func isSuspended(m workloads.Staged) bool { return m.Exists && m.N == 0 && m.Step < m.PromotionStep() }
 
 // ridesAlong reports whether a workload without replicas advances with the others, whose users have all moved.
-func (m workload) ridesAlong(in Input) bool {
-	others := slices.DeleteFunc(workloads(in), func(m workload) bool { return m.n == 0 })
-	return m.isSuspended() && len(others) > 0 && m.isFree(in, m.PromotionStep()) &&
-		!slices.ContainsFunc(others, func(m workload) bool { at, _ := m.MovedAt(); return m.Step < at })
+func ridesAlong(m workloads.Staged, in Input) bool {
+	others := slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool { return m.N == 0 })
+	return isSuspended(m) && len(others) > 0 && isFree(m, in, m.PromotionStep()) &&
+		!slices.ContainsFunc(others, func(m workloads.Staged) bool { at, _ := m.MovedAt(); return m.Step < at })
 }
 
 // isFree reports whether a workload without replicas needs no promotion and no verdict before a later step.
-func (m workload) isFree(in Input, until int) bool {
-	if m.Background != nil && m.Step < m.PromotionStep() && !m.isOpenFully(in) {
+func isFree(m workloads.Staged, in Input, until int) bool {
+	if m.Background != nil && m.Step < m.PromotionStep() && !isOpenFully(m, in) {
 		return false
 	}
 	for i := m.Step; i < until; i++ {
 		at := m
 		at.Step = i
-		switch at.stage().Wait.(type) {
+		switch at.Stage().Wait.(type) {
 		case plan.PromotionWait, plan.AnalysisWait, plan.ExperimentWait:
-			if !at.isOpen(in) {
+			if !isOpen(at, in) {
 				return false
 			}
 		}
@@ -141,7 +143,7 @@ func (m workload) isFree(in Input, until int) bool {
 }
 
 // gateWait returns the verdict of the step's wait.
-func gateWait(in Input, m workload) verdict {
+func gateWait(in Input, m workloads.Staged) verdict {
 	s, ok := m.At(m.Step)
 	if !ok {
 		return verdict{done: true}
@@ -176,7 +178,7 @@ func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 }
 
 // verdictOf returns whether a workload may leave a stage with this wait.
-func verdictOf(w plan.Wait, in Input, m workload) verdict {
+func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 	switch w := w.(type) {
 	case plan.PodsWait:
 		return waitForPods(in, m)
@@ -193,4 +195,83 @@ func verdictOf(w plan.Wait, in Input, m workload) verdict {
 	default:
 		return verdict{done: true}
 	}
+}
+
+// gateBase keeps a release at its step while Kubernetes uses its version for all pods.
+func gateBase(_ Input, m workloads.Staged) verdict {
+	if !m.IsTakenForAll() {
+		return verdict{done: true}
+	}
+	const why = "Kubernetes takes the new version for all pods, and no step asks for so many"
+	text := "all pods to be of the stable version first: " + why
+	return verdict{text: text, broken: why + ": all go back to the stable one first"}
+}
+
+// gateWindow keeps a release at its step while its calendar is shut. Steps and promotions in progress finish. A
+// version that served before is not delayed: a rollback must not wait.
+func gateWindow(in Input, m workloads.Staged) verdict {
+	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
+		return verdict{done: true}
+	}
+	shut, is := in.Calendar.ShutAt(in.Now)
+	if !is {
+		return verdict{done: true}
+	}
+	return verdict{paused: true, due: shut.Until, text: waitText(shut)}
+}
+
+func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
+
+// waitForWindow keeps an app while its calendar is shut, or its release held, and its head has an advance. The record
+// names the end of the last consecutive window, if known.
+func waitForWindow(in Input, what string) (Decision, bool) {
+	shut, is := in.Calendar.ShutAt(in.Now)
+	by := keptBack(in)
+	if !is && by == "" {
+		return Decision{}, false
+	}
+	s, head := in.State, in.Head.Commit
+	beforeRelease(&s)
+	until := "for the release windows to open"
+	waits := waitText(shut)
+	switch {
+	case by != "":
+		until, waits = "for the end of "+by, "the end of "+by+reasonOf(in, by)
+	case shut.Exact:
+		until = shut.When()[len(", "):]
+	case shut.Freeze != nil:
+		until = "for " + shut.Cause()
+	}
+	message := fmt.Sprintf("%s of %s by %s waits %s", what, head.Short(), head.Author, until)
+	d := hold(s, rollout.HeldClosed, message, head.ID)
+	d.Subject = fmt.Sprintf("%s: %s", s.App, d.Waiting)
+	d.Waiting, d.Requeue = waits, shut.Until
+	return d, true
+}
+
+// beforeRelease sets the phase of an app that waits before a release.
+func beforeRelease(s *rollout.State) {
+	s.Phase = cmp.Or(s.Phase, rollout.Pending)
+	if s.Phase == rollout.Aborting && s.Rollback == nil { // the rollback has ended
+		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
+	}
+}
+
+// untilOnly returns a hold's message without the commit, which a new process may not know.
+func untilOnly(message string) string {
+	what, rest, _ := strings.Cut(message, " of ")
+	_, until, _ := strings.Cut(rest, " waits ")
+	return what + " waits " + until
+}
+
+// finishFirst continues a first deployment while its successor waits: there is no stable version to roll back to.
+func finishFirst(in Input, wait Decision) Decision {
+	if in.Source == nil {
+		return wait
+	}
+	in.Head.Render = in.Source
+	d := decidePromoting(in)
+	d.State.Held, d.Requeue = wait.State.Held, rollout.Soonest(d.Requeue, wait.Requeue)
+	d.Subject, d.Waiting = cmp.Or(d.Subject, wait.Subject), wait.Waiting
+	return d
 }

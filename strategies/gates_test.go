@@ -7,6 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // TestGatesOfAFullPromotion checks which gates a full promotion opens. A new gate needs a row here.
@@ -28,10 +29,10 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 // TestGatesAskInOrder closes each gate alone and with all gates after it: the first closed gate decides.
 func TestGatesAskInOrder(t *testing.T) {
 	shut := func(name string) gate {
-		return gate{name, func(Input, workload) verdict { return verdict{text: name} }}
+		return gate{name, func(Input, workloads.Staged) verdict { return verdict{text: name} }}
 	}
-	open := gate{"open", func(Input, workload) verdict { return verdict{done: true} }}
-	by := gate{"by", func(Input, workload) verdict { return verdict{done: true, by: "Ann"} }}
+	open := gate{"open", func(Input, workloads.Staged) verdict { return verdict{done: true} }}
+	by := gate{"by", func(Input, workloads.Staged) verdict { return verdict{done: true, by: "Ann"} }}
 	cases := map[string]struct {
 		gates gateList
 		want  verdict
@@ -46,7 +47,7 @@ func TestGatesAskInOrder(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := compare.Diff(tc.want, tc.gates.verdict(Input{}, workload{})); diff != "" {
+			if diff := compare.Diff(tc.want, tc.gates.verdict(Input{}, workloads.Staged{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -126,7 +127,7 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 	h.push(version("v2"))
 	in := inFlight(h, 0, set(h, commitID(1), 0, 0), set(h, commitID(0), 10, 10))
 	in.State.Release.Fast = true
-	m := workloads(in)[0]
+	m := stagedIn(in)[0]
 	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors"}}}
 	for name, tc := range map[string]struct {
 		wait plan.Wait

@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // decideAtRest handles an app without a release in flight.
@@ -118,13 +119,13 @@ func unsettled(in Input) (why string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w := spec.Workload
 		_, was := in.Source.Spec(w)
-		before, had := workloadOf(in.Source, w)
+		before, had := workloads.WorkloadOf(in.Source, w)
 		live, runs := in.Observed.Workloads[w]
 		older, _ := live.Find(in.Head.Render.Templates[w])
 		if was || !had || !runs || in.State.StableHash(w) != "" || older.Desired > 0 {
 			continue
 		}
-		after, _ := workloadOf(in.Head.Render, w)
+		after, _ := workloads.WorkloadOf(in.Head.Render, w)
 		if reflect.DeepEqual(before.Map("spec", "template"), after.Map("spec", "template")) {
 			continue
 		}
@@ -226,4 +227,23 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	p := in.Promotion
 	isRetried := p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
+}
+
+// Rejection returns the rejection of Git's version, with or without documents of staged workloads, unless it serves.
+func Rejection(in Input) (rollout.Rejection, bool) {
+	if in.Head.Render == nil {
+		return rollout.Rejection{}, false
+	}
+	for _, hash := range []rollout.Hash{in.Head.Render.Release(), askedFor(in)} {
+		if r, is := in.State.IsRejected(hash); is && (in.State.Stable == nil || in.State.Stable.Hash != hash) {
+			return r, true
+		}
+	}
+	return rollout.Rejection{}, false
+}
+
+// CanRetry reports whether Git's version was rejected, is readable and can be staged with its documents.
+func CanRetry(in Input) bool {
+	r, is := Rejection(in)
+	return is && r.Hash == in.Head.Render.Release()
 }

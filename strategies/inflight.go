@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // decideInFlight handles a release between its first step and its promotion.
@@ -51,7 +52,7 @@ func decideInFlight(in Input) Decision {
 	if in.Source == nil || in.Source.Digest != head.Digest {
 		return adopt(in)
 	}
-	if isPromoting(s) || s.Stable == nil {
+	if workloads.IsPromoting(s) || s.Stable == nil {
 		return decidePromoting(in)
 	}
 	return advance(in)
@@ -85,7 +86,7 @@ func leave(in Input, target rollout.Hash) Decision {
 	case isMoving(in):
 		in.Head.Render = followed(in)
 		return advance(in)
-	case isPromoting(s) && servesAll(in, isAllOn):
+	case workloads.IsPromoting(s) && servesAll(in, isAllOn):
 		if d, waits := afterwards(in); waits {
 			return d
 		}
@@ -142,19 +143,19 @@ func advance(in Input) Decision {
 	var moved []string
 	var needs []Need
 	var waits []verdict
-	for _, m := range workloads(in) {
-		if m.isThrough() {
+	for _, m := range stagedIn(in) {
+		if m.IsThrough() {
 			continue
 		}
-		d.Requeue = rollout.Soonest(d.Requeue, m.nextPod(in))
-		if m.isSuspended() != m.Suspended {
-			next, what := m.suspend(in)
-			s.Progress[m.index(*s)] = next
+		d.Requeue = rollout.Soonest(d.Requeue, nextPod(m, in))
+		if isSuspended(m) != m.Suspended {
+			next, what := suspended(m, in)
+			s.Progress[indexOf(m, *s)] = next
 			moved = append(moved, what)
 			continue
 		}
-		v := m.verdict(in)
-		next, what := m.move(in, v)
+		v := verdictAt(m, in)
+		next, what := moveOf(m, in, v)
 		switch {
 		case what == "":
 			d.Requeue = rollout.Soonest(d.Requeue, v.due)
@@ -165,7 +166,7 @@ func advance(in Input) Decision {
 		case v.by != "":
 			s.Analyses = acceptedBy(s.Analyses, m, v.by)
 		}
-		s.Progress[m.index(*s)] = next
+		s.Progress[indexOf(m, *s)] = next
 		moved = append(moved, what)
 	}
 	d.Waiting = strings.Join(rollout.Mapped(waits, func(v verdict) string { return v.text }), "; ")
@@ -181,45 +182,45 @@ func advance(in Input) Decision {
 	return settled(in, d)
 }
 
-// index returns the index of the workload's progress in a state.
-func (m workload) index(s rollout.State) int {
+// indexOf returns the index of the workload's progress in a state.
+func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
 // nextPod returns when the next ready pod counts. With a router that is when proxies know it. In place, or with
 // surplus pods, it is after minReadySeconds: each serving pod makes room. Pauses too, as replicas may change.
-func (m workload) nextPod(in Input) (due time.Time) {
+func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
-		due = servesNext(in.Now, learnt(m.Routing), m.live.Revisions...)
+		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
 	}
 	if m.Routing != nil && m.Routed != nil { // surplus pods may go once no proxy sends requests to them
-		due = rollout.Soonest(due, laterOnly(settledAt(m.Routed.At, in.Applied, m.Routing.Settle), in.Now))
+		due = rollout.Soonest(due, laterOnly(workloads.SettledAt(m.Routed.At, in.Applied, m.Routing.Settle), in.Now))
 	}
-	want := m.want()
-	if m.Spec.Scaling == rollout.InPlace || m.fresh.Desired > want.Canary || m.stable.Desired > want.Stable {
-		due = rollout.Soonest(due, servesNext(in.Now, plan.MinReady(m.Spec), m.live.Revisions...))
+	want := m.Want()
+	if m.Spec.Scaling == rollout.InPlace || m.Fresh.Desired > want.Canary || m.Stable.Desired > want.Stable {
+		due = rollout.Soonest(due, workloads.ServesNext(in.Now, plan.MinReady(m.Spec), m.Live.Revisions...))
 	}
 	return due
 }
 
-// verdict returns the verdict of all gates, or of fullGates after a full promotion. Decreasing the weight needs none.
-func (m workload) verdict(in Input) verdict {
-	if m.Step < m.Passed && m.isOpenFully(in) && fullGates.verdict(in, m).done {
+// verdictAt returns the verdict of all gates, or of fullGates after a full promotion. Decreasing the weight needs none.
+func verdictAt(m workloads.Staged, in Input) verdict {
+	if m.Step < m.Passed && isOpenFully(m, in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}
 	}
-	if m.needsRouting() && m.Routed != nil && m.Weight < m.Routed.Weight {
+	if m.NeedsRouting() && m.Routed != nil && m.Weight < m.Routed.Weight {
 		if v := waitForPods(in, m); v.route {
 			return v
 		}
 	}
-	if m.ridesAlong(in) && gateHold(in, m).done {
+	if ridesAlong(m, in) && gateHold(in, m).done {
 		return verdict{done: true, rides: true}
 	}
 	return gates.verdict(in, m)
 }
 
-// suspend records that a workload has no replicas, or has some again. The clocks of its step start then.
-func (m workload) suspend(in Input) (rollout.Progress, string) {
+// suspended records that a workload has no replicas, or has some again. The clocks of its step start then.
+func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
 	unit := "replicas"
@@ -229,16 +230,16 @@ func (m workload) suspend(in Input) (rollout.Progress, string) {
 	if next.Suspended {
 		return next, fmt.Sprintf("Suspended: 0 %s at step %d/%d %s", unit, m.Step+1, m.Of, m.Name)
 	}
-	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.n, unit, m.Step+1, m.Of, m.Name)
+	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.N, unit, m.Step+1, m.Of, m.Name)
 }
 
-// move returns the progress after a verdict and a text about it, "" if nothing changes.
-func (m workload) move(in Input, v verdict) (rollout.Progress, string) {
+// moveOf returns the progress after a verdict and a text about it, "" if nothing changes.
+func moveOf(m workloads.Staged, in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
 	case v.route:
-		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.RoutedWeight(m.stage()), At: rollout.NextTenth(in.Now)}
-		return next, m.routedText()
+		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.RoutedWeight(m.Stage()), At: rollout.NextTenth(in.Now)}
+		return next, routedText(m)
 	case v.begins:
 		next.Available = new(rollout.NextTenth(in.Now))
 		return next, fmt.Sprintf("pods of the experiment at step %d/%d are available", m.Step+1, m.Of)
@@ -363,8 +364,8 @@ func decidePromoting(in Input) Decision {
 	}
 	for _, spec := range releaseSpecs(in) {
 		live, exists := in.Observed.Workloads[spec.Workload]
-		d.Waiting += standsStill(spec, live, exists)
-		d.Requeue = rollout.Soonest(d.Requeue, servesNext(in.Now, plan.MinReady(spec), live.Revisions...))
+		d.Waiting += workloads.StandsStill(spec, live, exists)
+		d.Requeue = rollout.Soonest(d.Requeue, workloads.ServesNext(in.Now, plan.MinReady(spec), live.Revisions...))
 	}
 	return d
 }
@@ -383,12 +384,4 @@ func becomeStable(in Input) Decision {
 	s.Pong, s.Spent, s.Hooks = swapped(in), spend(in, s), pastHooks(s.Hooks)
 	s.Stable, s.Analyses, s.Verified = &stable, endedRuns(in), remember(s.Verified, stable.Hash)
 	return Decision{State: s.AtRest(rollout.Healthy, ""), Subject: healthyText(s.App, stable)}
-}
-
-// isPromoting reports whether a release has passed its steps: with the user's objects Kubernetes replaces the rest.
-func isPromoting(s rollout.State) bool {
-	isStill := func(p rollout.Progress) bool { return p.Step < p.Of }
-	isReleasing := s.Stable != nil && s.Release != nil
-	return s.Phase == rollout.Promoting ||
-		s.Phase == rollout.Stalled && isReleasing && !slices.ContainsFunc(s.Progress, isStill)
 }

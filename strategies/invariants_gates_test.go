@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // fileSeen is the history of a promotion file: the first try with it, and the number of unchanged steps of each
@@ -28,7 +29,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 		was, moves := in.State.ProgressOf(p.Workload)
 		old, had := in.Source.Spec(p.Workload)
 		spec, has := s.specAt(d.State.Source, p.Workload)
-		if !moves || !had || !has || in.State.Release.Fast || isPromoting(in.State) {
+		if !moves || !had || !has || in.State.Release.Fast || workloads.IsPromoting(in.State) {
 			continue
 		}
 		same, moved := commonSteps(old, spec), usersMoved(old, was)

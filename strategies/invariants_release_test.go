@@ -4,6 +4,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // followRelease counts the pods that a release and a rollback start.
@@ -39,7 +40,7 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 	case is.Phase == rollout.Aborting && was.Phase != rollout.Aborting:
 		p, wasHeld := was.ProgressOf(w)
 		x.whole = !x.disturbed && staged && wasHeld && p.Step < p.Of && spec.Scaling == rollout.Surge && !plan.Compile(spec).IsDynamic() &&
-			isHeld(was) && !x.scalingChanged
+			workloads.IsHeld(was) && !x.scalingChanged
 		x.disturbed = true
 		x.baseStable = d.Started[version(is.Stable)]
 	case is.Phase == rollout.Healthy && (was.Phase == rollout.Promoting || was.Draining != nil) && quiet && !x.disturbed:

@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // sim is one random world. Its invariants are checked after each small step.
@@ -209,7 +210,7 @@ func (s *sim) checkExperiments(state rollout.State, objects []rollout.Object) {
 			wanted[o.Ref()] = true
 		}
 	}
-	if len(wanted) > 0 && (!isHeld(state) || state.Phase == rollout.Aborting || state.Release.Fast) {
+	if len(wanted) > 0 && (!workloads.IsHeld(state) || state.Phase == rollout.Aborting || state.Release.Fast) {
 		s.fail("a state in phase %s asks for experiments: %v", state.Phase, wanted)
 	}
 	for w := range s.kube.Deployments {
@@ -226,14 +227,14 @@ func acceptable(o rollout.Object) error {
 
 func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workload) {
 	x := s.watch(w)
-	onHold := o.Map("spec")["minReadySeconds"] == int64(holdMinReadySeconds)
+	onHold := o.Map("spec")["minReadySeconds"] == int64(workloads.HoldMinReadySeconds)
 	if !onHold {
-		x.disturbed = x.disturbed || (x.onHold && isHeld(state)) // a step asked for no canary pod after a step that did
+		x.disturbed = x.disturbed || (x.onHold && workloads.IsHeld(state)) // a step asked for no canary pod after a step that did
 		x.limited, x.onHold = false, false
 		return
 	}
 	x.onHold = true
-	if !isHeld(state) && state.Draining == nil {
+	if !workloads.IsHeld(state) && state.Draining == nil {
 		s.fail("%s: the hold is on in phase %s", w, state.Phase)
 	}
 	if state.Draining != nil {

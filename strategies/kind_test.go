@@ -6,30 +6,31 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // ordinals is a kind of workload known only to the tables. Its pods have numbers, and those from a partition on have
 // the new version.
 type ordinals struct{}
 
-func (ordinals) limits(m workload, want plan.Counts, _ View) (limits, bool) {
-	gone := min(m.n-want.Stable, m.fresh.Ready()+1) // one at a time
-	return limits{unavailable: gone, replicas: m.n}, gone > 0
+func (ordinals) Limits(m workloads.Staged, want plan.Counts, _ workloads.View) (workloads.Limits, bool) {
+	gone := min(m.N-want.Stable, m.Fresh.Ready()+1) // one at a time
+	return workloads.Limits{Unavailable: gone, Replicas: m.N}, gone > 0
 }
 
-func (ordinals) hold(o rollout.Object, f limits) {
-	o.Set(int64(f.replicas-f.unavailable), "spec", "partition")
+func (ordinals) Hold(o rollout.Object, f workloads.Limits) {
+	o.Set(int64(f.Replicas-f.Unavailable), "spec", "partition")
 }
-func (ordinals) own(o rollout.Object) { o.Set(int64(0), "spec", "partition") }
+func (ordinals) Own(o rollout.Object) { o.Set(int64(0), "spec", "partition") }
 
-func (ordinals) reached(_ workload, want plan.Counts) plan.Counts { return want }
+func (ordinals) Reached(_ workloads.Staged, want plan.Counts) plan.Counts { return want }
 
 // TestASecondKind releases a workload whose kind consists of one row in each table.
 func TestASecondKind(t *testing.T) {
 	knownKinds := rollout.WorkloadKinds
 	rollout.WorkloadKinds = append(rollout.WorkloadKinds, rollout.Ref{Group: "example.com", Kind: "Ordinals"})
-	kinds["Ordinals"] = ordinals{}
-	defer func() { rollout.WorkloadKinds = knownKinds; delete(kinds, "Ordinals") }()
+	workloads.Kinds["Ordinals"] = ordinals{}
+	defer func() { rollout.WorkloadKinds = knownKinds; delete(workloads.Kinds, "Ordinals") }()
 
 	web := rollout.Workload{Kind: "Ordinals", Namespace: testApp.Namespace, Name: "web"}
 	h := oneWeb(func(s *rollout.Spec) { s.Workload = web; s.Canary.Steps[0].SetWeight = new(30) })
@@ -53,7 +54,7 @@ func TestASecondKind(t *testing.T) {
 	}
 	in.State, in.Source = d.State, in.Head.Render
 	partition := func() any {
-		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)),
+		for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)),
 			Observed: in.Observed}) {
 			if o.Ref() == web.Ref() {
 				return o.Map("spec")["partition"]

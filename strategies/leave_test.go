@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // TestAPushTakesNobodyBack pushes a version while all users are on one that has passed its steps. The new release
@@ -82,7 +83,7 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
 		spec.Workload: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
 	}}
-	if main, _ := pinned(newWorkload(s, p, s.Progress[0], o), s, View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
+	if main, _ := pinned(workloads.New(s, p, s.Progress[0], o), s, workloads.View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
 		t.Errorf("users come to %q, want the pods of the release", main)
 	}
 }
@@ -92,15 +93,15 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
-	m := workload{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: &rollout.Routing{Weight: 100}},
-		exists: true, n: 1, stable: pods(0, 0), fresh: pods(1, 1), live: rollout.ObservedWorkload{Replicas: 1, Synced: true}}
-	m.stable.Hash, m.fresh.Hash, m.live.Revisions = "old", "new", []rollout.Revision{m.fresh, m.stable}
-	f, ok := limitsOf(m, View{Now: noon})
-	if !ok || !f.back || f.surge < 1 || f.unavailable > 0 {
+	m := workloads.Staged{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: &rollout.Routing{Weight: 100}},
+		Exists: true, N: 1, Stable: pods(0, 0), Fresh: pods(1, 1), Live: rollout.ObservedWorkload{Replicas: 1, Synced: true}}
+	m.Stable.Hash, m.Fresh.Hash, m.Live.Revisions = "old", "new", []rollout.Revision{m.Fresh, m.Stable}
+	f, ok := workloads.LimitsOf(m, workloads.View{Now: noon})
+	if !ok || !f.Back || f.Surge < 1 || f.Unavailable > 0 {
 		t.Errorf("the fence is %+v, %t; want one more pod, which is stable's, and none less", f, ok)
 	}
-	m.fresh = pods(0, 0)
-	if f, ok := limitsOf(m, View{Now: noon}); ok {
+	m.Fresh = pods(0, 0)
+	if f, ok := workloads.LimitsOf(m, workloads.View{Now: noon}); ok {
 		t.Errorf("from no pods at all, the fence is %+v, want none", f)
 	}
 }
@@ -112,11 +113,11 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	p := plan.Compile(spec)
 	fresh, old := pods(2, 2), pods(2, 2)
 	fresh.Pin, old.Pin = rollout.PodHash("new"), rollout.PodHash("old")
-	m := workload{Compiled: p, Progress: p.Enter(len(p.Stages), noon), exists: true, n: 2, stable: old, fresh: fresh}
+	m := workloads.Staged{Compiled: p, Progress: p.Enter(len(p.Stages), noon), Exists: true, N: 2, Stable: old, Fresh: fresh}
 	s := rollout.State{Phase: rollout.Promoting, Stable: &rollout.Release{Hash: "r1"}, Release: &rollout.Release{Hash: "r2"}}
 	for want, former := range map[string]*rollout.Draining{"": nil, "new": {}} {
 		s.Draining = former
-		if main, _ := pinned(m, s, View{Now: noon}); main.Value != want {
+		if main, _ := pinned(m, s, workloads.View{Now: noon}); main.Value != want {
 			t.Errorf("with old pods kept %t, users come to %q, want %q", former != nil, main, want)
 		}
 	}

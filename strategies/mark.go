@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // withMark keeps the workloads' mark where neither pods nor routes move, as into a pause. A change of only an
@@ -21,18 +22,18 @@ func withMark(in Input, d Decision, was rollout.State) Decision {
 
 // isStill reports whether two states between the steps of one release have the same objects.
 func isStill(in Input, a, b rollout.State) bool {
-	if in.Source == nil || !isHeld(a) || !isHeld(b) {
+	if in.Source == nil || !workloads.IsHeld(a) || !workloads.IsHeld(b) {
 		return false
 	}
-	v := View{Source: in.Source, Observed: in.Observed, plans: in.plans}
-	from, to := v.workloads(a), v.workloads(b)
+	v := workloads.View{Source: in.Source, Observed: in.Observed, Plans: in.plans}
+	from, to := v.Workloads(a), v.Workloads(b)
 	if len(from) != len(to) {
 		return false
 	}
 	for i, m := range from {
 		_, tries := experimentAt(a, m)
 		_, willTry := experimentAt(b, to[i])
-		if tries || willTry || m.want() != to[i].want() || !m.stage().AsksAs(to[i].stage()) {
+		if tries || willTry || m.Want() != to[i].Want() || !m.Stage().AsksAs(to[i].Stage()) {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // withoutDocument continues a release that lacks a Rollout document or its Deployment: abort, revert, full promotion
@@ -18,7 +19,7 @@ func withoutDocument(in Input, held Decision) Decision {
 	case s.Stable != nil && asked == s.Stable.Hash:
 		reason := fmt.Sprintf("reverted by %s in %s", head.Author, head.Short())
 		return rollback(in, cause{reason: reason, to: s.Stable.Commit})
-	case in.Source != nil && asked == s.Release.Hash && isPromoting(s):
+	case in.Source != nil && asked == s.Release.Hash && workloads.IsPromoting(s):
 		in.Head.Render = in.Source
 		return decidePromoting(in)
 	case in.Source != nil && asked == s.Release.Hash && in.Promotion.OpensAll(asked):
@@ -94,7 +95,7 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	in := Input{State: s, Head: Head{Render: head}}
 	w, isHeld = lostSpec(in)
 	isReverted = isHeld && askedFor(in) == s.Stable.Hash
-	return w, isHeld && !isReverted && !isPromoting(s), isReverted
+	return w, isHeld && !isReverted && !workloads.IsPromoting(s), isReverted
 }
 
 // lostSpec returns a workload whose document is gone but not its Deployment: applied, it would be fully released.
@@ -108,4 +109,23 @@ func lostSpec(in Input) (rollout.Workload, bool) {
 		}
 	}
 	return rollout.Workload{}, false
+}
+
+func stagedIn(in Input) []workloads.Staged {
+	if in.State.Release == nil {
+		return nil
+	}
+	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
+}
+
+// releaseSpecs returns the specs that the release in flight follows: the head's, or else the source's.
+func releaseSpecs(in Input) []rollout.Spec {
+	switch {
+	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:
+		return in.Head.Render.Specs
+	case in.Source != nil:
+		return in.Source.Specs
+	default:
+		return nil
+	}
 }

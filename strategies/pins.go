@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // selector names the pods that a Service selects.
@@ -99,12 +100,12 @@ var sharedRows = slices.Concat([]pinRow{
 
 // pinsOf returns the label that each staged Service selects; without a pin, all pods. The label is the ReplicaSet's:
 // a version without one cannot be selected yet.
-func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
+func pinsOf(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
 		return pins
 	}
-	for _, m := range v.workloads(s) {
+	for _, m := range v.Workloads(s) {
 		main, side := pinned(m, s, v)
 		mainName, sideName := m.Services(s)
 		service := func(name string) rollout.Ref {
@@ -124,7 +125,7 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 // reaches reports whether a Service selects a workload's pods. One that lost its role may be another workload's now.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
-	deployment, found := workloadOf(r, w)
+	deployment, found := workloads.WorkloadOf(r, w)
 	if i < 0 || !found {
 		return false
 	}
@@ -139,42 +140,42 @@ func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 
 // pinning determines the pins of a workload's two Services in a phase of its release.
 type pinning struct {
-	workload
+	workloads.Staged
 	state rollout.State
-	view  View
+	view  workloads.View
 }
 
 // pinned returns the labels that both Services of a workload select, the zero value for all pods.
-func pinned(of workload, s rollout.State, v View) (main, side rollout.Pin) {
+func pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
 	// An image set by hand makes a ReplicaSet with the release's hash: its ready pods count if no other is ready.
-	isOwn := func(r rollout.Revision) bool { return r.Hash == m.fresh.Hash && r.Ready() > 0 }
-	if i := slices.IndexFunc(m.live.Revisions, isOwn); i >= 0 && m.fresh.Hash != "" && m.fresh.Ready() == 0 {
-		m.fresh = m.live.Revisions[i]
+	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
+	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
+		m.Fresh = m.Live.Revisions[i]
 	}
 	at := m.phase()
-	if (at == atSteps || at == shared) && m.hasStrangers(m.want()) && m.fresh.Ready() == 0 {
-		return main, m.stable.Pin // strangers serve until stable does
+	if (at == atSteps || at == shared) && m.HasStrangers(m.Want()) && m.Fresh.Ready() == 0 {
+		return main, m.Stable.Pin // strangers serve until stable does
 	}
 	rows := pinRows[m.Pins]
 	i := firstFit(rows, at, m.freshReadiness(at), m.stableReadiness(at))
 	if i < 0 { // TestPinRows rules that out
 		return main, side
 	}
-	stable, fresh := m.stable.Pin, m.fresh.Pin
+	stable, fresh := m.Stable.Pin, m.Fresh.Pin
 	hashes := map[selector]rollout.Pin{stablePin: stable, freshPin: fresh, newestPin: cmp.Or(fresh, stable)}
 	return hashes[rows[i].main], hashes[rows[i].side]
 }
 
 func (m pinning) phase() trafficPhase {
 	switch s := m.state; {
-	case s.Phase == rollout.Aborting && isHeld(s):
+	case s.Phase == rollout.Aborting && workloads.IsHeld(s):
 		return leaving
 	case s.Phase == rollout.Aborting:
 		return left
 	case m.HasSwitched(m.Step), s.Draining != nil && !m.Swaps(): // an edit may have no switch
 		return switched
-	case isPromoting(s):
+	case workloads.IsPromoting(s):
 		return promoting
 	case m.isShared():
 		return shared
@@ -184,14 +185,14 @@ func (m pinning) phase() trafficPhase {
 }
 
 // isShared reports whether users reach the pods of both versions at the present step.
-func (m pinning) isShared() bool { return m.SharesPods() && m.stage().Weight > 0 }
+func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0 }
 
 // freshReadiness returns the new version's readiness. Between steps one ready pod that may get requests is enough.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
-	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see the stable template
-	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().Canary == 0 || going) && !m.stillRouted(m.view)
+	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see the stable template
+	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || (m.Want().Canary == 0 || going) && !m.StillRouted(m.view)
 	switch {
-	case m.fresh.Ready() == 0, at == promoting && m.live.Hash == m.stable.Hash: // its pods go, or wait for their template
+	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // its pods go, or wait for their template
 		return none
 	case (at == atSteps || at == shared) && idle:
 		return some
@@ -203,9 +204,9 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 // stableReadiness returns the readiness of stable. Between steps it is enough while a ready pod stays; in a rollback,
 // when enough are ready for all requests. Removed pods do not count then.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
-	ready, stays := min(m.stable.Ready(), m.stable.Desired), m.want().Stable
+	ready, stays := min(m.Stable.Ready(), m.Stable.Desired), m.Want().Stable
 	if m.IsDynamic() { // until all proxies send it no requests
-		stays = max(stays, m.n-m.drained(m.view, m.want()))
+		stays = max(stays, m.N-m.Drained(m.view, m.Want()))
 	}
 	back := at == leaving || at == left
 	switch {
@@ -215,7 +216,7 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 		return some
 	case back:
 		return enough
-	case m.stable.Ready() == 0:
+	case m.Stable.Ready() == 0:
 		return none
 	case ready == 0 || stays == 0 || m.mayGo():
 		return some
@@ -226,8 +227,8 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 
 // mayGo reports whether the controller has yet to see the last write and may remove stable pods for a larger step.
 func (m pinning) mayGo() bool {
-	want := m.want()
-	return !m.live.Synced && m.stable.Desired < want.Stable && m.fresh.Desired > want.Canary
+	want := m.Want()
+	return !m.Live.Synced && m.Stable.Desired < want.Stable && m.Fresh.Desired > want.Canary
 }
 
 // draining reports whether the controller may still remove the last stable pods. The rollback began without any, or
@@ -237,13 +238,13 @@ func (m pinning) draining() bool {
 		return false
 	}
 	promoted := !slices.ContainsFunc(m.state.Progress, func(o rollout.Progress) bool { return o.Step < o.Of })
-	return (promoted || m.want().Stable == 0) && (m.live.Hash != m.state.StableHash(m.Workload) || !m.live.Synced)
+	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
 // isUntouched reports whether stable had all requests by another list of steps. In a rollback the app follows the
 // stable commit, to whose list the recorded step does not apply.
 func (m pinning) isUntouched() bool {
-	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.live.Synced || m.live.Hash == m.stable.Hash)
+	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
 // neededStable returns how many stable pods a rollback needs ready before it sends them all traffic. It is all if the
@@ -253,11 +254,11 @@ func (m pinning) neededStable() int {
 	case m.isUntouched():
 		return 1
 	case m.isShared(): // users reach both versions until at most one stable pod is missing
-		return max(1, m.n-1)
+		return max(1, m.N-1)
 	case m.IsDynamic(): // stable was scaled down to its share
-		return max(1, m.n-m.Spec.MaxUnavailable.RoundDown(m.n))
-	case m.Step >= len(m.Stages) || m.HasSwitched(m.Step) || m.want().Stable == 0:
-		return max(1, m.n)
+		return max(1, m.N-m.Spec.MaxUnavailable.RoundDown(m.N))
+	case m.Step >= len(m.Stages) || m.HasSwitched(m.Step) || m.Want().Stable == 0:
+		return max(1, m.N)
 	default:
 		return 1
 	}

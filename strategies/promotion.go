@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // A promotion file opens gates: of one release, by its hash; of the attempt in flight; of workloads and their steps.
@@ -159,8 +160,8 @@ func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 
 // namesNoStep returns which step or workload of a promotion does not exist.
 func namesNoStep(in Input) string {
-	p, all := in.Promotion, workloads(in)
-	has := func(m workload) bool { _, found := p.Last(m.Workload, m.Names()); return found }
+	p, all := in.Promotion, stagedIn(in)
+	has := func(m workloads.Staged) bool { _, found := p.Last(m.Workload, m.Names()); return found }
 	if len(all) == 0 || p.Workloads == nil && slices.ContainsFunc(all, has) {
 		return ""
 	}
@@ -170,7 +171,7 @@ func namesNoStep(in Input) string {
 		}
 	}
 	for w := range p.Workloads {
-		if !slices.ContainsFunc(all, func(m workload) bool { return m.Workload == w }) {
+		if !slices.ContainsFunc(all, func(m workloads.Staged) bool { return m.Workload == w }) {
 			return fmt.Sprintf("%s is no workload of the release", w)
 		}
 	}
@@ -185,7 +186,7 @@ func TimedPause(in Input) (step int, found bool) {
 	return furthest(early(in.prepared(), func(w plan.Wait) bool { _, is := w.(plan.TimerWait); return is }))
 }
 
-func furthest(all []workload) (step int, found bool) {
+func furthest(all []workloads.Staged) (step int, found bool) {
 	for _, m := range all {
 		step = max(step, m.Step)
 	}
@@ -204,7 +205,7 @@ func Early(in Input) *rollout.Promotion {
 	return keyTo(in, early(in, endsEarly))
 }
 
-func keyTo(in Input, all []workload) *rollout.Promotion {
+func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 	through, entered := map[rollout.Workload]int{}, time.Time{}
 	for _, m := range all {
 		through[m.Workload] = m.Step + 1
@@ -242,7 +243,7 @@ func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Tim
 // IsOpen reports whether the promotion file already opens a step in progress.
 func IsOpen(in Input) bool {
 	in = in.prepared()
-	return slices.ContainsFunc(workloads(in), func(m workload) bool { return !m.isThrough() && m.isOpen(in) })
+	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })
 }
 
 // Skipped returns the steps from the present one on whose wait a promotion cuts short: timed pauses, analyses,
@@ -254,11 +255,11 @@ func Skipped(in Input, p *rollout.Promotion) []string {
 
 func skipped(in Input) []string {
 	var all []string
-	for _, m := range workloads(in) {
+	for _, m := range stagedIn(in) {
 		last, _ := in.Promotion.Last(m.Workload, m.Names())
 		for i := m.Step; i < len(m.Stages) && i <= last; i++ {
 			s := m.Stages[i]
-			if endsEarly(s.Wait) || m.isOpenFully(in) && i < m.Passed && i > m.Step {
+			if endsEarly(s.Wait) || isOpenFully(m, in) && i < m.Passed && i > m.Step {
 				all = append(all, fmt.Sprintf("step %d/%d of %s (%s)", i+1, m.Of, m.Workload, s.Text))
 			}
 		}
@@ -267,22 +268,22 @@ func skipped(in Input) []string {
 }
 
 // shutGates returns the workloads that wait for a promotion and have pods to judge.
-func shutGates(in Input) []workload {
+func shutGates(in Input) []workloads.Staged {
 	s := in.State
 	if s.Release == nil || s.Stable == nil || s.Held != nil || s.Phase == rollout.Aborting {
 		return nil
 	}
-	return slices.DeleteFunc(workloads(in), func(m workload) bool {
-		_, waits := m.stage().Wait.(plan.PromotionWait)
+	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
+		_, waits := m.Stage().Wait.(plan.PromotionWait)
 		_, asks := inconclusive(in, m)
-		return !waits && !asks || m.isSuspended() || waitForPeople(in, m).done
+		return !waits && !asks || isSuspended(m) || waitForPeople(in, m).done
 	})
 }
 
 // early returns the workloads whose step has a wait of the given kind that is not over and does not wait for users.
-func early(in Input, kind func(plan.Wait) bool) []workload {
-	return slices.DeleteFunc(workloads(in), func(m workload) bool {
-		if m.isThrough() || in.State.Phase == rollout.Aborting || !kind(m.stage().Wait) {
+func early(in Input, kind func(plan.Wait) bool) []workloads.Staged {
+	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
+		if m.IsThrough() || in.State.Phase == rollout.Aborting || !kind(m.Stage().Wait) {
 			return true
 		}
 		v := gates.verdict(in, m)
@@ -294,11 +295,11 @@ func early(in Input, kind func(plan.Wait) bool) []workload {
 func endsEarly(w plan.Wait) bool { return w.Traits().Early }
 
 // isOpen reports whether the promotion lets a workload pass its step.
-func (m workload) isOpen(in Input) bool {
+func isOpen(m workloads.Staged, in Input) bool {
 	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.Names(), m.Step)
 }
 
 // isOpenFully reports whether the promotion lets a workload pass all remaining steps.
-func (m workload) isOpenFully(in Input) bool {
+func isOpenFully(m workloads.Staged, in Input) bool {
 	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.Names(), len(m.Stages))
 }

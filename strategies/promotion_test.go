@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // TestIgnored checks the reason of a promotion file without effect. A file with an effect, or of an earlier release,
@@ -228,11 +229,11 @@ func TestKeysOfSeveral(t *testing.T) {
 	}
 	s.Spent = "d"
 	in := Input{State: s}
-	two := []workload{
+	two := []workloads.Staged{
 		{Progress: rollout.Progress{Workload: web, Step: 1, Entered: noon}},
 		{Progress: rollout.Progress{Workload: api, Step: 2, Entered: noon.Add(time.Minute)}},
 	}
-	for _, all := range [][]workload{two, {two[1], two[0]}} {
+	for _, all := range [][]workloads.Staged{two, {two[1], two[0]}} {
 		if key := keyTo(in, all); key.At != noon.Add(time.Minute).Format(time.RFC3339) || key.Workloads[web] != "2" || key.Workloads[api] != "3" {
 			t.Errorf("%+v", key)
 		}

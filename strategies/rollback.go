@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // cause holds why a release is rolled back, and to which commit.
@@ -154,11 +155,11 @@ func finishRollback(in Input) (Decision, bool) {
 // never before every proxy knows the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
-	isFull := func(m workload) bool { // too many new pods for stable to grow beside them
-		n := asked(in.State, m.Spec)
-		return n != nil && *n > m.live.Replicas && m.fresh.Desired >= m.live.Replicas
+	isFull := func(m workloads.Staged) bool { // too many new pods for stable to grow beside them
+		n := workloads.Asked(in.State, m.Spec)
+		return n != nil && *n > m.Live.Replicas && m.Fresh.Desired >= m.Live.Replicas
 	}
-	if isAwaited(in) || slices.ContainsFunc(workloads(in), isFull) {
+	if isAwaited(in) || slices.ContainsFunc(stagedIn(in), isFull) {
 		at = rollout.Soonest(at, rollout.NextTenth(in.State.Rollback.Routed).Add(settle))
 	}
 	if settle > 0 && !in.Applied.IsZero() && in.Applied.Add(settle).After(at) {

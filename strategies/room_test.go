@@ -5,6 +5,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // TestRoomIsGitsToSay checks that a staged workload gets explicit values for unavailable and surge pods, with each
@@ -48,15 +49,15 @@ func TestRoomIsGitsToSay(t *testing.T) {
 			o.Set(tc.given, "spec", tc.field)
 		}
 		before := o.Copy()
-		v := View{Source: &rollout.Render{Specs: []rollout.Spec{spec}}, Observed: rollout.Observed{
+		v := workloads.View{Source: &rollout.Render{Specs: []rollout.Spec{spec}}, Observed: rollout.Observed{
 			Workloads: map[rollout.Workload]rollout.ObservedWorkload{spec.Workload: {Room: true}}}}
-		if diff := compare.Diff(tc.want, stamp(v, o, 1, "h1-a", "", "").Map("spec", tc.field)); diff != "" {
+		if diff := compare.Diff(tc.want, workloads.Stamp(v, o, 1, "h1-a", "", "").Map("spec", tc.field)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if v.Observed.Workloads = nil; tc.kind == "StatefulSet" && stamp(v, before, 1, "h1-a", "", "").Map("spec", tc.field) != nil {
+		if v.Observed.Workloads = nil; tc.kind == "StatefulSet" && workloads.Stamp(v, before, 1, "h1-a", "", "").Map("spec", tc.field) != nil {
 			t.Errorf("%s has a field that its cluster does not know", name)
 		}
-		plain := stamp(View{Source: &rollout.Render{}}, before, 1, "h1-a", "", "").Map("spec", tc.field)
+		plain := workloads.Stamp(workloads.View{Source: &rollout.Render{}}, before, 1, "h1-a", "", "").Map("spec", tc.field)
 		if diff := compare.Diff(before.Map("spec", tc.field), plain); tc.of == nil && diff != "" {
 			t.Errorf("%s without a Rollout document (-want +got):\n%s", name, diff)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 	"gitrollout.dev/gitrollout/traffic"
 )
 
@@ -22,10 +23,10 @@ import (
 // get less while the new version has fewer ready pods than its step asks for, in both directions at once.
 
 // overlaid lays each workload's route over the objects.
-func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Object, error) {
+func overlaid(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {
 	var set *traffic.Objects
 	for _, spec := range v.Source.Specs {
-		p := v.plans.Of(spec)
+		p := v.Plans.Of(spec)
 		if p.Routing == nil {
 			continue
 		}
@@ -59,7 +60,7 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)
 	for _, spec := range r.Specs {
-		own, found := workloadOf(r, spec.Workload)
+		own, found := workloads.WorkloadOf(r, spec.Workload)
 		isAsked := func(o rollout.Object) bool {
 			return o.Ref() == spec.Workload.Ref() && reflect.DeepEqual(o.Map("spec")["template"], own.Map("spec")["template"])
 		}
@@ -98,7 +99,7 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 //	Promoting       0: the stable Service is     none
 //	                switched; all with pingPong
 //	Aborting        0                            none
-func routeOf(s rollout.State, p *plan.Compiled, v View) traffic.Route {
+func routeOf(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 	t, spec := p.Routing, p.Spec
 	stable, canary := p.Services(s)
 	r := traffic.Route{
@@ -109,22 +110,22 @@ func routeOf(s rollout.State, p *plan.Compiled, v View) traffic.Route {
 	if !moves || s.Stable == nil || s.Release == nil {
 		return r
 	}
-	m := newWorkload(s, p, pr, v.Observed)
+	m := workloads.New(s, p, pr, v.Observed)
 	r.Active = true
 	main, side := pinned(m, s, v)
 	r.StablePods, r.CanaryPods, r.PodLabel = main.Value, side.Value, cmp.Or(main, side).Label
 	switch {
 	case s.Phase == rollout.Aborting:
-	case isPromoting(s):
+	case workloads.IsPromoting(s):
 		if p.Swaps() {
 			r.Weight = r.Max
 		}
 	default:
-		ready := knownOf(m.fresh, t, v.Now)
+		ready := workloads.KnownOf(m.Fresh, t, v.Now)
 		if m.Routed == nil || ready == 0 {
 			break
 		}
-		r.Weight = within(min(m.Routed.Weight, m.Weight), r.Max, m.planned(), ready, knownOf(m.stable, t, v.Now))
+		r.Weight = within(min(m.Routed.Weight, m.Weight), r.Max, m.Planned(), ready, workloads.KnownOf(m.Stable, t, v.Now))
 		r.Managed = m.RoutesAt(m.Routed.Step)
 	}
 	return r
@@ -134,8 +135,8 @@ func routeOf(s rollout.State, p *plan.Compiled, v View) traffic.Route {
 // and the apply: a push may take longer than proxies do.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
-	s = reopened(s)
-	for _, m := range newWorkloads(s, source.Specs, rollout.Observed{}, nil) {
+	s = workloads.Reopened(s)
+	for _, m := range workloads.All(s, source.Specs, rollout.Observed{}, nil) {
 		if m.Routing != nil && m.Routed != nil {
 			r := m.Routed
 			text += fmt.Sprintf("%s %d %d %s %t;", m.Workload, r.Step, r.Weight, r.At, m.HasSwitched(m.Step))
@@ -148,24 +149,6 @@ func Routing(s rollout.State, source *rollout.Render) string {
 		text += "back " + s.Rollback.Routed.String()
 	}
 	return text
-}
-
-// settledAt returns when every proxy has learnt a recorded and applied route.
-func settledAt(recorded, applied time.Time, settle time.Duration) time.Time {
-	return rollout.Later(recorded, applied).Add(settle)
-}
-
-// knownOf returns how many pods of a ReplicaSet are ready, known to every proxy, and to stay.
-func knownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
-	return min(r.Serving(now, learnt(t)), r.Desired)
-}
-
-// learnt returns how long after a pod's ready time, cut to whole seconds by Kubernetes, every proxy knows the pod.
-func learnt(t *plan.Routing) time.Duration {
-	if t.Settle == 0 {
-		return 0
-	}
-	return t.Settle + time.Second
 }
 
 // within returns the weight that the ready pods can bear: no new pod gets more than its step plans, relative to a
@@ -185,95 +168,51 @@ func within(weight, full int, want plan.Counts, canary, stable int) int {
 	return c * weight * full / (c*weight + s*(full-weight))
 }
 
-// planned returns the pods for the weight routed last, or fewer where a later step of that weight asks for fewer.
-func (m workload) planned() plan.Counts {
-	c := m.CountsAt(m.Routed.Step, m.n)
-	for step := m.Routed.Step + 1; step <= m.Step && !m.needsRouting(); step++ {
-		c.Canary = min(c.Canary, m.CountsAt(step, m.n).Canary)
-	}
-	return c
-}
-
-// isRoutedAsPlanned reports whether the weight routed last is its step's. After an edit it is not, perhaps for ever,
-// and the pods for the old weight are unknown.
-func (m workload) isRoutedAsPlanned() bool {
-	s, _ := m.At(m.Routed.Step)
-	return m.RoutedWeight(s) == m.Routed.Weight
-}
-
 // lessRouted returns why missing pods reduce the new version's requests, and when that may end. Its pods must be
 // ready for a while before, so that a crash loop is one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
-	for _, m := range workloads(in) {
+	for _, m := range stagedIn(in) {
 		t := m.Routing
 		if t == nil || m.Routed == nil || in.State.Phase == rollout.Aborting {
 			continue
 		}
 		isMatched := len(m.RoutesAt(m.Routed.Step)) > 0
-		known := learnt(t)
+		known := workloads.Learnt(t)
 		if in.State.Reason != "" {
 			known = max(known, wellFor)
 		}
-		ready := min(m.fresh.Serving(in.Now, known), m.fresh.Desired)
-		want := m.CountsAt(m.Routed.Step, m.n)
-		bears := within(m.Routed.Weight, m.Full(), want, ready, knownOf(m.stable, t, in.Now))
+		ready := min(m.Fresh.Serving(in.Now, known), m.Fresh.Desired)
+		want := m.CountsAt(m.Routed.Step, m.N)
+		bears := within(m.Routed.Weight, m.Full(), want, ready, workloads.KnownOf(m.Stable, t, in.Now))
 		if bears < m.Routed.Weight || isMatched && ready == 0 {
 			reason = fmt.Sprintf("the new version of %s lacks pods, or lacked some within the last minute: it gets "+
 				"fewer requests while it does", m.Workload)
-			due = rollout.Soonest(due, servesNext(in.Now, known, m.fresh))
+			due = rollout.Soonest(due, workloads.ServesNext(in.Now, known, m.Fresh))
 		}
 	}
 	return reason, due
 }
 
-// needsRouting reports whether the step's route differs from the one that was routed last.
-func (m workload) needsRouting() bool {
-	s, ok := m.At(m.Step)
-	switch {
-	case !ok || m.Routing == nil:
-		return false
-	case m.SharesPods() && m.want().Canary == 0 && m.fresh.Desired == 0:
-		return false // the only pod moves with the promotion: no new pod can receive requests
-	case m.Routed == nil:
-		return m.RoutedWeight(s) > 0 || len(s.Routes) > 0
-	default:
-		return m.RoutedWeight(s) != m.Routed.Weight || !reflect.DeepEqual(s.Routes, m.RoutesAt(m.Routed.Step))
-	}
-}
-
-// stillRouted reports whether proxies may send requests to the new version, so that none of its pods may go.
-func (m workload) stillRouted(v View) bool {
-	if m.Routed == nil || m.Routing == nil {
-		return false
-	}
-	return m.Routed.Weight > 0 || len(m.RoutesAt(m.Routed.Step)) > 0 || !m.isSettled(v)
-}
-
-// isSettled reports whether every proxy has learnt the last route.
-func (m workload) isSettled(v View) bool {
-	return !v.Now.Before(settledAt(m.Routed.At, v.Applied, m.Routing.Settle))
-}
-
 // needsOf returns the versions that need a ready endpoint first. Istio's subsets have no separate Service.
-func needsOf(in Input, m workload) []Need {
+func needsOf(in Input, m workloads.Staged) []Need {
 	_, canary := m.Services(in.State)
 	if canary == "" {
 		return nil
 	}
 	service := rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: canary}
-	return []Need{{Service: service, PodHash: m.fresh.Pin.Value}}
+	return []Need{{Service: service, PodHash: m.Fresh.Pin.Value}}
 }
 
-func (m workload) routedText() string {
+func routedText(m workloads.Staged) string {
 	var parts []string
 	switch full := m.Full(); {
-	case m.RoutedWeight(m.stage()) == 0:
+	case m.RoutedWeight(m.Stage()) == 0:
 	case full == 100:
 		parts = append(parts, fmt.Sprintf("%d%% of the requests", m.Weight))
 	default:
 		parts = append(parts, fmt.Sprintf("%d/%d of the requests", m.Weight, full))
 	}
-	for _, r := range m.stage().Routes {
+	for _, r := range m.Stage().Routes {
 		switch {
 		case r.Mirror != nil:
 			parts = append(parts, "copies of route "+r.Name)
@@ -292,8 +231,8 @@ func (m workload) routedText() string {
 
 // gateRouters keeps a release at its step until every proxy has learnt its routes and routers accept them. A changed
 // list may go on, with another weight, at a step that waits for no pods.
-func gateRouters(in Input, m workload) verdict {
-	if !isPodsStage(m) && m.needsRouting() {
+func gateRouters(in Input, m workloads.Staged) verdict {
+	if !isPodsStage(m) && m.NeedsRouting() {
 		return waitForPods(in, m)
 	}
 	t := m.Routing
@@ -301,7 +240,7 @@ func gateRouters(in Input, m workload) verdict {
 		return verdict{done: true}
 	}
 	v := traffic.Verify(t.Routers, m.Workload.Namespace, in.Observed.Routes)
-	switch due := settledAt(m.Routed.At, in.Applied, t.Settle); {
+	switch due := workloads.SettledAt(m.Routed.At, in.Applied, t.Settle); {
 	case v.Rejected:
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
@@ -316,22 +255,10 @@ func gateRouters(in Input, m workload) verdict {
 	}
 }
 
-// drained returns how many stable pods may be gone: as many as already are, until all proxies have the step's weight.
-// Then it is the step's number, within the new version's serving pods and maxUnavailable.
-func (m workload) drained(v View, want plan.Counts) int {
-	rest := m.n - want.Stable
-	gone := min(max(0, m.n-m.stable.Desired), rest)
-	routed := !m.needsRouting() && m.Routed != nil && m.isSettled(v)
-	if !routed || !traffic.Verify(m.Routing.Routers, m.Workload.Namespace, v.Observed.Routes).Taken {
-		return gone
-	}
-	return max(gone, min(rest, servingOf(m.fresh, m.Spec, v.Now)+m.Spec.MaxUnavailable.RoundDown(m.n)))
-}
-
 // settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests.
 func settling(in Input) time.Duration {
 	var longest time.Duration
-	for _, m := range workloads(in) {
+	for _, m := range stagedIn(in) {
 		// A dynamic stable needs the room, and its Service selects all pods meanwhile. In place, matched requests
 		// reach stable, as the new version's Service selects its pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
@@ -344,7 +271,7 @@ func settling(in Input) time.Duration {
 // swapped lists the workloads whose stable version is behind the pong Service once the release in flight is stable.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
-	for _, m := range workloads(in) {
+	for _, m := range stagedIn(in) {
 		if !m.Swaps() {
 			continue
 		}

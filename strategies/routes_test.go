@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 	"gitrollout.dev/gitrollout/traffic"
 )
 
@@ -342,7 +343,7 @@ func TestRouteThatIsNotThere(t *testing.T) {
 	in := world(h)
 	source := *in.Source
 	source.Objects = slices.DeleteFunc(slices.Clone(source.Objects), func(o rollout.Object) bool { return o.Kind() == "HTTPRoute" })
-	objects, err := Desired(in.State, View{Source: &source, Observed: in.Observed, Now: in.Now})
+	objects, err := Desired(in.State, workloads.View{Source: &source, Observed: in.Observed, Now: in.Now})
 	if err == nil || objects != nil || !strings.Contains(err.Error(), "route requests of "+web.String()) {
 		t.Errorf("%d objects, %v", len(objects), err)
 	}

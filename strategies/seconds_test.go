@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // TestWaitsAreNotCutShort begins each wait in the last moment of a second. The state records whole seconds: with a
@@ -28,10 +29,10 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	routed := d.State.Progress[0]
 	settled := in
 	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled,
-		newWorkload(in.State, p, routed, in.Observed)).done {
+		workloads.New(in.State, p, routed, in.Observed)).done {
 		t.Errorf("routes of %s are taken to be settled at %s, before 3s have passed", in.Now, settled.Now)
 	}
-	if routed.Routed.Weight = 0; !newWorkload(in.State, p, routed, in.Observed).stillRouted(View{Now: settled.Now}) {
+	if routed.Routed.Weight = 0; !workloads.New(in.State, p, routed, in.Observed).StillRouted(workloads.View{Now: settled.Now}) {
 		t.Errorf("proxies are taken to know of the weight 0 of %s at %s, before 3s have passed", in.Now, settled.Now)
 	}
 
@@ -42,13 +43,13 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	}
 	settled = in
 	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); waitForPods(settled,
-		newWorkload(in.State, p, in.State.Progress[0], in.Observed)).route {
+		workloads.New(in.State, p, in.State.Progress[0], in.Observed)).route {
 		t.Errorf("pods that became ready at %s are routed to at %s, before 3s have passed", in.Now, settled.Now)
 	}
 
 	in, p = begin(4)
 	settled.Now = in.Now.Add(3*time.Second - time.Millisecond)
-	if at := p.Enter(3, in.Now); gateWait(settled, newWorkload(in.State, p, at, in.Observed)).done {
+	if at := p.Enter(3, in.Now); gateWait(settled, workloads.New(in.State, p, at, in.Observed)).done {
 		t.Errorf("%s, begun at %s, is over at %s", at.Name, in.Now, settled.Now)
 	}
 

@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // Users are on a version when it has serving pods and no other has pods. That makes a release stable and ends a
@@ -35,14 +36,14 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
 	serving := fresh.Serving(in.Now, plan.MinReady(spec))
-	return runsOnly(live, hash) && serving >= available(spec, replicas(in.State, spec, live))
+	return runsOnly(live, hash) && serving >= available(spec, workloads.Replicas(in.State, spec, live))
 }
 
 // isAllOn reports whether a workload's users are on a version. A ready pod and an unobserved promotion suffice.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
-	return isAlone(live, hash) && fresh.Ready() >= min(replicas(in.State, spec, live), 1)
+	return isAlone(live, hash) && fresh.Ready() >= min(workloads.Replicas(in.State, spec, live), 1)
 }
 
 // available returns how many of n pods must always serve by the user's maxUnavailable, at least one.
@@ -109,4 +110,19 @@ func rollingBackText(spec rollout.Spec, live rollout.ObservedWorkload, stable ro
 	}
 	return withProblem(fmt.Sprintf("pods of %s: %d of another version have yet to go, %d of %d stable ones are ready",
 		spec.Workload, others, stable.Ready(), live.Replicas), stable.Problem)
+}
+
+// Evictions returns the pods to delete now.
+func Evictions(in Input) []workloads.Eviction {
+	if in.State.Release == nil {
+		return nil
+	}
+	v := workloads.View{Now: in.Now, Source: in.Source, Observed: in.Observed, Plans: in.plans}
+	return workloads.Evictions(workloads.Evicting{View: v, State: in.State, Release: in.renderOf(in.State.Release.Hash)})
+}
+
+// OrdersNodes reports whether a release in flight takes nodes by their labels, so that Observed.Nodes is needed.
+func OrdersNodes(in Input) bool {
+	hasOrder := func(spec rollout.Spec) bool { return spec.Canary != nil && len(spec.Canary.NodeOrder) > 0 }
+	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
 }

@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // TestTheShareIsWhatTheStepAsksFor scales workloads at a step by Git, by an autoscaler, and from and to zero. It also
@@ -153,7 +154,7 @@ func (s *sim) checkShare() {
 	if moves && pr.Step > 1 || s.state.Release == nil {
 		return // the edited steps continue elsewhere
 	}
-	if !moves || !isHeld(s.state) {
+	if !moves || !workloads.IsHeld(s.state) {
 		s.fail("the release does not wait at a step: %s %s", s.state.Phase, s.state.Reason)
 		return
 	}

@@ -3,9 +3,11 @@ package strategies
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // decideFirst starts an app without a record: a first deployment, or the adoption of running workloads.
@@ -187,7 +189,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 		}
 		s := in.State
 		s.Release = &release
-		first.Suspended = newWorkload(s, p, first, in.Observed).isSuspended()
+		first.Suspended = isSuspended(workloads.New(s, p, first, in.Observed))
 		all = append(all, first)
 	}
 	return all
@@ -227,4 +229,23 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	}
 	out := append([]rollout.Hash{h}, list...)
 	return out[:min(len(out), rollout.MaxHistory)]
+}
+
+// StartOver returns an app's record on a new cluster without workloads: in a rollback to stable, after which Git's
+// version is released from its first step. It is false for an app that was never stable: it gets a first deployment.
+func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
+	if s.Stable == nil {
+		return rollout.State{}, false
+	}
+	to := s.Stable.Commit
+	if s.Release == nil && s.Source != "" && s.Phase == rollout.Healthy {
+		to = s.Source // a later commit that changed no version
+	}
+	stable := *s.Stable
+	s.Phase, s.Reason = rollout.Aborting, "this cluster is new: stable first"
+	s.Release, s.Progress, s.Draining, s.Held, s.Hooks = &stable, nil, nil, nil, nil
+	s.Rollback = &rollout.Rollback{Routed: rollout.Second(now), Drain: rollout.Second(now), To: to}
+	s.Source = to
+	s.Serial++
+	return s, true
 }

@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 var db = rollout.Workload{Kind: "StatefulSet", Namespace: testApp.Namespace, Name: "web"}
@@ -132,12 +133,12 @@ func TestStatefulSetSurplus(t *testing.T) {
 		if moved := d.State.Progress[0].Step > 0; moved != tc.done {
 			t.Errorf("%s: the step is done: %t; it waits for %s", name, moved, d.Waiting)
 		}
-		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
+		for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
 			if o.Ref() != db.Ref() {
 				continue
 			}
 			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
-			if got != tc.partition || o.Map("spec")["minReadySeconds"] == int64(holdMinReadySeconds) {
+			if got != tc.partition || o.Map("spec")["minReadySeconds"] == int64(workloads.HoldMinReadySeconds) {
 				t.Errorf("%s: the partition is %v of %v, want %d", name, got, o.Map("spec"), tc.partition)
 			}
 		}
@@ -265,7 +266,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 			live.Hash, live.Revisions[0].Current, live.Revisions[1].Current = live.Revisions[1].Hash, false, true
 		}
 		in.Observed.Workloads[db] = live
-		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
+		for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
 			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
 			if o.Ref() == db.Ref() && (got != tc.want || (tc.want == nil) != (o.Annotation(rollout.AnnotationHash) == string(live.Revisions[1].Hash))) {
 				t.Errorf("%s: the partition is %v of %s, want %v", name, got, o.Annotation(rollout.AnnotationHash), tc.want)
@@ -347,7 +348,7 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 			live.Revisions[1].ReadySince[3] = in.Now.Add(-9 * time.Second)
 		}
 		in.Observed.Workloads[db] = live
-		view := View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
+		view := workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
 		for _, o := range mustDesired(in.State, view) {
 			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
 			if o.Ref() == db.Ref() && got != tc.want {
@@ -401,7 +402,7 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 		}
 		live.Revisions, live.Floor = []rollout.Revision{fresh, stable, third}, 3
 		in.Observed.Workloads[db] = live
-		view := View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
+		view := workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
 		for _, o := range mustDesired(in.State, view) {
 			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
 			if o.Ref() == db.Ref() && got != tc.want {
@@ -626,7 +627,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 			r.Hash, r.Current, r.Pin = hash, hash == "new", rollout.Pin{Label: rollout.LabelRevision, Value: string(hash)}
 			live.Revisions = append(live.Revisions, r)
 		}
-		v := View{Now: noon, Source: &rollout.Render{Specs: []rollout.Spec{spec}},
+		v := workloads.View{Now: noon, Source: &rollout.Render{Specs: []rollout.Spec{spec}},
 			Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}}
 		r := routeOf(s, p, v)
 		if r.Weight != 0 || (len(r.Managed) > 0) != tc.matched || r.StablePods != tc.main || r.CanaryPods != tc.side {
@@ -648,8 +649,8 @@ func TestOnePodHasNoRoutes(t *testing.T) {
 	for n, want := range map[int]bool{1: true, 2: false} {
 		r := pods(n, n)
 		r.Hash, r.Current = "old", true
-		m := workload{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: db}, exists: true, n: n, stable: r,
-			live: rollout.ObservedWorkload{Replicas: n, Synced: true, Revisions: []rollout.Revision{r}}}
+		m := workloads.Staged{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: db}, Exists: true, N: n, Stable: r,
+			Live: rollout.ObservedWorkload{Replicas: n, Synced: true, Revisions: []rollout.Revision{r}}}
 		if v := waitForPods(Input{Now: noon}, m); v.done != want || v.route {
 			t.Errorf("of %d pods: %+v, want it done %t", n, v, want)
 		}

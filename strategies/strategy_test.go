@@ -7,6 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // halves is a strategy known only to the table: half of the pods, a promotion, then the user's own rolling update.
@@ -36,7 +37,7 @@ func TestAThirdStrategy(t *testing.T) {
 	}
 	stable, fresh := set(h, commitID(0), 5, 5), set(h, commitID(1), 5, 5)
 	in = inFlight(h, 0, stable, fresh)
-	objects := mustDesired(in.State, View{Now: in.Now, Source: in.Source, Observed: in.Observed})
+	objects := mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Observed: in.Observed})
 	selects := map[string]string{}
 	for _, o := range objects {
 		if o.Kind() == "Service" {

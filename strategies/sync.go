@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // adopt follows a commit without a new version. A changed list of steps goes on at its first changed step, or at the
@@ -18,28 +19,29 @@ func adopt(in Input) Decision {
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range workloads(in) { // without workloads that left the app; the promotion removes them
-		c := m.changeOf(in)
+	for _, m := range stagedIn(in) { // without workloads that left the app; the promotion removes them
+		c := changeOf(m, in)
 		switch {
 		case c.leavesUsers(in, m): // it ends by the old list
-			if in.Head.Render = followed(in); isPromoting(in.State) {
+			if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {
 				return removeFormer(in)
 			}
 			return advance(in)
 		case c.restarts == "" || s.Stable == nil:
-		case isPromoting(s): // Kubernetes replaces the pods: a Service switch would send all users to the first new pod
+		case workloads.IsPromoting(s):
+			// Kubernetes replaces the pods: a Service switch would send all users to the first new pod.
 			in.Head.Render = in.Source
 			return decidePromoting(in)
 		default:
 			return rollback(in, cause{to: s.Stable.Commit, reason: fmt.Sprintf("%s has %s since %s of %s, "+
 				"which begins at its first step", m.Workload, c.restarts, in.Head.Commit.Short(), in.Head.Commit.Author)})
 		}
-		next := m.resumed(in, c)
-		s.Progress[m.index(s)] = next
+		next := resumed(m, in, c)
+		s.Progress[indexOf(m, s)] = next
 		if c.spends(in, m) {
 			s.Spent = spend(in, s)
 		}
-		if !c.changes || isPromoting(s) {
+		if !c.changes || workloads.IsPromoting(s) {
 			continue
 		}
 		raises = raises || next.Weight > m.Weight
@@ -52,7 +54,7 @@ func adopt(in Input) Decision {
 			return d
 		}
 	}
-	if !isPromoting(s) && s.Stable != nil {
+	if !workloads.IsPromoting(s) && s.Stable != nil {
 		s.Phase = phaseOf(in, s.Progress)
 	}
 	return Decision{State: s, Subject: subject}
@@ -67,7 +69,7 @@ type change struct {
 }
 
 // changeOf compares the plans of the followed commit and of the head, both compiled by this version of the program.
-func (m workload) changeOf(in Input) change {
+func changeOf(m workloads.Staged, in Input) change {
 	spec, known := rollout.Spec{}, false
 	if in.Source != nil {
 		spec, known = in.Source.Spec(m.Workload)
@@ -88,7 +90,7 @@ func (m workload) changeOf(in Input) change {
 	main, side := m.Services(in.State)
 	wasMain, wasSide := c.old.Services(in.State)
 	switch {
-	case isPromoting(in.State) && !m.EndsAs(c.old):
+	case workloads.IsPromoting(in.State) && !m.EndsAs(c.old):
 		c.restarts = "another end of its steps"
 	case c.old.HasMoved(m.Progress):
 	case c.changes && other:
@@ -101,14 +103,14 @@ func (m workload) changeOf(in Input) change {
 
 // leavesUsers reports whether all users are on the new version, proxies have yet to learn it, and the new list has no
 // switch. It would send users to all pods again.
-func (c change) leavesUsers(in Input, m workload) bool {
-	return c.old != nil && c.old.HasMoved(m.Progress) && (in.State.Draining != nil || !isPromoting(in.State)) &&
+func (c change) leavesUsers(in Input, m workloads.Staged) bool {
+	return c.old != nil && c.old.HasMoved(m.Progress) && (in.State.Draining != nil || !workloads.IsPromoting(in.State)) &&
 		!m.HasSwitched(len(m.Stages)) && !m.Swaps()
 }
 
 // spends reports whether the promotion file opens a changed step, or opens another step because names changed.
-func (c change) spends(in Input, m workload) bool {
-	if isPromoting(in.State) || m.isOpenFully(in) {
+func (c change) spends(in Input, m workloads.Staged) bool {
+	if workloads.IsPromoting(in.State) || isOpenFully(m, in) {
 		return false
 	}
 	last, found := in.Promotion.Last(m.Workload, m.Names())
@@ -121,10 +123,10 @@ func (c change) spends(in Input, m workload) bool {
 
 // resumed returns where a workload goes on. An unchanged stage keeps its clock, a changed one begins anew, and users
 // stay. A release past its steps, or verified, gets no new ones.
-func (m workload) resumed(in Input, c change) rollout.Progress {
+func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
-	case isPromoting(in.State):
+	case workloads.IsPromoting(in.State):
 		step = len(m.Stages)
 	case !c.changes:
 	case in.State.Draining != nil: // its analyses are over
@@ -137,7 +139,7 @@ func (m workload) resumed(in Input, c change) rollout.Progress {
 	}
 	next := m.Enter(step, in.Now)
 	next.Suspended, next.Left = m.Suspended, m.LeftServices(in.State, m.Left, c.old)
-	if step == m.Step && c.keeps(step) || isPromoting(in.State) {
+	if step == m.Step && c.keeps(step) || workloads.IsPromoting(in.State) {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
@@ -154,12 +156,12 @@ func (m workload) resumed(in Input, c change) rollout.Progress {
 func (c change) keeps(step int) bool { return step < c.same || !c.changes }
 
 // drops reports whether an analysis run belongs to a stage that has changed or is repeated.
-func (c change) drops(m workload, r rollout.AnalysisRun) bool {
+func (c change) drops(m workloads.Staged, r rollout.AnalysisRun) bool {
 	if c.old == nil {
-		return m.owns(r)
+		return owns(m, r)
 	}
 	for i := c.same; i < len(c.old.Stages); i++ {
-		name := workload{Compiled: c.old, Progress: rollout.Progress{Step: i}, label: m.label}.runName()
+		name := runName(workloads.Staged{Compiled: c.old, Progress: rollout.Progress{Step: i}, Label: m.Label})
 		if r.Name == name || strings.HasPrefix(r.Name, name+"/") {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // TestResumed checks where a release continues in a changed list of steps: at the first different step, or at its
@@ -48,18 +49,18 @@ func TestResumed(t *testing.T) {
 			in := Input{Now: noon.Add(time.Hour), Source: &rollout.Render{Specs: []rollout.Spec{old}}, plans: plan.Cache{}}
 			in.State.Release = &rollout.Release{}
 			pr := plan.Compile(old).Enter(tc.step, noon)
-			m := workload{Compiled: plan.Compile(now), Progress: pr}
-			got := m.resumed(in, m.changeOf(in))
+			m := workloads.Staged{Compiled: plan.Compile(now), Progress: pr}
+			got := resumed(m, in, changeOf(m, in))
 			if got.Step != tc.want || got.Entered.Equal(noon) != tc.kept {
 				t.Errorf("%s: got step %d since %s, want %d", tc.reason, got.Step, got.Entered, tc.want)
 			}
 			// Git has lost the old list, or another version of the program recorded it.
 			in.Source.Specs = nil
-			if got := m.resumed(in, m.changeOf(in)); got.Step > tc.want {
+			if got := resumed(m, in, changeOf(m, in)); got.Step > tc.want {
 				t.Errorf("without the old list it goes on at step %d", got.Step)
 			}
 			pr.Plan, in.Source.Specs = "0badcafe", []rollout.Spec{old}
-			if m := (workload{Compiled: plan.Compile(now), Progress: pr}); m.resumed(in, m.changeOf(in)).Step != tc.want {
+			if m := (workloads.Staged{Compiled: plan.Compile(now), Progress: pr}); resumed(m, in, changeOf(m, in)).Step != tc.want {
 				t.Error("after an upgrade of the program it goes on elsewhere")
 			}
 		})

@@ -80,7 +80,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 		s.Scaling, s.Canary, s.BlueGreen = rollout.Surge, nil, &rollout.BlueGreen{ActiveService: "web"}
 	}, 1)
 	in.Calendar = rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
-	m := workloads(in)[0]
+	m := stagedIn(in)[0]
 	for step, done := range map[int]bool{m.PromotionStep() - 1: false, m.PromotionStep(): true} {
 		m.Step = step
 		if v := gateWindow(in, m); v.done != done {

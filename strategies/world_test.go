@@ -14,6 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // source is the content of the users' branch at one commit.
@@ -165,7 +166,7 @@ func otherService(spec rollout.Spec) string {
 	return side
 }
 
-func mustDesired(s rollout.State, v View) []rollout.Object {
+func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
 	objects, err := Desired(s, v)
 	if err != nil {
 		panic(err) // render refuses invalid routes
@@ -357,7 +358,7 @@ func (l *loop) job(ask HookJob) rollout.JobState {
 
 // desired returns the objects of a state.
 func (l *loop) desired(s rollout.State) []rollout.Object {
-	v := View{Now: l.kube.Now, Applied: l.routedSince(s), Source: l.git.at(s.Source), Observed: l.observe(), plans: l.plans}
+	v := workloads.View{Now: l.kube.Now, Applied: l.routedSince(s), Source: l.git.at(s.Source), Observed: l.observe(), Plans: l.plans}
 	if v.Source == nil {
 		return nil
 	}

@@ -324,21 +324,21 @@ var oneRow = map[string]string{
 
 // namesAKind lists the files that name a kind of workload, with the reason.
 var namesAKind = map[string]string{
-	"rollout/workload.go":       "the table",
-	"strategies/kind.go":        "the table",
-	"cluster/workload.go":       "the table of the cluster's side",
-	"rollout/partition.go":      "the table of those that are known by their fields",
-	"strategies/statefulset.go": "its own",
-	"cluster/statefulset.go":    "its own",
-	"render/statefulset.go":     "its own",
-	"strategies/daemonset.go":   "its own",
-	"cluster/daemonset.go":      "its own",
-	"render/daemonset.go":       "its own",
-	"simulate/kube/nodes.go":    "its model",
-	"simulate/kube/ordinals.go": "its model",
-	"render/kind.go":            "the table of the kinds' strategies",
-	"render/scope.go":           "the order of all kinds",
-	"author/plan/fixed.go":      "fields of a kind that cannot change",
+	"rollout/workload.go":                 "the table",
+	"strategies/workloads/kind.go":        "the table",
+	"cluster/workload.go":                 "the table of the cluster's side",
+	"rollout/partition.go":                "the table of those that are known by their fields",
+	"strategies/workloads/statefulset.go": "its own",
+	"cluster/statefulset.go":              "its own",
+	"render/statefulset.go":               "its own",
+	"strategies/workloads/daemonset.go":   "its own",
+	"cluster/daemonset.go":                "its own",
+	"render/daemonset.go":                 "its own",
+	"simulate/kube/nodes.go":              "its model",
+	"simulate/kube/ordinals.go":           "its model",
+	"render/kind.go":                      "the table of the kinds' strategies",
+	"render/scope.go":                     "the order of all kinds",
+	"author/plan/fixed.go":                "fields of a kind that cannot change",
 }
 
 func TestKindsAreNamedInTheirFiles(t *testing.T) {

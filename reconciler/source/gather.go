@@ -11,6 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // Gatherer collects the input of an app's decision for loop, commands and pages. Only the source of renders differs.
@@ -60,14 +61,14 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have. applied is when it began to route so (strategies.View).
+// Desired returns the objects that the cluster should have. applied is when it began to route so (workloads.View).
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
 	if err != nil {
 		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(s.Source), err)
 	}
-	view := strategies.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
+	view := workloads.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
 	case !strategies.NeedsStable(s, view):
 	case s.Stable != nil && source.Release() == s.Stable.Hash: // stable, while pods of the former version are kept

@@ -1,4 +1,4 @@
-package strategies
+package workloads
 
 import (
 	"strings"
@@ -14,42 +14,42 @@ type partitioned struct {
 	rollout.Partitioned
 }
 
-// limits returns the new pods of the stage. With one pod per node, the controller counts only pods on released nodes,
+// Limits returns the new pods of the stage. With one pod per node, the controller counts only pods on released nodes,
 // so at most as many are released as may lack a serving pod. They are not taken back: a pod may be starting.
-func (p partitioned) limits(m workload, want plan.Counts, v View) (limits, bool) {
-	if m.isTakenForAll() {
-		return limits{}, false
+func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
+	if m.IsTakenForAll() {
+		return Limits{}, false
 	}
-	k := min(want.Canary, m.n)
+	k := min(want.Canary, m.N)
 	if p.Nodes != "" {
-		told := m.fresh.Desired
-		if m.live.Hash != m.stable.Hash {
-			told = max(told, m.n-m.live.Floor)
+		told := m.Fresh.Desired
+		if m.Live.Hash != m.Stable.Hash {
+			told = max(told, m.N-m.Live.Floor)
 		}
-		if m.fresh.Desired == told {
-			told += max(0, roomOnNodes(m.Spec, m.live, v.Now))
+		if m.Fresh.Desired == told {
+			told += max(0, roomOnNodes(m.Spec, m.Live, v.Now))
 		}
 		k = min(k, told)
 	}
-	return limits{unavailable: k, replicas: m.n}, k > 0
+	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// hold writes a percentage where an autoscaler sets the replicas, so that the share survives scaling. Of 3 pods 2
+// Hold writes a percentage where an autoscaler sets the replicas, so that the share survives scaling. Of 3 pods 2
 // stay old at 66 %, which the controller rounds up.
-func (p partitioned) hold(o rollout.Object, f limits) {
-	old := f.replicas - f.unavailable
+func (p partitioned) Hold(o rollout.Object, f Limits) {
+	old := f.Replicas - f.Unavailable
 	var value any = int64(old)
 	switch {
 	case p.CountsNew:
-		value = int64(f.unavailable)
+		value = int64(f.Unavailable)
 	case p.Percent && o.Map("spec")["replicas"] == nil:
-		value = exactly(old, 100*old/f.replicas, func(a rollout.Amount) int { return a.RoundUp(f.replicas) })
+		value = exactly(old, 100*old/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 	}
 	o.Set(value, strings.Split(p.Partition, ".")...)
 }
 
-// own sets the partition to 0 where no step asks for fewer pods, which undoes manual changes; Kruise requires one.
-func (p partitioned) own(o rollout.Object) {
+// Own sets the partition to 0 where no step asks for fewer pods, which undoes manual changes; Kruise requires one.
+func (p partitioned) Own(o rollout.Object) {
 	if !p.CountsNew {
 		o.Set(int64(0), strings.Split(p.Partition, ".")...)
 	}
@@ -71,7 +71,7 @@ func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 }
 
 // evict is evictInOrder for kinds whose pods are replaced in order.
-func (p partitioned) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
+func (p partitioned) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	if !p.Ordered {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package strategies
+package workloads
 
 import (
 	"cmp"
@@ -15,13 +15,13 @@ import (
 // maxUnavailable. The promotion and each rollback are the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// limits returns the nodes of the stage. It is counted in each pass, as nodes come and go.
-func (daemonSet) limits(m workload, want plan.Counts, _ View) (limits, bool) {
-	k := min(want.Canary, m.n)
-	return limits{unavailable: k, replicas: m.n}, k > 0
+// Limits returns the nodes of the stage. It is counted in each pass, as nodes come and go.
+func (daemonSet) Limits(m Staged, want plan.Counts, _ View) (Limits, bool) {
+	k := min(want.Canary, m.N)
+	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-func (daemonSet) hold(o rollout.Object, _ limits) {
+func (daemonSet) Hold(o rollout.Object, _ Limits) {
 	o.Set(map[string]any{"type": "OnDelete"}, "spec", "updateStrategy")
 }
 
@@ -32,13 +32,13 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 
 // evict returns the old pods of a stage's next nodes, serving ones only within maxUnavailable. The stage's nodes are
 // the first that still have an old pod, minus the evicted ones.
-func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) (all []Eviction) {
+func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (all []Eviction) {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
-	spec, staged := specOf(in, w)
-	if !isHeld(in.State) || i < 0 || !staged || live.Hash != in.State.Release.Templates[w] {
+	spec, staged := in.spec(w)
+	if !IsHeld(in.State) || i < 0 || !staged || live.Hash != in.State.Release.Templates[w] {
 		return nil
 	}
-	m := newWorkload(in.State, in.plans.OrNew().Of(spec), in.State.Progress[i], in.Observed)
+	m := New(in.State, in.Plans.OrNew().Of(spec), in.State.Progress[i], in.Observed)
 	var old []rollout.Pod
 	room := roomOnNodes(spec, live, in.Now)
 	for _, r := range live.Revisions {
@@ -50,7 +50,7 @@ func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorklo
 		return nil
 	}
 	first := inNodeOrder(old, spec.Canary.NodeOrder, in)
-	for _, p := range first[:min(len(first), max(0, m.want().Canary-m.fresh.Desired))] {
+	for _, p := range first[:min(len(first), max(0, m.Want().Canary-m.Fresh.Desired))] {
 		if p.Ready {
 			room--
 		}
@@ -72,7 +72,7 @@ func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time
 
 // inNodeOrder sorts pods by their nodes' turn: the first matching selector, then a digest of release and node;
 // unmatched nodes come last. Each release begins on other nodes.
-func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Input) []rollout.Pod {
+func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		is := func(s rollout.NodeSelector) bool { return s.Matches(in.Observed.Nodes[p.Node]) }
 		if i := slices.IndexFunc(order, is); i >= 0 {
@@ -88,11 +88,4 @@ func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Input) []r
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(place(a), place(b)), cmp.Compare(a.Name, b.Name))
 	})
 	return pods
-}
-
-// OrdersNodes reports whether a release in flight takes nodes by their labels, so that Observed.Nodes is needed.
-func OrdersNodes(in Input) bool {
-	return isHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, func(spec rollout.Spec) bool {
-		return spec.Canary != nil && len(spec.Canary.NodeOrder) > 0
-	})
 }

@@ -1,4 +1,4 @@
-package strategies
+package workloads
 
 import (
 	"fmt"
@@ -14,74 +14,64 @@ import (
 // replaces one pod at a time, the highest first, and waits until it is available.
 type statefulSet struct{ inTurn }
 
-// limits returns the new pods of the stage, counted in each pass as an autoscaler changes n. No stable pod is replaced
+// Limits returns the new pods of the stage, counted in each pass as an autoscaler changes n. No stable pod is replaced
 // while another does not serve: Parallel does not wait for lower ordinals. Released pods are not taken back.
-func (statefulSet) limits(m workload, want plan.Counts, v View) (limits, bool) {
-	if m.isTakenForAll() {
-		return limits{}, false
+func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
+	if m.IsTakenForAll() {
+		return Limits{}, false
 	}
-	k, told := min(want.Canary, m.n), onTop(m)
-	if m.live.Hash != m.stable.Hash {
-		told = max(told, m.n-(m.live.Floor-m.live.First))
+	k, told := min(want.Canary, m.N), onTop(m)
+	if m.Live.Hash != m.Stable.Hash {
+		told = max(told, m.N-(m.Live.Floor-m.Live.First))
 	}
-	if k > told && servingOf(m.stable, m.Spec, v.Now) < m.stable.Desired {
+	if k > told && servingOf(m.Stable, m.Spec, v.Now) < m.Stable.Desired {
 		if k = told; m.isNextDown() {
 			k++
 		}
 	}
-	return limits{unavailable: k, replicas: m.n}, k > 0
+	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
 // onTop returns how many pods are new from the highest ordinal down without a gap.
-func onTop(m workload) (n int) {
+func onTop(m Staged) (n int) {
 	isNew := func(at int) bool {
-		return slices.ContainsFunc(m.fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
+		return slices.ContainsFunc(m.Fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
 	}
-	for isNew(m.live.First + m.n - 1 - n) {
+	for isNew(m.Live.First + m.N - 1 - n) {
 		n++
 	}
 	return n
 }
 
-// isTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that: without
+// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that: without
 // pods a partition has no effect. Only stable is applied until it is the base again.
-func (m workload) isTakenForAll() bool {
-	isByPartition := m.kind() == (statefulSet{}) || m.Spec.Partition != nil
-	return isByPartition && m.n > 0 && m.fresh.Base && m.fresh.Hash != m.stable.Hash && !m.hasAsked(m.n)
+func (m Staged) IsTakenForAll() bool {
+	isByPartition := m.Kind() == (statefulSet{}) || m.Spec.Partition != nil
+	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
 }
 
 // hasAsked reports whether a step up to the present one asks for at least so many new pods.
-func (m workload) hasAsked(pods int) bool {
+func (m Staged) hasAsked(pods int) bool {
 	for i := range m.Step + 1 {
-		if m.CountsAt(i, m.n).Canary >= pods {
+		if m.CountsAt(i, m.N).Canary >= pods {
 			return true
 		}
 	}
 	return false
 }
 
-// gateBase keeps a release at its step while Kubernetes uses its version for all pods.
-func gateBase(_ Input, m workload) verdict {
-	if !m.isTakenForAll() {
-		return verdict{done: true}
-	}
-	const why = "Kubernetes takes the new version for all pods, and no step asks for so many"
-	text := "all pods to be of the stable version first: " + why
-	return verdict{text: text, broken: why + ": all go back to the stable one first"}
-}
-
 // isNextDown reports whether the next stable pod to replace is not ready, so that no capacity is lost.
-func (m workload) isNextDown() bool {
-	if len(m.stable.Members) == 0 {
+func (m Staged) isNextDown() bool {
+	if len(m.Stable.Members) == 0 {
 		return false
 	}
-	next := slices.MaxFunc(m.stable.Members, func(a, b rollout.Pod) int { return ordinal(a) - ordinal(b) })
+	next := slices.MaxFunc(m.Stable.Members, func(a, b rollout.Pod) int { return ordinal(a) - ordinal(b) })
 	return !next.Ready || next.Terminating
 }
 
-func (statefulSet) hold(o rollout.Object, f limits) {
+func (statefulSet) Hold(o rollout.Object, f Limits) {
 	o.Set("RollingUpdate", "spec", "updateStrategy", "type")
-	o.Set(int64(f.replicas-f.unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
+	o.Set(int64(f.Replicas-f.Unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
 // room sets maxUnavailable where the cluster knows the field. Others drop it: an apply would always seem incomplete.
@@ -92,50 +82,50 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// reached waits, with rebalance, until surplus new pods are evicted, unless all were new and would come back.
-func (k statefulSet) reached(m workload, want plan.Counts) plan.Counts {
-	if m.Spec.Canary.Rebalance && !m.fresh.Base {
+// Reached waits, with rebalance, until surplus new pods are evicted, unless all were new and would come back.
+func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
+	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
 	}
-	return k.inTurn.reached(m, want)
+	return k.inTurn.Reached(m, want)
 }
 
-// surplus returns why more pods are of the new version than the step asks for, "" if not.
-func (m workload) surplus() string {
-	asked, n := m.want().Canary, m.fresh.Desired
-	if m.kind() == (deployment{}) || asked == 0 || n <= asked {
+// Surplus returns why more pods are of the new version than the step asks for, "" if not.
+func (m Staged) Surplus() string {
+	asked, n := m.Want().Canary, m.Fresh.Desired
+	if m.Kind() == (deployment{}) || asked == 0 || n <= asked {
 		return ""
 	}
 	why := fmt.Sprintf("%d came by scaling", n-asked)
-	switch p, isPartitioned := m.kind().(partitioned); {
+	switch p, isPartitioned := m.Kind().(partitioned); {
 	case m.Spec.OnNodes():
 		why = "a node that has no pod gets a new one"
-	case isPartitioned && m.isTakenForAll():
+	case isPartitioned && m.IsTakenForAll():
 		why = fmt.Sprintf("the controller of the %s took the new version for all pods", p.Kind)
 	case isPartitioned:
 		why = "the controller takes none of them back"
-	case m.isTakenForAll():
+	case m.IsTakenForAll():
 		why = "Kubernetes took the new version for all pods"
 	case m.hasAsked(n):
 		why = "an earlier step asked for more"
 	}
 	var broken []string
-	for _, p := range m.fresh.Members {
-		if !p.Ready && !p.Terminating && m.kind() == (statefulSet{}) && ordinal(p) < m.live.First+m.n-asked {
+	for _, p := range m.Fresh.Members {
+		if !p.Ready && !p.Terminating && m.Kind() == (statefulSet{}) && ordinal(p) < m.Live.First+m.N-asked {
 			broken = append(broken, p.Name)
 		}
 	}
 	if len(broken) > 0 {
 		why += "; of those not ready: " + strings.Join(broken, ", ")
 	}
-	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.n, asked, why)
+	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.N, asked, why)
 }
 
 // evict returns at most one pod: with rebalance a new one below the partition, otherwise one blocking the controller.
-func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
+func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
-	spec, _ := specOf(in, w)
-	if isHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance {
+	spec, _ := in.spec(w)
+	if IsHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance {
 		one = above(in, spec, live)
 	}
 	if one == nil {
@@ -149,14 +139,13 @@ func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWork
 //
 // In a rollback, and at a step without new pods, that is a pod of the abandoned version, once the controller has seen
 // the stable template: earlier it would come back. Otherwise it is a stable pod at or above the partition.
-func evictInOrder(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
+func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
-	render := in.renderOf(s.Release.Hash)
 	switch {
-	case isHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w):
+	case IsHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w):
 		return stuck(w, live)
-	case render != nil && live.Hash == s.Release.Templates[w] &&
-		render.ByRef()[w.Ref()].Map("spec")["podManagementPolicy"] != "Parallel":
+	case in.Release != nil && live.Hash == s.Release.Templates[w] &&
+		in.Release.ByRef()[w.Ref()].Map("spec")["podManagementPolicy"] != "Parallel":
 		return slices.DeleteFunc(stuck(w, live), func(e Eviction) bool { return ordinal(e.Pod) < live.Floor })
 	default:
 		return nil
@@ -179,7 +168,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 }
 
 // above returns the lowest pod of the template below the partition: one that is not ready, or any if all are ready.
-func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
+func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
 		serving += r.Serving(in.Now, plan.MinReady(spec))
@@ -205,9 +194,9 @@ func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// standsStill returns why a workload may never get all new pods, "" if unknown. No controller observes it, or it
+// StandsStill returns why a workload may never get all new pods, "" if unknown. No controller observes it, or it
 // waits for an old pod that only a user may delete.
-func standsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
+func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {
 		return fmt.Sprintf("; the %s controller has not seen %s yet: does it run?", w.Ref().Kind, w)

@@ -1,4 +1,4 @@
-package strategies
+package workloads
 
 import (
 	"gitrollout.dev/gitrollout/rollout"
@@ -9,19 +9,19 @@ import (
 // new = s+m for maxSurge s and maxUnavailable m (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The
 // progress deadline must be larger; the largest int32 switches it off.
 const (
-	holdMinReadySeconds  = 2147483646
-	holdProgressDeadline = 2147483647
+	HoldMinReadySeconds  = 2147483646
+	HoldProgressDeadline = 2147483647
 )
 
 type deployment struct{}
 
-func (deployment) hold(o rollout.Object, f limits) {
-	o.Set(int64(holdMinReadySeconds), "spec", "minReadySeconds")
-	o.Set(int64(holdProgressDeadline), "spec", "progressDeadlineSeconds")
+func (deployment) Hold(o rollout.Object, f Limits) {
+	o.Set(int64(HoldMinReadySeconds), "spec", "minReadySeconds")
+	o.Set(int64(HoldProgressDeadline), "spec", "progressDeadlineSeconds")
 	f.limit(o)
 }
 
-func (f limits) limit(o rollout.Object) {
+func (f Limits) limit(o rollout.Object) {
 	o.Set(map[string]any{
 		"type":          "RollingUpdate",
 		"rollingUpdate": map[string]any{"maxSurge": f.surgeValue(), "maxUnavailable": f.unavailableValue()},
@@ -35,21 +35,21 @@ func (f limits) limit(o rollout.Object) {
 // The controller subtracts that report from the replicas of its newest ReplicaSet (NewRSUnavailablePodCount). After a
 // scale-down from 5 to 2, of 8 pods with maxUnavailable 2, it would take 2-5 for missing pods and stop 5 new ones of 6.
 // The surge covers the pods that the controller may start before it sees the pause: it removes others in a pause.
-func (deployment) turn(m workload, o rollout.Object) rollout.Object {
-	n := m.live.Replicas
+func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
+	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
 	if m.Of > 0 && m.Plan == m.Digest() {
 		to = m.CountsAt(m.Step, n)
 	}
-	isReported := m.stable.Available <= m.stable.Desired
+	isReported := m.Stable.Available <= m.Stable.Desired
 	switch {
-	case m.stable.Hash == "" || m.stable.Desired >= n || rollout.In(o, "spec.strategy.type") == "Recreate":
-	case m.stable.Current && !m.live.Synced:
+	case m.Stable.Hash == "" || m.Stable.Desired >= n || rollout.In(o, "spec.strategy.type") == "Recreate":
+	case m.Stable.Current && !m.Live.Synced:
 		return nil // the controller has yet to see the pause, or its end
-	case !isReported, !m.stable.Current && m.stable.Desired > to.Stable:
+	case !isReported, !m.Stable.Current && m.Stable.Desired > to.Stable:
 		f := paused(m, n)
 		surge := max(m.Spec.MaxSurge.RoundUp(n), to.Stable+to.Canary-n)
-		f.surge = max(f.surge, min(m.stable.Desired+to.Canary-n, surge), min(m.stable.Desired, m.live.Surge))
+		f.Surge = max(f.Surge, min(m.Stable.Desired+to.Canary-n, surge), min(m.Stable.Desired, m.Live.Surge))
 		f.limit(o)
 		setReplicas(o, int64(n))
 	}
@@ -57,13 +57,13 @@ func (deployment) turn(m workload, o rollout.Object) rollout.Object {
 }
 
 // paused returns the limits at which no pod moves, for n replicas.
-func paused(m workload, n int) limits {
-	total := m.stable.Desired + m.fresh.Desired
-	return limits{surge: max(0, total-n), unavailable: min(1, max(0, 1+n-total)), replicas: n, still: true}
+func paused(m Staged, n int) Limits {
+	total := m.Stable.Desired + m.Fresh.Desired
+	return Limits{Surge: max(0, total-n), Unavailable: min(1, max(0, 1+n-total)), Replicas: n, still: true}
 }
 
-// own sets spec.paused to false where Git leaves it unset, so that kubectl rollout pause is undone.
-func (deployment) own(o rollout.Object) {
+// Own sets spec.paused to false where Git leaves it unset, so that kubectl rollout pause is undone.
+func (deployment) Own(o rollout.Object) {
 	if o.Map("spec")["paused"] == nil {
 		o.Set(false, "spec", "paused")
 	}
@@ -78,18 +78,18 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-func (deployment) reached(_ workload, want plan.Counts) plan.Counts { return want }
+func (deployment) Reached(_ Staged, want plan.Counts) plan.Counts { return want }
 
 // surgeValue returns surge as a percentage that rounds up to it: 1 of 3 is 33 %. An integer, which an autoscaler's n
 // does not scale, is used only where none yields it, as for 10 of 150.
-func (f limits) surgeValue() any {
-	return exactly(f.surge, 100*f.surge/f.replicas, func(a rollout.Amount) int { return a.RoundUp(f.replicas) })
+func (f Limits) surgeValue() any {
+	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }
 
 // unavailableValue returns m as a percentage that rounds down to m: 1 of 3 is 34 %; otherwise an integer.
-func (f limits) unavailableValue() any {
-	percent := (100*f.unavailable + f.replicas - 1) / f.replicas
-	return exactly(f.unavailable, percent, func(a rollout.Amount) int { return a.RoundDown(f.replicas) })
+func (f Limits) unavailableValue() any {
+	percent := (100*f.Unavailable + f.Replicas - 1) / f.Replicas
+	return exactly(f.Unavailable, percent, func(a rollout.Amount) int { return a.RoundDown(f.Replicas) })
 }
 
 func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
@@ -99,7 +99,7 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 	return int64(pods)
 }
 
-// limits returns the surge and unavailable pods for the next move. The Deployment controller never stops pods of its
+// Limits returns the surge and unavailable pods for the next move. The Deployment controller never stops pods of its
 // newest ReplicaSet and never starts pods of older ones. So a canary that is too large, after a change of replicas or
 // steps or by hand, is reduced under the stable template (limits.back) and still held.
 //
@@ -107,48 +107,48 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // minReadySeconds of the ReplicaSet, set with the template: so the template changes while paused (limits.still). A
 // ReplicaSet with n available pods, which look like a completed release, is reduced by one first. New pods that are
 // available after a manual change of minReadySeconds stand still until they are not; of n such pods one goes first.
-func (deployment) limits(m workload, want plan.Counts, v View) (limits, bool) {
-	surge := m.Spec.MaxSurge.RoundUp(m.n)
-	counted, all := m.fresh.Available > 0, m.fresh.Desired >= m.n
+func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
+	surge := m.Spec.MaxSurge.RoundUp(m.N)
+	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
 	if counted && all {
-		want.Canary = min(want.Canary, m.n-1)
-		want.Stable = max(want.Stable, m.n-want.Canary)
+		want.Canary = min(want.Canary, m.N-1)
+		want.Stable = max(want.Stable, m.N-want.Canary)
 	}
-	short := m.stable.Hash != "" && m.stable.Desired < want.Stable
-	isForward := m.fresh.Desired <= want.Canary && !short || m.live.Replicas != m.n
-	still := paused(m, m.n)
-	if counted && !all && (isForward || m.fresh.Current) {
+	short := m.Stable.Hash != "" && m.Stable.Desired < want.Stable
+	isForward := m.Fresh.Desired <= want.Canary && !short || m.Live.Replicas != m.N
+	still := paused(m, m.N)
+	if counted && !all && (isForward || m.Fresh.Current) {
 		return still, true
 	}
 	if isForward {
-		if m.stable.Current && (!m.live.Synced || m.Routed != nil && m.routing != nil && !m.isSettled(v)) {
+		if m.Stable.Current && (!m.Live.Synced || m.Routed != nil && m.Routing != nil && !m.isSettled(v)) {
 			// The controller has yet to restart missing old pods, or a restarted process does not know yet that proxies
 			// have learnt the route of a smaller step.
-			return limits{asIs: true}, true
+			return Limits{asIs: true}, true
 		}
 		if m.IsDynamic() {
-			gone := m.drained(v, want)
-			return limits{surge: max(0, want.Canary-gone), unavailable: gone, replicas: m.n}, true
+			gone := m.Drained(v, want)
+			return Limits{Surge: max(0, want.Canary-gone), Unavailable: gone, Replicas: m.N}, true
 		}
-		return m.nextLimits(v, m.stable, m.fresh, want, surge)
+		return m.nextLimits(v, m.Stable, m.Fresh, want, surge)
 	}
 	if m.Spec.Scaling == rollout.Surge {
-		surge = max(surge, m.fresh.Desired)
+		surge = max(surge, m.Fresh.Desired)
 	}
-	known := m.stable.Available == 0 && m.live.Available == m.fresh.Available && m.live.Synced
+	known := m.Stable.Available == 0 && m.Live.Available == m.Fresh.Available && m.Live.Synced
 	switch {
-	case !m.live.Synced:
-		return limits{asIs: true}, true
-	case m.fresh.Ready() == 0:
-		return limits{}, false // no new pod is ready: the stable template alone
+	case !m.Live.Synced:
+		return Limits{asIs: true}, true
+	case m.Fresh.Ready() == 0:
+		return Limits{}, false // no new pod is ready: the stable template alone
 	case known:
-		f, ok := m.nextLimits(v, m.fresh, m.stable, plan.Counts{Canary: want.Stable, Stable: want.Canary}, surge)
-		f.back = true
+		f, ok := m.nextLimits(v, m.Fresh, m.Stable, plan.Counts{Canary: want.Stable, Stable: want.Canary}, surge)
+		f.Back = true
 		return f, ok
-	case m.stable.Desired == m.n:
-		return m.nextLimits(v, m.stable, m.fresh, plan.Counts{Canary: m.fresh.Desired, Stable: m.n - 1}, surge)
+	case m.Stable.Desired == m.N:
+		return m.nextLimits(v, m.Stable, m.Fresh, plan.Counts{Canary: m.Fresh.Desired, Stable: m.N - 1}, surge)
 	default:
-		still.back = true
+		still.Back = true
 		return still, true
 	}
 }
@@ -165,28 +165,28 @@ func (deployment) limits(m workload, want plan.Counts, v View) (limits, bool) {
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
 // Removed old pods are never restarted: the limits would flap. Pods that terminate, or soon will, make no room.
-func (m workload) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (limits, bool) {
-	unavailable := m.Spec.MaxUnavailable.RoundDown(m.n)
+func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (Limits, bool) {
+	unavailable := m.Spec.MaxUnavailable.RoundDown(m.N)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1 // as Kubernetes resolves two percentages that are both 0 pods
 	}
-	restM := m.n - want.Stable
+	restM := m.N - want.Stable
 	restS := want.Canary - restM
-	gone := min(max(0, m.n-old.Desired), restM)
-	beyond := servingOf(old, m.Spec, v.Now) + servingOf(fresh, m.Spec, v.Now) - (m.n - unavailable)
-	spare := beyond - max(0, old.Desired+fresh.Desired-m.n-max(surge, restS))
+	gone := min(max(0, m.N-old.Desired), restM)
+	beyond := servingOf(old, m.Spec, v.Now) + servingOf(fresh, m.Spec, v.Now) - (m.N - unavailable)
+	spare := beyond - max(0, old.Desired+fresh.Desired-m.N-max(surge, restS))
 	idle := max(0, old.Desired-old.Ready())
 	idle += min(0, beyond) // for each missing ready pod one stays, as in the controller's cleanupUnhealthyReplicas
-	if old.Desired > m.n {
+	if old.Desired > m.N {
 		idle, spare = 0, 0
 	}
 	less := min(restM, gone+max(0, spare, idle))
-	if part := plan.WholePercent(less, m.n); part > gone {
+	if part := plan.WholePercent(less, m.N); part > gone {
 		less = part
 	}
 	more := max(restS, min(want.Canary-less, surge))
 	if less <= 0 && more <= 0 {
-		return limits{}, false
+		return Limits{}, false
 	}
-	return limits{surge: more, unavailable: less, replicas: m.n}, true
+	return Limits{Surge: more, Unavailable: less, Replicas: m.N}, true
 }

@@ -1,0 +1,279 @@
+package strategies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
+)
+
+// waitForPods waits until new pods have served for minReadySeconds and get their requests, and old pods are few enough.
+func waitForPods(in Input, m workloads.Staged) verdict {
+	want := m.Kind().Reached(m, m.Want())
+	ready := plan.MinReady(m.Spec)
+	routes := m.NeedsRouting()
+	if routes {
+		ready = max(ready, workloads.Learnt(m.Routing))
+	}
+	serving := m.Fresh.Serving(in.Now, ready)
+	switch {
+	case !m.Exists:
+		return verdict{text: m.Workload.Title() + " to exist"}
+	case serving < want.Canary:
+		text := fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.Canary)
+		v := verdict{text: withProblem(text, m.Problem())}
+		v.due = workloads.ServesNext(in.Now, ready, m.Fresh)
+		return v
+	case m.N > 0 && routes && m.Live.Synced:
+		return waitForEndpoints(in, m)
+	case (m.Spec.Scaling == rollout.InPlace || m.IsDynamic()) && m.Stable.Desired > want.Stable:
+		return toGo("old", m.Stable.Desired-want.Stable, m.Stable)
+	case m.Fresh.Desired > want.Canary:
+		return toGo("new", m.Fresh.Desired-want.Canary, m.Fresh)
+	case m.Stable.Desired < want.Stable && m.Stable.Hash != "":
+		return verdict{text: fmt.Sprintf("pods of the old version: %d of %d are back", m.Stable.Desired, want.Stable)}
+	case !m.Live.Synced:
+		return verdict{text: "the " + m.Workload.Ref().Kind + " controller"}
+	default:
+		return verdict{done: true}
+	}
+}
+
+// withProblem returns a text with the reason why pods are not ready, if there is one.
+func withProblem(text, problem string) string {
+	if problem == "" {
+		return text
+	}
+	return text + " (" + problem + ")"
+}
+
+func toGo(version string, more int, r rollout.Revision) verdict {
+	return verdict{text: fmt.Sprintf("pods of the %s version: %d of %d have yet to go", version, more, r.Desired)}
+}
+
+// waitForEndpoints waits for ready endpoints of the new version's Service before its routes are applied.
+func waitForEndpoints(in Input, m workloads.Staged) verdict {
+	for _, need := range needsOf(in, m) {
+		if serves, known := in.Answers.Endpoints[need]; known && !serves {
+			return verdict{text: "ready endpoints of Service " + need.Service.Name, due: in.Now.Add(time.Second)}
+		}
+	}
+	return verdict{route: true}
+}
+
+// promotionOrTimeout waits for a promotion, or for the timeout of the step.
+func promotionOrTimeout(w plan.PromotionWait, in Input, m workloads.Staged) verdict {
+	v := waitForPromotion(in, m)
+	if v.done || w.Timeout == 0 {
+		return v
+	}
+	v.due = m.Entered.Add(w.Timeout)
+	if w.OnTimeout == rollout.TimeoutPromote && !in.Now.Before(v.due) {
+		return verdict{done: true, by: fmt.Sprintf("its timeout of %s", w.Timeout)}
+	}
+	v.text += fmt.Sprintf(", until %s (then: %s)", v.due.Format(time.RFC3339), w.OnTimeout)
+	return v
+}
+
+// hasTimedOut reports whether a timeout with onTimeout: abort ended without a promotion.
+func hasTimedOut(w plan.PromotionWait, in Input, m workloads.Staged) bool {
+	late := w.Timeout > 0 && w.OnTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.Timeout))
+	kept := m.Suspended || isSuspended(m) || holder(in, in.State.Release.Hash, m.Spec.Paused) != ""
+	return late && !kept && !waitForPromotion(in, m).done
+}
+
+// waitForPromotion waits until a promotion opens the step.
+func waitForPromotion(in Input, m workloads.Staged) verdict {
+	release := in.State.Release
+	switch {
+	case release.Fast:
+		return verdict{done: true}
+	case isOpen(m, in):
+		return verdict{done: true, by: promoter(in)}
+	default:
+		return verdict{paused: true, text: fmt.Sprintf("promotion of %s at step %d/%d", release.Hash, m.Step+1, m.Of)}
+	}
+}
+
+// waitForPeople waits for a promotion of the step, or for the step's own timeout.
+func waitForPeople(in Input, m workloads.Staged) verdict {
+	if w, is := m.Stage().Wait.(plan.PromotionWait); is {
+		return promotionOrTimeout(w, in, m)
+	}
+	return waitForPromotion(in, m)
+}
+
+// promoter returns the promotion file's author, or a word for none.
+func promoter(in Input) string {
+	if in.Promotion == nil {
+		return "nobody"
+	}
+	return cmp.Or(in.Promotion.Author, "a promotion file")
+}
+
+// timedOut returns why a pause with onTimeout: abort has failed, "" if none has.
+func timedOut(in Input) string {
+	for _, m := range stagedIn(in) {
+		if w, is := m.Stage().Wait.(plan.PromotionWait); is && in.State.Stable != nil && hasTimedOut(w, in, m) {
+			return fmt.Sprintf("no promotion within %s at step %d/%d", w.Timeout, m.Step+1, m.Of)
+		}
+	}
+	return ""
+}
+
+// waitForTime waits for a duration or for the next time of a schedule, unless a promotion comes first.
+func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
+	if v := waitForPromotion(in, m); v.done {
+		return v
+	}
+	due := w.End(m.Entered)
+	if due.IsZero() { // render refuses such a schedule
+		return verdict{paused: true, text: "a promotion: " + m.Stage().Text + " never comes"}
+	}
+	if _, lacks := lacksPods(m, in.Now); lacks {
+		return verdict{text: withProblem("a pod of the new version to serve", m.Problem())}
+	}
+	if m.Fresh.Ready() > 0 && m.Want().Canary > 0 {
+		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // all pods of the pause's start are gone
+			due = rollout.Soonest(anew, due.Add(w.Duration)) // with frequent node changes no pod may last for the whole pause
+		}
+	}
+	return waitUntil(in, m, due)
+}
+
+// recordedSoon is how long before its record a pause may begin, as pushes are shared. A longer push restarts it.
+const recordedSoon = 5 * time.Second
+
+// sinceHanded returns when a stage is entered: now, or a timed pause's first decision, whose pods are ready by then.
+func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
+	s, _ := p.At(next.Step)
+	w, timed := s.Wait.(plan.TimerWait)
+	if !timed || w.Until != "" || in.Handed == nil || in.Handed.Release == nil || in.State.Release == nil ||
+		in.Handed.Release.Hash != in.State.Release.Hash {
+		return next.Entered
+	}
+	for _, was := range in.Handed.Progress {
+		waited := next.Entered.Sub(was.Entered)
+		same := was.Workload == next.Workload && was.Step == next.Step && was.Plan == next.Plan
+		if same && waited > 0 && waited <= recordedSoon {
+			return was.Entered
+		}
+	}
+	return next.Entered
+}
+
+// lacksPods returns since when a pause is over but cannot end, because no new pod serves.
+func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) {
+	w, is := m.Stage().Wait.(plan.TimerWait)
+	if !is || m.N == 0 || m.Want().Canary == 0 || m.Fresh.Ready() > 0 {
+		return since, false
+	}
+	since = w.End(m.Entered)
+	return since, !since.IsZero() && !now.Before(since)
+}
+
+// waitUntil waits for a recorded time: a restart or another machine changes nothing. A clock set back only delays it.
+func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
+	if !in.Now.Before(due) {
+		return verdict{done: true}
+	}
+	text := strings.TrimPrefix(m.Stage().Text, "wait for ")
+	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", text, due.Format(time.RFC3339))}
+}
+
+// waitForAnalysis waits for an analysis, or for a promotion, by which gateInconclusive accepts an inconclusive one.
+func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict {
+	if in.State.Release.Fast {
+		return verdict{done: true}
+	}
+	runs, name := Runs(in), runName(m)
+	lacks := func(metric rollout.Metric) bool { return asksAbout(metric, "Latest") && m.Fresh.Pin.Value == "" }
+	i := slices.IndexFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == name })
+	switch {
+	case i >= 0 && runs[i].Phase == rollout.AnalysisSuccessful:
+		return verdict{done: true}
+	case i >= 0 && runs[i].Phase == rollout.AnalysisInconclusive:
+		return verdict{done: true, by: runs[i].Accepted}
+	case isOpen(m, in):
+		return verdict{done: true, by: promoter(in)}
+	case i < 0:
+		return verdict{text: "analysis " + name + " to start"}
+	case slices.ContainsFunc(w.Metrics, lacks):
+		return withoutPods(m, "analysis "+name)
+	default:
+		return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(runs[i]))}
+	}
+}
+
+// withoutPods waits for the first pod that an analysis needs; if no earlier step starts one, waiting does not help.
+func withoutPods(m workloads.Staged, who string) verdict {
+	v := verdict{text: who + ": a pod of the new version"}
+	if m.Want().Canary == 0 && m.N > 0 {
+		v.broken = who + " asks about pods of the new version, and no earlier step starts one; " +
+			"put a setWeight or a setCanaryScale before it"
+	}
+	return v
+}
+
+// waitForExperiment waits for the pods, then the duration and required analyses, or for a promotion.
+func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
+	if v := waitForPromotion(in, m); v.done {
+		return v
+	}
+	if m.Available == nil {
+		return waitForExperimentPods(w, in, m)
+	}
+	var waits []string
+	var due time.Time
+	if d := w.Duration; d != nil {
+		if due = m.Available.Add(*d); in.Now.Before(due) {
+			waits = append(waits, "the experiment, until "+due.Format(time.RFC3339))
+		}
+	}
+	runs := Runs(in)
+	for _, a := range w.Analyses {
+		name := runName(m) + "/" + a.Name
+		i := slices.IndexFunc(runs, func(r rollout.AnalysisRun) bool { return r.Name == name })
+		switch {
+		case i >= 0 && runs[i].Phase == rollout.AnalysisInconclusive:
+			return verdict{done: true, by: runs[i].Accepted}
+		case i < 0 && a.Required:
+			waits = append(waits, "analysis "+name+" to start")
+		case i >= 0 && a.Required && runs[i].Phase != rollout.AnalysisSuccessful:
+			waits = append(waits, fmt.Sprintf("analysis %s: %s", name, inWords(runs[i])))
+		}
+	}
+	if len(waits) == 0 {
+		return verdict{done: true}
+	}
+	return verdict{text: strings.Join(waits, "; "), due: laterOnly(due, in.Now)}
+}
+
+// waitForExperimentPods waits until all pods of the experiment are available.
+func waitForExperimentPods(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
+	var waits []string
+	var due time.Time
+	for _, t := range podsOf(in, m, w.Experiment) {
+		if t.available() {
+			continue
+		}
+		text := fmt.Sprintf("pods of the experiment's %s: %d of %d available", t.Name, t.serving, t.Replicas)
+		if t.live.Problem != "" {
+			text += " (" + t.live.Problem + ")"
+		}
+		waits = append(waits, text)
+		due = rollout.Soonest(due, workloads.ServesNext(in.Now, plan.MinReady(m.Spec), t.live))
+	}
+	if len(waits) == 0 {
+		return verdict{begins: true}
+	}
+	if late, _ := lateExperiment(in); !late.at.IsZero() {
+		due = rollout.Soonest(due, laterOnly(late.at, in.Now))
+	}
+	return verdict{text: strings.Join(waits, "; "), due: due}
+}

@@ -1,0 +1,183 @@
+package workloads
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+)
+
+// read returns the number of pods that Kubernetes computes from the amount in a hold.
+func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
+	t.Helper()
+	if n, is := written.(int64); is {
+		return int(n)
+	}
+	text, _ := written.(string)
+	n, err := strconv.Atoi(strings.TrimSuffix(text, "%"))
+	if err != nil || !strings.HasSuffix(text, "%") || n > 100 {
+		t.Fatalf("%q is not a percentage", text)
+	}
+	return resolve(rollout.Amount{Value: n, Percent: true})
+}
+
+// TestFenceResolvesBackExactly checks that Kubernetes computes the number of pods that the steps wait for. Up to 100
+// pods, and wherever it is exact, the amount is a percentage.
+func TestFenceResolvesBackExactly(t *testing.T) {
+	for n := 1; n <= 400; n++ {
+		for k := 0; k <= n; k++ {
+			h := Limits{Surge: k, Unavailable: k, Replicas: n}
+			if got := read(t, h.surgeValue(), func(a rollout.Amount) int { return a.RoundUp(n) }); got != k {
+				t.Errorf("surge %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.surgeValue(), got)
+			}
+			if got := read(t, h.unavailableValue(), func(a rollout.Amount) int { return a.RoundDown(n) }); got != k {
+				t.Errorf("unavailable %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.unavailableValue(), got)
+			}
+			for _, written := range []any{h.surgeValue(), h.unavailableValue()} {
+				if _, integer := written.(int64); integer && (n <= 100 || k*100%n == 0) {
+					t.Errorf("%d of %d is written as an integer, which an autoscaler's change of replicas makes wrong", k, n)
+				}
+			}
+		}
+	}
+}
+
+// TestPodsThatGoServeNoRoute checks that no weight counts on a pod that the controller is removing, though it is
+// still ready.
+func TestPodsThatGoServeNoRoute(t *testing.T) {
+	m := plan.Routing{Traffic: &rollout.Traffic{MaxWeight: 100}}
+	for desired, want := range []int{0, 1, 2, 2} {
+		if got := KnownOf(pods(desired, 2), &m, noon); got != want {
+			t.Errorf("of 2 ready pods, %d of which are to stay, %d bear requests, want %d", desired, got, want)
+		}
+	}
+}
+
+func TestWalk(t *testing.T) {
+	amount := func(text string) rollout.Amount {
+		n, err := strconv.Atoi(strings.TrimSuffix(text, "%"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rollout.Amount{Value: n, Percent: strings.HasSuffix(text, "%")}
+	}
+	cases := map[string]struct {
+		reason             string
+		surge, unavailable string
+		n                  int
+		want               plan.Counts
+		stable, canary     rollout.Revision
+		fence              Limits
+		none               bool
+	}{
+		"Start": {
+			"the user's own room", "3", "2", 10, plan.Counts{Canary: 5, Stable: 5}, pods(10, 10), pods(0, 0), Limits{Surge: 3, Unavailable: 2, Replicas: 10}, false,
+		},
+		"NewOnesStart": {
+			"nothing is ready yet: nothing more may go", "3", "2", 10, plan.Counts{Canary: 5, Stable: 5}, pods(8, 8), pods(5, 0),
+			Limits{Surge: 3, Unavailable: 2, Replicas: 10}, false,
+		},
+		"NewOnesReady": {"at rest", "3", "2", 10, plan.Counts{Canary: 5, Stable: 5}, pods(8, 8), pods(5, 5), Limits{Surge: 0, Unavailable: 5, Replicas: 10}, false},
+		"SomeReady": {
+			"each ready pod makes room for one", "3", "2", 10, plan.Counts{Canary: 5, Stable: 5}, pods(8, 8), pods(5, 2), Limits{Surge: 1, Unavailable: 4, Replicas: 10},
+			false,
+		},
+		"NoRoom": {
+			"no surge, nothing may be missing: Kubernetes takes one", "0%", "0%", 10, plan.Counts{Canary: 5, Stable: 5}, pods(10, 10), pods(0, 0),
+			Limits{Surge: 0, Unavailable: 1, Replicas: 10}, false,
+		},
+		"SurgeOnly": {
+			"one at a time", "1", "0", 10, plan.Counts{Canary: 5, Stable: 5}, pods(10, 10), pods(0, 0), Limits{Surge: 1, Unavailable: 0, Replicas: 10}, false,
+		},
+		"SurgeOnlyNext": {
+			"the ready one lets an old one go", "1", "0", 10, plan.Counts{Canary: 5, Stable: 5}, pods(10, 10), pods(1, 1), Limits{Surge: 1, Unavailable: 1, Replicas: 10},
+			false,
+		},
+		"SurgeOnlyLast": {
+			"the last one leaves the surge", "1", "0", 10, plan.Counts{Canary: 5, Stable: 5}, pods(6, 6), pods(5, 5),
+			Limits{Surge: 0, Unavailable: 5, Replicas: 10}, false,
+		},
+		"OldAreBroken": {
+			"too few are ready: nothing may go, one new may start", "1", "0", 10, plan.Counts{Canary: 5, Stable: 5}, pods(10, 6), pods(0, 0),
+			Limits{Surge: 1, Unavailable: 0, Replicas: 10}, false,
+		},
+		"OldAreBrokenU": {
+			"one that is not ready goes first", "0", "1", 10, plan.Counts{Canary: 5, Stable: 5}, pods(10, 6), pods(0, 0),
+			Limits{Surge: 0, Unavailable: 1, Replicas: 10}, false,
+		},
+		"NeverBack": {
+			"pods that are gone are not asked back", "3", "2", 10, plan.Counts{Canary: 5, Stable: 5}, pods(5, 3), pods(5, 0),
+			Limits{Surge: 0, Unavailable: 5, Replicas: 10},
+			false,
+		},
+		"OnTheWayOut": {
+			"a pod that is given up but not yet deleted makes no room", "1", "0", 5, plan.Counts{Canary: 3, Stable: 2}, pods(4, 5), pods(1, 1),
+			Limits{Surge: 1, Unavailable: 1, Replicas: 5}, false,
+		},
+		"ScaledDown": {
+			"pods that a scale-down takes make no room", "1", "0", 5, plan.Counts{Canary: 3, Stable: 2}, pods(10, 10), pods(0, 0),
+			Limits{Surge: 1, Unavailable: 0, Replicas: 5}, false,
+		},
+		"ScaledDownOfBoth": {
+			"nor do those that it takes of a version that has fewer than n", "1", "0", 10, plan.Counts{Canary: 5, Stable: 5}, pods(9, 9), pods(5, 5),
+			Limits{Surge: 1, Unavailable: 2, Replicas: 10}, false,
+		},
+		"BrokenBesideSurplus": {
+			"a broken one goes first, where the others are enough", "1", "0", 10, plan.Counts{Canary: 6, Stable: 4}, pods(5, 4), pods(9, 9),
+			Limits{Surge: 0, Unavailable: 6, Replicas: 10}, false,
+		},
+		"BrokenAndMissed": {
+			"as many stay as ready ones are missing: they may be ready again", "1", "0", 10, plan.Counts{Canary: 6, Stable: 4}, pods(5, 1), pods(6, 6),
+			Limits{Surge: 0, Unavailable: 6, Replicas: 10}, false,
+		},
+		"RestsAboveN": {
+			"a resting place of n+1", "1", "0", 10, plan.Counts{Canary: 1, Stable: 10}, pods(10, 10), pods(1, 1), Limits{Surge: 1, Unavailable: 0, Replicas: 10}, false,
+		},
+		"SmallStep": {
+			"no more new pods than the step asks for", "5", "5", 10, plan.Counts{Canary: 1, Stable: 9}, pods(10, 10), pods(0, 0),
+			Limits{Surge: 0, Unavailable: 1, Replicas: 10}, false,
+		},
+		"ScaledUp": {
+			"new replicas are not yet pods", "1", "0", 20, plan.Counts{Canary: 5, Stable: 15}, pods(8, 8), pods(2, 2), Limits{Surge: 0, Unavailable: 5, Replicas: 20},
+			false,
+		},
+		"OnePodSurge": {
+			"the new one first", "1", "0", 1, plan.Counts{Canary: 1, Stable: 1}, pods(1, 1), pods(0, 0), Limits{Surge: 1, Unavailable: 0, Replicas: 1}, false,
+		},
+		"OnePodNoSurge": {
+			"the old one first", "0", "1", 1, plan.Counts{Canary: 1, Stable: 0}, pods(1, 1), pods(0, 0), Limits{Surge: 0, Unavailable: 1, Replicas: 1}, false,
+		},
+		"FloorOverlapped": {
+			"minPodsPerReplicaSet may ask for more than n in all", "1", "0", 3, plan.Counts{Canary: 3, Stable: 3}, pods(3, 3), pods(0, 0),
+			Limits{Surge: 3, Unavailable: 0, Replicas: 3}, false,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := rollout.Spec{MaxSurge: amount(tc.surge), MaxUnavailable: amount(tc.unavailable)}
+			m := Staged{Compiled: &plan.Compiled{Spec: spec}, N: tc.n, Stable: tc.stable, Fresh: tc.canary}
+			got, ok := m.nextLimits(View{Now: noon}, m.Stable, m.Fresh, tc.want, spec.MaxSurge.RoundUp(tc.n))
+			if ok == tc.none {
+				t.Fatalf("%s: held is %t", tc.reason, ok)
+			}
+			if diff := compare.Diff(tc.fence, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// pods returns ReplicaSets of old and new pods, ready since noon.
+func pods(desired, ready int) rollout.Revision {
+	r := rollout.Revision{Desired: desired, Pods: max(desired, ready)}
+	for range ready {
+		r.ReadySince = append(r.ReadySince, noon)
+	}
+	return r
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

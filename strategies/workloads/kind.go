@@ -1,0 +1,171 @@
+package workloads
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+)
+
+// kind moves the pods of one kind of workload: one file here, one line in this table and in rollout.Kinds, and one
+// file for observation. A kind whose controller has a partition is only a rollout.Partitioned.
+type kind interface {
+	// Limits returns the next move towards the pods at the end of the stage. It is false while no pod may move.
+	Limits(m Staged, want plan.Counts, v View) (Limits, bool)
+
+	// Hold writes limits into an object of the new version.
+	Hold(o rollout.Object, f Limits)
+
+	// Reached returns the counts at which a stage is done, given the pods that the controller does not take back.
+	Reached(m Staged, want plan.Counts) plan.Counts
+}
+
+// evictor is a kind with pods that gitrollout has to delete at times.
+type evictor interface {
+	// evict returns the pods of a workload to delete now. The workload's controller has seen the newest object.
+	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
+}
+
+// turner is a kind whose controller comes to rest before a rollback moves its pods.
+type turner interface {
+	// turn returns the object for a rollback, nil to leave the one in the cluster as it is.
+	turn(m Staged, o rollout.Object) rollout.Object
+}
+
+var Kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
+
+// Eviction is a pod to delete, if it is still the same one.
+type Eviction struct {
+	Namespace string
+	Pod       rollout.Pod
+}
+
+// Evicting is the input of evictions: the view of a state with a release.
+type Evicting struct {
+	View
+	State   rollout.State
+	Release *rollout.Render // the release's, nil if it cannot be read
+}
+
+// spec returns the spec of a staged workload.
+func (in Evicting) spec(w rollout.Workload) (rollout.Spec, bool) {
+	if in.Source == nil {
+		return rollout.Spec{}, false
+	}
+	return in.Source.Spec(w)
+}
+
+// Evictions returns the pods to delete now.
+func Evictions(in Evicting) (all []Eviction) {
+	s := in.State
+	workloads := slices.Collect(maps.Keys(s.Release.Templates))
+	if s.Phase == rollout.Aborting && in.Source != nil { // a rollback concerns all workloads that are staged now
+		for _, spec := range in.Source.Specs {
+			workloads = append(workloads, spec.Workload)
+		}
+	}
+	slices.SortFunc(workloads, rollout.Workload.Compare)
+	for _, w := range slices.Compact(workloads) {
+		spec, _ := in.spec(w)
+		e, evicts := kindFor(w, spec).(evictor)
+		if live := in.Observed.Workloads[w]; evicts && live.Synced {
+			all = append(all, e.evict(in, w, live)...)
+		}
+	}
+	return all
+}
+
+// kindFor returns the kind of a workload, nil without a Partition in its spec or an entry in the table.
+func kindFor(w rollout.Workload, spec rollout.Spec) kind {
+	if spec.Partition != nil {
+		return partitioned{Partitioned: *spec.Partition}
+	}
+	return Kinds[cmp.Or(w.Kind, rollout.WorkloadKinds[0].Kind)]
+}
+
+func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
+
+// inTurn has the common methods of kinds whose pods are replaced in place.
+type inTurn struct{}
+
+// Reached accepts more new pods than asked, as after a scale-up or on a new node: the controller takes none back.
+func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
+	if want.Canary == 0 || m.Fresh.Desired <= want.Canary || m.IsTakenForAll() {
+		return want
+	}
+	return plan.Counts{Canary: m.Fresh.Desired, Stable: m.N - m.Fresh.Desired}
+}
+
+// Limits is a limit of s surge pods and m unavailable pods for n replicas.
+type Limits struct {
+	Surge, Unavailable, Replicas int
+	Back                         bool // the roles are swapped: pods of the new version go and stable pods start
+	still                        bool // no pod moves
+	asIs                         bool // nothing is written until the controller has seen the last write
+}
+
+// LimitsOf returns the limits for a stage, false while no canary pod is asked for or stable pods are too few.
+func LimitsOf(m Staged, v View) (Limits, bool) {
+	want := m.resting(v)
+	known := m.Stable.Hash != ""
+	switch {
+	case want.Canary == 0 || !known && m.Fresh.Pods == 0:
+		// Until stable's ReplicaSet has its hash, the number of old pods and the Services' selector are unknown.
+		return Limits{}, false
+	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
+		// The workload scales up from 0: while held, all its pods would be of the canary.
+		return Limits{}, false
+	case m.HasStrangers(want) && !m.HasMoved(m.Progress):
+		// Pods of a third ReplicaSet, of an image set by hand, would stay for ever in place of stable ones.
+		return Limits{}, false
+	default:
+		return m.Kind().Limits(m, want, v)
+	}
+}
+
+// HasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
+// with a known version's hash; of two with the new hash, neither the Deployment's, neither is trusted. Of a
+// StatefulSet only pods below the partition matter. Of a DaemonSet only gitrollout replaces pods at a step.
+func (m Staged) HasStrangers(want plan.Counts) bool {
+	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
+	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
+		isTwin := func(o rollout.Revision) bool { return o.Hash == r.Hash && o.Pin != r.Pin }
+		switch {
+		case r.Desired == 0 || r.Pin == m.Stable.Pin:
+			return false
+		case isOrdered(m.Spec):
+			return r.Pin != m.Fresh.Pin && slices.ContainsFunc(r.Members, isBelow)
+		case m.Kind() == (daemonSet{}):
+			return r.Hash != m.Fresh.Hash
+		case r.Pin == m.Fresh.Pin:
+			return !r.Current && slices.ContainsFunc(m.Live.Revisions, isTwin)
+		default:
+			return true
+		}
+	})
+}
+
+// resting returns the pods at the stage's end and those that proxies may still reach. Replaced old pods stay gone.
+func (m Staged) resting(v View) plan.Counts {
+	want := m.Want()
+	if m.N == 0 || !m.StillRouted(v) {
+		return want
+	}
+	kept := m.Fresh.Desired
+	if m.isSettled(v) && m.isRoutedAsPlanned() {
+		kept = min(kept, m.Planned().Canary)
+	}
+	if m.SharesPods() {
+		kept = min(kept, 1) // for matched requests: all others reach any pod
+	}
+	if kept <= want.Canary {
+		return want
+	}
+	want.Canary = kept
+	if m.Spec.Scaling == rollout.InPlace || m.IsDynamic() {
+		want.Stable = min(want.Stable, max(m.Stable.Desired, m.N-m.Fresh.Desired))
+	}
+	return want
+}

@@ -1,0 +1,179 @@
+package workloads
+
+import (
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Desired returns the object that the state asks for, nil to leave the one in the cluster as it is.
+func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
+	hash := v.Source.Templates[w]
+	o = withCount(s, v, w, o)
+	p, moves := s.ProgressOf(w)
+	spec, staged := v.Source.Spec(w)
+	if !moves || !staged || !IsHeld(s) {
+		o = Stamp(v, countInTurn(s, v, spec, o), s.Mark(), hash, commitOf(s, w, hash), "")
+		if k, turns := kindFor(w, spec).(turner); turns && moves && staged && s.Phase == rollout.Aborting {
+			return k.turn(New(s, v.Plans.Of(spec), p, v.Observed), o)
+		}
+		return o
+	}
+	m := New(s, v.Plans.Of(spec), p, v.Observed)
+	if n := Asked(s, spec); n != nil && *n != m.N {
+		o = o.Copy()
+		setReplicas(o, int64(m.N))
+	}
+	f, ok := LimitsOf(m, v)
+	if !ok {
+		return stableWorkload(s, v, w, o, "")
+	}
+	if f.asIs {
+		return nil
+	}
+	status := fmt.Sprintf("held between the steps of release %s; see: gitrollout get %s", s.Release.Hash, s.App)
+	if f.Back {
+		o = stableWorkload(s, v, w, o, status)
+	} else {
+		o = Stamp(v, o, s.Mark(), hash, s.Release.Commit, status)
+	}
+	if o != nil {
+		kindFor(w, spec).Hold(o, f)
+	}
+	return o
+}
+
+// stableWorkload returns the stable commit's object with the newest replicas, which are not staged; nil without one.
+func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
+	stable, found := WorkloadOf(v.Stable, w)
+	if !found {
+		return nil
+	}
+	stable = Stamp(v, stable, s.Mark(), v.Stable.Templates[w], s.Stable.Commit, status)
+	setReplicas(stable, o.Map("spec")["replicas"])
+	return stable
+}
+
+// withCount returns an object with Git's present replicas.
+func withCount(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
+	spec, staged := v.Source.Spec(w)
+	n := Asked(s, spec)
+	if !staged || SameCount(n, spec.Replicas) {
+		return o
+	}
+	o = o.Copy()
+	if n == nil {
+		setReplicas(o, nil)
+	} else {
+		setReplicas(o, int64(*n))
+	}
+	return o
+}
+
+func setReplicas(o rollout.Object, n any) {
+	if n == nil {
+		delete(o.Map("spec"), "replicas")
+	} else {
+		o.Set(n, "spec", "replicas")
+	}
+}
+
+func WorkloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
+	if r == nil {
+		return nil, false
+	}
+	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
+}
+
+// Stamp returns a copy with gitrollout's annotations, on the workload alone: a new commit restarts no pod.
+func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
+	o = o.Copy()
+	w, _ := rollout.WorkloadOf(o.Ref())
+	spec, staged := v.Source.Spec(w)
+	k := kindFor(w, spec)
+	if k, is := k.(roomy); is && staged {
+		k.room(o, v.Observed.Workloads[w])
+	}
+	if k, owns := k.(interface{ Own(o rollout.Object) }); owns {
+		k.Own(o)
+	}
+	o.Set(string(hash), "metadata", "annotations", rollout.AnnotationHash)
+	o.Set(fmt.Sprint(serial), "metadata", "labels", rollout.LabelSerial)
+	if commit != "" {
+		o.Set(commit, "metadata", "annotations", rollout.AnnotationCommit)
+	}
+	if status != "" {
+		o.Set(status, "metadata", "annotations", rollout.AnnotationStatus)
+	}
+	return o
+}
+
+// roomy is a kind whose objects limit missing and extra pods. For a staged workload room writes Git's value or
+// Kubernetes' default, so that no manual change decides how many pods a promotion replaces at a time.
+type roomy interface {
+	room(o rollout.Object, live rollout.ObservedWorkload)
+}
+
+// onNodes sets surge and unavailable pods of a kind with a pod on each node. A kind with two at times, as with
+// Kruise's Surging, has no unavailable ones.
+func onNodes(o rollout.Object, at string, unavailable any) {
+	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
+		orElse(o, at+".maxSurge", int64(0))
+		orElse(o, at+".maxUnavailable", unavailable)
+	}
+}
+
+// orElse sets a field that an object lacks.
+func orElse(o rollout.Object, field string, value any) {
+	if rollout.In(o, field) == nil {
+		o.Set(value, strings.Split(field, ".")...)
+	}
+}
+
+// Asked returns Git's replicas of a workload whose spec is State.Source's, nil if an autoscaler sets them.
+func Asked(s rollout.State, spec rollout.Spec) *int {
+	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload }); is {
+		return r.Count
+	}
+	return spec.Replicas
+}
+
+// growth returns the largest number of replicas that adds no pod of the new version. A Deployment controller gives each
+// ReplicaSet its rounded share, the largest one first (as in countInTurn). With c new pods of n+c, none is added below
+// a factor of 1+1/2c:
+//
+//	n=4, c=2:  5, 6, 7, 9, 11, 14 …
+//	n=4, c=4:  4, until the new pods are gone
+func growth(m Staged) int {
+	n, c := m.Live.Replicas, m.Fresh.Desired
+	if !m.Live.Synced || m.Stable.Desired < n || c >= n {
+		return n
+	}
+	return n + (n+c-1)/(2*c)
+}
+
+// countInTurn keeps the previous replicas while both versions' pods exceed what the strategy allows at the new ones.
+// Seeing both changes in one write, the controller removes the surplus from all versions in proportion
+// (k8s.io/kubernetes pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1 would cut
+// 5 pods of v1 and 5 of v2 to 4 and 4. With the template first, the surplus is v2's.
+func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
+	n, live := Asked(s, spec), v.Observed.Workloads[spec.Workload]
+	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) { // there is no version to protect
+		return o
+	}
+	pods, versions := 0, 0
+	for _, r := range live.Revisions {
+		pods += r.Desired
+		versions += min(r.Desired, 1)
+	}
+	grows := s.Phase == rollout.Aborting && *n > live.Replicas // then the abandoned version would grow, too
+	if versions < 2 || !grows && pods <= *n+spec.MaxSurge.RoundUp(*n) {
+		return o
+	}
+	o = o.Copy()
+	setReplicas(o, int64(live.Replicas))
+	return o
+}
+
+func SameCount(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -1,0 +1,84 @@
+package workloads
+
+import (
+	"reflect"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/traffic"
+)
+
+// SettledAt returns when every proxy has learnt a recorded and applied route.
+func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
+	return rollout.Later(recorded, applied).Add(settle)
+}
+
+// KnownOf returns how many pods of a ReplicaSet are ready, known to every proxy, and to stay.
+func KnownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
+	return min(r.Serving(now, Learnt(t)), r.Desired)
+}
+
+// Learnt returns how long after a pod's ready time, cut to whole seconds by Kubernetes, every proxy knows the pod.
+func Learnt(t *plan.Routing) time.Duration {
+	if t.Settle == 0 {
+		return 0
+	}
+	return t.Settle + time.Second
+}
+
+// Planned returns the pods for the weight routed last, or fewer where a later step of that weight asks for fewer.
+func (m Staged) Planned() plan.Counts {
+	c := m.CountsAt(m.Routed.Step, m.N)
+	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
+		c.Canary = min(c.Canary, m.CountsAt(step, m.N).Canary)
+	}
+	return c
+}
+
+// isRoutedAsPlanned reports whether the weight routed last is its step's. After an edit it is not, perhaps for ever,
+// and the pods for the old weight are unknown.
+func (m Staged) isRoutedAsPlanned() bool {
+	s, _ := m.At(m.Routed.Step)
+	return m.RoutedWeight(s) == m.Routed.Weight
+}
+
+// NeedsRouting reports whether the step's route differs from the one that was routed last.
+func (m Staged) NeedsRouting() bool {
+	s, ok := m.At(m.Step)
+	switch {
+	case !ok || m.Routing == nil:
+		return false
+	case m.SharesPods() && m.Want().Canary == 0 && m.Fresh.Desired == 0:
+		return false // the only pod moves with the promotion: no new pod can receive requests
+	case m.Routed == nil:
+		return m.RoutedWeight(s) > 0 || len(s.Routes) > 0
+	default:
+		return m.RoutedWeight(s) != m.Routed.Weight || !reflect.DeepEqual(s.Routes, m.RoutesAt(m.Routed.Step))
+	}
+}
+
+// StillRouted reports whether proxies may send requests to the new version, so that none of its pods may go.
+func (m Staged) StillRouted(v View) bool {
+	if m.Routed == nil || m.Routing == nil {
+		return false
+	}
+	return m.Routed.Weight > 0 || len(m.RoutesAt(m.Routed.Step)) > 0 || !m.isSettled(v)
+}
+
+// isSettled reports whether every proxy has learnt the last route.
+func (m Staged) isSettled(v View) bool {
+	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
+}
+
+// Drained returns how many stable pods may be gone: as many as already are, until all proxies have the step's weight.
+// Then it is the step's number, within the new version's serving pods and maxUnavailable.
+func (m Staged) Drained(v View, want plan.Counts) int {
+	rest := m.N - want.Stable
+	gone := min(max(0, m.N-m.Stable.Desired), rest)
+	routed := !m.NeedsRouting() && m.Routed != nil && m.isSettled(v)
+	if !routed || !traffic.Verify(m.Routing.Routers, m.Workload.Namespace, v.Observed.Routes).Taken {
+		return gone
+	}
+	return max(gone, min(rest, servingOf(m.Fresh, m.Spec, v.Now)+m.Spec.MaxUnavailable.RoundDown(m.N)))
+}

@@ -1,0 +1,173 @@
+package workloads
+
+import (
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+)
+
+// Staged is one workload of a release: its plan, its progress and its observed pods.
+type Staged struct {
+	*plan.Compiled
+	rollout.Progress
+	Label  string // the prefix of its analyses' names
+	Live   rollout.ObservedWorkload
+	Exists bool // the workload exists in the cluster
+	N      int  // its desired replicas
+	leaves bool // the release is rolled back: no pod of the new version starts
+	Stable rollout.Revision
+	Fresh  rollout.Revision // the new version; the zero value if it has no ReplicaSet yet
+}
+
+func New(s rollout.State, p *plan.Compiled, pr rollout.Progress, o rollout.Observed) Staged {
+	m := Staged{Compiled: p, Progress: pr, Label: labelOf(s, pr.Workload)}
+	m.Live, m.Exists = o.Workloads[pr.Workload]
+	m.N = Replicas(s, p.Spec, m.Live)
+	m.Stable, _ = m.Live.Find(s.StableHash(pr.Workload))
+	m.Fresh, _ = m.Live.Find(s.Release.Templates[pr.Workload])
+	m.leaves = s.Phase == rollout.Aborting
+	isBase := func(r rollout.Revision) bool { return r.Base && !r.Current }
+	if i := slices.IndexFunc(m.Live.Revisions, isBase); i >= 0 && m.Stable.Hash == "" {
+		m.Stable = m.Live.Revisions[i] // made before gitrollout wrote a hash
+		m.Stable.Hash = s.StableHash(pr.Workload)
+	}
+	if m.leaves && m.N > m.Live.Replicas && m.Fresh.Desired > 0 {
+		m.N = min(m.N, growth(m))
+	}
+	return m
+}
+
+// All returns the workloads of a state's release with a spec in the list, in the order of its progress.
+func All(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.Cache) []Staged {
+	if s.Release == nil {
+		return nil
+	}
+	all := make([]Staged, 0, len(s.Progress))
+	for _, pr := range s.Progress {
+		if spec, is := rollout.Find(specs, func(spec rollout.Spec) bool { return spec.Workload == pr.Workload }); is {
+			all = append(all, New(s, known.Of(spec), pr, o))
+		}
+	}
+	return all
+}
+
+// Workloads returns the workloads of a state's release by the specs of its source.
+func (v View) Workloads(s rollout.State) []Staged {
+	return All(s, v.Source.Specs, v.Observed, v.Plans)
+}
+
+// Problem returns why new pods are not ready, or stable pods where they are replaced in place.
+func (m Staged) Problem() string {
+	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
+		return m.Fresh.Problem
+	}
+	return "stable " + m.Stable.Problem
+}
+
+// Stage returns the stage in progress, the zero value after the last one.
+func (m Staged) Stage() plan.Stage {
+	s, _ := m.At(m.Step)
+	return s
+}
+
+// Want returns the pods at the step's end. A rollback adds no pod of the new version, even with more replicas.
+func (m Staged) Want() plan.Counts {
+	c := m.CountsAt(m.Step, m.N)
+	if m.leaves && m.Fresh.Desired > 0 {
+		c.Canary = min(c.Canary, m.Fresh.Desired)
+	}
+	return c
+}
+
+// IsThrough reports whether all steps are done.
+func (m Staged) IsThrough() bool { return m.Step >= m.Of }
+
+// labelOf returns the prefix of a workload's run names: its name, with its namespace if that is ambiguous: web@east.
+func labelOf(s rollout.State, w rollout.Workload) string {
+	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
+	if slices.ContainsFunc(s.Progress, namesake) {
+		return w.Name + "@" + w.Namespace
+	}
+	return w.Name
+}
+
+// View holds the input of Desired besides the state.
+type View struct {
+	Applied  time.Time        // as in Input
+	Now      time.Time        // for minReadySeconds
+	Source   *rollout.Render  // the render at State.Source
+	Stable   *rollout.Render  // the render at State.Stable.Commit; only where NeedsStable says so
+	Observed rollout.Observed // for the replicas and the ReplicaSets' hashes
+	Plans    plan.Cache       `json:"-"` // of a decision
+}
+
+// servingOf returns how many pods of a ReplicaSet serve and are to stay.
+func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
+	return min(r.Serving(now, plan.MinReady(spec)), r.Desired)
+}
+
+// Replicas returns the replicas of a workload: Git's, or those that the cluster's autoscaler has set.
+func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload) int {
+	if n := Asked(s, spec); n != nil {
+		return *n
+	}
+	return live.Replicas
+}
+
+// ServesNext returns when the next ready pod will have been ready for minReady, zero if all have.
+func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
+	for _, v := range versions {
+		for _, since := range v.ReadySince {
+			if at := since.Add(minReady); at.After(now) {
+				due = rollout.Soonest(due, at)
+			}
+		}
+	}
+	return due
+}
+
+// IsHeld reports whether the state holds the workloads: between steps, and in a rollback until canary pods may go.
+func IsHeld(s rollout.State) bool {
+	switch s.Phase {
+	case rollout.Progressing, rollout.Paused, rollout.Stalled:
+		return s.Stable != nil && !IsPromoting(s)
+	case rollout.Aborting:
+		return s.Source != s.Rollback.To
+	default:
+		return false
+	}
+}
+
+// commitOf returns the commit of a staged template's release, "" for unstaged ones: each push would write the newest.
+func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
+	switch {
+	case s.Release != nil && s.Release.Templates[w] == hash:
+		return s.Release.Commit
+	case s.StableHash(w) == hash && hash != "" && s.Stable != nil:
+		return s.Stable.Commit
+	default:
+		return ""
+	}
+}
+
+// Reopened returns a recorded state with Draining as a release in flight.
+func Reopened(s rollout.State) rollout.State {
+	if s.Draining == nil || s.Stable == nil || s.Release != nil {
+		return s
+	}
+	s.Release, s.Stable, s.Progress, s.Phase = s.Stable, &s.Draining.Release, s.Draining.Progress, rollout.Paused
+	if !slices.ContainsFunc(s.Progress, func(p rollout.Progress) bool { return p.Step < p.Of }) {
+		s.Phase = rollout.Promoting
+	}
+	return s
+}
+
+// IsPromoting reports whether a release has passed its steps: with the user's objects Kubernetes replaces the rest.
+func IsPromoting(s rollout.State) bool {
+	isStill := func(p rollout.Progress) bool { return p.Step < p.Of }
+	isReleasing := s.Stable != nil && s.Release != nil
+	return s.Phase == rollout.Promoting ||
+		s.Phase == rollout.Stalled && isReleasing && !slices.ContainsFunc(s.Progress, isStill)
+}
