@@ -1,18 +1,23 @@
 package strategies
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
+	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // Desired returns the objects that the cluster should hold: the render with the state laid over it. Between steps
 // Deployments are held and Services select their version. An error, which render rules out, is a router's.
 func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	v.Plans, s = v.Plans.OrNew(), workloads.Reopened(s)
-	pins := pinsOf(s, v)
+	pins := routes.Pins(s, v)
 	objects := make([]rollout.Object, 0, len(v.Source.Objects))
 	for _, o := range v.Source.Objects {
 		ref := o.Ref()
@@ -29,7 +34,7 @@ func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 		}
 		objects = append(objects, o)
 	}
-	objects, err := overlaid(s, v, objects)
+	objects, err := routes.Overlay(s, v, objects)
 	return append(objects, experimentObjects(s, v)...), err
 }
 
@@ -95,4 +100,70 @@ func sorted(refs []rollout.Ref) []rollout.Ref {
 	}
 	slices.SortFunc(refs, rollout.Ref.Compare)
 	return slices.Compact(refs)
+}
+
+// Watched returns the objects of a render whose status shows whether routers have accepted them.
+func Watched(r *rollout.Render) []rollout.Ref {
+	var refs []rollout.Ref
+	for _, spec := range r.Specs {
+		if t := plan.Compile(spec).Routing; t != nil {
+			refs = append(refs, traffic.Watched(t.Routers, spec.Workload.Namespace)...)
+		}
+	}
+	return refs
+}
+
+// Ahead returns the objects that releases of a render will apply later, for the API server to check first. They are
+// workloads that still have stable's templates, routers' objects in each later form, and experiments' objects.
+func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
+	known := plan.Cache{}
+	all := experimentsAhead(r, known)
+	for _, spec := range r.Specs {
+		own, found := workloads.WorkloadOf(r, spec.Workload)
+		isAsked := func(o rollout.Object) bool {
+			return o.Ref() == spec.Workload.Ref() && reflect.DeepEqual(o.Map("spec")["template"], own.Map("spec")["template"])
+		}
+		if found && !slices.ContainsFunc(now, isAsked) {
+			all = append(all, own)
+		}
+	}
+	for _, spec := range r.Specs {
+		p := known.Of(spec)
+		if p.Routing == nil {
+			continue
+		}
+		for _, route := range traffic.Stages(spec) {
+			laid := traffic.NewObjects(r.Objects)
+			if err := traffic.Overlay(laid, p.Routing.Routers, route); err != nil {
+				return nil, fmt.Errorf("route requests of %s: %w", spec.Workload, err)
+			}
+			for _, object := range laid.List() {
+				is := func(o rollout.Object) bool { return o.Ref() == object.Ref() && reflect.DeepEqual(o, object) }
+				if !slices.ContainsFunc(r.Objects, is) && !slices.ContainsFunc(all, is) {
+					all = append(all, object)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// Routing identifies the routes and Service switches of a state. Proxies learn them some time after both the record
+// and the apply: a push may take longer than proxies do.
+func Routing(s rollout.State, source *rollout.Render) string {
+	text := ""
+	s = workloads.Reopened(s)
+	for _, m := range workloads.All(s, source.Specs, rollout.Observed{}, nil) {
+		if m.Routing != nil && m.Routed != nil {
+			r := m.Routed
+			text += fmt.Sprintf("%s %d %d %s %t;", m.Workload, r.Step, r.Weight, r.At, m.HasSwitched(m.Step))
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	if s.Rollback != nil {
+		text += "back " + s.Rollback.Routed.String()
+	}
+	return text
 }

@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -268,7 +269,7 @@ func TestPins(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&in)
 			}
-			pins := pinsOf(in.State, viewOf(in, h))
+			pins := routes.Pins(in.State, viewOf(in, h))
 			spec, _ := h.at(fresh).Spec(web)
 			main, side := plan.Compile(spec).Services(rollout.State{})
 			ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "Service", Namespace: "shop", Name: name} }

@@ -164,3 +164,23 @@ func stableOf(in Input) rollout.Release {
 func healthyText(app string, stable rollout.Release) string {
 	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
 }
+
+// swapped lists the workloads whose stable version is behind the pong Service once the release in flight is stable.
+func swapped(in Input) []rollout.Workload {
+	pong := slices.Clone(in.State.Pong)
+	for _, m := range stagedIn(in) {
+		if !m.Swaps() {
+			continue
+		}
+		if i := slices.Index(pong, m.Workload); i >= 0 {
+			pong = slices.Delete(pong, i, i+1)
+		} else {
+			pong = append(pong, m.Workload)
+		}
+	}
+	slices.SortFunc(pong, func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) })
+	if len(pong) == 0 {
+		return nil
+	}
+	return pong
+}

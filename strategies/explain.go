@@ -6,6 +6,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -83,7 +84,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	switch {
 	case p.Routing != nil:
 		v := workloads.View{Now: in.Now, Source: source, Observed: in.Observed, Plans: in.plans}
-		route := routeOf(in.State, p, v)
+		route := routes.Of(in.State, p, v)
 		e.Routed, e.Real = !p.SharesPods(), route.Weight*100/e.Full
 		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // unmatched requests, too
 			e.Real = fresh * 100 / e.Ready

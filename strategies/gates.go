@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // gate is a reason not to advance.
@@ -274,4 +275,30 @@ func finishFirst(in Input, wait Decision) Decision {
 	d.State.Held, d.Requeue = wait.State.Held, rollout.Soonest(d.Requeue, wait.Requeue)
 	d.Subject, d.Waiting = cmp.Or(d.Subject, wait.Subject), wait.Waiting
 	return d
+}
+
+// gateRouters keeps a release at its step until every proxy has learnt its routes and routers accept them. A changed
+// list may go on, with another weight, at a step that waits for no pods.
+func gateRouters(in Input, m workloads.Staged) verdict {
+	if !isPodsStage(m) && m.NeedsRouting() {
+		return waitForPods(in, m)
+	}
+	t := m.Routing
+	if m.Routed == nil || t == nil {
+		return verdict{done: true}
+	}
+	v := traffic.Verify(t.Routers, m.Workload.Namespace, in.Observed.Routes)
+	switch due := workloads.SettledAt(m.Routed.At, in.Applied, t.Settle); {
+	case v.Rejected:
+		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
+	case in.Now.Before(due):
+		return verdict{
+			paused: in.State.Phase == rollout.Paused, // a new process waits again, which is no transition
+			text:   fmt.Sprintf("proxies to learn of the new routes (%s)", t.Settle), due: due,
+		}
+	case !v.Taken:
+		return verdict{text: "the router: " + v.Text}
+	default:
+		return verdict{done: true}
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -239,7 +240,7 @@ func moveOf(m workloads.Staged, in Input, v verdict) (rollout.Progress, string) 
 	switch {
 	case v.route:
 		next.Routed = &rollout.Routing{Step: m.Step, Weight: m.RoutedWeight(m.Stage()), At: rollout.NextTenth(in.Now)}
-		return next, routedText(m)
+		return next, routes.RoutedText(m)
 	case v.begins:
 		next.Available = new(rollout.NextTenth(in.Now))
 		return next, fmt.Sprintf("pods of the experiment at step %d/%d are available", m.Step+1, m.Of)

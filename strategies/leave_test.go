@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -83,7 +84,7 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
 		spec.Workload: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
 	}}
-	if main, _ := pinned(workloads.New(s, p, s.Progress[0], o), s, workloads.View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
+	if main, _ := routes.Pinned(workloads.New(s, p, s.Progress[0], o), s, workloads.View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
 		t.Errorf("users come to %q, want the pods of the release", main)
 	}
 }
@@ -117,7 +118,7 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	s := rollout.State{Phase: rollout.Promoting, Stable: &rollout.Release{Hash: "r1"}, Release: &rollout.Release{Hash: "r2"}}
 	for want, former := range map[string]*rollout.Draining{"": nil, "new": {}} {
 		s.Draining = former
-		if main, _ := pinned(m, s, workloads.View{Now: noon}); main.Value != want {
+		if main, _ := routes.Pinned(m, s, workloads.View{Now: noon}); main.Value != want {
 			t.Errorf("with old pods kept %t, users come to %q, want %q", former != nil, main, want)
 		}
 	}

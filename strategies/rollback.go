@@ -184,3 +184,16 @@ func laterOnly(t, now time.Time) time.Time {
 	}
 	return time.Time{}
 }
+
+// settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests.
+func settling(in Input) time.Duration {
+	var longest time.Duration
+	for _, m := range stagedIn(in) {
+		// A dynamic stable needs the room, and its Service selects all pods meanwhile. In place, matched requests
+		// reach stable, as the new version's Service selects its pods.
+		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
+			longest = max(longest, m.Routing.Settle)
+		}
+	}
+	return longest
+}

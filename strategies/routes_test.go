@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 	"gitrollout.dev/gitrollout/traffic"
 )
@@ -182,7 +183,7 @@ func TestWithin(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := within(tc.weight, tc.full, tc.want, tc.canary, tc.stable); got != tc.expect {
+			if got := routes.Within(tc.weight, tc.full, tc.want, tc.canary, tc.stable); got != tc.expect {
 				t.Errorf("%s: %d, want %d", tc.reason, got, tc.expect)
 			}
 		})
@@ -198,11 +199,11 @@ func FuzzWithin(f *testing.F) {
 		}
 		full = max(1, full)
 		weight = min(weight, full)
-		got := within(weight, full, plan.Counts{Canary: wantCanary, Stable: wantStable}, canary, stable)
+		got := routes.Within(weight, full, plan.Counts{Canary: wantCanary, Stable: wantStable}, canary, stable)
 		if got < 0 || got > weight || canary == 0 && got != 0 {
 			t.Errorf("within(%d of %d, %d/%d, %d, %d) = %d", weight, full, wantCanary, wantStable, canary, stable, got)
 		}
-		if more := within(weight, full, plan.Counts{Canary: wantCanary, Stable: wantStable}, canary+1, stable); more < got {
+		if more := routes.Within(weight, full, plan.Counts{Canary: wantCanary, Stable: wantStable}, canary+1, stable); more < got {
 			t.Errorf("one more pod: %d becomes %d", got, more)
 		}
 	})
@@ -314,7 +315,7 @@ func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	for weight, want := range map[int]int{50: 33, 10: 10, 0: 0} {
 		in.State.Progress[0].Routed = &rollout.Routing{Weight: 33, At: noon}
 		in.State.Progress[0].Weight = weight
-		if got := routeOf(in.State, plan.Compile(spec), viewOf(in, h)).Weight; got != want {
+		if got := routes.Of(in.State, plan.Compile(spec), viewOf(in, h)).Weight; got != want {
 			t.Errorf("33 were routed, the step asks for %d: %d are, want %d", weight, got, want)
 		}
 	}

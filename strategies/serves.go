@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -125,4 +126,29 @@ func Evictions(in Input) []workloads.Eviction {
 func OrdersNodes(in Input) bool {
 	hasOrder := func(spec rollout.Spec) bool { return spec.Canary != nil && len(spec.Canary.NodeOrder) > 0 }
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
+}
+
+// lessRouted returns why missing pods reduce the new version's requests, and when that may end. Its pods must be
+// ready for a while before, so that a crash loop is one transition.
+func lessRouted(in Input) (reason string, due time.Time) {
+	for _, m := range stagedIn(in) {
+		t := m.Routing
+		if t == nil || m.Routed == nil || in.State.Phase == rollout.Aborting {
+			continue
+		}
+		isMatched := len(m.RoutesAt(m.Routed.Step)) > 0
+		known := workloads.Learnt(t)
+		if in.State.Reason != "" {
+			known = max(known, wellFor)
+		}
+		ready := min(m.Fresh.Serving(in.Now, known), m.Fresh.Desired)
+		want := m.CountsAt(m.Routed.Step, m.N)
+		bears := routes.Within(m.Routed.Weight, m.Full(), want, ready, workloads.KnownOf(m.Stable, t, in.Now))
+		if bears < m.Routed.Weight || isMatched && ready == 0 {
+			reason = fmt.Sprintf("the new version of %s lacks pods, or lacked some within the last minute: it gets "+
+				"fewer requests while it does", m.Workload)
+			due = rollout.Soonest(due, workloads.ServesNext(in.Now, known, m.Fresh))
+		}
+	}
+	return reason, due
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/routes"
 )
 
 // TestServiceThatLostItsRole checks that a Service with users selects no unapproved pods while it belongs to the
@@ -34,7 +35,7 @@ func TestServiceThatLostItsRole(t *testing.T) {
 				"metadata": map[string]any{"name": service.Name, "namespace": service.Namespace},
 				"spec":     map[string]any{"selector": tc.selector}})
 			v.Source = &source
-			pins := pinsOf(in.State, v)
+			pins := routes.Pins(in.State, v)
 			if got := pins[service] != (rollout.Pin{}); got != tc.want {
 				t.Errorf("%s: it is pinned: %t; %v", tc.reason, got, pins)
 			}
@@ -73,7 +74,7 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 			live := in.Observed.Workloads[web]
 			live.Replicas, live.Synced = tc.replicas, tc.synced
 			in.Observed.Workloads[web] = live
-			pin := pinsOf(in.State, viewOf(in, h))[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}]
+			pin := routes.Pins(in.State, viewOf(in, h))[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}]
 			if got := pin == rollout.PodHash(commitID(0)); got != tc.want {
 				t.Errorf("%s: the stable Service selects %+v", tc.reason, pin)
 			}
@@ -95,7 +96,7 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 		live := in.Observed.Workloads[web]
 		live.Hash = hash
 		in.Observed.Workloads[web] = live
-		pins := pinsOf(in.State, viewOf(in, h))
+		pins := routes.Pins(in.State, viewOf(in, h))
 		if got := pins[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web-canary"}]; got != want {
 			t.Errorf("with template %s the Service selects %+v, want %+v", hash, got, want)
 		}
@@ -127,7 +128,7 @@ func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
 				t.Fatalf("it is %s", d.State.Phase)
 			}
 			in.State, in.State.Source = d.State, commitID(0)
-			pin := pinsOf(in.State, viewOf(in, h))[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}]
+			pin := routes.Pins(in.State, viewOf(in, h))[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}]
 			if got, want := pin == rollout.PodHash(commitID(0)), name == "AnotherList"; got != want {
 				t.Errorf("the Service that users come through selects %+v", pin)
 			}

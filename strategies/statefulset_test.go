@@ -9,6 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -629,7 +630,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 		}
 		v := workloads.View{Now: noon, Source: &rollout.Render{Specs: []rollout.Spec{spec}},
 			Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}}
-		r := routeOf(s, p, v)
+		r := routes.Of(s, p, v)
 		if r.Weight != 0 || (len(r.Managed) > 0) != tc.matched || r.StablePods != tc.main || r.CanaryPods != tc.side {
 			t.Errorf("%s: %+v, want main %q, side %q, matched %t, and no weight", name, r, tc.main, tc.side, tc.matched)
 		}

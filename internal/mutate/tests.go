@@ -8,6 +8,7 @@ var livesThrough = map[string][]string{
 	"":                     nil,
 	"strategies":           {"./reconciler/...", "./views/...", "./simulate"},
 	"strategies/workloads": {"./strategies", "./reconciler/...", "./views/...", "./simulate"},
+	"strategies/routes":    {"./strategies", "./reconciler/...", "./views/...", "./simulate"},
 	"strategies/plan":      {"./strategies", "./reconciler/...", "./views/...", "./simulate"},
 	"reconciler":           {"./simulate", "./cmd/gitrollout"},
 	"rollout":              {"./strategies", "./render", "./reconciler/...", "./views/...", "./simulate"},

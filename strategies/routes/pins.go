@@ -1,4 +1,4 @@
-package strategies
+package routes
 
 import (
 	"cmp"
@@ -98,15 +98,15 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// pinsOf returns the label that each staged Service selects; without a pin, all pods. The label is the ReplicaSet's:
+// Pins returns the label that each staged Service selects; without a pin, all pods. The label is the ReplicaSet's:
 // a version without one cannot be selected yet.
-func pinsOf(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
+func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
 		return pins
 	}
 	for _, m := range v.Workloads(s) {
-		main, side := pinned(m, s, v)
+		main, side := Pinned(m, s, v)
 		mainName, sideName := m.Services(s)
 		service := func(name string) rollout.Ref {
 			return rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: name}
@@ -145,8 +145,8 @@ type pinning struct {
 	view  workloads.View
 }
 
-// pinned returns the labels that both Services of a workload select, the zero value for all pods.
-func pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
+// Pinned returns the labels that both Services of a workload select, the zero value for all pods.
+func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
 	// An image set by hand makes a ReplicaSet with the release's hash: its ready pods count if no other is ready.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }

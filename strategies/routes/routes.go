@@ -1,0 +1,126 @@
+package routes
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
+	"gitrollout.dev/gitrollout/traffic"
+)
+
+// Requests follow pods in the same order everywhere:
+//
+//	advance   pods ready → known to the proxies → recorded → routed → known → old pods go
+//	rollback  routed → known to the proxies → new pods go
+//
+// Progress.Routed records the last routed weight, so that a restart neither moves a request nor repeats a wait. Routers
+// get less while the new version has fewer ready pods than its step asks for, in both directions at once.
+
+// Overlay lays each workload's route over the objects.
+func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {
+	var set *traffic.Objects
+	for _, spec := range v.Source.Specs {
+		p := v.Plans.Of(spec)
+		if p.Routing == nil {
+			continue
+		}
+		if set == nil {
+			set = traffic.NewObjects(objects)
+		}
+		if err := traffic.Overlay(set, p.Routing.Routers, Of(s, p, v)); err != nil {
+			return nil, fmt.Errorf("route requests of %s: %w", spec.Workload, err)
+		}
+	}
+	if set == nil {
+		return objects, nil
+	}
+	return set.List(), nil
+}
+
+// Of returns the route of one workload in a state.
+//
+//	                weight                       matched users
+//	at rest         0                            none
+//	between steps   the last routed weight, at   as in that step, while the
+//	                most the step's; less while  new version has a ready pod
+//	                pods are missing
+//	Promoting       0: the stable Service is     none
+//	                switched; all with pingPong
+//	Aborting        0                            none
+func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
+	t, spec := p.Routing, p.Spec
+	stable, canary := p.Services(s)
+	r := traffic.Route{
+		Name: spec.Name, Namespace: spec.Workload.Namespace,
+		Stable: stable, Canary: canary, Max: t.MaxWeight, Sticky: t.Sticky,
+	}
+	pr, moves := s.ProgressOf(spec.Workload)
+	if !moves || s.Stable == nil || s.Release == nil {
+		return r
+	}
+	m := workloads.New(s, p, pr, v.Observed)
+	r.Active = true
+	main, side := Pinned(m, s, v)
+	r.StablePods, r.CanaryPods, r.PodLabel = main.Value, side.Value, cmp.Or(main, side).Label
+	switch {
+	case s.Phase == rollout.Aborting:
+	case workloads.IsPromoting(s):
+		if p.Swaps() {
+			r.Weight = r.Max
+		}
+	default:
+		ready := workloads.KnownOf(m.Fresh, t, v.Now)
+		if m.Routed == nil || ready == 0 {
+			break
+		}
+		r.Weight = Within(min(m.Routed.Weight, m.Weight), r.Max, m.Planned(), ready, workloads.KnownOf(m.Stable, t, v.Now))
+		r.Managed = m.RoutesAt(m.Routed.Step)
+	}
+	return r
+}
+
+// Within returns the weight that the ready pods can bear: no new pod gets more than its step plans, relative to a
+// stable pod. Example: 50 with 5 pods beside 10, and 4 of 5 are left: 0.8 and 1.0 of the planned pods, so 40/(40+50)
+// = 44 of 100. When an autoscaler has doubled both sides, the weight stays.
+func Within(weight, full int, want plan.Counts, canary, stable int) int {
+	if canary == 0 {
+		return 0
+	}
+	if want.Canary == 0 || want.Stable == 0 {
+		return weight
+	}
+	c, s := min(canary, want.Canary)*want.Stable, min(stable, want.Stable)*want.Canary
+	if c >= s {
+		return weight
+	}
+	return c * weight * full / (c*weight + s*(full-weight))
+}
+
+func RoutedText(m workloads.Staged) string {
+	var parts []string
+	switch full := m.Full(); {
+	case m.RoutedWeight(m.Stage()) == 0:
+	case full == 100:
+		parts = append(parts, fmt.Sprintf("%d%% of the requests", m.Weight))
+	default:
+		parts = append(parts, fmt.Sprintf("%d/%d of the requests", m.Weight, full))
+	}
+	for _, r := range m.Stage().Routes {
+		switch {
+		case r.Mirror != nil:
+			parts = append(parts, "copies of route "+r.Name)
+		case r.Name == rollout.MatchRoute:
+			parts = append(parts, "matched requests")
+		default:
+			parts = append(parts, "route "+r.Name)
+		}
+	}
+	what := strings.Join(parts, " and ") + " to the new version"
+	if len(parts) == 0 {
+		what = "all requests to stable"
+	}
+	return fmt.Sprintf("routes %s at step %d/%d %s", what, m.Step+1, m.Of, m.Name)
+}
