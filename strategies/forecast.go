@@ -156,7 +156,9 @@ func (c *forecaster) wait(w plan.Wait, s *ForecastStage) {
 	case plan.PodsWait:
 		c.waitForPods(s)
 	case plan.PromotionWait:
-		c.waitForPromotion(w, s)
+		if !c.in.Fast {
+			s.Wait, s.Timeout, s.OnTimeout = WaitPromotion, w.Timeout, w.OnTimeout
+		}
 	case plan.TimerWait:
 		c.waitForTime(w, s)
 	case plan.AnalysisWait:
@@ -185,12 +187,6 @@ func (c *forecaster) waitForPods(s *ForecastStage) {
 			s.AtLeast = max(s.AtLeast, workloads.Learnt(c.plan.Routing))
 		}
 		s.AtLeast += c.plan.Routing.Settle
-	}
-}
-
-func (c *forecaster) waitForPromotion(w plan.PromotionWait, s *ForecastStage) {
-	if !c.in.Fast {
-		s.Wait, s.Timeout, s.OnTimeout = WaitPromotion, w.Timeout, w.OnTimeout
 	}
 }
 

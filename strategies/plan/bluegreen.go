@@ -46,6 +46,7 @@ func blueGreenStages(b *rollout.BlueGreen) []Stage {
 	return append(stages, end...)
 }
 
+// FullSets returns all pods of both versions.
 func FullSets(n int) Counts { return Counts{Canary: n, Stable: n} }
 
 // switchStages returns the last stages where a whole Service moves: a full set, the switch, and a delay for rollbacks.

@@ -255,6 +255,7 @@ func (p *Compiled) Services(s rollout.State) (main, side string) {
 	return p.Main, p.Side
 }
 
+// MinReady returns how long a pod must be ready to be available.
 func MinReady(spec rollout.Spec) time.Duration {
 	return time.Duration(spec.MinReadySeconds) * time.Second
 }

@@ -64,6 +64,7 @@ func (w TimerWait) End(entered time.Time) time.Time {
 	return due
 }
 
+// NextOf returns the next time of a schedule.
 func NextOf(expression, zone string, after time.Time) (time.Time, error) {
 	moments, err := schedule.Parse(expression, zone)
 	if err != nil {
@@ -77,7 +78,7 @@ type DelayWait struct{ Duration time.Duration }
 
 func (w DelayWait) Traits() traits { return traits{Number: 3, duration: w.Duration, Pauses: true} }
 
-// AnalysisWait waits for the stage's analysis or a promotion, by which gateInconclusive accepts an inconclusive one.
+// AnalysisWait waits for the stage's analysis or a promotion.
 type AnalysisWait struct{ *rollout.Analysis }
 
 func (w AnalysisWait) Traits() traits {

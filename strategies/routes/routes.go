@@ -99,6 +99,7 @@ func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	return c * weight * full / (c*weight + s*(full-weight))
 }
 
+// RoutedText returns the requests that a step sends to the new version, as text.
 func RoutedText(m workloads.Staged) string {
 	var parts []string
 	switch full := m.Full(); {

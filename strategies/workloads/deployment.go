@@ -101,10 +101,10 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 
 // Limits returns the surge and unavailable pods for the next move. The Deployment controller never stops pods of its
 // newest ReplicaSet and never starts pods of older ones. So a canary that is too large, after a change of replicas or
-// steps or by hand, is reduced under the stable template (limits.back) and still held.
+// steps or by hand, is reduced under the stable template (Limits.Back) and still held.
 //
 // Stable pods must not be available then, or the controller removes all others as surplus. Availability follows the
-// minReadySeconds of the ReplicaSet, set with the template: so the template changes while paused (limits.still). A
+// minReadySeconds of the ReplicaSet, set with the template: so the template changes while paused (Limits.still). A
 // ReplicaSet with n available pods, which look like a completed release, is reduced by one first. New pods that are
 // available after a manual change of minReadySeconds stand still until they are not; of n such pods one goes first.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {

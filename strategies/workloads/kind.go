@@ -34,6 +34,7 @@ type turner interface {
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 
+// Kinds is the table of the kinds without a Partition.
 var Kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
 // Eviction is a pod to delete, if it is still the same one.
@@ -85,6 +86,7 @@ func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	return Kinds[cmp.Or(w.Kind, rollout.WorkloadKinds[0].Kind)]
 }
 
+// Kind returns the workload's kind.
 func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
 
 // inTurn has the common methods of kinds whose pods are replaced in place.

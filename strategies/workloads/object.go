@@ -79,6 +79,7 @@ func setReplicas(o rollout.Object, n any) {
 	}
 }
 
+// WorkloadOf returns a workload's object in a render.
 func WorkloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	if r == nil {
 		return nil, false
@@ -176,4 +177,5 @@ func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) r
 	return o
 }
 
+// SameCount reports whether two numbers of replicas are equal; nil means that an autoscaler sets them.
 func SameCount(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }

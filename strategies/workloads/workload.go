@@ -21,6 +21,7 @@ type Staged struct {
 	Fresh  rollout.Revision // the new version; the zero value if it has no ReplicaSet yet
 }
 
+// New returns a workload of a state's release.
 func New(s rollout.State, p *plan.Compiled, pr rollout.Progress, o rollout.Observed) Staged {
 	m := Staged{Compiled: p, Progress: pr, Label: labelOf(s, pr.Workload)}
 	m.Live, m.Exists = o.Workloads[pr.Workload]
