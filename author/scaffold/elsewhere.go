@@ -47,7 +47,7 @@ func (s *Survey) built(env string, build Builder) {
 	of := map[string]bool{} // files and folders
 	var all []Given
 	for _, dir := range s.ofFlux() {
-		if e := environment(dir); e != "" && e != env {
+		if e := environment(dir); e != "" && !isSame(e, env) {
 			continue
 		}
 		r, err := build(rollout.App{Name: "flux", Path: dir})

@@ -27,6 +27,8 @@ type Given struct {
 	postBuild postBuild
 	release   bool       // a HelmRelease
 	as        string     // the name of the Application
+	object    string     // the name of the engine's object
+	cluster   string     // the name and the address of the destination
 	of        sourceRef  // Flux's object with the folder
 	chart     *elsewhere // nil for a chart in the repository
 	files     []string   // of values, relative to the chart, or with a leading / to the repository's root
@@ -105,9 +107,10 @@ func applicationIn(file, text string) (all []Given) {
 		if source.Path+source.Chart == "" {
 			continue
 		}
-		g := Given{File: file, Entry: Entry{
-			Path: path.Clean(source.Path), Namespace: a.Spec.Destination.Namespace, Directory: source.Directory,
-		}}
+		to := a.Spec.Destination
+		g := Given{File: file, object: a.Metadata.Name,
+			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // without the domain .dev
+			Entry:   Entry{Path: path.Clean(source.Path), Namespace: to.Namespace, Directory: source.Directory}}
 		if source.Chart != "" {
 			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart,
 				wants: cmp.Or(source.Revision, "*")}
@@ -115,7 +118,6 @@ func applicationIn(file, text string) (all []Given) {
 				g.chart.repo = "oci://" + source.RepoURL
 			}
 		}
-		to := a.Spec.Destination
 		g.lose("destination.server "+to.Server, to.Server != "" && to.Server != ownServer)
 		g.lose("destination.name "+to.Name, to.Name != "" && to.Name != ownName)
 		g.lose("source.targetRevision "+source.Revision, source.Chart == "" && fixedRevision.MatchString(source.Revision))
@@ -241,7 +243,7 @@ func (g *Given) variables(configMaps map[string][]string, env string) {
 	for _, from := range g.postBuild.SubstituteFrom {
 		of := slices.DeleteFunc(slices.Clone(configMaps[from.Name]), func(file string) bool {
 			e := environment(file)
-			return from.Kind != "ConfigMap" || e != "" && e != env
+			return from.Kind != "ConfigMap" || e != "" && !isSame(e, env)
 		})
 		if len(of) == 1 {
 			files = append(files, of[0])
@@ -257,7 +259,8 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
 		return g, false
 	}
-	g = Given{File: file, of: o.Spec.SourceRef, Entry: Entry{Path: clean(o.Spec.Path), Namespace: o.Spec.TargetNamespace}}
+	g = Given{File: file, object: o.Metadata.Name, of: o.Spec.SourceRef,
+		Entry: Entry{Path: clean(o.Spec.Path), Namespace: o.Spec.TargetNamespace}}
 	g.lose("spec.patches", len(o.Spec.Patches) > 0)
 	g.lose("spec.images", len(o.Spec.Images) > 0)
 	g.lose("spec.components", len(o.Spec.Components) > 0)
@@ -277,7 +280,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	if spec.Chart == "" && o.Spec.ChartRef.Name == "" {
 		return g, false
 	}
-	g = Given{File: file, release: true, Entry: Entry{Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace)}}
+	g = Given{File: file, object: o.Metadata.Name, release: true,
+		Entry: Entry{Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace)}}
 	of := "/" // the base of files of values
 	switch {
 	case o.Spec.ChartRef.Name != "":
@@ -319,18 +323,19 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 			continue
 		}
 		all := by[dir]
-		ofEnv := func(g Given) bool { return env != "" && environment(path.Dir(g.File)) != "" && g.isFor(env) }
-		first, bare := all[max(0, slices.IndexFunc(all, ofEnv))], entries[dir]
+		first, bare := slices.MinFunc(all, func(a, b Given) int { return a.distance(env) - b.distance(env) }), entries[dir]
 		entries[dir] = first.complete(bare, s.ConfigMaps, env, &notes)
 		for _, g := range all {
 			switch {
 			case g.same(first):
-			case (g.chart != nil || g.as != "") && bare.Helm != nil && environment(g.File) == environment(first.File):
+			case (g.chart != nil || g.as != "") && bare.Helm != nil && g.isFor(env):
 				g.Name = cmp.Or(g.Name, g.as)
 				also[dir] = append(also[dir], g.complete(bare, s.ConfigMaps, env, &notes))
 				e := entries[dir]
 				e.Name = cmp.Or(e.Name, first.as)
 				entries[dir] = e
+			case g.File == first.File && !g.isFor(env):
+				notes = append(notes, fmt.Sprintf("%s is set as in %s, and not as for %s", dir, g.File, g.environment()))
 			case g.File != first.File:
 				notes = append(notes, fmt.Sprintf("%s is set as in %s, and not as in %s", dir, first.File, g.File))
 			}

@@ -384,22 +384,41 @@ left out infra/releases.yaml: HelmRelease other has the chart shop of elsewhere:
 	}
 }
 
-// TestAppsOfAnotherEnvironment leaves out a folder that only another environment deploys, and its namespace.
+// TestAppsOfAnotherEnvironment leaves out a folder that only another environment deploys, and that one's settings. Of
+// an engine's object, the folder, names, destination, namespace or files of values name the environment.
 func TestAppsOfAnotherEnvironment(t *testing.T) {
-	application := func(app, namespace string) string {
-		return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: " + app + "}\nspec: {destination: {namespace: " + namespace +
-			"}, source: {path: apps/" + app + ", repoURL: https://git.example.com/x.git}}\n"
+	of := func(name, destination, source string) string {
+		return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: " + name + "}\nspec: {destination: {" + destination +
+			"}, source: {repoURL: https://git.example.com/x.git, " + source + "}}\n"
 	}
-	files := map[string]string{
-		"apps/shop/kustomization.yaml": "resources: [a.yaml]\n", "apps/shop/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n",
-		"apps/till/kustomization.yaml": "resources: [a.yaml]\n", "apps/till/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n",
-		"argo/dev/shop.yaml": application("shop", "try-shop"), "argo/dev/till.yaml": application("till", "try-out"),
-		"argo/production/shop.yaml": application("shop", "live-shop"),
-	}
-	got := proposedFor(t, "prod", files)
-	if !strings.Contains(got, "namespace: live-shop") || strings.Contains(got, "try-") ||
-		!strings.Contains(got, "apps/till: only argo/dev/till.yaml deploys it, for dev") {
-		t.Errorf("for prod:\n%s", got)
+	const folder, own, settings = "path: apps/shop", "namespace: own", "path: charts/till, helm: {parameters: [{name: a, value: try}]"
+	for name, c := range map[string]struct{ one, other, cluster, want string }{
+		"folders":     {"dev/a.yaml " + of("shop", "namespace: try", folder), "production/a.yaml " + of("shop", own, folder), "prod", own},
+		"only dev's":  {"dev/a.yaml " + of("shop", "namespace: try", folder), "", "prod", "apps/shop: only argo/dev/a.yaml deploys it, for dev"},
+		"files":       {"shop-dev.yaml " + of("shop", "namespace: try", folder), "shop-prod.yaml " + of("shop", own, folder), "prod", own},
+		"the likely":  {"shop-dev.yaml " + of("shop", "namespace: try", folder), "shop-prod.yaml " + of("shop", own, folder), "", own},
+		"only a file": {"shop-staging.yaml " + of("shop", "namespace: try", folder), "", "prod", "only argo/shop-staging.yaml deploys it, for staging"},
+		"names":       {"a.yaml " + of("shop-dev", "namespace: try", folder), "b.yaml " + of("shop", own, folder), "prod", own},
+		"namespaces":  {"a.yaml " + of("shop", "namespace: try-dev", folder), "b.yaml " + of("shop", own+"-live", folder), "prod", own + "-live"},
+		"clusters":    {"a.yaml " + of("shop", "name: dev-eu, namespace: try", folder), "b.yaml " + of("shop", own, folder), "prod-eu", own},
+		"servers": {"a.yaml " + of("shop", "server: 'https://dev.example.com:6443', namespace: try", folder),
+			"b.yaml " + of("shop", "server: 'https://k8s.example.dev', "+own, folder), "prod", own},
+		"a chart":       {"a.yaml " + of("till", "name: dev", settings+", valueFiles: [values-dev.yaml]}"), "", "prod", "till: only argo/a.yaml deploys it, for dev"},
+		"values":        {"a.yaml " + of("till", "namespace: try", settings+", valueFiles: [values-dev.yaml]}"), "b.yaml " + of("till", own, "path: charts/till"), "prod", own},
+		"a file of all": {"a.yaml " + of("till-dev", "namespace: try", settings+"}") + "---\n" + of("till-prod", own, "path: charts/till"), "", "prod", own},
+		"an app's name": {"a.yaml " + of("live-chat", own, "path: apps/live-chat"), "", "staging", own},
+	} {
+		files := map[string]string{"charts/till/Chart.yaml": chartOfShop, "charts/till/templates/s.yaml": shopOfChart, "charts/till/values-dev.yaml": "a: try\n"}
+		for _, app := range []string{"shop", "live-chat"} {
+			files["apps/"+app+"/kustomization.yaml"] = "configMapGenerator: [{name: " + app + ", literals: [a=b]}]\n"
+		}
+		for _, file := range []string{c.one, c.other} {
+			path, text, _ := strings.Cut(file, " ")
+			files["argo/"+path] = text
+		}
+		if got := proposedFor(t, c.cluster, files); !strings.Contains(got, c.want) || strings.Contains(got, "try") {
+			t.Errorf("%s:\n%s", name, got)
+		}
 	}
 }
 

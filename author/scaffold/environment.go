@@ -58,11 +58,40 @@ func environment(dir string) string {
 	return ""
 }
 
-// isFor reports whether an engine deploys a folder for an environment, or for any.
-func (g Given) isFor(env string) bool {
-	e := environment(path.Dir(g.File))
-	return env == "" || e == "" || e == env || slices.Contains(synonyms[env], e)
+// environment returns the environment of an engine's object by its folder, or by its settings; "" if none.
+func (g Given) environment() string {
+	if e := environment(path.Dir(g.File)); e != "" {
+		return e
+	}
+	words := func(of ...string) []string {
+		return strings.FieldsFunc(strings.Join(of, " "), func(r rune) bool { return r < 'a' || r > 'z' })
+	}
+	own := words(g.Path)
+	names := slices.DeleteFunc(words(strings.Join(g.files, " "), path.Base(g.File), g.object, g.Namespace),
+		func(word string) bool { return slices.Contains(own, word) }) // live-chat is an app
+	for _, word := range append(words(g.cluster), names...) {
+		if slices.Contains(environments, word) {
+			return word
+		}
+	}
+	return ""
 }
+
+// isFor reports whether an engine deploys a folder for an environment, or for any.
+func (g Given) isFor(env string) bool { return g.distance(env) < 2 }
+
+// distance returns 0 for an object of an environment, 1 for one of any environment, 2 for one of another.
+func (g Given) distance(env string) int {
+	switch e := g.environment(); {
+	case env == "" || e == "":
+		return 1
+	case isSame(e, env):
+		return 0
+	}
+	return 2
+}
+
+func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
 // onlyFor returns another environment that alone deploys a folder, and its engine's file; "" if for any or env.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
@@ -72,7 +101,7 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 		case g.isFor(env):
 			return "", ""
 		default:
-			file, other = g.File, environment(path.Dir(g.File))
+			file, other = g.File, g.environment()
 		}
 	}
 	return file, other
@@ -92,13 +121,22 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 		case isApp && !isGiven && shownIn(r) != "":
 			why := "is in " + shownIn(r) + ", and nothing deploys it; list it if it is an app"
 			p.LeftOut = append(p.LeftOut, LeftOut{r, why})
-		case e == "" || e == env || !slices.Contains(environments, e) && path.Base(r) == e && isOnly(r, roots):
+		case e == "" || isOf(r, env, roots) || !slices.Contains(environments, e) && path.Base(r) == e && isOnly(r, roots):
 			chosen = append(chosen, r)
 		default:
 			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})
 		}
 	}
 	return chosen
+}
+
+// isOf reports whether a root is the one for an environment. A synonym counts where no root has the name itself.
+func isOf(root, env string, roots []string) bool {
+	e, names := environment(root), append([]string{env}, synonyms[env]...)
+	at := slices.Index(names, e)
+	return at >= 0 && !slices.ContainsFunc(names[:at], func(name string) bool {
+		return slices.Contains(roots, strings.Replace(root, e, name, 1))
+	})
 }
 
 // isOnly reports whether a root has no sibling: such an overlay is in each cluster.

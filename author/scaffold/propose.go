@@ -56,16 +56,16 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	charts := s.charts()
 	roots := slices.Concat(s.roots(), slices.Collect(maps.Keys(plain)), slices.Collect(maps.Keys(charts)))
 	slices.Sort(roots)
-	of := rollout.Mapped(s.Given, func(g Given) string { return path.Dir(g.File) })
+	of := rollout.Mapped(s.Given, func(g Given) string { return path.Join(markers[0], g.environment()) })
 	env := p.choose(slices.Concat(roots, s.ofFlux(), of))
-	for dir, h := range s.charts(env, p.Cluster) {
+	for dir, h := range s.charts(append([]string{env, p.Cluster}, synonyms[env]...)...) {
 		plain[dir] = Entry{Helm: &h}
 	}
-	chosen := p.ofEnvironment(roots, s, env)
 	s.built(env, build)
 	if err := s.settle(tree); err != nil {
 		return p, err
 	}
+	chosen := p.ofEnvironment(roots, s, env)
 	p.also, p.Notes = s.carry(plain, chosen, cmp.Or(env, p.Cluster))
 	for _, dir := range chosen {
 		if d := plain[dir].Directory; d != nil && d.Exclude != "" && d.Exclude == s.noObjects(dir, d.Recurse) {
@@ -109,12 +109,7 @@ func (p *Proposal) choose(roots []string) string {
 		return known[i]
 	}
 	if i := slices.IndexFunc(environments, isFor); i >= 0 { // not in the repository: no other one replaces it
-		meant := environments[i]
-		same := func(e string) bool { return slices.Contains(synonyms[meant], e) }
-		if i := slices.IndexFunc(known, same); i >= 0 {
-			meant = known[i]
-		}
-		return meant
+		return environments[i]
 	}
 	env := ""
 	for _, e := range append(slices.Clone(environments), known...) {

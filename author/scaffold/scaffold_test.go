@@ -197,6 +197,11 @@ func TestPropose(t *testing.T) {
 			dirs: []string{"dev/web", "production/web"}, cluster: "prod",
 			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "production/*"}}, LeftOut: []LeftOut{{"dev/web", "is for dev"}}}, names: "web",
 		},
+		"an environment by all its names": {
+			dirs: []string{"apps/a/live", "apps/b/prod", "apps/b/production", "apps/c/production"}, cluster: "prod", want: Proposal{Cluster: "prod",
+				Entries: []Entry{{Path: "apps/*/live"}, {Path: "apps/*/prod"}, {Path: "apps/c/production", Name: "c"}},
+				LeftOut: []LeftOut{{"apps/b/production", "is for production"}}}, names: "a b c",
+		},
 		"an environment of which nothing is here has nothing of another one": {
 			dirs: []string{"apps/staging", "apps/dev", "web"}, cluster: "production",
 			want: Proposal{Cluster: "production", Entries: []Entry{{Path: "web"}},
