@@ -71,13 +71,11 @@ func Check(
 	if err != nil {
 		return r, err
 	}
+	folders := rollout.Mapped(apps, func(a rollout.App) string { return a.Path })
 	for _, folder := range unnamed {
-		r.Errors = append(r.Errors, rollout.ProblemOf(folder.Err))
+		r.Errors, folders = append(r.Errors, rollout.ProblemOf(folder.Err)), append(folders, folder.Path)
 	}
-	if len(apps)+len(unnamed) == 0 {
-		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a "+
-			"kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}")
-	}
+	r.Warnings = unmatched(config, folders)
 	known := map[string]*rollout.Render{} // nil: it cannot be rendered
 	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
@@ -106,6 +104,20 @@ func Check(
 		return r, err
 	}
 	return r, r.checkPromotions(tree, known)
+}
+
+// unmatched returns warnings about paths that match no folder. A pattern may match none while another entry does.
+func unmatched(config *rollout.Config, folders []string) (warnings []string) {
+	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
+	if len(folders) == 0 {
+		return []string{config.File + ": apps: no path matches a " + folder}
+	}
+	for i, entry := range config.Apps {
+		if !rollout.IsGlob(entry.Path) && !slices.Contains(folders, entry.Path) {
+			warnings = append(warnings, fmt.Sprintf("%s: apps[%d].path: %s matches no %s", config.File, i, entry.Path, folder))
+		}
+	}
+	return warnings
 }
 
 func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (AppReport, *rollout.Render, error) {
