@@ -140,7 +140,8 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 func below(err error, ref rollout.Ref, field string) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) {
-		invalid.About, invalid.Field = ref, strings.TrimSuffix(field+"."+invalid.Field, ".")
+		invalid.About = ref
+		invalid.Below(field)
 	}
 	return err
 }

@@ -176,7 +176,7 @@ func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
 		if invalid.Field == "templates" {
 			invalid.Field = m.named
 		}
-		invalid.Field = strings.TrimSuffix(m.at+"."+invalid.Field, ".")
+		invalid.Below(m.at)
 	}
 	return a.blame(err, d.ref)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,10 +46,17 @@ func (a *assembly) assemble(built []rollout.Object) error {
 		return err
 	}
 	a.deployments = map[rollout.Workload]rollout.Object{}
+	var refused *rollout.InvalidError
 	for _, object := range built {
-		if err := a.take(object); err != nil {
+		var invalid *rollout.InvalidError
+		if err := a.take(object); errors.As(err, &invalid) {
+			refused = refused.And(invalid)
+		} else if err != nil {
 			return err
 		}
+	}
+	if refused != nil {
+		return refused
 	}
 	for _, d := range a.documents {
 		if err := a.stage(d); err != nil {

@@ -61,11 +61,10 @@ func newDocument(object rollout.Object) (*document, error) {
 	}
 	d.Reader = &rollout.Reader{Argo: d.ref.Group == argoGroup}
 	var form documentForm
-	if d.Read("", map[string]any(object), &form); d.Err != nil {
-		d.Err.Also = d.Also
-		return nil, d.Err
+	d.Read("", map[string]any(object), &form)
+	if !d.Partial {
+		d.read(form.Spec)
 	}
-	d.read(form.Spec)
 	if d.Err != nil {
 		return nil, d.Err
 	}
@@ -244,7 +243,7 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 
 // fullWeight returns the weight of all requests, or of all pods.
 func (d *document) fullWeight() int {
-	if t := d.spec.Canary.Traffic; t != nil {
+	if t := d.spec.Canary.Traffic; t != nil && t.MaxWeight > 0 {
 		return t.MaxWeight
 	}
 	return 100

@@ -37,7 +37,6 @@ func (a *assembly) checkReadable() error {
 		if r.read("", reflect.TypeOf(typed), map[string]any(fields)); r.Err == nil {
 			continue
 		}
-		r.Err.Also = r.Also
 		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == r.ref }); d != nil {
 			r.ref = originOf(d)
 		}
@@ -104,8 +103,7 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 				r.read(field, f.Type, fields[name])
 			case !r.isNewer:
 				near := rollout.DidYouMean(name, rollout.Mapped(known, func(f rollout.Field) string { return f.Name }))
-				r.Refuse(field, cmp.Or(near, "leave it out, or write another field"),
-					fmt.Sprintf("is not a field of Kubernetes 1.%d", newest))
+				r.Fail(field, cmp.Or(near, "leave it out, or write another field"), "is not a field of Kubernetes 1.%d", newest)
 			}
 		}
 	case kind == reflect.Map && isMapping:
@@ -122,8 +120,8 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 			err = json.Unmarshal(data, reflect.New(t).Interface())
 		}
 		if err != nil {
-			r.Refuse(at, "write the field as `kubectl explain` describes it",
-				fmt.Sprintf("%s cannot be read by an API server: %s", shown(r.ref, v), reason(err)))
+			r.Fail(at, "write the field as `kubectl explain` describes it",
+				"%s cannot be read by an API server: %s", shown(r.ref, v), reason(err))
 		}
 	}
 }

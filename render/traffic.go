@@ -118,13 +118,13 @@ func (a *assembly) routersOf(d *document) error {
 func (a *assembly) blameTraffic(err error, d *document) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
-		field := "spec.strategy.canary.trafficRouting." + invalid.Field
+		field := invalid.Field
+		invalid.Below("spec.strategy.canary.trafficRouting")
 		for kind, block := range d.routers { // the Gateway API may be a plugin
-			if rest, ok := strings.CutPrefix(invalid.Field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-				field = block.path + rest
+			if rest, ok := strings.CutPrefix(field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				invalid.Field = block.path + rest
 			}
 		}
-		invalid.Field = field
 	}
 	return a.blame(err, d.ref)
 }

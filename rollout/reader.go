@@ -18,11 +18,13 @@ import (
 type Reader struct {
 	Argo     bool          // the document is from Argo Rollouts
 	Hide     bool          // messages contain no texts of the document, which may be credentials
-	Err      *InvalidError // the first error, nil if there is none
-	Also     string        // errors of further refused fields, as in InvalidError
+	Err      *InvalidError // the first error with the further ones, nil if there is none
+	Partial  bool          // a field is unknown, missing or of another type
 	Warnings []string      // each begins with the path of a field
 
-	forms map[reflect.Type][]Field
+	failed   []string // the fields with an error
+	misnamed bool     // a field is unknown: another one may be missing only for that
+	forms    map[reflect.Type][]Field
 }
 
 // Read fills into's value from JSON values, as in an Object. at is the path of raw. For credentials use Reader.Hide.
@@ -38,19 +40,12 @@ func (r *Reader) Read(at string, raw, into any) {
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
-// Fail notes a field's error and fix, unless there was one before.
+// Fail records an error, unless the field or one below it has an error already.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
-	if r.Err == nil {
-		r.Err = &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	e := &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	if !slices.ContainsFunc(r.failed, func(f string) bool { return strings.HasPrefix(f+".", field+".") }) {
+		r.failed, r.Err = append(r.failed, field), r.Err.And(e)
 	}
-}
-
-// Refuse notes a field that is not allowed. Also has further, independent ones.
-func (r *Reader) Refuse(field, fix, msg string) {
-	if r.Err != nil {
-		r.Also += "; also " + (&InvalidError{Field: field, Msg: msg, Fix: fix}).Error()
-	}
-	r.Fail(field, fix, "%s", msg)
 }
 
 // Warn notes an accepted value that is probably a mistake.
@@ -71,6 +66,12 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
+// lacks is fail for a value that cannot be read any further.
+func (v value) lacks(fix, format string, args ...any) {
+	v.r.Partial = true
+	v.fail(fix, format, args...)
+}
+
 func (v value) misfit(f Field, belongs string) {
 	_, isText := v.raw.(string)
 	fix := ""
@@ -88,7 +89,7 @@ func (v value) misfit(f Field, belongs string) {
 	if isText && v.r.Hide {
 		given = "a text"
 	}
-	v.fail(fix, "is %s where %s belongs", given, belongs)
+	v.lacks(fix, "is %s where %s belongs", given, belongs)
 }
 
 // into fills a Go value.
@@ -126,7 +127,7 @@ func (v value) into(to reflect.Value, f Field) {
 		v.whole(to, f)
 	}
 	if f.Has("needs") && isEmpty(to) {
-		v.fail(f.Tag.Get("needs"), "is empty")
+		v.lacks(f.Tag.Get("needs"), "is empty")
 	}
 }
 
@@ -142,8 +143,8 @@ func isEmpty(v reflect.Value) bool {
 func (v value) absent(to reflect.Value, f Field) {
 	if raw := f.Default(); raw != nil {
 		value{r: v.r, path: v.path, raw: raw}.into(to, f)
-	} else if f.Has("needs") {
-		v.fail(f.Tag.Get("needs"), "is missing")
+	} else if f.Has("needs") && !v.r.misnamed {
+		v.lacks(f.Tag.Get("needs"), "is missing")
 	}
 }
 
@@ -214,7 +215,8 @@ func (v value) mapping(to reflect.Value) {
 			continue
 		}
 		if others[name] = given[name]; rest < 0 {
-			v.r.Refuse(join(v.path, name), suggest(name, form, v.r.Argo), "is not a known field")
+			v.r.misnamed, v.r.Partial = true, true
+			v.r.Fail(join(v.path, name), suggest(name, form, v.r.Argo), "is not a known field")
 		}
 	}
 	for i, f := range form {
@@ -247,13 +249,13 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 	if raw != nil {
 		switch {
 		case f.Has("notYet"):
-			v.r.Refuse(at.path, f.Tag.Get("notYet"), "is not supported yet")
+			v.r.Fail(at.path, f.Tag.Get("notYet"), "is not supported yet")
 		case f.Has("refused"):
-			v.r.Refuse(at.path, f.Tag.Get("refused"), "does not belong here")
+			v.r.Fail(at.path, f.Tag.Get("refused"), "does not belong here")
 		case !v.r.Argo && f.Has("argo"):
-			v.r.Refuse(at.path, f.Tag.Get("argo"), "does not belong here")
+			v.r.Fail(at.path, f.Tag.Get("argo"), "does not belong here")
 		case v.r.Argo && f.Has("own"):
-			v.r.Refuse(at.path, cmp.Or(f.Tag.Get("own"), "use apiVersion "+APIVersion), "is not a field of Argo Rollouts")
+			v.r.Fail(at.path, cmp.Or(f.Tag.Get("own"), "use apiVersion "+APIVersion), "is not a field of Argo Rollouts")
 		case f.Has("ignored"):
 			v.r.Warn(at.path, "is ignored: %s", f.Tag.Get("ignored"))
 		}
@@ -277,10 +279,10 @@ func (v value) rules(f Field, given map[string]any) {
 		return raw == nil || raw == "" || raw == false
 	})
 	switch {
-	case len(has) == 0:
-		v.fail(cmp.Or(f.Tag.Get("none"), "give one"), "has none of %s", strings.Join(among, ", "))
+	case len(has) == 0 && !v.r.misnamed:
+		v.lacks(cmp.Or(f.Tag.Get("none"), "give one"), "has none of %s", strings.Join(among, ", "))
 	case len(has) > 1:
-		v.fail(cmp.Or(f.Tag.Get("many"), "keep only one"), "has %s", strings.Join(has, " and "))
+		v.lacks(cmp.Or(f.Tag.Get("many"), "keep only one"), "has %s", strings.Join(has, " and "))
 	}
 }
 
@@ -315,7 +317,7 @@ func (v value) list(to reflect.Value, f Field) {
 	for i, raw := range given {
 		at := value{r: v.r, path: fmt.Sprintf("%s[%d]", v.path, i), raw: raw}
 		if raw == nil || raw == "" && f.each() != "" { // an empty text has no format
-			at.fail("", "is empty")
+			at.lacks("", "is empty")
 		}
 		at.into(to.Index(i), Field{Tag: f.each()})
 	}

@@ -166,6 +166,7 @@ func TestReaderRefuses(t *testing.T) {
 		"reads itself":          {enough + "about: web", `spec.about: object "web": want group/Kind/namespace/name, with core for no group and - for no namespace`},
 		"none of":               {"name: x\nlisted: [{}]", "spec.listed[0]: has none of a, b; choose"},
 		"two of":                {"name: x\nlisted: [{a: 1, b: 2}]", "spec.listed[0]: has a and b; choose one"},
+		"several":               {"listed: [{a: 1}]\ncount: 9\ninner: x\nwrong: 1\nset: 1", `spec.name: is missing; name it; also spec.count: 9 is not within 1..5; count on one hand; also spec.set: is 1 where true or false belongs; also spec.inner: is the text "x" where a mapping belongs; write its fields below it; also spec.wrong: does not belong here; leave it out`},
 		"Argo's":                {enough + "only: x", "spec.only: does not belong here; use the Deployment"},
 		"not yet":               {enough + "later: x", "spec.later: is not supported yet; wait"},
 		"refused":               {enough + "wrong: x", "spec.wrong: does not belong here; leave it out"},

@@ -159,7 +159,7 @@ type InvalidError struct {
 
 	Reason HeldReason `json:"reason,omitempty"` // why it holds an app; default HeldInvalidInput
 
-	Also string `json:"also,omitempty"` // further refused fields as text, "" for none
+	Also string `json:"also,omitempty"` // further errors as text, "" for none
 }
 
 // ProblemOf returns an error's place, problem and fix for plan and validate. As data, it may only get more fields.
@@ -189,6 +189,26 @@ func (e *InvalidError) Error() string {
 		text += "; " + e.Fix
 	}
 	return text + e.Also
+}
+
+// mostAlso bounds the text of further errors, which alsoText separates.
+const mostAlso, alsoText = 4000, "; also "
+
+// And returns an error with a further one in its text; e may be nil.
+func (e *InvalidError) And(more *InvalidError) *InvalidError {
+	switch {
+	case e == nil:
+		return more
+	case len(e.Also) < mostAlso:
+		e.Also += alsoText + more.Error()
+	}
+	return e
+}
+
+// Below puts a field before those of an error and its further ones.
+func (e *InvalidError) Below(field string) {
+	e.Field = strings.TrimSuffix(field+"."+e.Field, ".")
+	e.Also = strings.ReplaceAll(e.Also, alsoText, alsoText+field+".")
 }
 
 // ReasonOf returns the reason to hold an app for an error.

@@ -146,7 +146,7 @@ func (a *Amount) ReadValue(raw any) error {
 	case err != nil || isText && digits[0] == '+':
 		return fmt.Errorf("%q is neither a number of pods nor a percentage such as 25%%", text)
 	case n < 0:
-		return fmt.Errorf("%#v is negative", raw)
+		return &InvalidError{Msg: fmt.Sprintf("%#v is negative", raw), Fix: "give 0 or more"}
 	case n > math.MaxInt32:
 		return fmt.Errorf("%#v is more than Kubernetes can hold", raw)
 	}

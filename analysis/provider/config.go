@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,11 +33,13 @@ func parse(kind string, raw map[string]any) (config, error) {
 		return nil, err
 	}
 	r := rollout.Reader{Hide: true}
-	if r.Read(kind, plain, c); r.Err != nil {
-		name := strings.TrimPrefix(r.Err.Field, kind+".")
-		if strings.Contains(r.Err.Msg, "not a known field") && slices.Contains(ofMetric, name) {
-			r.Err.Fix = "it is a field of the metric: write it beside provider"
+	for _, name := range ofMetric {
+		isOwn := func(f rollout.Field) bool { return f.Name == name }
+		if raw[name] != nil && !slices.ContainsFunc(rollout.Fields(reflect.TypeOf(c).Elem()), isOwn) {
+			r.Fail(kind+"."+name, "it is a field of the metric: write it beside provider", "is not a known field")
 		}
+	}
+	if r.Read(kind, plain, c); r.Err != nil {
 		return nil, r.Err
 	}
 	err = c.check()
@@ -51,7 +54,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 }
 
 // ofMetric lists fields of the metric often written one level too deep.
-var ofMetric = []string{"interval", "count", "successCondition", "failureCondition", "failureLimit"}
+var ofMetric = []string{"count", "failureCondition", "failureLimit", "interval", "successCondition"}
 
 // argument matches an argument's placeholder; other braces are the query's.
 var argument = regexp.MustCompile(`\{\{\s*args\.`)

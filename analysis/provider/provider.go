@@ -77,7 +77,7 @@ func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
 	var invalid *fieldError
 	if errors.As(err, &invalid) {
-		invalid.Field = "provider." + invalid.Field
+		invalid.Below("provider")
 	}
 	return err
 }
