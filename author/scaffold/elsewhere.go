@@ -22,10 +22,7 @@ type elsewhere struct {
 }
 
 // sourceRef names an object of Flux.
-type sourceRef struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
-}
+type sourceRef struct{ Kind, Name string }
 
 type brought struct {
 	dir string // folder of vendor.yaml

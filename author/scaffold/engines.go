@@ -53,17 +53,11 @@ func (g *Given) at(dir string) {
 
 // application holds an Argo CD Application's fields (argoproj.io/v1alpha1).
 type application struct {
-	Metadata struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
-	Spec struct {
-		Source      argoSource   `json:"source"`
-		Sources     []argoSource `json:"sources"`
-		Destination struct {
-			Namespace string `json:"namespace"`
-			Server    string `json:"server"`
-			Name      string `json:"name"`
-		} `json:"destination"`
+	Metadata struct{ Name string } `json:"metadata"`
+	Spec     struct {
+		Source      argoSource                               `json:"source"`
+		Sources     []argoSource                             `json:"sources"`
+		Destination struct{ Namespace, Server, Name string } `json:"destination"`
 	} `json:"spec"`
 }
 
@@ -84,16 +78,13 @@ type argoSource struct {
 	Kustomize map[string]any     `json:"kustomize"`
 	Plugin    map[string]any     `json:"plugin"`
 	Helm      struct {
-		ReleaseName    string         `json:"releaseName"`
-		ValueFiles     []string       `json:"valueFiles"`
-		Values         string         `json:"values"`
-		ValuesObject   map[string]any `json:"valuesObject"`
-		FileParameters []any          `json:"fileParameters"`
-		SkipCRDs       bool           `json:"skipCrds"`
-		Parameters     []struct {
-			Name  string `json:"name"`
-			Value string `json:"value"`
-		} `json:"parameters"`
+		ReleaseName    string                         `json:"releaseName"`
+		ValueFiles     []string                       `json:"valueFiles"`
+		Values         string                         `json:"values"`
+		ValuesObject   map[string]any                 `json:"valuesObject"`
+		FileParameters []any                          `json:"fileParameters"`
+		SkipCRDs       bool                           `json:"skipCrds"`
+		Parameters     []struct{ Name, Value string } `json:"parameters"`
 	} `json:"helm"`
 }
 
@@ -188,11 +179,8 @@ func asJSON(values map[string]any) string {
 
 // fluxObject holds a Kustomization's (kustomize.toolkit.fluxcd.io) or HelmRelease's (helm.toolkit.fluxcd.io) fields.
 type fluxObject struct {
-	Metadata struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
-	} `json:"metadata"`
-	Spec struct {
+	Metadata struct{ Name, Namespace string } `json:"metadata"`
+	Spec     struct {
 		Path            string    `json:"path"`
 		SourceRef       sourceRef `json:"sourceRef"`
 		TargetNamespace string    `json:"targetNamespace"`
@@ -201,10 +189,8 @@ type fluxObject struct {
 		Components      []any     `json:"components"`
 		PostBuild       postBuild `json:"postBuild"`
 		Decryption      struct {
-			Provider  string `json:"provider"`
-			SecretRef struct {
-				Name string `json:"name"`
-			} `json:"secretRef"`
+			Provider  string                `json:"provider"`
+			SecretRef struct{ Name string } `json:"secretRef"`
 		} `json:"decryption"`
 
 		ReleaseName   string         `json:"releaseName"`
@@ -227,11 +213,8 @@ type fluxObject struct {
 
 // postBuild holds a Kustomization's variables.
 type postBuild struct {
-	Substitute     map[string]string `json:"substitute"`
-	SubstituteFrom []struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	} `json:"substituteFrom"`
+	Substitute     map[string]string             `json:"substitute"`
+	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
 // variables carries over an environment's variables; a ConfigMap needs its manifest in the repository.

@@ -123,9 +123,7 @@ func (p *Proposal) choose(roots []string) string {
 }
 
 // cover names the folders with few entries that match nothing else, and returns ones that cannot be apps.
-func (p *Proposal) cover(
-	tree rollout.Tree, chosen []string, plain map[string]Entry,
-) (bad []LeftOut, err error) {
+func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]Entry) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // by app
 	by := map[string][]string{}

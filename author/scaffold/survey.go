@@ -145,9 +145,7 @@ func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) 
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path.Join(dir, main.Name), err)
 	}
-	var head struct {
-		Type string `json:"type"`
-	}
+	var head struct{ Type string }
 	_ = yaml.Unmarshal(data, &head) // invalid YAML cannot be rendered, which reports it
 	c := Chart{Path: dir, Library: head.Type == "library"}
 	for _, e := range entries {
@@ -162,17 +160,12 @@ func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) 
 // readKustomization reads the folders of a kustomization.
 func readKustomization(dir string, data []byte) *Kustomization {
 	var k struct {
-		Kind       string   `json:"kind"`
-		Resources  []string `json:"resources"`
-		Bases      []string `json:"bases"`
-		Components []string `json:"components"`
-		HelmCharts []struct {
-			Name    string `json:"name"`
-			Version string `json:"version"`
-		} `json:"helmCharts"`
-		HelmGlobals struct {
-			ChartHome string `json:"chartHome"`
-		} `json:"helmGlobals"`
+		Kind        string                           `json:"kind"`
+		Resources   []string                         `json:"resources"`
+		Bases       []string                         `json:"bases"`
+		Components  []string                         `json:"components"`
+		HelmCharts  []struct{ Name, Version string } `json:"helmCharts"`
+		HelmGlobals struct{ ChartHome string }       `json:"helmGlobals"`
 	}
 	out := &Kustomization{Path: dir}
 	if yaml.Unmarshal(data, &k) != nil {
@@ -192,11 +185,9 @@ func readKustomization(dir string, data []byte) *Kustomization {
 }
 
 type head struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
+	APIVersion string                `json:"apiVersion"`
+	Kind       string                `json:"kind"`
+	Metadata   struct{ Name string } `json:"metadata"`
 }
 
 // runsPods reports whether an object runs pods, so that its plain folder is an app.

@@ -20,20 +20,15 @@ import (
 // engineObject is an object of Flux or Argo CD in a file, with its spec by kind.
 type engineObject struct {
 	file       string
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
-	Spec json.RawMessage `json:"spec"`
+	APIVersion string                `json:"apiVersion"`
+	Kind       string                `json:"kind"`
+	Metadata   struct{ Name string } `json:"metadata"`
+	Spec       json.RawMessage       `json:"spec"`
 }
 
 func (o engineObject) group() string { group, _, _ := strings.Cut(o.APIVersion, "/"); return group }
 
-type sourceRef struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
-}
+type sourceRef struct{ Kind, Name string }
 
 // engineGroups are API groups of objects that name external sources.
 var engineGroups = []string{
@@ -130,13 +125,8 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 
 // fluxSource holds a HelmRepository's, GitRepository's or OCIRepository's fields.
 type fluxSource struct {
-	URL string `json:"url"`
-	Ref struct {
-		Branch string `json:"branch"`
-		Tag    string `json:"tag"`
-		Semver string `json:"semver"`
-		Commit string `json:"commit"`
-	} `json:"ref"`
+	URL string                                       `json:"url"`
+	Ref struct{ Branch, Tag, Semver, Commit string } `json:"ref"`
 }
 
 // named returns the source that a Flux object names, of the same folder.
@@ -227,11 +217,7 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 
 // application returns an Application's charts. Other sources are usually its repository.
 func application(o engineObject) (all []rollout.VendorSource, err error) {
-	type source struct {
-		RepoURL        string `json:"repoURL"`
-		Chart          string `json:"chart"`
-		TargetRevision string `json:"targetRevision"`
-	}
+	type source struct{ RepoURL, Chart, TargetRevision string }
 	var spec struct {
 		Source  source   `json:"source"`
 		Sources []source `json:"sources"`

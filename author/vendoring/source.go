@@ -78,10 +78,7 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 
 // onlyChart checks that an archive contains just the chart.
 func onlyChart(all files, name, version string) error {
-	var head struct {
-		Name    string `json:"name"`
-		Version string `json:"version"`
-	}
+	var head struct{ Name, Version string }
 	if err := yaml.Unmarshal(all[name+"/Chart.yaml"], &head); err != nil || head.Name != name || head.Version != version {
 		return fmt.Errorf("its archive does not have the chart %s %s", name, version)
 	}
@@ -206,10 +203,7 @@ func (g *Getter) found(ctx context.Context, at *url.URL, who string) (answer, er
 }
 
 type manifest struct {
-	Layers []struct {
-		MediaType string `json:"mediaType"`
-		Digest    string `json:"digest"`
-	} `json:"layers"`
+	Layers []struct{ MediaType, Digest string } `json:"layers"`
 }
 
 // artifact fetches an oci:// artifact by tag, or the newest in a range.
@@ -309,8 +303,7 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 	git := func(args ...string) (string, error) {
 		options := []string{"-C", dir, "-c", "core.autocrlf=false", "-c", "http.lowSpeedLimit=1",
 			"-c", "http.lowSpeedTime=60"}
-		return runGit(ctx, options,
-			[]string{"GIT_ALLOW_PROTOCOL=https:ssh:http:git:file"}, args...)
+		return runGit(ctx, options, []string{"GIT_ALLOW_PROTOCOL=https:ssh:http:git:file"}, args...)
 	}
 	if strings.HasPrefix(s.Ref, "-") || strings.ContainsAny(s.Ref, ":+^*") {
 		return "", nil, fmt.Errorf("%q is no tag, branch or commit", s.Ref)

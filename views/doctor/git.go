@@ -145,8 +145,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 			err)
 		return
 	}
-	e.Add("git.push", Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)",
-		branch)
+	e.Add("git.push", Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
 }
 
 // examineForge checks branch protection as the forge shows it without administrator rights.
