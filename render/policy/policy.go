@@ -76,17 +76,31 @@ func (j judge) kinds() *breach {
 	}
 	for _, spec := range j.render.Specs {
 		for _, m := range spec.Metrics() {
-			if m.Provider != "job" {
-				continue
-			}
-			if b := j.kind(rollout.Ref{Group: "batch", Kind: "Job"}); b != nil {
+			if b := j.kind(rollout.Ref{Group: "batch", Kind: "Job"}); b != nil && m.Provider == "job" {
 				b.msg += fmt.Sprintf(", and metric %s of %s is measured by one", m.Name, spec.Workload)
 				b.file, b.fix = j.render.App.Path, "use another provider"
 				return b
 			}
 		}
+		for _, t := range templates(spec) {
+			if b := j.kind(rollout.Ref{Kind: "Service"}); b != nil && t.Service != nil {
+				b.msg += fmt.Sprintf(", and experiment template %s of %s has one", t.Name, spec.Workload)
+				b.file, b.fix = j.render.App.Path, "leave its service out"
+				return b
+			}
+		}
 	}
 	return nil
+}
+
+// templates returns the templates of all experiments.
+func templates(s rollout.Spec) (all []rollout.ExperimentTemplate) {
+	for i := 0; s.Canary != nil && i < len(s.Canary.Steps); i++ {
+		if e := s.Canary.Steps[i].Experiment; e != nil {
+			all = append(all, e.Templates...)
+		}
+	}
+	return all
 }
 
 func (j judge) kind(ref rollout.Ref) *breach {

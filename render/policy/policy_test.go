@@ -80,6 +80,13 @@ func staged(strategy string, more ...string) map[string]string {
 	return files
 }
 
+// experiment has one experiment's template with further fields, and no Service of its own.
+func experiment(more string) map[string]string {
+	files := staged(steps("{setWeight: 5}, {experiment: {duration: 1m, templates: [{name: c, specRef: canary, " + more + "}]}}"))
+	files["apps/shop/app.yaml"] = strings.NewReplacer(service, "", "image: web}", "image: web, ports: [{containerPort: 80}]}").Replace(files["apps/shop/app.yaml"])
+	return files
+}
+
 func steps(list string) string { return "canary: {steps: [" + list + "]}" }
 
 // TestRules breaks each rule, and accepts the closest allowed input. The message must have the project, the rule and
@@ -112,6 +119,9 @@ func TestRules(t *testing.T) {
 		"a Pod":                   {", rollouts: {required: true}", app("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: web}]}\n"), "apps/shop/app.yaml: project web, rule rollouts.required: has no Rollout (Pod/shop/web); make it a Deployment that has one" + ask},
 		"a StatefulSet":           {", rollouts: {required: true}", app(strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)), "apps/shop/app.yaml: project web, rule rollouts.required: has no Rollout (StatefulSet/shop/web); write one for it" + ask},
 		"a Job has none":          {", rollouts: {required: true}", app("apiVersion: batch/v1\nkind: Job\nmetadata: {name: web}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: web}]}}}\n"), ""},
+		"an experiment's Service": {", resources: {deny: [/Service]}", experiment("service: {}"), "apps/shop: project web, rule resources.deny: may not have any Service, and experiment template c of shop/web has one; leave its service out" + ask},
+		"with a name":             {", resources: {allow: [apps/Deployment]}", experiment("service: {name: web-c}"), "apps/shop: project web, rule resources.allow: has no Service in it, and experiment template c of shop/web has one; leave its service out" + ask},
+		"an experiment without":   {", resources: {deny: [/Service]}", experiment(""), ""},
 		"a Job that measures":     {", resources: {deny: [batch/*]}", staged(steps("{analysis: {templates: [{templateName: job}]}}")), "apps/shop: project web, rule resources.deny: may not have any batch/Job, and metric a of shop/web is measured by one; use another provider" + ask},
 		"analysed after all":      {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 100}, {analysis: {templates: [{templateName: judge}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
 		"from a late step":        {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 2, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {setWeight: 100}, {pause: {}}]}"), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
