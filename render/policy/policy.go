@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -137,7 +139,6 @@ func (j judge) rollouts() *breach {
 		about := o.Ref()
 		w, is := j.render.Workload(about)
 		spec, staged := j.render.Spec(w)
-		spec = guarded(spec)
 		b := &breach{about: &about}
 		switch {
 		case !staged && rules.Required && runsPods(o):
@@ -152,7 +153,7 @@ func (j judge) rollouts() *breach {
 			b.msg = fmt.Sprintf("users are first given %d%% of the new version, more than %d%%", FirstWeight(spec),
 				*rules.MaxFirstWeight)
 		case rules.RequireAnalysis && !isAnalysed(spec):
-			b.rule, b.fix = "rollouts.requireAnalysis", "add an analysis whose metrics are no dry run"
+			b.rule, b.fix = "rollouts.requireAnalysis", "add an analysis that can fail before that, and is no dry run"
 			b.msg = "nothing that is measured could stop a release before all users have it"
 		case Duration(spec) < rules.MinDuration:
 			b.rule, b.fix = "rollouts.minDuration", "lengthen its pauses: those without a duration do not count"
@@ -175,37 +176,6 @@ func runsPods(o rollout.Object) bool {
 	return ref.Group != "batch" && (len(o.Map("spec", "template", "spec")) > 0 || ref.Group == "" && ref.Kind == "Pod")
 }
 
-// guarded returns a spec without steps and analyses after all users have the new version.
-func guarded(s rollout.Spec) rollout.Spec {
-	if s.BlueGreen != nil {
-		before := *s.BlueGreen
-		before.PostPromotion = nil
-		s.BlueGreen = &before
-	}
-	if s.Canary == nil {
-		return s
-	}
-	before := *s.Canary
-	end := slices.IndexFunc(before.Steps, func(step rollout.Step) bool {
-		return step.SetWeight != nil && *step.SetWeight >= fullWeight(before)
-	})
-	if end < 0 {
-		return s
-	}
-	if before.Steps = before.Steps[:end]; before.Analysis != nil && before.Analysis.StartingStep > end {
-		before.Analysis = nil
-	}
-	s.Canary = &before
-	return s
-}
-
-func fullWeight(c rollout.Canary) int {
-	if c.Traffic != nil {
-		return c.Traffic.MaxWeight
-	}
-	return 100
-}
-
 func (j judge) quota() *breach {
 	objects, deployments := len(j.render.Objects), 0
 	for w := range j.render.Templates {
@@ -225,44 +195,110 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// FirstWeight returns the first percentage of users, or without a router of pods, for the new version: 100 without
-// steps and for blue-green. Matched requests of a managed route do not count.
-func FirstWeight(s rollout.Spec) int {
-	if s.Canary == nil {
-		return 100
+// share returns the weight that a step sets, out of full: of users or, without a router, of pods.
+func share(s rollout.Spec, step rollout.Step) (weight, full int) {
+	full = 100
+	if t := s.Canary.Traffic; t != nil {
+		full = t.MaxWeight
 	}
-	full := fullWeight(*s.Canary)
-	for _, step := range s.Canary.Steps {
-		switch scale := step.SetCanaryScale; {
-		case step.SetWeight != nil && *step.SetWeight > 0:
-			return (*step.SetWeight*100 + full - 1) / full
-		case scale == nil || s.Canary.Traffic != nil || scale.MatchTrafficWeight:
-		case scale.Weight == nil: // a fixed number of pods: the share is unknown
-			return 100
-		case *scale.Weight > 0:
-			return *scale.Weight
-		}
+	switch scale := step.SetCanaryScale; {
+	case step.SetWeight != nil:
+		return *step.SetWeight, full
+	case scale == nil || scale.MatchTrafficWeight || s.Canary.Traffic != nil && s.Scaling != rollout.InPlace:
+		return 0, full
+	case scale.Weight != nil:
+		return *scale.Weight, 100
+	case s.Replicas != nil:
+		return *scale.Replicas, max(1, *s.Replicas)
+	default: // it may be all pods
+		return *scale.Replicas, 1
 	}
-	return 100
 }
 
-// Duration returns a release's minimum duration without promotions, from timed pauses and experiments.
-func Duration(s rollout.Spec) (sum time.Duration) {
+// before returns a canary's steps until all users have the new version.
+func before(s rollout.Spec) []rollout.Step {
+	end := slices.IndexFunc(s.Canary.Steps, func(step rollout.Step) bool {
+		weight, full := share(s, step)
+		return weight >= full
+	})
+	if end < 0 {
+		return s.Canary.Steps
+	}
+	return s.Canary.Steps[:end]
+}
+
+// FirstWeight returns the first percentage of users, or without a router of pods, for the new version: 100 without
+// steps, for blue-green and for a fixed number of pods. Matched requests of a managed route do not count.
+func FirstWeight(s rollout.Spec) (first int) {
+	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // users are switched at once
+		return 100
+	}
+	for _, step := range s.Canary.Steps {
+		weight, full := share(s, step)
+		switch scale := step.SetCanaryScale; {
+		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still have all unmatched requests
+		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
+			return 100
+		case first == 0 || scale != nil: // nothing has waited since the first weight
+			first = max(first, (weight*100+full-1)/full)
+		case step.Route == nil:
+			return first
+		}
+	}
+	return cmp.Or(first, 100)
+}
+
+// Duration returns a release's minimum duration before all users have it, from timed pauses and experiments.
+func Duration(s rollout.Spec) time.Duration {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
 	}
-	for _, step := range s.Canary.Steps {
-		if p := step.Pause; p != nil && p.Duration != nil {
+	return lasting(before(s), 0)
+}
+
+// lasting returns the duration of steps. One that waits for people or analyses counts as the given time.
+func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
+	for _, step := range steps {
+		switch p, e := step.Pause, step.Experiment; {
+		case p != nil && p.Duration != nil:
 			sum += *p.Duration
-		}
-		if e := step.Experiment; e != nil && e.Duration != nil {
+		case p != nil && p.Timeout != nil:
+			sum += min(open, *p.Timeout)
+		case e != nil && e.Duration != nil:
 			sum += *e.Duration
+		case p != nil || e != nil:
+			sum += open
 		}
 	}
 	return sum
 }
 
-// isAnalysed reports whether a measured metric can end a release.
+// week is the time of a step without an end, in which a measurement must come.
+const week = 7 * 24 * time.Hour
+
+// isAnalysed reports whether a measured metric can end a release before all users have it.
 func isAnalysed(s rollout.Spec) bool {
-	return slices.ContainsFunc(s.Metrics(), func(m rollout.Metric) bool { return !m.DryRun && m.FailureLimit >= 0 })
+	if s.Canary == nil {
+		return ends(s.BlueGreen.PrePromotion, math.MaxInt64)
+	}
+	steps := before(s)
+	if a := s.Canary.Analysis; a != nil && a.StartingStep < len(steps) && ends(a, lasting(steps[a.StartingStep:], week)) {
+		return true
+	}
+	return slices.ContainsFunc(steps, func(step rollout.Step) bool {
+		return ends(step.Analysis, math.MaxInt64) || step.Experiment != nil &&
+			slices.ContainsFunc(step.Experiment.Analyses, func(a rollout.ExperimentAnalysis) bool {
+				within := lasting([]rollout.Step{step}, week)
+				return ends(a.Analysis, within) || a.Required && ends(a.Analysis, math.MaxInt64)
+			})
+	})
+}
+
+// ends reports whether an analysis, which may be nil, can end a release within a time.
+func ends(a *rollout.Analysis, within time.Duration) bool {
+	return a != nil && slices.ContainsFunc(a.Metrics, func(m rollout.Metric) bool {
+		left := within - m.InitialDelay
+		return !m.DryRun && m.FailureLimit >= 0 && (m.Count == 0 || m.Count > m.FailureLimit) &&
+			left >= 0 && int(left/max(1, m.Interval)) >= m.FailureLimit
+	})
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -87,12 +88,21 @@ func experiment(more string) map[string]string {
 	return files
 }
 
+// metrics returns files whose analysis template has further fields, instead of those of the same name.
+func metrics(files map[string]string, fields string) map[string]string {
+	first, _, _ := strings.Cut(fields, ": ")
+	was := map[string]string{"count": "failureLimit: 0, consecutiveSuccessLimit: 2, count: 9, interval: 1s", "consecutiveSuccessLimit": "failureLimit: 0, consecutiveSuccessLimit: 2, count: 9"}[first]
+	files["apps/shop/app.yaml"] = strings.Replace(files["apps/shop/app.yaml"], cmp.Or(was, "failureLimit: 0"), fields+map[bool]string{true: ", failureLimit: 0"}[was == ""], 1)
+	return files
+}
+
 func steps(list string) string { return "canary: {steps: [" + list + "]}" }
 
 // TestRules breaks each rule, and accepts the closest allowed input. The message must have the project, the rule and
 // the object, since the author of the commit reads nothing else.
 func TestRules(t *testing.T) {
 	const ask = ", or have the rule changed, which is in policy.yaml"
+	const unmeasured = "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis that can fail before that, and is no dry run"
 	for name, tt := range map[string]struct {
 		rules string
 		files map[string]string
@@ -123,9 +133,9 @@ func TestRules(t *testing.T) {
 		"with a name":             {", resources: {allow: [apps/Deployment]}", experiment("service: {name: web-c}"), "apps/shop: project web, rule resources.allow: has no Service in it, and experiment template c of shop/web has one; leave its service out" + ask},
 		"an experiment without":   {", resources: {deny: [/Service]}", experiment(""), ""},
 		"a Job that measures":     {", resources: {deny: [batch/*]}", staged(steps("{analysis: {templates: [{templateName: job}]}}")), "apps/shop: project web, rule resources.deny: may not have any batch/Job, and metric a of shop/web is measured by one; use another provider" + ask},
-		"analysed after all":      {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 100}, {analysis: {templates: [{templateName: judge}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
-		"from a late step":        {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 2, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {setWeight: 100}, {pause: {}}]}"), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
-		"after the switch":        {", rollouts: {requireAnalysis: true}", staged("blueGreen: {activeService: web, postPromotionAnalysis: {templates: [{templateName: judge}]}}"), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
+		"analysed after all":      {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 100}, {analysis: {templates: [{templateName: judge}]}}")), unmeasured + ask},
+		"from a late step":        {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 2, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {setWeight: 100}, {pause: {}}]}"), unmeasured + ask},
+		"after the switch":        {", rollouts: {requireAnalysis: true}", staged("blueGreen: {activeService: web, postPromotionAnalysis: {templates: [{templateName: judge}]}}"), unmeasured + ask},
 		"paused after all":        {", rollouts: {minDuration: 30m}", staged(steps("{setWeight: 100}, {pause: {duration: 30m}}")), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 0s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
 		"a Rollout":               {", rollouts: {required: true}", staged(steps("{setWeight: 50}")), ""},
 		"much at once":            {", rollouts: {maxFirstWeight: 25}", staged(steps("{setWeight: 0}, {pause: {}}, {setWeight: 26}, {setWeight: 5}")), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 26% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
@@ -135,23 +145,52 @@ func TestRules(t *testing.T) {
 			"apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 80% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
 		"a number of pods": {", rollouts: {maxFirstWeight: 25}", staged("canary: {scaling: surge, steps: [{setCanaryScale: {replicas: 1}}, {setWeight: 5}]}"),
 			"apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"of an experiment":             {", rollouts: {requireAnalysis: true}", staged(steps("{experiment: {templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge, requiredForCompletion: true}]}}")), ""},
-		"blue-green":                   {", rollouts: {maxFirstWeight: 99}", staged("blueGreen: {activeService: web}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 99% (Deployment/shop/web); begin with less" + ask},
-		"nothing is measured":          {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 5}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
-		"a dry run":                    {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: dry}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
-		"it never fails":               {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: never}]}}")), "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis whose metrics are no dry run" + ask},
-		"an analysis":                  {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: judge}]}}")), ""},
-		"in the background":            {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {templates: [{templateName: judge}]}, steps: [{setWeight: 5}]}"), ""},
-		"too short":                    {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {}}, {pause: {duration: 599}}")), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 29m59s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
-		"long enough":                  {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {duration: 10m}}")), ""},
-		"it promotes itself":           {", rollouts: {minDuration: 30m}", staged("blueGreen: {activeService: web, autoPromotionSeconds: 1800}"), ""},
-		"all steps back":               {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), "apps/shop/app.yaml: project web, rule rollouts.forbid: goes back to an earlier version through all steps (Deployment/shop/web); leave rollbackWindow out" + ask},
-		"some fast":                    {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"), ""},
-		"all steps back, which may be": {", rollouts: {forbid: [promoteFull]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), ""},
-		"as many Deployments":          {", quota: {deployments: 1}", app(deployment + "---\n" + strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)), ""},
-		"many objects":                 {", quota: {objects: 1}", app(config("name: a") + "---\n" + config("name: b")), "apps/shop: project web, rule quota.objects: app shop has 2 objects, more than 1; split it" + ask},
-		"so many":                      {", quota: {objects: 2}", app(config("name: a") + "---\n" + config("name: b")), ""},
-		"a Deployment":                 {", quota: {deployments: 0}", app(deployment), "apps/shop: project web, rule quota.deployments: app shop has 1 Deployments, more than 0; split it" + ask},
+		"from after the last step":               {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 2, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), unmeasured + ask},
+		"from the last step":                     {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 1, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), ""},
+		"from the step that moves all":           {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 1, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {setWeight: 100}]}"), unmeasured + ask},
+		"in the background of no steps":          {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: []}"), unmeasured + ask},
+		"too late for its steps":                 {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), "initialDelay: 1000h"), unmeasured + ask},
+		"too late for the rest of them":          {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 1, templates: [{templateName: judge}]}, steps: [{pause: {duration: 30m}}, {pause: {duration: 10m}}]}"), "initialDelay: 11m"), unmeasured + ask},
+		"in time":                                {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), "initialDelay: 30m"), ""},
+		"while a person decides":                 {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {}}]}"), "initialDelay: 24h"), ""},
+		"after a person decided":                 {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {}}]}"), "initialDelay: 1000h"), unmeasured + ask},
+		"after a timeout":                        {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {timeout: 1m, onTimeout: promote}}]}"), "initialDelay: 2m"), unmeasured + ask},
+		"failed too late":                        {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), "count: 99, interval: 1h, failureLimit: 1"), unmeasured + ask},
+		"failed in time":                         {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), "count: 99, interval: 10m, failureLimit: 3"), ""},
+		"as many failures as measurements":       {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{analysis: {templates: [{templateName: judge}]}}")), "consecutiveSuccessLimit: 0, count: 9, failureLimit: 9"), unmeasured + ask},
+		"one more measurement":                   {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{analysis: {templates: [{templateName: judge}]}}")), "consecutiveSuccessLimit: 0, count: 9, failureLimit: 8"), ""},
+		"a step waits for it":                    {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{analysis: {templates: [{templateName: judge}]}}")), "initialDelay: 1000h"), ""},
+		"an experiment does not wait for it":     {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{experiment: {duration: 1m, templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge}]}}")), "initialDelay: 2m"), unmeasured + ask},
+		"an experiment waits for it":             {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{experiment: {duration: 1m, templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge, requiredForCompletion: true}]}}")), "initialDelay: 2m"), ""},
+		"all pods by a share, then an analysis":  {", rollouts: {requireAnalysis: true}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), unmeasured + ask},
+		"all pods by a share, then a pause":      {", rollouts: {minDuration: 30m}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 0s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
+		"all pods by a share after one percent":  {", rollouts: {maxFirstWeight: 25}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
+		"all pods by a number, then an analysis": {", rollouts: {requireAnalysis: true}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {replicas: 50}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), unmeasured + ask},
+		"all pods by a number, then a pause":     {", rollouts: {minDuration: 30m}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {replicas: 50}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 0s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
+		"all pods by a number after one percent": {", rollouts: {maxFirstWeight: 25}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {replicas: 50}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
+		"all pods in addition, then an analysis": {", rollouts: {requireAnalysis: true}", staged("canary: {scaling: surge, steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), unmeasured + ask},
+		"all pods in addition, then a pause":     {", rollouts: {minDuration: 30m}", staged("canary: {scaling: surge, steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 0s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
+		"all pods in addition after one percent": {", rollouts: {maxFirstWeight: 25}", staged("canary: {scaling: surge, steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
+		"three of four pods, then an analysis":   {", rollouts: {requireAnalysis: true}", staged(steps("{setCanaryScale: {replicas: 3}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}")), ""},
+		"three of four pods, then a pause":       {", rollouts: {minDuration: 30m}", staged(steps("{setCanaryScale: {replicas: 3}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}")), ""},
+		"all at the promotion":                   {", rollouts: {maxFirstWeight: 25}", staged("canary: {stableService: web, scaling: surge, steps: [{setWeight: 5}]}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
+		"of an experiment":                       {", rollouts: {requireAnalysis: true}", staged(steps("{experiment: {templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge, requiredForCompletion: true}]}}")), ""},
+		"blue-green":                             {", rollouts: {maxFirstWeight: 99}", staged("blueGreen: {activeService: web}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 99% (Deployment/shop/web); begin with less" + ask},
+		"nothing is measured":                    {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 5}")), unmeasured + ask},
+		"a dry run":                              {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: dry}]}}")), unmeasured + ask},
+		"it never fails":                         {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: never}]}}")), unmeasured + ask},
+		"an analysis":                            {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: judge}]}}")), ""},
+		"in the background":                      {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {templates: [{templateName: judge}]}, steps: [{setWeight: 5}]}"), ""},
+		"too short":                              {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {}}, {pause: {duration: 599}}")), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 29m59s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
+		"long enough":                            {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {duration: 10m}}")), ""},
+		"it promotes itself":                     {", rollouts: {minDuration: 30m}", staged("blueGreen: {activeService: web, autoPromotionSeconds: 1800}"), ""},
+		"all steps back":                         {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), "apps/shop/app.yaml: project web, rule rollouts.forbid: goes back to an earlier version through all steps (Deployment/shop/web); leave rollbackWindow out" + ask},
+		"some fast":                              {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"), ""},
+		"all steps back, which may be":           {", rollouts: {forbid: [promoteFull]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), ""},
+		"as many Deployments":                    {", quota: {deployments: 1}", app(deployment + "---\n" + strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)), ""},
+		"many objects":                           {", quota: {objects: 1}", app(config("name: a") + "---\n" + config("name: b")), "apps/shop: project web, rule quota.objects: app shop has 2 objects, more than 1; split it" + ask},
+		"so many":                                {", quota: {objects: 2}", app(config("name: a") + "---\n" + config("name: b")), ""},
+		"a Deployment":                           {", quota: {deployments: 0}", app(deployment), "apps/shop: project web, rule quota.deployments: app shop has 1 Deployments, more than 0; split it" + ask},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := judged(t, parsed(t, tt.rules), tt.files)
@@ -216,6 +255,13 @@ func TestFirstWeight(t *testing.T) {
 		"no pods first":         {nil, []rollout.Step{scale(rollout.CanaryScale{Weight: new(0)}), weight(7)}, 7},
 		"one percent of pods":   {nil, []rollout.Step{scale(rollout.CanaryScale{Weight: new(1)}), weight(7)}, 1},
 		"as many as the weight": {nil, []rollout.Step{scale(rollout.CanaryScale{MatchTrafficWeight: true}), weight(7)}, 7},
+		"more pods at once":     {nil, []rollout.Step{weight(1), scale(rollout.CanaryScale{Weight: new(60)})}, 60},
+		"fewer pods at once":    {nil, []rollout.Step{weight(30), scale(rollout.CanaryScale{Weight: new(10)})}, 30},
+		"more pods by number":   {nil, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 100},
+		"no pods by number":     {nil, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(0)})}, 1},
+		"more pods later":       {nil, []rollout.Step{weight(1), {Pause: &rollout.Pause{}}, scale(rollout.CanaryScale{Weight: new(60)})}, 1},
+		"after matched users":   {nil, []rollout.Step{weight(1), {Route: &rollout.ManagedRoute{}}, scale(rollout.CanaryScale{Weight: new(60)})}, 60},
+		"routed, then pods":     {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 1},
 		"nothing but 0":         {nil, []rollout.Step{weight(0)}, 100},
 	} {
 		if got := FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}); got != c.want {
