@@ -13,6 +13,7 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
@@ -44,12 +45,11 @@ func (s *Story) command(verb string, args []string) error {
 		}
 		return err
 	case "measure":
-		return s.meter.set(args)
+		metrics, _ := s.names()
+		return s.meter.set(args, metrics)
 	case "job":
-		if len(args) != 2 {
-			return s.ends.set("NAME", "")
-		}
-		return s.ends.set(args[0], args[1])
+		_, hooks := s.names()
+		return s.ends.set(args, hooks)
 	case "git", "api":
 		if len(args) != 1 || (args[0] != "down" && args[0] != "up") {
 			return fmt.Errorf("%s: write %s down, or %s up", verb, verb, verb)
@@ -69,45 +69,98 @@ func (s *Story) command(verb string, args []string) error {
 func (s *Story) pods(verb string, args []string) error {
 	arg := func(i int) string { return append(args, "", "")[i] }
 	switch verb {
-	case "never":
-		s.life[arg(0)] = kube.Lifetime{Never: true}
-	case "slow":
+	case "never", "slow":
 		d, err := time.ParseDuration(arg(1))
-		if err != nil {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("%s: name a version: write never v2, or slow v2 30s", verb)
+		case verb == "slow" && (err != nil || d < 0):
 			return fmt.Errorf("slow %s: %q is not a time: write slow %s 30s", arg(0), arg(1), arg(0))
 		}
-		s.life[arg(0)] = kube.Lifetime{Ready: d}
+		s.life[arg(0)] = kube.Lifetime{Ready: d, Never: verb == "never"}
 	case "heal":
+		_, told := s.life[arg(0)]
 		delete(s.life, arg(0))
-		s.each(arg(0), func(p *kube.Pod) bool { p.Never, p.Due = false, s.cluster.Kube.Now; return true })
+		err := s.each(arg(0), func(p *kube.Pod) bool { p.Never, p.Due = false, s.cluster.Kube.Now; return true })
+		if !told {
+			return err
+		}
 	case "kill":
-		left, err := strconv.Atoi(arg(1))
+		left, err := howMany(verb, arg(0), arg(1), 1)
 		if err != nil {
-			return fmt.Errorf("kill %s: %q is not a number of pods: write kill %s 2", arg(0), arg(1), arg(0))
+			return err
 		}
-		s.each(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })
+		err = s.each(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })
 		s.cluster.Kube.OnChange("pods killed")
+		return err
 	case "scale":
-		n, err := strconv.Atoi(arg(1))
-		if err != nil || n < 0 {
-			return fmt.Errorf("scale %s: %q is not a number of pods: write scale %s 5", arg(0), arg(1), arg(0))
+		n, err := howMany(verb, arg(0), arg(1), 0)
+		if err != nil {
+			return err
 		}
-		found := false
-		for w, d := range s.cluster.Kube.Deployments {
-			if w.Name == arg(0) {
-				found, d.Replicas = true, n
+		var names []string
+		for _, d := range s.deployments() {
+			if names = append(names, d.Workload.Name); d.Workload.Name == arg(0) {
+				d.Replicas = n
 				d.Generation++
 			}
 		}
-		if !found {
-			names := rollout.Mapped(s.deployments(), func(d *kube.Deployment) string { return d.Workload.Name })
-			return fmt.Errorf("scale %s: there is no such Deployment; there are %s", arg(0), strings.Join(names, ", "))
-		}
 		s.cluster.Kube.OnChange("scaled")
+		return oneOf("Deployment", arg(0), names)
 	default:
 		return fmt.Errorf("%q is not a command of a script; see: gitrollout simulate --help", verb)
 	}
 	return nil
+}
+
+// mostPods bounds the pods of a command: the model needs time for each.
+const mostPods = 1000
+
+// howMany reads a command's number of pods.
+func howMany(verb, name, text string, least int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > mostPods {
+		return 0, fmt.Errorf("%s %s: %q is not a number of pods from %d to %d: write %s %s 5",
+			verb, name, text, least, mostPods, verb, name)
+	}
+	return n, nil
+}
+
+// oneOf returns an error if a command's name is unknown.
+func oneOf(what, name string, known []string) error {
+	if slices.Contains(known, name) {
+		return nil
+	}
+	slices.Sort(known)
+	return fmt.Errorf("there is no %s %q; there are %s", what, name,
+		cmp.Or(strings.Join(slices.Compact(known), ", "), "none"))
+}
+
+// names returns the metrics and hooks of the apps' versions so far.
+func (s *Story) names() (metrics, hooks []string) {
+	for _, r := range s.renders() {
+		for _, spec := range r.Specs {
+			metrics = append(metrics, rollout.Mapped(spec.Metrics(), func(m rollout.Metric) string { return m.Name })...)
+		}
+		for _, o := range r.Objects {
+			if h, is, _ := hook.Of(o); is {
+				hooks = append(hooks, path.Base(h.Name()))
+			}
+		}
+	}
+	return metrics, hooks
+}
+
+// renders returns the apps' readable versions so far.
+func (s *Story) renders() (all []*rollout.Render) {
+	for _, id := range s.pushes {
+		for _, a := range s.branch().Apps {
+			if made := s.at(a, id); made != nil {
+				all = append(all, made)
+			}
+		}
+	}
+	return all
 }
 
 // deployments returns the cluster's Deployments, sorted by name.
@@ -117,19 +170,20 @@ func (s *Story) deployments() []*kube.Deployment {
 	})
 }
 
-func (s *Story) each(version string, do func(*kube.Pod) bool) {
+// each calls a function for a version's pods while it returns true.
+func (s *Story) each(version string, do func(*kube.Pod) bool) error {
+	var known []string
 	for _, d := range s.deployments() {
 		for _, rs := range d.Sets {
-			if kube.VersionOf(rs.Template) != version {
-				continue
-			}
+			is := kube.VersionOf(rs.Template)
 			for _, p := range rs.Live() {
-				if !do(p) {
-					return
+				if known = append(known, is); is == version && !do(p) {
+					return nil
 				}
 			}
 		}
 	}
+	return oneOf("version with pods", version, known)
 }
 
 // appOf returns the app that a line names, or the only one, and the other words.

@@ -2,7 +2,7 @@ package simulate
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
 
@@ -73,14 +73,14 @@ func (e ends) of(job string) rollout.JobState {
 	return rollout.JobState{Complete: true}
 }
 
-// set executes a script's line: job migrate fails.
-func (e ends) set(name, how string) error {
+// set executes a script's line, job migrate fails, for a known hook.
+func (e ends) set(args, hooks []string) error {
 	state, known := map[string]rollout.JobState{
 		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},
-	}[how]
+	}[strings.Join(args[min(1, len(args)):], " ")]
 	if !known {
-		return fmt.Errorf("job %s: write job NAME completes, job NAME fails, or job NAME runs", name)
+		return errors.New("job: write job NAME completes, job NAME fails, or job NAME runs")
 	}
-	e[name] = state
-	return nil
+	e[args[0]] = state
+	return oneOf("Job of a hook", args[0], hooks)
 }

@@ -34,8 +34,8 @@ var phases = []rollout.AnalysisPhase{
 	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
 }
 
-// set executes measure METRIC RESULT: a phase, or JSON.
-func (m *meter) set(args []string) error {
+// set executes measure METRIC RESULT, a phase or JSON, for a known metric.
+func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
 		return errors.New("measure what? write measure METRIC Failed, or a result for its conditions: measure METRIC [0.2]")
 	}
@@ -52,7 +52,7 @@ func (m *meter) set(args []string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.says[args[0]] = r
-	return nil
+	return oneOf("metric", strings.TrimPrefix(args[0], "stable:"), known)
 }
 
 // Measure implements the reconciler's Analyzer, with results at once.

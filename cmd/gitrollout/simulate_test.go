@@ -67,6 +67,17 @@ func TestSimulate(t *testing.T) {
 		"a decision about nothing":    {"start\npromote\n", 2, "", "promote shop: no release is in flight"},
 		"a revert of the first":       {"start\nrevert\n", 2, "", "shop has been nothing else yet"},
 		"an unknown Deployment":       {"start\nscale web 3\n", 2, "", "there are shop"},
+		"an unknown metric":           {"start\nmeasure nope Failed\n", 2, "", `line 2: there is no metric "nope"; there are none`},
+		"an unknown Job":              {"start\njob x fails\n", 2, "", `line 2: there is no Job of a hook "x"; there are none`},
+		"an unknown version":          {"start\nkill v9 1\n", 2, "", `line 2: there is no version with pods "v9"; there are blue`},
+		"heal an unknown version":     {"start\nheal v9\n", 2, "", `line 2: there is no version with pods "v9"; there are blue`},
+		"heal a later version":        {"start\nnever v2\nheal v2\npush v2\n  expect Paused\n", 0, "", ""},
+		"no version":                  {"start\nnever\n", 2, "", "line 2: never: name a version: write never v2, or slow v2 30s"},
+		"fewer than no pods":          {"start\nkill blue -3\n", 2, "", `line 2: kill blue: "-3" is not a number of pods from 1 to 1000: write kill blue 5`},
+		"kill no pods":                {"start\nkill blue 0\n", 2, "", `line 2: kill blue: "0" is not a number of pods from 1 to 1000: write kill blue 5`},
+		"a negative number of pods":   {"start\nscale shop -1\n", 2, "", `line 2: scale shop: "-1" is not a number of pods from 0 to 1000: write scale shop 5`},
+		"too many pods":               {"start\nscale shop 99999999\n", 2, "", `line 2: scale shop: "99999999" is not a number of pods from 0 to 1000`},
+		"a negative time":             {"start\nslow v2 -1s\n", 2, "", `line 2: slow v2: "-1s" is not a time: write slow v2 30s`},
 		"a time that is none":         {"start\n+soon\n", 2, "", "write +30s"},
 		"files that the script lacks": {"start\npush files v2\n", 2, "", "the script has no file v2/"},
 	} {
@@ -78,6 +89,58 @@ func TestSimulate(t *testing.T) {
 		})
 	}
 }
+
+// TestSimulateNames plays commands about names of an app with a metric and a hook's Job.
+func TestSimulateNames(t *testing.T) {
+	for script, want := range map[string]string{
+		"start\nmeasure errors Failed\nmeasure stable:errors [1, 2]\n": "",
+		"measure error Failed\n": `there is no metric "error"; there are errors`,
+		"job migrate fails\n":    "",
+		"job migrat fails\n":     `there is no Job of a hook "migrat"; there are migrate`,
+	} {
+		code, _, errs := simulated(t, named+"-- timeline --\n"+script, "-")
+		if code != map[bool]int{true: 0, false: 2}[want == ""] || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d, %s", script, code, errs)
+		}
+	}
+}
+
+const named = `-- .gitrollout/test/config.yaml --
+apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: apps/*
+-- apps/web/kustomization.yaml --
+resources: [web.yaml]
+-- apps/web/web.yaml --
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:v1"}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}
+---
+apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata: {name: web}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  strategy: {canary: {steps: [{setWeight: 50}, {analysis: {templates: [{templateName: errors}]}}]}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: errors}
+spec:
+  metrics: [{name: errors, successCondition: 'result == 1', provider: {web: {url: 'https://example.com'}}}]
+`
 
 // archive is a script with its repository.
 const archive = `-- .gitrollout/test/config.yaml --
