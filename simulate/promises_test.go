@@ -886,6 +886,10 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	// With pods killed by the world, users go to the remaining ones. A wrong clock does not know for how long pods
 	// have been ready.
 	if p.u.oracle.guard(w).Excused > 0 || p.u.chaos.clock && source.isRouted() {
+		isReady := func(rs *kube.ReplicaSet) bool { return rs.Ready() > 0 }
+		if s.Release != nil && !slices.ContainsFunc(p.u.kube.Deployments[w].Sets, isReady) {
+			delete(p.served, w) // the version in flight lost all pods before Git took its record
+		}
 		return
 	}
 	for _, v := range users {
