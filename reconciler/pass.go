@@ -116,13 +116,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 		s.changed = !next.Equal(&s.before)
 		return
 	}
-	if (s.follows() || s.isHeldAtHead()) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
-		unknown = errors.Join(unknown, fmt.Errorf("the history since commit %s %w",
-			rollout.ShortID(s.before.Source), source.ErrNotReady))
-	}
-	if s.view.behind != nil && !s.stays() {
-		unknown = errors.Join(unknown, fmt.Errorf("nothing advances: %w", s.view.behind))
-	}
+	unknown = errors.Join(unknown, r.withheld(s))
 	if unknown != nil && !s.decision.Rollback && !s.comesToRest() { // only a rollback is allowed
 		s.err = errors.Join(s.err, unknown)
 		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: strategies.Due(s.input)}
@@ -140,6 +134,17 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	if s.changed && s.decision.Subject == "" {
 		s.decision.Subject = s.app.Name + " lists its objects again"
 	}
+}
+
+// withheld returns why a decision may not be recorded: the history or the configuration is not read.
+func (r *Reconciler) withheld(s *pass) (why error) {
+	if (s.follows() || s.isHeldAtHead()) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
+		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)
+	}
+	if s.view.behind != nil && !s.stays() {
+		why = errors.Join(why, fmt.Errorf("nothing advances: %w", s.view.behind))
+	}
+	return why
 }
 
 // comesToRest reports whether a decision ends a complete rollback and begins nothing.

@@ -115,7 +115,7 @@ var table = map[string]rule{
 	// The model is below the packages that are tested on it.
 	"simulate/kube":        {own: []string{"rollout"}},
 	"internal/guard":       {own: []string{"rollout", "simulate/kube"}},
-	"simulate":             {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "simulate/kube", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/txtar"}},
+	"simulate":             {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook", "simulate/kube", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/txtar"}},
 	"internal/archtest":    {},
 	"internal/attacks":     {},
 	"internal/contract":    {own: []string{"reconciler", "rollout"}},
