@@ -98,7 +98,7 @@ func (a *assembly) take(object rollout.Object) error {
 		if err != nil {
 			return a.blame(err, ref)
 		}
-		for name := range d.object.Map("metadata", "annotations") {
+		for _, name := range slices.Sorted(maps.Keys(d.object.Map("metadata", "annotations"))) {
 			if strings.HasPrefix(name, "notifications.argoproj.io/") {
 				d.Warn("metadata.annotations", "%s sends no message: list receivers in the configuration's notifications", name)
 			}

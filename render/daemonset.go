@@ -37,12 +37,9 @@ func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	if d.form.Replicas != nil {
 		own.Fail("spec.replicas", "leave it out", "is %d, and a DaemonSet has a pod on each node", *d.form.Replicas)
 	}
-	if c := d.spec.Canary; c != nil {
-		for field, name := range map[string]string{"stableService": c.StableService, "canaryService": c.CanaryService} {
-			if name != "" {
-				own.Fail(canaryPath+"."+field, "leave it out",
-					"is %q, and which pod of a DaemonSet is asked is said by the node", name)
-			}
+	if d.spec.Canary != nil {
+		for _, s := range d.services() {
+			own.Fail(s.field, "leave it out", "is %q, and which pod of a DaemonSet is asked is said by the node", *s.name)
 		}
 	}
 	form := struct {

@@ -1,6 +1,11 @@
 package render
 
-import "gitrollout.dev/gitrollout/rollout"
+import (
+	"maps"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
 
 // inPlace is why a kind of workload can only replace pods in place.
 type inPlace struct {
@@ -33,10 +38,10 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	if c.Traffic != nil && p.unrouted == "" {
 		p.refuseWeights(c, own)
 	}
-	for field, amount := range map[string]*rollout.Amount{
-		"maxSurge": d.form.Strategy.Canary.MaxSurge, "maxUnavailable": d.form.Strategy.Canary.MaxUnavailable,
-	} {
-		if amount != nil {
+	form := d.form.Strategy.Canary
+	amounts := map[string]*rollout.Amount{"maxSurge": form.MaxSurge, "maxUnavailable": form.MaxUnavailable}
+	for _, field := range slices.Sorted(maps.Keys(amounts)) {
+		if amounts[field] != nil {
 			own.Fail(canaryPath+"."+field, p.change, "is given, and a %s's pods are replaced %s", kind, p.replaced)
 		}
 	}

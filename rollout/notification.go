@@ -314,7 +314,7 @@ func (s *section) checkValues(raw serviceFile) error {
 	if _, password := s.into.Credentials["password"]; user != password {
 		return s.invalid("password", "write both, or neither", "and username go together")
 	}
-	for name := range raw.Headers {
+	for _, name := range slices.Sorted(maps.Keys(raw.Headers)) {
 		if !headerName.MatchString(name) {
 			return s.invalid("headers."+name, "use letters, digits and -", "is not the name of a header")
 		}
