@@ -100,6 +100,7 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 			f, is := rollout.Find(known, func(f rollout.Field) bool { return f.Name == name })
 			switch field := strings.TrimPrefix(at+"."+name, "."); {
 			case is:
+				r.unique(field, f.Tag.Get("patchMergeKey"), fields[name])
 				r.read(field, f.Type, fields[name])
 			case !r.isNewer:
 				near := rollout.DidYouMean(name, rollout.Mapped(known, func(f rollout.Field) string { return f.Name }))
@@ -123,6 +124,21 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 			r.Fail(at, "write the field as `kubectl explain` describes it",
 				"%s cannot be read by an API server: %s", shown(r.ref, v), reason(err))
 		}
+	}
+}
+
+// unique refuses entries of a list with one key, as a server-side apply does. Ports of two protocols differ.
+func (r *typeReader) unique(at, key string, v any) {
+	list, _ := v.([]any)
+	seen := map[string]bool{}
+	for i, item := range list {
+		m := asMap(item)
+		id := fmt.Sprint(m[key], cmp.Or[any](m["protocol"], "TCP"), m["whenUnsatisfiable"])
+		if key != "" && m[key] != nil && seen[id] {
+			r.Fail(fmt.Sprintf("%s[%d].%s", at, i, key), "keep one: an API server refuses both", "%s is there twice",
+				shown(r.ref, m[key]))
+		}
+		seen[id] = true
 	}
 }
 
