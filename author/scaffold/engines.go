@@ -70,22 +70,18 @@ const (
 var fixedRevision = regexp.MustCompile(`^(v?[0-9]+(\.[0-9]+)+.*|[0-9a-f]{40})$`)
 
 type argoSource struct {
-	RepoURL   string             `json:"repoURL"`
-	Chart     string             `json:"chart"`
-	Path      string             `json:"path"`
-	Revision  string             `json:"targetRevision"`
-	Directory *rollout.Directory `json:"directory"`
-	Kustomize map[string]any     `json:"kustomize"`
-	Plugin    map[string]any     `json:"plugin"`
-	Helm      struct {
-		ReleaseName    string                         `json:"releaseName"`
-		ValueFiles     []string                       `json:"valueFiles"`
-		Values         string                         `json:"values"`
-		ValuesObject   map[string]any                 `json:"valuesObject"`
-		FileParameters []any                          `json:"fileParameters"`
-		SkipCRDs       bool                           `json:"skipCrds"`
-		Parameters     []struct{ Name, Value string } `json:"parameters"`
-	} `json:"helm"`
+	RepoURL, Chart, Path string
+	Revision             string `json:"targetRevision"`
+	Directory            *rollout.Directory
+	Kustomize, Plugin    map[string]any
+	Helm                 struct {
+		ReleaseName, Values string
+		ValueFiles          []string
+		ValuesObject        map[string]any
+		FileParameters      []any
+		SkipCRDs            bool
+		Parameters          []struct{ Name, Value string }
+	}
 }
 
 // applicationIn reads the sources of an Application.
@@ -181,34 +177,26 @@ func asJSON(values map[string]any) string {
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
-		Path            string    `json:"path"`
-		SourceRef       sourceRef `json:"sourceRef"`
-		TargetNamespace string    `json:"targetNamespace"`
-		Patches         []any     `json:"patches"`
-		Images          []any     `json:"images"`
-		Components      []any     `json:"components"`
-		PostBuild       postBuild `json:"postBuild"`
-		Decryption      struct {
-			Provider  string                `json:"provider"`
-			SecretRef struct{ Name string } `json:"secretRef"`
-		} `json:"decryption"`
-
-		ReleaseName   string         `json:"releaseName"`
-		Values        map[string]any `json:"values"`
-		ValuesFrom    []any          `json:"valuesFrom"`
-		PostRenderers []any          `json:"postRenderers"`
-		ChartRef      sourceRef      `json:"chartRef"`
-		Chart         struct {
+		URL                         string // of a source
+		Path, TargetNamespace       string
+		SourceRef, ChartRef         sourceRef
+		Patches, Images, Components []any
+		ValuesFrom, PostRenderers   []any
+		PostBuild                   postBuild
+		ReleaseName                 string
+		Values                      map[string]any
+		Decryption                  struct {
+			Provider  string
+			SecretRef struct{ Name string }
+		}
+		Chart struct {
 			Spec struct {
-				Chart       string    `json:"chart"`
-				Version     string    `json:"version"`
-				ValuesFiles []string  `json:"valuesFiles"`
-				SourceRef   sourceRef `json:"sourceRef"`
-			} `json:"spec"`
-		} `json:"chart"`
-
-		URL string `json:"url"` // of a source
-	} `json:"spec"`
+				Chart, Version string
+				ValuesFiles    []string
+				SourceRef      sourceRef
+			}
+		}
+	}
 }
 
 // postBuild holds a Kustomization's variables.

@@ -114,18 +114,17 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 		e := environment(r)
 		isGiven := slices.ContainsFunc(s.Given, func(g Given) bool { return g.Path == r })
 		file, other := s.onlyFor(r, env)
+		why := "is for " + e
 		switch {
 		case other != "":
-			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("only %s deploys it, for %s; list it if %s is to have it", file,
-				other, env)})
+			why = fmt.Sprintf("only %s deploys it, for %s; list it if %s is to have it", file, other, env)
 		case isApp && !isGiven && shownIn(r) != "":
-			why := "is in " + shownIn(r) + ", and nothing deploys it; list it if it is an app"
-			p.LeftOut = append(p.LeftOut, LeftOut{r, why})
+			why = "is in " + shownIn(r) + ", and nothing deploys it; list it if it is an app"
 		case e == "" || isOf(r, env, roots) || !slices.Contains(environments, e) && path.Base(r) == e && isOnly(r, roots):
 			chosen = append(chosen, r)
-		default:
-			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})
+			continue
 		}
+		p.LeftOut = append(p.LeftOut, LeftOut{r, why})
 	}
 	return chosen
 }

@@ -160,12 +160,10 @@ func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) 
 // readKustomization reads the folders of a kustomization.
 func readKustomization(dir string, data []byte) *Kustomization {
 	var k struct {
-		Kind        string                           `json:"kind"`
-		Resources   []string                         `json:"resources"`
-		Bases       []string                         `json:"bases"`
-		Components  []string                         `json:"components"`
-		HelmCharts  []struct{ Name, Version string } `json:"helmCharts"`
-		HelmGlobals struct{ ChartHome string }       `json:"helmGlobals"`
+		Kind                         string
+		Resources, Bases, Components []string
+		HelmCharts                   []struct{ Name, Version string } `json:"helmCharts"`
+		HelmGlobals                  struct{ ChartHome string }       `json:"helmGlobals"`
 	}
 	out := &Kustomization{Path: dir}
 	if yaml.Unmarshal(data, &k) != nil {
@@ -185,9 +183,8 @@ func readKustomization(dir string, data []byte) *Kustomization {
 }
 
 type head struct {
-	APIVersion string                `json:"apiVersion"`
-	Kind       string                `json:"kind"`
-	Metadata   struct{ Name string } `json:"metadata"`
+	APIVersion, Kind string
+	Metadata         struct{ Name string } `json:"metadata"`
 }
 
 // runsPods reports whether an object runs pods, so that its plain folder is an app.

@@ -19,11 +19,10 @@ import (
 
 // engineObject is an object of Flux or Argo CD in a file, with its spec by kind.
 type engineObject struct {
-	file       string
-	APIVersion string                `json:"apiVersion"`
-	Kind       string                `json:"kind"`
-	Metadata   struct{ Name string } `json:"metadata"`
-	Spec       json.RawMessage       `json:"spec"`
+	file             string
+	APIVersion, Kind string
+	Metadata         struct{ Name string } `json:"metadata"`
+	Spec             json.RawMessage       `json:"spec"`
 }
 
 func (o engineObject) group() string { group, _, _ := strings.Cut(o.APIVersion, "/"); return group }
@@ -158,9 +157,8 @@ func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource
 	var spec struct {
 		Chart struct {
 			Spec struct {
-				Chart     string    `json:"chart"`
-				Version   string    `json:"version"`
-				SourceRef sourceRef `json:"sourceRef"`
+				Chart, Version string
+				SourceRef      sourceRef `json:"sourceRef"`
 			} `json:"spec"`
 		} `json:"chart"`
 		ChartRef sourceRef `json:"chartRef"`
