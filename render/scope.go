@@ -102,15 +102,10 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 // applyOrder lists kinds in apply order: namespaces and definitions, identities and rights, volumes and
 // configuration, routing, workloads, autoscalers and budgets. Unlisted kinds, custom resources, are last.
 var applyOrder = []string{
-	"Namespace",
-	"CustomResourceDefinition",
+	"Namespace", "CustomResourceDefinition",
 	"PriorityClass", "RuntimeClass", "StorageClass", "VolumeAttributesClass", "IngressClass", "GatewayClass",
-	"ResourceQuota", "LimitRange",
-	"ServiceAccount",
-	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
-	"NetworkPolicy",
-	"ConfigMap", "Secret",
-	"PersistentVolume", "PersistentVolumeClaim",
+	"ResourceQuota", "LimitRange", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+	"NetworkPolicy", "ConfigMap", "Secret", "PersistentVolume", "PersistentVolumeClaim",
 	"Service", "Endpoints", "EndpointSlice",
 	"Gateway", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "ReferenceGrant", "Ingress",
 	"DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "Job", "CronJob",

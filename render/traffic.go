@@ -100,11 +100,9 @@ func (d *document) checkPingPong() {
 
 // routersOf reads the routers' blocks, with kustomize's names.
 func (a *assembly) routersOf(d *document) error {
+	renamed := func(kind, name string) string { return a.renamed(d.ref, kind, name) }
 	for _, kind := range slices.Sorted(maps.Keys(d.routers)) {
-		router, err := traffic.Parse(kind, d.routers[kind].raw, func(kind,
-			name string) string {
-			return a.renamed(d.ref, kind, name)
-		})
+		router, err := traffic.Parse(kind, d.routers[kind].raw, renamed)
 		if err != nil {
 			return a.blameTraffic(err, d)
 		}
