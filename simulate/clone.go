@@ -62,7 +62,11 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 	}
 	if c.main != main {
 		c.main = main
-		c.followStateBranch(main)
+		path := rollout.ConfigPath(c.cluster)
+		config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
+		if err == nil { // else the state branch stays
+			c.state = config.StateBranch
+		}
 	}
 	heads := rollout.Heads{Main: main, State: c.server.refs[c.state], Proposals: map[string]string{}}
 	c.local[heads.Main], c.local[heads.State] = true, true
@@ -72,15 +76,6 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 		}
 	}
 	return heads, nil
-}
-
-// followStateBranch reads the state branch's name from the configuration, if readable.
-func (c *Clone) followStateBranch(main string) {
-	path := rollout.ConfigPath(c.cluster)
-	config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
-	if err == nil {
-		c.state = config.StateBranch
-	}
 }
 
 // Held implements reconciler.Repository.
@@ -121,8 +116,8 @@ func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]st
 			return nil, err
 		}
 		switch {
-		case m.to != nil && m.to.ID != u.Old:
-			made[u.Branch] = m.to.ID
+		case m.to != "" && m.to != u.Old:
+			made[u.Branch] = m.to
 			moves = append(moves, m)
 		case u.Delete && u.Old != "":
 			moves = append(moves, m)
@@ -144,8 +139,8 @@ func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]st
 		return nil, outcome.Err
 	}
 	for _, m := range moves {
-		if m.to != nil {
-			c.local[m.to.ID] = true
+		if m.to != "" {
+			c.local[m.to] = true
 		}
 	}
 	return made, nil
@@ -211,18 +206,10 @@ func (g *Git) Merge(id, onto string) rollout.Merge {
 
 // move is one branch of a push.
 type move struct {
-	branch, from string
-	to           *commit // nil deletes
+	branch, from, to string // commits; "" deletes
 }
 
-func (m move) id() string {
-	if m.to == nil {
-		return ""
-	}
-	return m.to.ID
-}
-
-// prepare makes an update's commit; to is nil if nothing would change.
+// prepare makes an update's commit; to is "" if nothing would change.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)
@@ -241,7 +228,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 		return m, nil
 	}
 	c.server.add(made)
-	m.to = c.server.commits[made.ID]
+	m.to = made.ID
 	return m, nil
 }
 
@@ -251,7 +238,7 @@ func (g *Git) receive(by string, moves []move) error {
 	arrived := true
 	for _, m := range moves {
 		now := g.refs[m.branch]
-		arrived = arrived && now == m.id()
+		arrived = arrived && now == m.to
 		if now != m.from {
 			moved = append(moved, m.branch)
 		}
@@ -263,7 +250,7 @@ func (g *Git) receive(by string, moves []move) error {
 		return fmt.Errorf("%w: %s", rollout.ErrConflict, strings.Join(moved, ", "))
 	}
 	for _, m := range moves {
-		g.Set(by, m.branch, m.id())
+		g.Set(by, m.branch, m.to)
 	}
 	return nil
 }

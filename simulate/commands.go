@@ -13,7 +13,6 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
@@ -54,11 +53,7 @@ func (s *Story) command(verb string, args []string) error {
 		if len(args) != 1 || (args[0] != "down" && args[0] != "up") {
 			return fmt.Errorf("%s: write %s down, or %s up", verb, verb, verb)
 		}
-		if verb == "git" {
-			s.gitDown = args[0] == "down"
-		} else {
-			s.apiDown = args[0] == "down"
-		}
+		*map[string]*bool{"git": &s.gitDown, "api": &s.apiDown}[verb] = args[0] == "down"
 		return nil
 	default:
 		return s.pods(verb, args)
@@ -85,18 +80,15 @@ func (s *Story) pods(verb string, args []string) error {
 		if !told {
 			return err
 		}
-	case "kill":
-		left, err := howMany(verb, arg(0), arg(1), 1)
-		if err != nil {
-			return err
+	case "kill", "scale":
+		n, err := strconv.Atoi(arg(1))
+		if least := map[string]int{"kill": 1}[verb]; err != nil || n < least || n > mostPods {
+			return fmt.Errorf("%s %s: %q is not a number of pods from %d to %d: write %[1]s %[2]s 5",
+				verb, arg(0), arg(1), least, mostPods)
 		}
-		err = s.each(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })
-		s.cluster.Kube.OnChange("pods killed")
-		return err
-	case "scale":
-		n, err := howMany(verb, arg(0), arg(1), 0)
-		if err != nil {
-			return err
+		defer s.cluster.Kube.OnChange("pods")
+		if verb == "kill" {
+			return s.each(arg(0), func(p *kube.Pod) bool { n--; p.Terminating = true; return n > 0 })
 		}
 		var names []string
 		for _, d := range s.deployments() {
@@ -105,7 +97,6 @@ func (s *Story) pods(verb string, args []string) error {
 				d.Generation++
 			}
 		}
-		s.cluster.Kube.OnChange("scaled")
 		return oneOf("Deployment", arg(0), names)
 	default:
 		return fmt.Errorf("%q is not a command of a script; see: gitrollout simulate --help", verb)
@@ -115,16 +106,6 @@ func (s *Story) pods(verb string, args []string) error {
 
 // mostPods bounds the pods of a command: the model needs time for each.
 const mostPods = 1000
-
-// howMany reads a command's number of pods.
-func howMany(verb, name, text string, least int) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > mostPods {
-		return 0, fmt.Errorf("%s %s: %q is not a number of pods from %d to %d: write %s %s 5",
-			verb, name, text, least, mostPods, verb, name)
-	}
-	return n, nil
-}
 
 // oneOf returns an error if a command's name is unknown.
 func oneOf(what, name string, known []string) error {
@@ -136,15 +117,15 @@ func oneOf(what, name string, known []string) error {
 		cmp.Or(strings.Join(slices.Compact(known), ", "), "none"))
 }
 
-// names returns the metrics and hooks of the apps' versions so far.
+// names returns the metrics and Jobs of the apps' versions so far.
 func (s *Story) names() (metrics, hooks []string) {
 	for _, r := range s.renders() {
 		for _, spec := range r.Specs {
 			metrics = append(metrics, rollout.Mapped(spec.Metrics(), func(m rollout.Metric) string { return m.Name })...)
 		}
 		for _, o := range r.Objects {
-			if h, is, _ := hook.Of(o); is {
-				hooks = append(hooks, path.Base(h.Name()))
+			if generated, _ := o.Map("metadata")["generateName"].(string); o.Kind() == "Job" {
+				hooks = append(hooks, cmp.Or(o.Name(), strings.TrimRight(generated, "-.")))
 			}
 		}
 	}

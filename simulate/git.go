@@ -48,14 +48,8 @@ func (g *Git) Head(branch string) string { return g.refs[branch] }
 
 // Branches lists the branches that begin with a prefix.
 func (g *Git) Branches(prefix string) []string {
-	var names []string
-	for name := range g.refs {
-		if strings.HasPrefix(name, prefix) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	names := slices.Sorted(maps.Keys(g.refs))
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }
 
 // Files returns a commit's files by path, without links.

@@ -202,9 +202,9 @@ func (g *lateGit) Push(_ context.Context, updates []rollout.Update) (map[string]
 		if err != nil {
 			return nil, err
 		}
-		if m.to != nil {
-			made[u.Branch] = m.to.ID
-			g.local[m.to.ID] = true
+		if m.to != "" {
+			made[u.Branch] = m.to
+			g.local[m.to] = true
 		}
 		g.owed = append(g.owed, m)
 	}

@@ -165,15 +165,11 @@ func (s *Story) start() {
 }
 
 func (s *Story) outcome(e Effect) Outcome {
-	switch e.Verb {
-	case "fetch", "read", "push":
-		if s.gitDown {
-			return Outcome{Err: fmt.Errorf("%s: Git does not answer", e.Verb)}
-		}
-	default:
-		if s.apiDown {
-			return Outcome{Err: fmt.Errorf("%s: the API server does not answer", e.Verb)}
-		}
+	switch isGit := slices.Contains([]string{"fetch", "read", "push"}, e.Verb); {
+	case isGit && s.gitDown:
+		return Outcome{Err: fmt.Errorf("%s: Git does not answer", e.Verb)}
+	case !isGit && s.apiDown:
+		return Outcome{Err: fmt.Errorf("%s: the API server does not answer", e.Verb)}
 	}
 	return Outcome{}
 }

@@ -55,9 +55,12 @@ func (s *Story) Play(script string) (*Timeline, error) {
 				return nil, fmt.Errorf("line %d: %q expects something of no command: write the command above it, at the margin",
 					i+1, strings.TrimSpace(line))
 			}
-			if err := t.Events[len(t.Events)-1].want(i+1, strings.TrimSpace(line)); err != nil {
-				return nil, fmt.Errorf("line %d: %w", i+1, err)
+			e, text := t.Events[len(t.Events)-1], strings.TrimSpace(line)
+			if verb, _, _ := strings.Cut(text, " "); !slices.Contains([]string{"commit", "expect", "error"}, verb) {
+				return nil, fmt.Errorf("line %d: %q: below a command stand lines that begin with commit, expect or error",
+					i+1, text)
 			}
+			e.wanted = append(e.wanted, wanted{i + 1, text})
 		default:
 			t.Events = append(t.Events, &Event{Line: i + 1, Text: line})
 		}
@@ -69,15 +72,6 @@ func (s *Story) Play(script string) (*Timeline, error) {
 		t.Failed += len(e.Failed)
 	}
 	return t, nil
-}
-
-func (e *Event) want(line int, text string) error {
-	verb, _, _ := strings.Cut(text, " ")
-	if verb != "commit" && verb != "expect" && verb != "error" {
-		return fmt.Errorf("%q: below a command stand lines that begin with commit, expect or error", text)
-	}
-	e.wanted = append(e.wanted, wanted{line, text})
-	return nil
 }
 
 // isNote reports whether a line is a comment or empty.
@@ -113,29 +107,23 @@ func (e *Event) check() {
 	from := 0
 	for _, w := range e.wanted {
 		verb, rest, _ := strings.Cut(w.text, " ")
-		text := fmt.Sprintf("line %d: %s", w.line, w.text)
-		rest = strings.TrimSpace(rest)
+		rest, met := strings.TrimSpace(rest), false
 		contains := func(s string) bool { return strings.Contains(s, rest) }
 		switch verb {
 		case "commit":
 			at := slices.IndexFunc(e.Commits[from:], contains)
-			if at < 0 {
-				e.Failed = append(e.Failed, text)
-				continue
-			}
-			from += at + 1
+			met, from = at >= 0, from+at+1
 		case "error":
-			if !slices.ContainsFunc(e.Errors, contains) {
-				e.Failed = append(e.Failed, text)
-			}
+			met = slices.ContainsFunc(e.Errors, contains)
 		default:
 			hasAll := func(status string) bool {
 				lacks := func(part string) bool { return !strings.Contains(status, strings.TrimSpace(part)) }
 				return !slices.ContainsFunc(strings.Split(rest, "|"), lacks)
 			}
-			if !slices.ContainsFunc(e.Status, hasAll) {
-				e.Failed = append(e.Failed, text)
-			}
+			met = slices.ContainsFunc(e.Status, hasAll)
+		}
+		if !met {
+			e.Failed = append(e.Failed, fmt.Sprintf("line %d: %s", w.line, w.text))
 		}
 	}
 }
@@ -145,17 +133,10 @@ func (t *Timeline) String() string {
 	var b strings.Builder
 	for _, e := range t.Events {
 		b.WriteString(e.Text + "\n")
-		for _, subject := range e.Commits {
-			b.WriteString("  commit " + subject + "\n")
-		}
-		for _, text := range e.Errors {
-			b.WriteString("  error " + text + "\n")
-		}
-		for _, status := range e.Status {
-			b.WriteString("  expect " + status + "\n")
-		}
-		for _, text := range e.Failed {
-			b.WriteString("  FAILED " + text + "\n")
+		for i, lines := range [][]string{e.Commits, e.Errors, e.Status, e.Failed} {
+			for _, line := range lines {
+				b.WriteString("  " + []string{"commit", "error", "expect", "FAILED"}[i] + " " + line + "\n")
+			}
 		}
 	}
 	return b.String()
@@ -206,7 +187,10 @@ func (s *Story) statusOf(a rollout.App) string {
 			parts = append(parts, w.Name+": "+strings.Join(append(podsOf(d), s.pinsOf(d, state)...), ", "))
 		}
 	}
-	waiting := s.waiting(a)
+	waiting := strategies.Decide(s.input(a)).Waiting
+	if waiting != "" {
+		waiting = "waits for " + waiting
+	}
 	if state.Held != nil {
 		waiting = "held: " + string(state.Held.Reason) + ": " + state.Held.Message
 	}
@@ -251,22 +235,13 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 	return pins
 }
 
-// waiting returns the wait of an app, as text.
-func (s *Story) waiting(a rollout.App) string {
-	if d := strategies.Decide(s.input(a)); d.Waiting != "" {
-		return "waits for " + d.Waiting
-	}
-	return ""
-}
-
 // readable replaces hashes by versions, and commits by their pushes' numbers: #0 is the first.
 func (s *Story) readable(text string) string {
 	var pairs []string
-	apps := s.branch().Apps
+	for _, r := range s.renders() {
+		pairs = append(pairs, versions(r)...)
+	}
 	for i, id := range s.pushes {
-		for _, a := range apps {
-			pairs = append(pairs, versions(s.at(a, id))...)
-		}
 		name := fmt.Sprintf("#%d", i)
 		pairs = append(pairs, id, name, rollout.ShortID(id), name)
 	}
@@ -275,9 +250,6 @@ func (s *Story) readable(text string) string {
 
 // versions pairs a render's hashes with its images' versions.
 func versions(r *rollout.Render) []string {
-	if r == nil {
-		return nil
-	}
 	var pairs, staged []string
 	for _, o := range r.Objects {
 		w, _ := rollout.WorkloadOf(o.Ref())

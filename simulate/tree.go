@@ -30,10 +30,7 @@ func (c *commit) root() *tree {
 
 // folder indexes one folder; names are the sorted paths below.
 func (t *tree) folder(dir string, names []string, files map[string]file) rollout.Entry {
-	prefix := ""
-	if dir != "" {
-		prefix = dir + "/"
-	}
+	prefix := strings.TrimPrefix(dir+"/", "/")
 	var list []rollout.Entry
 	for i := 0; i < len(names); i++ {
 		name := strings.TrimPrefix(names[i], prefix)

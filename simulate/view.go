@@ -1,9 +1,9 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -130,13 +130,8 @@ func (v *View) OtherOwners(
 			all = append(all, rollout.Foreign{Ref: o.Ref(), By: by, Sign: "its owner", Fix: "delete the owner"})
 			continue
 		}
-		err := v.refuseForeign(app, o)
-		var others *rollout.InvalidError
-		switch {
-		case errors.As(err, &others):
-			all = append(all, rollout.Foreign{Ref: o.Ref(), By: "another app", Sign: others.Msg, Fix: "keep it in one app"})
-		case err != nil:
-			return nil, err
+		if err := v.refuseForeign(app, o); err != nil {
+			all = append(all, rollout.Foreign{Ref: o.Ref(), By: "another app", Sign: err.Error(), Fix: "keep it in one app"})
 		}
 	}
 	return all, nil
@@ -150,11 +145,7 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 		return outcome.Err
 	}
 	for _, o := range objects {
-		err := v.refuseForeign(app, o)
-		if err == nil {
-			err = v.cluster.Kube.Check(o)
-		}
-		if err != nil {
+		if err := cmp.Or(v.refuseForeign(app, o), v.cluster.Kube.Check(o)); err != nil {
 			return &rollout.InvalidError{Msg: fmt.Sprintf("the cluster refuses %s %s: %v", o.Kind(), o.Name(), err)}
 		}
 	}

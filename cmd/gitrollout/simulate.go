@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -104,8 +103,11 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return usagef("script %s: %v", file, err)
 	}
-	if c.update {
-		return keep(script, file, timeline.String())
+	switch {
+	case c.update && file == "-":
+		return usagef("--update rewrites a file, and the script is the standard input")
+	case c.update:
+		return os.WriteFile(file, script.With(timeline.String()), 0o644)
 	}
 	draw := func() string { return terminal.CleanLines(timeline.String()) }
 	if err := c.output.show(c.streams, timeline, draw); err != nil {
@@ -135,14 +137,6 @@ func (c *simulateCommand) read(file string) (script simulate.Script, err error) 
 	return script, nil
 }
 
-// keep writes the timeline into the script's file.
-func keep(script simulate.Script, file, timeline string) error {
-	if file == "-" {
-		return usagef("--update rewrites a file, and the script is the standard input")
-	}
-	return os.WriteFile(file, script.With(timeline), 0o644)
-}
-
 // tree returns the command line's repository, nil if the script contains it.
 func (c *simulateCommand) tree(cmd *cobra.Command) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
@@ -150,15 +144,11 @@ func (c *simulateCommand) tree(cmd *cobra.Command) (rollout.Tree, error) {
 	case named && c.dir != "":
 		return nil, usagef("--dir and --repo, --branch or --commit exclude each other")
 	case named:
-		return c.commitTree(cmd.Context())
+		v := validateCommand{streams: c.streams, source: c.source, commit: c.commit}
+		return v.commitTree(cmd.Context())
 	case c.dir != "":
 		return openDir(c.dir)
 	default:
 		return nil, nil
 	}
-}
-
-func (c *simulateCommand) commitTree(ctx context.Context) (rollout.Tree, error) {
-	v := validateCommand{streams: c.streams, source: c.source, commit: c.commit}
-	return v.commitTree(ctx)
 }

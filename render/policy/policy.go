@@ -177,20 +177,22 @@ func runsPods(o rollout.Object) bool {
 }
 
 func (j judge) quota() *breach {
-	objects, deployments := len(j.render.Objects), 0
+	deployments := 0
 	for w := range j.render.Templates {
 		if w.Kind == "" {
 			deployments++
 		}
 	}
 	app := j.render.App
-	switch q := j.Quota; {
-	case q.Objects != nil && objects > *q.Objects:
-		return &breach{rule: "quota.objects", file: app.Path, fix: "split it",
-			msg: fmt.Sprintf("app %s has %d objects, more than %d", app.Name, objects, *q.Objects)}
-	case q.Deployments != nil && deployments > *q.Deployments:
-		return &breach{rule: "quota.deployments", file: app.Path, fix: "split it",
-			msg: fmt.Sprintf("app %s has %d Deployments, more than %d", app.Name, deployments, *q.Deployments)}
+	for _, q := range []struct {
+		of   string
+		n    int
+		most *int
+	}{{"objects", len(j.render.Objects), j.Quota.Objects}, {"Deployments", deployments, j.Quota.Deployments}} {
+		if q.most != nil && q.n > *q.most {
+			return &breach{rule: "quota." + strings.ToLower(q.of), file: app.Path, fix: "split it",
+				msg: fmt.Sprintf("app %s has %d %s, more than %d", app.Name, q.n, q.of, *q.most)}
+		}
 	}
 	return nil
 }
@@ -217,14 +219,12 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 
 // before returns a canary's steps until all users have the new version.
 func before(s rollout.Spec) []rollout.Step {
-	end := slices.IndexFunc(s.Canary.Steps, func(step rollout.Step) bool {
-		weight, full := share(s, step)
-		return weight >= full
-	})
-	if end < 0 {
-		return s.Canary.Steps
+	for i, step := range s.Canary.Steps {
+		if weight, full := share(s, step); weight >= full {
+			return s.Canary.Steps[:i]
+		}
 	}
-	return s.Canary.Steps[:end]
+	return s.Canary.Steps
 }
 
 // FirstWeight returns the first percentage of users, or without a router of pods, for the new version: 100 without

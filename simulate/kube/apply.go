@@ -105,7 +105,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 		return err
 	}
 	next := Deployment{Workload: w, Annotations: map[string]string{}}
-	next.Template, next.Replicas = string(template), k.replicasOf(o)
+	next.Template = string(template)
 	for key, v := range o.Map("metadata", "annotations") {
 		next.Annotations[key], _ = v.(string)
 	}
@@ -114,6 +114,9 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	by := k.partitioned(o)
 	if w.Kind != "" {
 		next.sets = ordinalsOf(o, by, &next.settings)
+	}
+	if next.Replicas = 1; next.IsByNode() {
+		next.Replicas = k.Nodes
 	}
 	if exists {
 		next.Replicas, next.paused = was.Replicas, was.paused
@@ -126,10 +129,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	}
 	next.minReady = minReadyOf(o, by)
 	next.recreate = o.Map("spec", "strategy")["type"] == "Recreate"
-	next.surge, next.unavailable = rollout.Amount{Value: 25, Percent: true}, defaultUnavailable(o)
-	if r := o.Map("spec", "strategy", "rollingUpdate"); r != nil {
-		next.surge, next.unavailable = amountOf(r["maxSurge"]), amountOf(r["maxUnavailable"])
-	}
+	next.surge, next.unavailable = amountOf(o.Map("spec", "strategy", "rollingUpdate")["maxSurge"]), unavailableOf(o)
 	if err := validate(o, next); err != nil {
 		return err
 	}

@@ -44,15 +44,10 @@ func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 // all serve, or ones that do not.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
-	free, down := -1, 0
-	for n, m := range all {
+	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0
+	for _, m := range all {
 		switch {
-		case m.Pod == nil:
-			if free < 0 {
-				free = n
-			}
-			continue
-		case m.Terminating:
+		case m.Pod == nil || m.Terminating:
 			continue
 		case m.of == d.sets.update:
 			fresh = append(fresh, m)

@@ -228,10 +228,7 @@ func (d *Deployment) rolloutRolling(fresh *ReplicaSet, olds []*ReplicaSet) {
 func (k *Cluster) rolloutRecreate(d *Deployment, fresh *ReplicaSet, olds []*ReplicaSet) {
 	down := false
 	for _, rs := range olds {
-		down = d.queue(rs, 0, false) || down
-	}
-	for _, rs := range olds {
-		down = down || len(rs.Pods) > 0
+		down = d.queue(rs, 0, false) || down || len(rs.Pods) > 0
 	}
 	if down {
 		return
@@ -275,25 +272,20 @@ func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) 
 		newest[rs] = i
 	}
 	slices.SortStableFunc(all, func(a, b *ReplicaSet) int {
-		switch {
-		case a.Replicas != b.Replicas:
-			return b.Replicas - a.Replicas
-		case toAdd > 0:
-			return newest[b] - newest[a]
-		default:
-			return newest[a] - newest[b]
+		older := newest[a] - newest[b]
+		if toAdd > 0 {
+			older = -older
 		}
+		return cmp.Or(b.Replicas-a.Replicas, older)
 	})
 	size, added := map[*ReplicaSet]int{}, 0
 	for _, rs := range all {
 		part := 0
-		if toAdd != 0 && toAdd != added {
-			part = d.fraction(rs)
-			if toAdd > 0 {
-				part = min(part, toAdd-added)
-			} else {
-				part = max(part, toAdd-added)
-			}
+		switch left := toAdd - added; {
+		case left > 0:
+			part = min(d.fraction(rs), left)
+		case left < 0:
+			part = max(d.fraction(rs), left)
 		}
 		size[rs], added = rs.Replicas+part, added+part
 	}

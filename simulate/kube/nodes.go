@@ -8,20 +8,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// replicasOf returns the replicas of an object without spec.replicas.
-func (k *Cluster) replicasOf(o rollout.Object) int {
-	if o.Kind() == "DaemonSet" { // Kubernetes' own, or Kruise's
-		return k.Nodes
-	}
-	return 1
-}
-
-// defaultUnavailable returns a Deployment's default maxUnavailable, and a DaemonSet's maxUnavailable.
-func defaultUnavailable(o rollout.Object) rollout.Amount {
+// unavailableOf returns the maxUnavailable of an object or its default.
+func unavailableOf(o rollout.Object) rollout.Amount {
 	said := o.Map("spec", "updateStrategy", "rollingUpdate")["maxUnavailable"]
 	switch {
 	case o.Kind() != "DaemonSet":
-		return rollout.Amount{Value: 25, Percent: true}
+		return amountOf(o.Map("spec", "strategy", "rollingUpdate")["maxUnavailable"])
 	case said != nil:
 		return amountOf(said)
 	default:

@@ -270,9 +270,6 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// UID distinguishes a StatefulSet's pod from others of its name, a DaemonSet's from all.
-func (p *Pod) UID() string { return p.uid }
-
 // Evict deletes a pod, if still the same.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	for w, d := range k.Deployments {
