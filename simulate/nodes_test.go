@@ -11,7 +11,7 @@ import (
 )
 
 // checkOrder runs after an eviction from a DaemonSet at a step. The node must be among the first nodes with an old
-// pod, in the documented order, up to the number that the steps still need.
+// pod, in the documented order, up to the number that the steps still need. Pods that are not ready may go first.
 func (p *promises) checkOrder(what string) {
 	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")
 	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 {
@@ -42,7 +42,7 @@ func (p *promises) checkOrder(what string) {
 		}
 		node, before := old[i].Node, 0
 		for _, pod := range old {
-			if p.isEarlier(source, s.Release.Hash, pod.Node, node) {
+			if p.isEarlier(source, s.Release.Hash, pod.Node, node) && (old[i].Ready || !pod.Ready) {
 				before++
 			}
 		}

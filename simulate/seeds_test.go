@@ -70,6 +70,8 @@ var worlds = []world{
 	{"Owners", chaos{humans: true, owners: true, bad: true, crashes: true}},
 	{"BrokenKinds", chaos{kinds: true, bad: true}},
 	{"BrokenStable", chaos{spoils: true}},
+	{"BrokenSets", chaos{sets: true, spoils: true}},
+	{"BrokenNodes", chaos{sets: true, nodes: true, spoils: true}},
 	{"Freezes", chaos{freezes: true, scales: true, bad: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }

@@ -51,7 +51,7 @@ type chaos struct {
 	kinds       bool // the kind of one app's workloads cannot be watched
 	freezes     bool // users freeze all releases for a while
 	owners      bool // other field managers co-own fields
-	spoils      bool // all pods of a stable version break, and its next ones too
+	spoils      bool // some or all pods of a stable version break, and its next ones too
 }
 
 // universe is one random world: Git, a cluster, reconcilers and users.
@@ -656,7 +656,7 @@ func (u *universe) kill() {
 	}
 }
 
-// spoil breaks the pods of a stable version for good, as an expired certificate does.
+// spoil breaks some or all pods of a stable version for good, as an expired certificate does.
 func (u *universe) spoil() {
 	all := u.workloads()
 	w := all[u.rng.IntN(len(all))]
@@ -668,7 +668,11 @@ func (u *universe) spoil() {
 		}
 		u.note("SPOIL %s of %s", kube.VersionOf(rs.Template), w)
 		u.bad[kube.VersionOf(rs.Template)] = true
+		all := u.rng.IntN(2) == 0
 		for _, p := range rs.Live() {
+			if !all && u.rng.IntN(2) == 0 {
+				continue
+			}
 			if p.Ready {
 				u.oracle.guard(w).Excused++
 				u.promises.replaced(w)

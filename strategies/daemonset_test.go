@@ -84,6 +84,8 @@ func TestDaemonSetEvictions(t *testing.T) {
 		"as many as are asked for":        {30, "nnnooooooo", nil, 0},
 		"more than are asked for":         {30, "nnnnoooooo", nil, 0},
 		"old pods that are not ready":     {30, "OOOOOOOOOO", nil, 3},
+		"one anywhere is broken":          {10, "oooooooooO", nil, 1},
+		"half are broken":                 {20, "OoOoOoOoOo", nil, 2},
 		"an old one elsewhere is missing": {100, "oO", nil, 1},
 		"nothing is asked for":            {0, "oooo", nil, 0},
 		"one node waits for the promotion": {

@@ -152,6 +152,10 @@ func deadlines(in Input) (all []deadline) {
 				since = rollout.Later(since, p.Created)
 			}
 		}
+		if down := m.Fresh; workloads.WaitsInTurn(m) { // a stable pod may have kept it from being made
+			down.Members = slices.DeleteFunc(slices.Clone(down.Members), func(p rollout.Pod) bool { return p.Ready })
+			since = firstMade(since, down)
+		}
 		step := cmp.Or(pr.Name, "first deployment")
 		peak, begun := peakOf(m, since), since
 		if m.Peak != nil {
@@ -160,8 +164,9 @@ func deadlines(in Input) (all []deadline) {
 		d := deadlineOf(peak.At, spec.ProgressDeadlineSeconds, step, "", m.Problem())
 		d.m, d.peak = m, peak
 		d.late = peak.At.Sub(begun) > time.Duration(spec.ProgressDeadlineSeconds)*time.Second/2
-		aborts := spec.ProgressDeadlineAbort && s.Stable != nil && !atGate
-		d.aborts = aborts && !isMoving(in) // a release with all users on it is not rolled back
+		_, isBlocked := workloads.Blocker(m)
+		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil && !atGate && !isBlocked &&
+			!isMoving(in) // a release with all users on it is not rolled back
 		all = append(all, d)
 	}
 	return all
@@ -207,12 +212,7 @@ func waitsForPods(in Input, m workloads.Staged) bool {
 	_, ok := m.At(m.Step)
 	_, waits := lacksPods(m, in.Now)
 	waits = waits || (isPodsStage(m) || m.NeedsRouting()) && !waitForPods(in, m).done
-	switch {
-	case ok && !waits || m.Suspended || isSuspended(m):
-		return false
-	default:
-		return !m.IsThrough()
-	}
+	return (waits || !ok) && !m.Suspended && !isSuspended(m) && !m.IsThrough()
 }
 
 // isPodsStage reports whether a workload is at a step that waits only for pods.

@@ -156,10 +156,8 @@ func heldUntil(in Input) time.Time {
 		return laterOnly(s.Rollback.Drain, in.Now)
 	}
 	late, _ := lateToAbort(in)
-	next := laterOnly(late.at, in.Now)
-	if late, _ := lateExperiment(in); !late.at.IsZero() {
-		next = rollout.Soonest(next, laterOnly(late.at, in.Now))
-	}
+	tried, _ := lateExperiment(in)
+	next := rollout.Soonest(laterOnly(late.at, in.Now), laterOnly(tried.at, in.Now))
 	for _, m := range stagedIn(in) {
 		next = rollout.Soonest(next, nextPod(m, in))
 		if w, is := m.Stage().Wait.(plan.PromotionWait); is && w.OnTimeout == rollout.TimeoutAbort {

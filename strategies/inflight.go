@@ -224,10 +224,7 @@ func verdictAt(m workloads.Staged, in Input) verdict {
 func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
-	unit := "replicas"
-	if m.Spec.OnNodes() {
-		unit = "nodes"
-	}
+	unit := map[bool]string{true: "nodes", false: "replicas"}[m.Spec.OnNodes()]
 	if next.Suspended {
 		return next, fmt.Sprintf("Suspended: 0 %s at step %d/%d %s", unit, m.Step+1, m.Of, m.Name)
 	}
@@ -331,9 +328,7 @@ func decidePromoting(in Input) Decision {
 	}
 	late, isLate := overdue(in)
 	aborts, _ := lateToAbort(in)
-	d := Decision{
-		State: s, Waiting: promotionText(in), Requeue: laterOnly(aborts.at, in.Now),
-	}
+	d := Decision{State: s, Waiting: promotionText(in), Requeue: laterOnly(aborts.at, in.Now)}
 	if servesAll(in, serves) {
 		if in.Answers.IsHealed() {
 			if d, waits := afterwards(in); waits {

@@ -56,8 +56,7 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	}
 	s.Rejected = append([]rollout.Rejection{rejection}, s.Rejected...)
 	s.Rejected = s.Rejected[:min(len(s.Rejected), rollout.MaxHistory)]
-	isIt := func(h rollout.Hash) bool { return h == release.Hash }
-	s.Verified = slices.DeleteFunc(slices.Clone(s.Verified), isIt)
+	s.Verified = slices.DeleteFunc(slices.Clone(s.Verified), func(h rollout.Hash) bool { return h == release.Hash })
 	return s
 }
 

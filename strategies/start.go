@@ -126,10 +126,8 @@ func halfway(live rollout.ObservedWorkload, template rollout.Hash) bool {
 
 func newRelease(in Input) rollout.Release {
 	head := in.Head.Render
-	return rollout.Release{
-		Commit: in.Head.Commit.ID, Hash: head.Release(), Author: in.Head.Commit.Author,
-		Subject: in.Head.Commit.Subject, Since: rollout.Second(in.Now), Templates: head.Staged(),
-	}
+	return rollout.Release{Commit: in.Head.Commit.ID, Hash: head.Release(), Author: in.Head.Commit.Author,
+		Subject: in.Head.Commit.Subject, Since: rollout.Second(in.Now), Templates: head.Staged()}
 }
 
 // startRelease puts the head at its first step. A verified version skips pauses and weights.

@@ -359,6 +359,41 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	}
 }
 
+// TestDeadlineOfTheNewVersionOnly checks that no deadline rejects a version whose pods wait for a broken stable pod. The
+// deadline of a new pod counts from its creation.
+func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
+	in, h := setAt(t, 5, 0, 5)
+	for _, r := range []*rollout.Render{in.Source, h.at(commitID(0))} {
+		r.Specs[0].ProgressDeadlineSeconds, r.Specs[0].ProgressDeadlineAbort = 60, true
+	}
+	live := in.Observed.Workloads[db]
+	stable := &live.Revisions[0]
+	stable.Problem, stable.ReadySince = "CrashLoopBackOff", stable.ReadySince[1:]
+	for i := range 5 {
+		stable.Members = append(stable.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i), Ready: i > 0})
+	}
+	in.Now = in.Now.Add(time.Hour)
+	d := Decide(in)
+	if d.State.Phase != rollout.Stalled || !strings.Contains(d.State.Reason, "pod web-0 has to be ready first") {
+		t.Fatalf("behind a broken pod the release is %s: %s", d.State.Phase, d.State.Reason)
+	}
+	broken := in.Now
+	in.Observed = setOf(h, 5, 0, 4)
+	live = in.Observed.Workloads[db]
+	fresh := pods(1, 0)
+	fresh.Name, fresh.Hash, fresh.Current, fresh.Problem = "web-new", h.at(commitID(1)).Templates[db], true, "CrashLoopBackOff"
+	fresh.Members = []rollout.Pod{{Name: "web-4", Created: broken}}
+	live.Revisions[0].Current, live.Revisions[0].Base = false, true
+	live.Hash, live.Floor, live.Replicas, live.Revisions = fresh.Hash, 4, 5, append([]rollout.Revision{fresh}, live.Revisions...)
+	in.Observed.Workloads[db], in.State = live, d.State
+	for seconds, want := range map[int]bool{1: false, 59: false, 60: true} {
+		in.Now = broken.Add(time.Duration(seconds) * time.Second)
+		if d := Decide(in); d.Rollback != want {
+			t.Errorf("%d s after its pod was made the release is %s: %s", seconds, d.State.Phase, d.State.Reason)
+		}
+	}
+}
+
 // TestStatefulSetOfAThirdTemplate checks that a template set by hand is undone above the partition only, where the
 // controller replaces pods. Below, all pods become stable first. Its revision keeps its first hash.
 func TestStatefulSetOfAThirdTemplate(t *testing.T) {

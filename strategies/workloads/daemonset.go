@@ -49,7 +49,7 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	if len(spec.Canary.NodeOrder) > 0 && in.Observed.Nodes == nil {
 		return nil
 	}
-	first := inNodeOrder(old, spec.Canary.NodeOrder, in)
+	first := inNodeOrder(old, spec.Canary.NodeOrder, in, room < 1)
 	for _, p := range first[:min(len(first), max(0, m.Want().Canary-m.Fresh.Desired))] {
 		if p.Ready {
 			room--
@@ -71,9 +71,12 @@ func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time
 }
 
 // inNodeOrder sorts pods by their nodes' turn: the first matching selector, then a digest of release and node;
-// unmatched nodes come last. Each release begins on other nodes.
-func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting) []rollout.Pod {
+// unmatched nodes come last. Each release begins on other nodes. Broken pods are first while no serving one may go.
+func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting, broken bool) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
+		if broken && p.Ready {
+			return len(order) + 1
+		}
 		is := func(s rollout.NodeSelector) bool { return s.Matches(in.Observed.Nodes[p.Node]) }
 		if i := slices.IndexFunc(order, is); i >= 0 {
 			return i

@@ -64,7 +64,21 @@ func (m Staged) Problem() string {
 	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
 		return m.Fresh.Problem
 	}
-	return "stable " + m.Stable.Problem
+	text := "stable " + m.Stable.Problem
+	if p, is := Blocker(m); is {
+		text += ": pod " + p.Name + " has to be ready first; repair it, or promote the release fully"
+	}
+	return text
+}
+
+// WaitsInTurn reports whether a stable pod that is not ready may keep a workload's controller from making new pods.
+func WaitsInTurn(m Staged) bool { return m.Kind() != (deployment{}) }
+
+// Blocker returns the first stable pod that is not ready while all new ones are. Kinds other than Deployments may
+// replace no pod before it is ready.
+func Blocker(m Staged) (rollout.Pod, bool) {
+	blocks := WaitsInTurn(m) && m.Fresh.Problem == "" && m.Fresh.Ready() == m.Fresh.Pods
+	return rollout.Find(m.Stable.Members, func(p rollout.Pod) bool { return blocks && !p.Ready && !p.Terminating })
 }
 
 // Stage returns the stage in progress, the zero value after the last one.
