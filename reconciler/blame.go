@@ -4,21 +4,34 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
+	"sync"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// blame returns a head with the commit that last changed it among several of one push. A revert undoes that commit,
+// blame finds the commit that last changed an app's render, and the author of its promotion.
+type blame struct {
+	reader *source.Reader
+	wanted func() // called when history is wanted
+
+	mu       sync.Mutex
+	unblamed map[string]string     // by app, the commit from which its head is to be traced
+	authors  map[string]authorship // authors of promotions that existed at the first fetch, by app
+}
+
+// authorship is the author of a promotion file, given as a blob: "" if unknown.
+type authorship struct{ file, author string }
+
+// head returns a head with the commit that last changed it among several of one push. A revert undoes that commit,
 // and its author is the release's. An error has no commit if that is unknown.
-func (p *renderCache) blame(j job, head strategies.Head) strategies.Head {
+func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
 	}
 	i := len(j.line) - 2
-	for i >= 0 && p.isAsBefore(j.line[i], j.app, head) {
+	for i >= 0 && b.isAsBefore(j.line[i], j.app, head) {
 		i--
 	}
 	if i < 0 {
@@ -33,26 +46,29 @@ func (p *renderCache) blame(j job, head strategies.Head) strategies.Head {
 }
 
 // isAsBefore reports whether a commit renders an app like a later head, or with the same error.
-func (p *renderCache) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
+func (b *blame) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
 	if head.Err == nil {
-		before, err := p.reader.Render(tree, app)
+		before, err := b.reader.Render(tree, app)
 		return err == nil && before.Digest == head.Render.Digest
 	}
-	_, err := p.reader.RenderHead(tree, p.reader.AppAt(tree, app))
+	_, err := b.reader.RenderHead(tree, b.reader.AppAt(tree, app))
 	return err != nil && err.Error() == head.Err.Error()
 }
 
-// isBlamed reports whether an app's head names the commit that last changed it, as far as can be known. A process
-// lacks commits before its first fetch: it requests them when the app follows the head or is held at it.
-func (p *renderCache) isBlamed(app, from, main string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h := p.heads[app]; h == nil || !h.isUnblamed || h.of != main {
-		return true
-	}
-	p.unblamed[app] = from
-	p.wanted()
-	return false
+// want requests the history from a commit to an app's head.
+func (b *blame) want(app, from string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unblamed[app] = from
+	b.wanted()
+}
+
+// take removes and returns the requests by app.
+func (b *blame) take() (all map[string]string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, b.unblamed = b.unblamed, map[string]string{}
+	return all
 }
 
 // follows reports whether a decision moves an app from its commit to the head.
@@ -70,21 +86,21 @@ func (s *transition) isHeldAtHead() bool {
 
 // withAuthor returns an app's promotion with its author. A process that started after it reads the author from history,
 // from the app's commit on. Until then there is none, and an error blocks everything but a rollback.
-func (p *renderCache) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
+func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
 	if file.Author != "" || s.Source == "" || !awaited && (s.Release == nil || s.Release.Hash != file.Release) {
 		return file, nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if by := p.authors[a.Name]; by.file == a.promotion.ID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if by := b.authors[a.Name]; by.file == a.promotion.ID {
 		named := *file
 		named.Author = by.author
 		return &named, nil
 	}
-	p.unblamed[a.Name] = s.Source
-	p.wanted()
+	b.unblamed[a.Name] = s.Source
+	b.wanted()
 	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
 }
 
@@ -102,44 +118,32 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// readHistory reads the history for isTraced and signed, if any, and reports it. Without it the newest commit is named.
+// setHistory sets the history that leads to an app's promotion; empty if unknown.
+func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	file := v.promotionOf(app)
+	b.authors[app] = authorship{file.ID, cmp.Or(changed(line, file.Path), v.branch.Tree.Commit()).Author}
+}
+
+func (b *blame) forget(app string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.authors, app)
+}
+
+// readHistory reads the requested history, if any, and reports it. Without it the newest commit is named.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool) {
-	p := l.renders
-	p.mu.Lock()
-	vague := maps.Clone(p.unblamed)
-	clear(p.unblamed)
-	p.mu.Unlock()
-	for _, app := range sortedKeys(vague) {
-		line, err := l.Past.Between(ctx, vague[app], v.main())
+	requests := l.blame.take()
+	for _, app := range sortedKeys(requests) {
+		line, err := l.Past.Between(ctx, requests[app], v.main())
 		Heartbeat(ctx)
 		if err != nil {
 			line = nil
 		}
-		p.setHistory(app, v, line)
+		l.blame.setHistory(app, v, line)
+		l.fetcher.follow(line)
+		l.renders.setHistory(app, v.branch.Tree, line)
 	}
-	return len(vague) > 0
-}
-
-// setHistory sets the history that leads to an app's head and its promotion; empty if unknown.
-func (p *renderCache) setHistory(app string, v *gitView, line []Snapshot) {
-	tree := v.branch.Tree
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	file := v.promotionOf(app)
-	p.authors[app] = authorship{file.ID, cmp.Or(changed(line, file.Path), tree.Commit()).Author}
-	for _, s := range line {
-		p.ours[s.Commit().ID] = true
-	}
-	switch h := p.heads[app]; {
-	case h == nil || h.of != tree.Commit().ID || h.of != h.want: // there is a newer head
-		p.touch(app)
-	case len(line) == 0:
-		h.isUnblamed = false
-		p.touch(app)
-	case !h.isUnblamed:
-		p.touch(app)
-	default:
-		h.missed = true
-		p.queue(job{what{h.app, h.of, true}, tree, line})
-	}
+	return len(requests) > 0
 }

@@ -120,11 +120,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 		return nil, err
 	}
 	r.stats.commits.Add(1)
-	moved := map[string]string{}
-	for _, u := range updates[:len(updates)-1] {
-		moved[u.Branch] = commits[u.Branch]
-	}
-	r.states.setProposals(moved)
+	r.states.setProposals(updates[:len(updates)-1], commits)
 	r.states.setRecorded(on, commits[branch], states)
 	commit := rollout.Recorded{ID: commits[branch], Parent: on.head, When: rollout.Second(now)}
 	for _, s := range all {

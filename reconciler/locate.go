@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"errors"
 	"maps"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
@@ -15,9 +16,8 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 		commits = append(commits, s.Stable.Commit)
 	}
 	for _, commit := range commits {
-		tree, held := l.Repository.Held(commit)
-		if !held || !l.renders.isOurs(commit) {
-			l.renders.fetch(commit)
+		tree, err := l.fetcher.tree(commit)
+		if err != nil {
 			continue
 		}
 		if _, err := l.reader.ConfigAt(tree); err == nil {
@@ -35,9 +35,9 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	if s.Held == nil {
 		return nil, false
 	}
-	tree, held := l.Repository.Held(s.Held.Commit)
-	if !held || !l.renders.isOurs(s.Held.Commit) {
-		return nil, l.renders.fetch(s.Held.Commit)
+	tree, err := l.fetcher.tree(s.Held.Commit)
+	if err != nil {
+		return nil, errors.Is(err, source.ErrNotReady)
 	}
 	if lists, err := l.reader.Lists(tree, s.App); err != nil || lists {
 		return nil, false

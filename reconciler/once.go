@@ -18,24 +18,21 @@ const maxTries = 5
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
-	var looked error
-	if fetch {
-		looked = r.in.look(ctx)
-	}
-	if errors.Is(looked, ErrDeposed) {
-		return looked
-	}
 	failed := map[string]error{} // by app, nil if none
-	errs := []error{looked, r.reconcileDue(ctx, clock, failed)}
-	err := r.out.flush(ctx, clock())
-	for try := 1; errors.Is(err, rollout.ErrConflict) && try < maxTries; try++ {
-		if looked = r.in.look(ctx); errors.Is(looked, ErrDeposed) {
+	var errs []error
+	for try := 1; ; try++ {
+		var looked error
+		if fetch || try > 1 {
+			looked = r.in.look(ctx)
+		}
+		if errors.Is(looked, ErrDeposed) {
 			return looked
 		}
-		errs = []error{looked, r.reconcileDue(ctx, clock, failed)}
-		err = r.out.flush(ctx, clock())
+		errs = []error{looked, r.reconcileDue(ctx, clock, failed), r.out.flush(ctx, clock())}
+		if !errors.Is(errs[2], rollout.ErrConflict) || try == maxTries {
+			break
+		}
 	}
-	errs = append(errs, err)
 	for _, app := range sortedKeys(failed) {
 		if done, exists := r.out.result(app); exists {
 			failed[app] = r.applyRecorded(r.as(ctx, done.app.App), done, clock())

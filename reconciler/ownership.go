@@ -20,7 +20,7 @@ type claim struct {
 
 // updateOwners registers the objects of an app's new head instead of the former's, and touches other apps that name
 // any.
-func (p *renderCache) updateOwners(app string, was, is *rollout.Render) {
+func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {
 		refs[ref] = false
@@ -28,21 +28,20 @@ func (p *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	for _, ref := range refsOf(is) {
 		refs[ref] = true
 	}
-	others := map[string]bool{}
+	var others []string
 	for ref, named := range refs {
-		apps := slices.DeleteFunc(p.named[ref], func(name string) bool { return name == app })
-		for _, name := range apps {
-			others[name] = true
-		}
+		apps := slices.DeleteFunc(c.named[ref], func(name string) bool { return name == app })
+		others = append(others, apps...)
 		if named {
 			apps = append(apps, app)
 		}
-		if p.named[ref] = apps; len(apps) == 0 {
-			delete(p.named, ref)
+		if c.named[ref] = apps; len(apps) == 0 {
+			delete(c.named, ref)
 		}
 	}
-	for _, name := range sortedKeys(others) {
-		p.touch(name)
+	slices.Sort(others)
+	for _, name := range slices.Compact(others) {
+		c.touch(name)
 	}
 }
 
@@ -60,13 +59,13 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 }
 
 // conflicts returns the known claims of other apps to the objects of a head.
-func (p *renderCache) conflicts(app string, head *rollout.Render, commit string) (all []claim) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *renderCache) conflicts(app string, head *rollout.Render, commit string) (all []claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, ref := range refsOf(head) {
-		for _, name := range p.named[ref] {
+		for _, name := range c.named[ref] {
 			if name != app {
-				all = append(all, claim{ref, name, p.heads[name] == nil || p.heads[name].of != commit})
+				all = append(all, claim{ref, name, c.heads[name] == nil || c.heads[name].of != commit})
 			}
 		}
 	}

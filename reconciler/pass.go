@@ -197,7 +197,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 		return nil, err
 	}
 	if app.Promotion != nil { // after the commit is available that a rollback needs
-		s.input.Promotion, err = r.renders.withAuthor(a, s.input)
+		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
 	if why := s.input.Observed.Unseen; why != "" {

@@ -307,21 +307,9 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 		head, _ := l.states.at()
 		l.tell(report.Report{Config: next.branch.Config, Head: head})
 	}
-	for _, name := range l.inFlightFirst(unique(touched)) {
+	for _, name := range putFirst(unique(touched), l.states.isInFlight) {
 		l.touch(name)
 	}
-}
-
-// inFlightFirst moves apps with a release in flight to the front.
-func (l *poller) inFlightFirst(apps []string) []string {
-	atRest := map[string]int{}
-	for _, app := range apps {
-		if !l.states.isInFlight(app) {
-			atRest[app] = 1
-		}
-	}
-	slices.SortStableFunc(apps, func(a, b string) int { return atRest[a] - atRest[b] })
-	return apps
 }
 
 // bring fetches all wanted commits at once, finds the ones of the users' branch, answers open approvals and traces
@@ -333,7 +321,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	}
 	asked := l.approvals.answer(ctx)
 	asked = l.readHistory(ctx, v) || asked
-	wanted := l.renders.missing()
+	wanted := l.fetcher.missing()
 	if len(wanted) == 0 {
 		return asked, nil
 	}
@@ -345,8 +333,8 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 		foreign, err = l.Past.Outside(ctx, v.main(), here)
 		Heartbeat(ctx)
 	}
-	l.renders.brought(wanted, gone, foreign, err)
-	l.renders.hasten(l.leaving(v, wanted))
+	l.fetcher.brought(wanted, gone, foreign, err)
+	l.renders.queue.hasten(l.leaving(v, wanted))
 	if err != nil {
 		l.unreachable = true // waiting apps are touched when Git answers
 		return true, fmt.Errorf("fetch %d commits that apps are at: %w", len(wanted), err)
@@ -355,15 +343,12 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, nil
 }
 
-// leaving returns the apps in flight at commits that the users' branch seems to roll back, by folders or aborts.
+// leaving returns the apps in flight at sorted commits that the users' branch seems to roll back, by folders or aborts.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
-	apps, wanted := map[string]bool{}, map[string]bool{}
-	for _, commit := range commits {
-		wanted[commit] = true
-	}
+	apps := map[string]bool{}
 	for name, a := range v.apps {
 		e, _ := l.states.of(name)
-		if !l.states.isInFlight(name) || !wanted[e.state.Source] {
+		if _, is := slices.BinarySearch(commits, e.state.Source); !is || !l.states.isInFlight(name) {
 			continue
 		}
 		if tree, held := l.Repository.Held(e.state.Source); held {

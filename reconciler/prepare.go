@@ -13,6 +13,8 @@ import (
 type preparer struct {
 	states    *stateStore
 	renders   *renderCache
+	fetcher   *fetcher
+	blame     *blame
 	approvals *approvals
 }
 

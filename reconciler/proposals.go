@@ -183,11 +183,7 @@ func (r *committer) pushProposals(ctx context.Context, s transition, updates []r
 	if err != nil {
 		return err
 	}
-	moved := map[string]string{}
-	for _, u := range updates {
-		moved[u.Branch] = commits[u.Branch]
-	}
-	r.states.setProposals(moved)
+	r.states.setProposals(updates, commits)
 	removed := map[string][]rollout.Proposal{s.app.Name: removedBy(updates)}
 	r.show(s.view, r.transitions(ctx, s.view, []transition{s}, removed))
 	return nil

@@ -96,8 +96,18 @@ func New(o Options) *Reconciler {
 	current := func() *gitView { return r.in.current() }
 	reader := source.NewReader(o.Cluster, o.Renderer).In(cmp.Or(o.Namespace, rollout.OwnNamespace), o.Namespaces)
 	states := newStateStore(&r.Options)
-	renders := newRenderCache(&r.Options, reader, states, r.touch, r.want, r.errorLog.ofPanic)
-	known := preparer{states, renders, newApprovals(o.Approve, r.touch, r.want)}
+	queue := newRenderQueue(states.isInFlight)
+	blame := &blame{reader: reader, wanted: r.want, unblamed: map[string]string{}, authors: map[string]authorship{}}
+	fetcher := &fetcher{
+		Options: &r.Options, queue: queue, touch: r.touch, wanted: r.want,
+		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},
+	}
+	renders := &renderCache{
+		builder: &builder{&r.Options, reader, states, blame, r.errorLog.ofPanic},
+		fetcher: fetcher, queue: queue, touch: r.touch,
+		heads: map[string]*headRender{}, at: map[string][]built{}, named: map[rollout.Ref][]string{},
+	}
+	known := preparer{states, renders, fetcher, blame, newApprovals(o.Approve, r.touch, r.want)}
 	r.applier = &applier{Options: &r.Options, preparer: known, current: current}
 	r.out = &committer{
 		Options: &r.Options, outbox: newOutbox(states, r.touch), preparer: known,
@@ -266,6 +276,7 @@ func (r *Reconciler) forget(app string, v *gitView) {
 	r.mu.Unlock()
 	if v.apps[app] == nil {
 		r.renders.forget(app)
+		r.blame.forget(app)
 		r.out.forget(app)
 		r.approvals.forgetApp(app)
 		r.errorLog.forget(app)

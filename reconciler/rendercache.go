@@ -2,8 +2,8 @@ package reconciler
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -13,34 +13,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// renderCache renders apps at commits in the background, so that no pass waits for another app's files. A missing
-// render returns source.ErrNotReady, and its app is touched when done. One fetch brings all missing commits.
+// renderCache holds apps at commits. They are rendered in the background, so that no pass waits for another app's
+// files. A missing render returns source.ErrNotReady, and its app is touched when done.
 type renderCache struct {
-	reader *source.Reader
-	held   func(commit string) (Snapshot, bool)
-	urgent func(app string) bool   // whose renders come first
-	stable func(app string) string // the commit to roll back to from the release in flight, "" without one
-	touch  func(app string)
-	wanted func() // called when commits are wanted
-	begin  func(ctx context.Context, part report.Part, app string) (context.Context, func(error))
-	panics func(app string, problem any, stack []byte)
+	*builder
+	fetcher *fetcher
+	queue   *renderQueue
+	touch   func(app string)
 
-	mu       sync.Mutex
-	news     *sync.Cond // a job was queued, or close was called
-	heads    map[string]*headRender
-	unblamed map[string]string        // by app, the commit from which its head is to be traced
-	authors  map[string]authorship    // authors of promotions that existed at the first fetch, by app
-	named    map[rollout.Ref][]string // the apps whose heads name an object
-	at       map[string][]built       // by app, the one used last first
-	wants    map[string][]job         // by commit that is not in the mirror
-	asked    map[string]bool          // wanted commits whose fetch has started
-	ours     map[string]bool          // commits that are, or were, part of the followed users' branch
-	gone     map[string]string        // unavailable commits, until the next fetch, with the reason
-	first    []job                    // the urgent ones
-	jobs     []job
-	known    map[what]bool   // the queued ones
-	busy     map[string]bool // apps that are being rendered: one slow app does not block the others
-	ended    bool
+	mu    sync.Mutex
+	heads map[string]*headRender
+	at    map[string][]built       // by app, the one used last first
+	named map[rollout.Ref][]string // the apps whose heads name an object
 }
 
 // headRender is the render of one app at the head of the users' branch.
@@ -56,9 +40,6 @@ type headRender struct {
 	pause      int
 	isUnblamed bool // it names the newest commit because the line from an older one was unknown
 }
-
-// authorship is the author of a promotion file, given as a blob: "" if unknown.
-type authorship struct{ file, author string }
 
 // isOf reports whether h is the render of an app at a commit under a policy.
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
@@ -76,82 +57,53 @@ type built struct {
 // superseded. Each pass uses the render to roll back to, so newer heads do not evict it.
 const kept = 4
 
-// mostOurs bounds the known commits of the users' branch; forgotten ones are looked up again.
-const mostOurs = 20_000
-
-func newRenderCache(
-	o *Options, reader *source.Reader, states *stateStore, touch func(app string), wanted func(),
-	panics func(app string, problem any, stack []byte),
-) *renderCache {
-	p := &renderCache{
-		reader: reader, begin: o.begin, urgent: states.isInFlight, stable: states.stable,
-		touch: touch, wanted: wanted, panics: panics,
-		held:  func(commit string) (Snapshot, bool) { return o.Repository.Held(commit) },
-		heads: map[string]*headRender{}, unblamed: map[string]string{}, authors: map[string]authorship{},
-		named: map[rollout.Ref][]string{}, at: map[string][]built{},
-		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},
-		known: map[what]bool{}, busy: map[string]bool{},
-	}
-	p.news = sync.NewCond(&p.mu)
-	return p
-}
-
 // head returns an app at the head of the users' branch. It is not ready while that is being rendered: an older one is
 // no reason to advance or roll back.
-func (p *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	tree := v.branch.Tree
 	app.Formerly = "" // the head has the app by its present name
-	h := p.heads[app.Name]
-	if h.isOf(tree, app, p.reader.Policy.Load()) {
+	h := c.heads[app.Name]
+	if h.isOf(tree, app, c.reader.Policy.Load()) {
 		return h.head, true
 	}
-	p.wantHead(tree, v.line, app).missed = true
+	c.wantHead(tree, v.line, app).missed = true
 	return strategies.Head{Commit: tree.Commit()}, false
 }
 
-// look queues renders of apps at a new head. An app is touched if its render changed.
-func (p *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.gone)
-	if len(p.ours) > mostOurs {
-		clear(p.ours)
-	}
-	for _, s := range append([]Snapshot{tree}, line...) {
-		p.ours[s.Commit().ID] = true
-	}
+// look queues renders of apps at a fetched head. An app is touched if its render changed.
+func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
+	c.fetcher.follow(append([]Snapshot{tree}, line...))
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, app := range apps {
-		if !p.heads[app.Name].isOf(tree, app, p.reader.Policy.Load()) {
-			p.wantHead(tree, line, app)
+		if !c.heads[app.Name].isOf(tree, app, c.reader.Policy.Load()) {
+			c.wantHead(tree, line, app)
 		}
 	}
 }
 
 // prepare queues renders of apps at recorded commits, so that one fetch brings all. Callers put urgent apps first.
-func (p *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
+func (c *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
 		if a == nil || a.unread {
 			continue
 		}
 		e, _ := record.of(name)
-		commits := []string{e.state.Source}
+		_, _ = c.render(context.Background(), e.state.Named(a.App), e.state.Source)
 		if e.state.Stable != nil && record.isInFlight(name) {
-			commits = append(commits, e.state.Stable.Commit)
-		}
-		for _, commit := range commits {
-			_, _ = p.render(context.Background(), e.state.Named(a.App), commit)
+			_, _ = c.render(context.Background(), e.state.Named(a.App), e.state.Stable.Commit)
 		}
 	}
 }
 
-func (p *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *headRender {
-	h := p.heads[app.Name]
+func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *headRender {
+	h := c.heads[app.Name]
 	if h == nil {
 		h = &headRender{}
-		p.heads[app.Name] = h
+		c.heads[app.Name] = h
 	}
 	if commit := tree.Commit().ID; h.want != commit {
 		if n := len(h.line); h.want != h.of && n > 0 && len(line) > 0 && line[0].Commit().ID == h.want {
@@ -159,151 +111,47 @@ func (p *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 		}
 		h.want, h.line = commit, line
 	}
-	p.queue(job{what{app, h.want, true}, tree, h.line})
+	c.queue.add(job{what{app, h.want, true}, tree, h.line})
 	return h
 }
 
 // render returns an app at a commit, as source.Gatherer's RenderAt does.
-func (p *renderCache) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
-	if commit == "" {
-		return nil, errors.New("no commit is recorded")
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h := p.heads[app.Name]; h != nil && h.head.Render != nil && h.head.Render.Commit.ID == commit {
+func (c *renderCache) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.heads[app.Name]; h != nil && h.head.Render != nil && h.head.Render.Commit.ID == commit {
 		return h.head.Render, nil
 	}
-	for i, b := range p.at[app.Name] {
+	for i, b := range c.at[app.Name] {
 		if b.commit == commit {
-			copy(p.at[app.Name][1:i+1], p.at[app.Name][:i])
-			p.at[app.Name][0] = b
+			copy(c.at[app.Name][1:i+1], c.at[app.Name][:i])
+			c.at[app.Name][0] = b
 			return b.render, b.err
 		}
 	}
-	if why := p.gone[commit]; why != "" {
-		return nil, fmt.Errorf("commit %s is %s; commit its files again to go on from it", rollout.ShortID(commit), why)
+	if _, err := c.fetcher.tree(commit, job{what: what{app: app, commit: commit}}); err != nil {
+		return nil, err
 	}
-	p.want(job{what: what{app: app, commit: commit}})
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
 }
 
-// want queues a job, or requests its commit unless that is in the mirror and known to be on the users' branch.
-func (p *renderCache) want(j job) {
-	if _, held := p.held(j.commit); held && p.ours[j.commit] {
-		p.queue(j)
-		return
+func (c *renderCache) forget(app string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.heads[app]; h != nil {
+		c.updateOwners(app, h.head.Render, nil)
 	}
-	if !slices.ContainsFunc(p.wants[j.commit], func(known job) bool { return known.what == j.what }) {
-		p.wants[j.commit] = append(p.wants[j.commit], j)
-	}
-	if !p.asked[j.commit] {
-		p.wanted()
-	}
-}
-
-// fetch requests a commit without queuing a render. It returns false if the commit is unavailable.
-func (p *renderCache) fetch(commit string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if commit == "" || p.gone[commit] != "" {
-		return false
-	}
-	if _, isWanted := p.wants[commit]; !isWanted {
-		p.wants[commit] = nil
-		p.wanted()
-	}
-	return true
-}
-
-func (p *renderCache) queue(j job) {
-	if p.known[j.what] {
-		return
-	}
-	p.known[j.what] = true
-	if p.urgent(j.app.Name) {
-		p.first = append(p.first, j)
-	} else {
-		p.jobs = append(p.jobs, j)
-	}
-	p.news.Signal()
-}
-
-// missing returns the wanted commits that are to be fetched, each once.
-func (p *renderCache) missing() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var commits []string
-	for commit := range p.wants {
-		if !p.asked[commit] {
-			p.asked[commit] = true
-			commits = append(commits, commit)
-		}
-	}
-	slices.Sort(commits)
-	return commits
-}
-
-const (
-	lost    = "not in the repository any more (was the branch's history rewritten?)"
-	foreign = "not part of the users' branch (was its history rewritten, or the record edited?)"
-)
-
-// brought handles a fetch of missing commits. Those neither gone nor outside are in the mirror and on the users'
-// branch. After an error the next passes request them again.
-func (p *renderCache) brought(commits, gone, outside []string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, commit := range commits {
-		jobs := p.wants[commit]
-		delete(p.wants, commit)
-		delete(p.asked, commit)
-		if err != nil {
-			continue
-		}
-		switch {
-		case slices.Contains(gone, commit):
-			p.gone[commit] = lost
-		case slices.Contains(outside, commit): // a record or the mirror does not make a commit ours
-			p.gone[commit] = foreign
-		default:
-			p.ours[commit] = true
-		}
-		for _, j := range jobs {
-			if p.gone[commit] != "" {
-				p.touch(j.app.Name)
-				continue
-			}
-			p.queue(j)
-		}
-	}
-}
-
-// hasten moves some apps to the front of the urgent jobs, as after a restart with a thousand apps in flight.
-func (p *renderCache) hasten(apps map[string]bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	others := slices.DeleteFunc(slices.Clone(p.first), func(j job) bool { return apps[j.app.Name] })
-	p.first = append(slices.DeleteFunc(p.first, func(j job) bool { return !apps[j.app.Name] }), others...)
-}
-
-func (p *renderCache) forget(app string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h := p.heads[app]; h != nil {
-		p.updateOwners(app, h.head.Render, nil)
-	}
-	delete(p.heads, app)
-	delete(p.authors, app)
-	delete(p.at, app)
+	delete(c.heads, app)
+	delete(c.at, app)
 }
 
 // all returns the heads that could be rendered.
-func (p *renderCache) all() []*rollout.Render {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *renderCache) all() []*rollout.Render {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var out []*rollout.Render
-	for _, name := range sortedKeys(p.heads) {
-		if r := p.heads[name].head.Render; r != nil {
+	for _, name := range sortedKeys(c.heads) {
+		if r := c.heads[name].head.Render; r != nil {
 			out = append(out, r)
 		}
 	}
@@ -315,56 +163,181 @@ const mostLooks = 32
 
 // retry queues apps whose heads could not be decrypted: their key may have arrived. Renders that failed outside the
 // repository's content are retried after 1, 2, 4 … fetches.
-func (p *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	passes := func(b built) bool { return b.err != nil && !rollout.IsInvalid(b.err) }
 	for _, app := range apps {
-		h := p.heads[app.Name]
+		h := c.heads[app.Name]
 		switch {
 		case h == nil:
 		case rollout.ReasonOf(h.head.Err) == rollout.HeldUndecryptable:
-			p.wantHead(tree, line, app)
-		case !passes(built{err: h.head.Err}) && !slices.ContainsFunc(p.at[app.Name], passes):
+			c.wantHead(tree, line, app)
+		case !passes(built{err: h.head.Err}) && !slices.ContainsFunc(c.at[app.Name], passes):
 			h.looks, h.pause = 0, 0
 		case h.looks < h.pause:
 			h.looks++
 		default:
 			h.looks, h.pause = 0, min(2*h.pause+1, mostLooks)
-			p.at[app.Name] = slices.DeleteFunc(p.at[app.Name], passes)
-			p.touch(app.Name)
+			c.at[app.Name] = slices.DeleteFunc(c.at[app.Name], passes)
+			c.touch(app.Name)
 			if passes(built{err: h.head.Err}) {
-				p.wantHead(tree, line, app)
+				c.wantHead(tree, line, app)
 			}
 		}
 	}
 }
 
+// work renders until the queue is closed. Several may run, each on another app.
+func (c *renderCache) work() { c.queue.run(c.do, true) }
+
+// drain renders all queued jobs in the caller's goroutine, and reports whether there were any.
+func (c *renderCache) drain() bool { return c.queue.run(c.do, false) }
+
+func (c *renderCache) do(j job) {
+	if j.tree == nil {
+		var held bool
+		if j.tree, held = c.Repository.Held(j.commit); !held { // the mirror has been renewed since
+			c.touch(j.app.Name)
+			return
+		}
+	}
+	policy := c.reader.Policy.Load() // a later policy checks the app again
+	made := c.build(j)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if j.head {
+		c.headIs(j, made, policy)
+		return
+	}
+	c.keep(j.app.Name, built{j.commit, made.Render, made.Err})
+	c.touch(j.app.Name)
+}
+
+// keep adds a render of an older commit, and drops the least recently used.
+func (c *renderCache) keep(app string, b built) {
+	all := slices.Insert(c.at[app], 0, b)
+	c.at[app] = all[:min(len(all), kept)]
+}
+
+// headIs stores a head. An app with unchanged objects keeps the former one, with the commit that last changed it.
+func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
+	h := c.heads[j.app.Name]
+	if h == nil || h.want != j.commit {
+		return // forgotten meanwhile, or superseded by a newer head
+	}
+	traced := h.isUnblamed && h.of == j.commit && len(j.line) > 0
+	was, same := h.head, h.of != "" && h.app == j.app && !traced
+	switch {
+	case same && made.Err != nil && was.Err != nil && was.Err.Error() == made.Err.Error():
+	case same && made.Err == nil && was.Render != nil && was.Render.Digest == made.Render.Digest:
+		again := *made.Render // but perhaps from other files
+		again.Commit = was.Render.Commit
+		h.head.Render = &again
+	default:
+		same = false
+		if was.Render != nil { // the app stays at the old head until it follows
+			c.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
+		}
+		h.head, h.isUnblamed = made, len(j.line) == 0
+	}
+	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
+	c.updateOwners(j.app.Name, was.Render, h.head.Render)
+	if h.missed || !same {
+		h.missed = false
+		c.touch(j.app.Name)
+	}
+}
+
+// isBlamed reports whether an app's head names the commit that last changed it, as far as can be known. A process
+// lacks commits before its first fetch: it requests them when the app follows the head or is held at it.
+func (c *renderCache) isBlamed(app, from, main string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.heads[app]; h == nil || !h.isUnblamed || h.of != main {
+		return true
+	}
+	c.blame.want(app, from)
+	return false
+}
+
+// setHistory sets the history that leads to an app's head; empty if unknown.
+func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.heads[app]
+	isNewest := h != nil && h.of == tree.Commit().ID && h.of == h.want
+	if isNewest && h.isUnblamed && len(line) > 0 {
+		h.missed = true
+		c.queue.add(job{what{h.app, h.of, true}, tree, line})
+		return
+	}
+	if isNewest {
+		h.isUnblamed = false
+	}
+	c.touch(app)
+}
+
+// builder renders an app at a commit. It has no state.
+type builder struct {
+	*Options
+	reader *source.Reader
+	states *stateStore
+	blame  *blame
+	panics func(app string, problem any, stack []byte)
+}
+
+// build renders a job. A panic becomes an error of its app alone.
+func (b *builder) build(j job) (made strategies.Head) {
+	made.Commit = j.tree.Commit()
+	_, end := b.begin(context.Background(), report.PartRender, j.app.Name)
+	defer func() {
+		if problem := recover(); problem != nil {
+			b.panics(j.app.Name, problem, debug.Stack())
+			made.Render, made.Err = nil, panicked("render "+made.Commit.Short(), problem)
+		}
+		end(made.Err)
+	}()
+	if !j.head {
+		made.Render, made.Err = b.orSealed(j.tree, j.app)
+		return made
+	}
+	made.Render, made.Err = b.reader.RenderHead(j.tree, j.app)
+	switch reason := rollout.ReasonOf(made.Err); reason {
+	case rollout.HeldForbidden, rollout.HeldPolicy, rollout.HeldUndecryptable:
+		if back := b.rollbackRender(j.tree, j.app, reason); back != nil {
+			made.Render, made.Err = back, nil
+		}
+	}
+	return b.blame.head(j, made)
+}
+
 // orSealed renders an app at its current or stable commit. Without its key only its Secrets stay as they are.
-func (p *renderCache) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
-	r, err := p.reader.Render(tree, app)
+func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
+	r, err := b.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		app.Sealed = true
-		return p.reader.Render(tree, app)
+		return b.reader.Render(tree, app)
 	}
 	return r, err
 }
 
 // rollbackRender returns the render of a head that rolls a release back to stable, despite new rules or lost keys; else
 // nil.
-func (p *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
+func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
-	stable := p.stable(app.Name)
-	before, here := p.held(stable)
-	if stable == "" || !here {
+	e, _ := b.states.of(app.Name)
+	if e.state.Release == nil || e.state.Stable == nil {
 		return nil
 	}
-	was, err := p.reader.Render(before, app)
-	if err != nil {
+	before, here := b.Repository.Held(e.state.Stable.Commit)
+	if !here {
 		return nil
 	}
-	if r, err := p.reader.Render(tree, app); err == nil && r.Digest == was.Digest {
-		return r
+	was, failed := b.reader.Render(before, app)
+	is, err := b.reader.Render(tree, app)
+	if failed != nil || err != nil || is.Digest != was.Digest {
+		return nil
 	}
-	return nil
+	return is
 }

@@ -77,16 +77,16 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 		}
 	}
 	slices.Sort(all)
-	if got := r.renders.missing(); !slices.Equal(got, all) {
+	if got := r.fetcher.missing(); !slices.Equal(got, all) {
 		t.Errorf("%d commits are missing, want %d", len(got), len(all))
 	}
-	if again := r.renders.missing(); len(again) > 0 {
+	if again := r.fetcher.missing(); len(again) > 0 {
 		t.Errorf("%d of them are asked for again while they are being brought", len(again))
 	}
 	// After an error, waiting apps ask again.
-	r.renders.brought(all, nil, nil, errors.New("no route"))
+	r.fetcher.brought(all, nil, nil, errors.New("no route"))
 	_, _ = r.renders.render(t.Context(), app("app7"), all[7])
-	if again := r.renders.missing(); !slices.Equal(again, all[7:8]) {
+	if again := r.fetcher.missing(); !slices.Equal(again, all[7:8]) {
 		t.Errorf("missing after an error: %v", again)
 	}
 }
@@ -95,7 +95,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 func TestCommitThatIsGone(t *testing.T) {
 	s, r := newShelf()
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
-	r.renders.brought(r.renders.missing(), []string{"old"}, nil, nil)
+	r.fetcher.brought(r.fetcher.missing(), []string{"old"}, nil, nil)
 	if _, err := r.renders.render(t.Context(), app("shop"), "old"); err == nil || errors.Is(err, source.ErrNotReady) {
 		t.Errorf("it is %v", err)
 	}
@@ -105,7 +105,7 @@ func TestCommitThatIsGone(t *testing.T) {
 	r.renders.look(readable("new"), nil, nil)
 	s.here["old"] = true
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
-	r.renders.brought(r.renders.missing(), nil, nil, nil)
+	r.fetcher.brought(r.fetcher.missing(), nil, nil, nil)
 	r.renders.drain()
 	if built, err := r.renders.render(t.Context(), app("shop"), "old"); err != nil || built.Commit.ID != "old" {
 		t.Errorf("it is back, and %v", err)
@@ -142,12 +142,12 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	v.branch.Tree = head
 	v.apps["app3"].promotion.File = &rollout.Promotion{Decision: rollout.Abort}
 	r.renders.prepare(r.states, v, sortedKeys(v.apps))
-	wanted := r.renders.missing()
+	wanted := r.fetcher.missing()
 	for _, commit := range wanted {
 		s.here[commit] = true
 	}
-	r.renders.brought(wanted, nil, nil, nil)
-	r.renders.hasten(r.in.leaving(v, wanted))
+	r.fetcher.brought(wanted, nil, nil, nil)
+	r.renders.queue.hasten(r.in.leaving(v, wanted))
 	r.renders.drain()
 	var apps []string
 	for _, rendered := range s.rendered {
@@ -221,7 +221,7 @@ func TestWhatIsUsedStays(t *testing.T) {
 			t.Fatalf("after %d heads: %v", i, err)
 		}
 		if i == 0 {
-			r.renders.brought(r.renders.missing(), nil, nil, nil)
+			r.fetcher.brought(r.fetcher.missing(), nil, nil, nil)
 		}
 		s.here[fmt.Sprint("head", i)] = true
 		r.renders.look(readable(fmt.Sprint("head", i)), nil, []rollout.App{shop})
@@ -250,7 +250,7 @@ func TestRendersEnd(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { r.renders.work(); close(ended) }()
 	r.renders.look(readable("new"), nil, []rollout.App{app("shop")})
-	r.renders.close()
+	r.renders.queue.close()
 	<-ended
 }
 
@@ -282,7 +282,7 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	for _, commit := range []string{"one", "two"} {
 		_, _ = r.renders.render(t.Context(), app("bomb"), commit)
 	}
-	r.renders.brought(r.renders.missing(), nil, nil, nil)
+	r.fetcher.brought(r.fetcher.missing(), nil, nil, nil)
 	r.renders.look(readable("new"), nil, []rollout.App{app("bomb"), app("shop"), app("till")})
 	for range 2 {
 		select {
@@ -297,7 +297,7 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 		built = err == nil
 		time.Sleep(time.Millisecond)
 	}
-	r.renders.close()
+	r.renders.queue.close()
 	ended.Wait()
 }
 
@@ -310,10 +310,10 @@ func TestCommitThatIsForeign(t *testing.T) {
 	for _, commit := range []string{"foreign", "head"} {
 		_, _ = r.renders.render(t.Context(), shop, commit)
 	}
-	if asked := r.renders.missing(); !slices.Equal(asked, []string{"foreign"}) {
+	if asked := r.fetcher.missing(); !slices.Equal(asked, []string{"foreign"}) {
 		t.Fatalf("asked about are %v", asked)
 	}
-	r.renders.brought([]string{"foreign"}, nil, []string{"foreign"}, nil)
+	r.fetcher.brought([]string{"foreign"}, nil, []string{"foreign"}, nil)
 	r.renders.drain()
 	if built, err := r.renders.render(t.Context(), shop, "foreign"); built != nil || err == nil || !strings.Contains(err.Error(), "not part of the users' branch") {
 		t.Errorf("it is %v, %v", built, err)

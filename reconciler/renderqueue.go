@@ -1,13 +1,10 @@
 package reconciler
 
 import (
-	"context"
-	"runtime/debug"
 	"slices"
+	"sync"
 
-	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 )
 
 type what struct {
@@ -23,134 +20,102 @@ type job struct {
 	line []Snapshot // leads to it from the former head
 }
 
-// work renders until close. Several may run, each on another app.
-func (p *renderCache) work() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for !p.ended {
-		if !p.next() {
-			p.news.Wait()
+// renderQueue holds the workers' jobs: apps in flight first, and each app at one worker, as it may be slow.
+type renderQueue struct {
+	isInFlight func(app string) bool
+
+	mu    sync.Mutex
+	news  *sync.Cond // a job was added, or close was called
+	first []job      // of apps in flight
+	jobs  []job
+	known map[what]bool   // the queued ones
+	busy  map[string]bool // apps that are being rendered
+	ended bool
+}
+
+func newRenderQueue(isInFlight func(app string) bool) *renderQueue {
+	q := &renderQueue{isInFlight: isInFlight, known: map[what]bool{}, busy: map[string]bool{}}
+	q.news = sync.NewCond(&q.mu)
+	return q
+}
+
+func (q *renderQueue) add(jobs ...job) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, j := range jobs {
+		if q.known[j.what] {
+			continue
 		}
+		q.known[j.what] = true
+		if q.isInFlight(j.app.Name) {
+			q.first = append(q.first, j)
+		} else {
+			q.jobs = append(q.jobs, j)
+		}
+		q.news.Signal()
 	}
 }
 
-// drain renders all queued jobs in the caller's goroutine, and reports whether there were any.
-func (p *renderCache) drain() (any bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.next() {
-		any = true
+// run does jobs until close, or until there are none, and reports whether there were any.
+func (q *renderQueue) run(do func(job), waits bool) (any bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.ended {
+		if j, exists := q.next(); exists {
+			any = true
+			q.mu.Unlock()
+			do(j)
+			q.mu.Lock()
+			delete(q.busy, j.app.Name)
+		} else if waits {
+			q.news.Wait()
+		} else {
+			break
+		}
 	}
 	return any
 }
 
-// next does the first job of an app without a worker, and reports whether there was one.
-func (p *renderCache) next() bool {
-	for _, from := range []*[]job{&p.first, &p.jobs} {
-		i := slices.IndexFunc(*from, func(j job) bool { return !p.busy[j.app.Name] })
+// next takes the first job of an app without a worker.
+func (q *renderQueue) next() (j job, exists bool) {
+	for _, from := range []*[]job{&q.first, &q.jobs} {
+		i := slices.IndexFunc(*from, func(j job) bool { return !q.busy[j.app.Name] })
 		if i < 0 {
 			continue
 		}
-		j := (*from)[i]
+		j = (*from)[i]
 		copy((*from)[1:i+1], (*from)[:i])
 		*from = (*from)[1:]
-		delete(p.known, j.what)
-		p.busy[j.app.Name] = true
-		p.mu.Unlock()
-		p.do(j)
-		p.mu.Lock()
-		delete(p.busy, j.app.Name)
-		return true
+		delete(q.known, j.what)
+		q.busy[j.app.Name] = true
+		return j, true
 	}
-	return false
+	return job{}, false
 }
 
-func (p *renderCache) close() {
-	p.mu.Lock()
-	p.ended = true
-	p.mu.Unlock()
-	p.news.Broadcast()
+// hasten moves some apps to the front of those in flight, as after a restart with a thousand apps in flight.
+func (q *renderQueue) hasten(apps map[string]bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.first = putFirst(q.first, func(j job) bool { return apps[j.app.Name] })
 }
 
-func (p *renderCache) do(j job) {
-	tree := j.tree
-	if tree == nil {
-		var held bool
-		if tree, held = p.held(j.commit); !held { // the mirror has been renewed since
-			p.mu.Lock()
-			p.want(j)
-			p.mu.Unlock()
-			return
+func (q *renderQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	q.news.Broadcast()
+}
+
+// putFirst moves some elements to the front, and keeps the order otherwise.
+func putFirst[T any](all []T, is func(T) bool) (first []T) {
+	var rest []T
+	for _, x := range all {
+		if is(x) {
+			first = append(first, x)
+		} else {
+			rest = append(rest, x)
 		}
 	}
-	policy := p.reader.Policy.Load() // a later policy checks the app again
-	_, end := p.begin(context.Background(), report.PartRender, j.app.Name)
-	made := p.build(j, tree)
-	end(made.Err)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if j.head {
-		p.headIs(j, made, policy)
-		return
-	}
-	p.keep(j.app.Name, built{j.commit, made.Render, made.Err})
-	p.touch(j.app.Name)
-}
-
-// keep adds a render of an older commit, and drops the least recently used.
-func (p *renderCache) keep(app string, b built) {
-	all := slices.Insert(p.at[app], 0, b)
-	p.at[app] = all[:min(len(all), kept)]
-}
-
-// build renders a job. A panic becomes an error of its app alone.
-func (p *renderCache) build(j job, tree Snapshot) (made strategies.Head) {
-	made.Commit = tree.Commit()
-	defer func() {
-		if problem := recover(); problem != nil {
-			p.panics(j.app.Name, problem, debug.Stack())
-			made.Render, made.Err = nil, panicked("render "+made.Commit.Short(), problem)
-		}
-	}()
-	if !j.head {
-		made.Render, made.Err = p.orSealed(tree, j.app)
-		return made
-	}
-	made.Render, made.Err = p.reader.RenderHead(tree, j.app)
-	switch reason := rollout.ReasonOf(made.Err); reason {
-	case rollout.HeldForbidden, rollout.HeldPolicy, rollout.HeldUndecryptable:
-		if back := p.rollbackRender(tree, j.app, reason); back != nil {
-			made.Render, made.Err = back, nil
-		}
-	}
-	return p.blame(j, made)
-}
-
-// headIs stores a head. An app with unchanged objects keeps the former one, with the commit that last changed it.
-func (p *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
-	h := p.heads[j.app.Name]
-	if h == nil || h.want != j.commit {
-		return // forgotten meanwhile, or superseded by a newer head
-	}
-	traced := h.isUnblamed && h.of == j.commit && len(j.line) > 0
-	was, same := h.head, h.of != "" && h.app == j.app && !traced
-	switch {
-	case same && made.Err != nil && was.Err != nil && was.Err.Error() == made.Err.Error():
-	case same && made.Err == nil && was.Render != nil && was.Render.Digest == made.Render.Digest:
-		again := *made.Render // but perhaps from other files
-		again.Commit = was.Render.Commit
-		h.head.Render = &again
-	default:
-		same = false
-		if was.Render != nil { // the app stays at the old head until it follows
-			p.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
-		}
-		h.head, h.isUnblamed = made, len(j.line) == 0
-	}
-	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
-	p.updateOwners(j.app.Name, was.Render, h.head.Render)
-	if h.missed || !same {
-		h.missed = false
-		p.touch(j.app.Name)
-	}
+	return append(first, rest...)
 }

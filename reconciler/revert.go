@@ -101,13 +101,10 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	r.reverted[app] = v.main()
 	r.mu.Unlock()
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, app)
-	switch {
-	case u == nil:
-		return false
-	case doubtful && isNew && r.states.isProposed(branch) == "": // it was not doubtful at the rollback
+	if doubtful && isNew && r.states.isProposed(branch) == "" { // it was not doubtful at the rollback
 		r.proposeInstead(ctx, s, u)
-		return false
-	case doubtful:
+	}
+	if u == nil || doubtful {
 		return false
 	}
 	u.Branch, u.Old = r.Source.Branch, v.main()

@@ -20,8 +20,7 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	if source == nil {
 		return time.Time{}
 	}
-	key := strategies.Routing(s, source)
-	switch key {
+	switch strategies.Routing(s, source) {
 	case "":
 		return time.Time{}
 	case r.key:

@@ -50,7 +50,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	}
 	<-ctx.Done()
 	apps.ShutDown()
-	r.renders.close()
+	r.renders.queue.close()
 	visits.Wait()
 	pumps.Wait()
 	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
@@ -159,10 +159,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 
 // interval returns the flag's interval, or the configuration's.
 func (l *poller) interval(flag time.Duration) time.Duration {
-	if flag > 0 {
-		return flag
-	}
-	return l.current().settings(l.Cluster).Interval
+	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
 // pumpOut records passes' transitions, gathered while a push runs or, except rollbacks, during the push interval.

@@ -53,21 +53,8 @@ func (r *stateStore) of(app string) (e appState, known bool) {
 
 // isInFlight reports whether an app has a release in flight or rolls back.
 func (r *stateStore) isInFlight(app string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.apps[app].state
-	return s.Release != nil || s.Phase == rollout.Aborting
-}
-
-// stable returns the commit to roll an app's release in flight back to, "" without one.
-func (r *stateStore) stable(app string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.apps[app].state
-	if s.Release == nil || s.Stable == nil {
-		return ""
-	}
-	return s.Stable.Commit
+	e, _ := r.of(app)
+	return e.state.Release != nil || e.state.Phase == rollout.Aborting
 }
 
 // isOfAnother reports whether an object is on record for another app.
@@ -106,14 +93,14 @@ func (r *stateStore) proposed() map[string]string {
 // isProposed returns the commit of a proposal's branch, "" if there is none.
 func (r *stateStore) isProposed(branch string) string { return r.proposed()[branch] }
 
-// setProposals changes the commits of proposals: "" removes a branch.
-func (r *stateStore) setProposals(moved map[string]string) {
+// setProposals takes over a push of proposals. A branch without a commit is removed.
+func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := maps.Clone(r.proposals)
-	for branch, commit := range moved {
-		if next[branch] = commit; commit == "" {
-			delete(next, branch)
+	for _, u := range updates {
+		if next[u.Branch] = commits[u.Branch]; next[u.Branch] == "" {
+			delete(next, u.Branch)
 		}
 	}
 	r.proposals = next
@@ -179,17 +166,14 @@ func (r *stateStore) proposers() []string {
 
 // readState reads one app's file, and reports whether the state changed.
 func (r *stateStore) readState(states *source.States, name string) bool {
-	was := r.apps[name]
-	next := appState{id: states.Files()[name], state: was.state}
+	was, id := r.apps[name], states.Files()[name]
 	s, err := states.Of(name)
 	if err != nil {
-		next.err = err
-		r.apps[name] = next
+		r.apps[name] = appState{was.state, id, err}
 		r.log.Error("app is left alone: its state cannot be read", "app", name, "error", err)
 		return true
 	}
-	next.state = s
-	r.apps[name] = next
+	r.apps[name] = appState{state: s, id: id}
 	return was.err != nil || !s.Equal(&was.state) // else this process wrote it
 }
 

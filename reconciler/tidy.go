@@ -94,15 +94,13 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("remove merged proposals: %w", err)
 	}
 	var transitions []rollout.Transition
-	removed := map[string]string{}
 	for _, u := range updates {
 		transitions = append(transitions, rollout.Transition{
 			Cluster: r.Cluster, Subject: r.stale[u.Branch].why, Proposals: []rollout.Proposal{{Branch: u.Branch}},
 		})
-		removed[u.Branch] = ""
 		delete(r.stale, u.Branch)
 	}
-	r.states.setProposals(removed)
+	r.states.setProposals(updates, nil)
 	if v := r.current(); r.hasForge(v) {
 		r.show(v, &report.Shown{Forge: *v.branch.Config.Forge, Transitions: transitions})
 	}

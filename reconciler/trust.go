@@ -112,10 +112,3 @@ func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held err
 	}
 	return at == nil || at.Digest != built.Digest
 }
-
-// isOurs reports whether a commit is known to be, or to have been, part of the followed users' branch.
-func (p *renderCache) isOurs(commit string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ours[commit]
-}

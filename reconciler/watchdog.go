@@ -3,8 +3,6 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,7 +52,7 @@ func (r *Reconciler) Stuck(interval time.Duration) string {
 	r.watchdog.mu.Lock()
 	defer r.watchdog.mu.Unlock()
 	var hung []string
-	for _, what := range slices.Sorted(maps.Keys(r.watchdog.signs)) {
+	for _, what := range sortedKeys(r.watchdog.signs) {
 		if until(r.watchdog.signs[what].Add(timeout)) < 0 {
 			hung = append(hung, what)
 		}

@@ -1,0 +1,104 @@
+package reconciler
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// fetcher knows the commits to fetch and the renders that wait for them. One fetch brings all missing commits.
+type fetcher struct {
+	*Options
+	queue  *renderQueue
+	touch  func(app string)
+	wanted func() // called when commits are wanted
+
+	mu    sync.Mutex
+	wants map[string][]job  // by commit that is not in the mirror
+	asked map[string]bool   // wanted commits whose fetch has started
+	ours  map[string]bool   // commits that are, or were, part of the followed users' branch
+	gone  map[string]string // unavailable commits, until the next fetch, with the reason
+}
+
+// mostOurs bounds the known commits of the users' branch; forgotten ones are looked up again.
+const mostOurs = 20_000
+
+// tree returns a commit of the users' branch, and queues jobs that render it. A missing commit is requested first. The
+// error is ErrNotReady, or why the commit is unavailable.
+func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if commit == "" {
+		return nil, errors.New("no commit is recorded")
+	}
+	if why := f.gone[commit]; why != "" {
+		return nil, fmt.Errorf("commit %s is %s; commit its files again to go on from it", rollout.ShortID(commit), why)
+	}
+	tree, held := f.Repository.Held(commit)
+	if held && f.ours[commit] {
+		f.queue.add(jobs...)
+		return tree, nil
+	}
+	f.wants[commit] = append(f.wants[commit], jobs...)
+	f.wanted()
+	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
+}
+
+// missing returns the wanted commits that are to be fetched, each once.
+func (f *fetcher) missing() (commits []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for commit := range f.wants {
+		if !f.asked[commit] {
+			f.asked[commit] = true
+			commits = append(commits, commit)
+		}
+	}
+	slices.Sort(commits)
+	return commits
+}
+
+// brought handles a fetch of missing commits. Those neither gone nor outside are in the mirror and on the users'
+// branch. After an error the next passes request them again.
+func (f *fetcher) brought(commits, gone, outside []string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, commit := range commits {
+		jobs := f.wants[commit]
+		delete(f.wants, commit)
+		delete(f.asked, commit)
+		if err != nil {
+			continue
+		}
+		switch {
+		case slices.Contains(gone, commit):
+			f.gone[commit] = "not in the repository any more (was the branch's history rewritten?)"
+		case slices.Contains(outside, commit): // a record or the mirror does not make a commit ours
+			f.gone[commit] = "not part of the users' branch (was its history rewritten, or the record edited?)"
+		default:
+			f.ours[commit] = true
+			f.queue.add(jobs...)
+			continue
+		}
+		for _, j := range jobs {
+			f.touch(j.app.Name)
+		}
+	}
+}
+
+// follow registers commits of the users' branch, as after a fetch. Unavailable commits may be requested again.
+func (f *fetcher) follow(line []Snapshot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.gone)
+	if len(f.ours) > mostOurs {
+		clear(f.ours)
+	}
+	for _, s := range line {
+		f.ours[s.Commit().ID] = true
+	}
+}
