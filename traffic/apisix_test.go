@@ -19,11 +19,14 @@ func TestVerifyApisix(t *testing.T) {
 		want Verdict
 	}{
 		{"version 1", condition("ResourcesAvailable", "True", "ResourcesSynced", 2), Verdict{Taken: true}},
-		{"version 1, failed", condition("ResourcesAvailable", "False", "ResourceSyncAborted", 2), Verdict{Text: "has not reached APISIX: ResourceSyncAborted: why"}},
+		{"version 1, failed", condition("ResourcesAvailable", "False", "ResourceSyncAborted", 2),
+			Verdict{Text: "has not reached APISIX: ResourceSyncAborted: why"}},
 		{"version 2", condition("Accepted", "True", "Accepted", 2), Verdict{Taken: true}},
 		{"version 2, failed", condition("Accepted", "False", "SyncFailed", 2), Verdict{Text: "has not reached APISIX: SyncFailed: why"}},
-		{"version 2, refused", condition("Accepted", "False", "InvalidSpec", 2), Verdict{Rejected: true, Text: "is rejected by the APISIX ingress controller: InvalidSpec: why"}},
-		{"of an older generation", condition("Accepted", "True", "Accepted", 1), Verdict{Text: "is not yet seen by the APISIX ingress controller"}},
+		{"version 2, refused", condition("Accepted", "False", "InvalidSpec", 2),
+			Verdict{Rejected: true, Text: "is rejected by the APISIX ingress controller: InvalidSpec: why"}},
+		{"of an older generation", condition("Accepted", "True", "Accepted", 1),
+			Verdict{Text: "is not yet seen by the APISIX ingress controller"}},
 		{"of another kind", condition("Programmed", "False", "Pending", 1), Verdict{Taken: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -48,9 +51,7 @@ func TestApisixSources(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := apisixSources(c.own, c.network)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}

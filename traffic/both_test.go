@@ -31,9 +31,7 @@ func gatewayMatches(t *testing.T, own map[string]any, path string) bool {
 		return path == value
 	case "RegularExpression":
 		re, err := regexp.Compile(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return re.MatchString(path)
 	default:
 		return len(own) == 0 || below(path, value)
@@ -167,9 +165,7 @@ func TestApisixSourcesAreInBoth(t *testing.T) {
 	in := func(networks []any, address string) bool {
 		for _, n := range networks {
 			network, err := apisixNetwork(text(n))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if network.Contains(netip.MustParseAddr(address)) {
 				return true
 			}
@@ -179,9 +175,7 @@ func TestApisixSourcesAreInBoth(t *testing.T) {
 	for _, own := range owns {
 		for _, step := range []string{"10.1.2.3", "10.1.0.0/16", "10.0.0.0/7", "fd00::/16", "192.168.1.7"} {
 			both, err := apisixSources(own, step)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, address := range addresses {
 				want := (len(own) == 0 || in(own, address)) && in([]any{step}, address)
 				if got := in(both, address); got != want {
@@ -251,7 +245,8 @@ func TestTraefikCopiesWin(t *testing.T) {
 	for name, own := range map[string][]any{
 		"by length":         {rule("Host(`shop`)", 0), rule("Host(`shop`) && Path(`/api`)", 0)},
 		"one letter longer": {rule("Host(`shop`)", 0), rule("Host(`shops`)", 0), rule("Host(`shopss`)", 0)},
-		"by priority":       {rule("Host(`shop`)", 10), rule("Path(`/api`)", 11), rule("Path(`/b`)", 12), rule("Path(`/c`)", 13), rule("Path(`/d`)", 9)},
+		"by priority": {rule("Host(`shop`)", 10), rule("Path(`/api`)", 11), rule("Path(`/b`)", 12), rule("Path(`/c`)", 13),
+			rule("Path(`/d`)", 9)},
 	} {
 		first := traefikPriority(mapping(own[0]))
 		last := int64(0)

@@ -13,9 +13,7 @@ import (
 func parsed(t *testing.T, kind string, config any) []rollout.Router {
 	t.Helper()
 	r, err := Parse(kind, config, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return []rollout.Router{r}
 }
 
@@ -32,18 +30,14 @@ func TestTwoRolloutsAtOnePlace(t *testing.T) {
 	} {
 		t.Run(c.kind+"/"+c.file, func(t *testing.T) {
 			archive, err := txtar.ParseFile(filepath.Join("testdata", c.kind, c.file+".txtar"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var config any
 			section(t, archive, "config.yaml", &config)
 			var route Route
 			section(t, archive, "route.yaml", &route)
 			routers := parsed(t, c.kind, config)
 			objects := NewObjects(objectsOf(t, archive, "before.yaml"))
-			if err := Overlay(objects, routers, route); err != nil {
-				t.Fatal(err)
-			}
+			must(t, Overlay(objects, routers, route))
 			route.Name = "store"
 			err = routers[0].Config.(editor).overlay(objects, route)
 			if err == nil || !strings.HasPrefix(err.Error(), c.place+": is moved by two Rollouts") {

@@ -49,9 +49,7 @@ func docsTable() string {
 // TestDocsExample follows the docs' example of a custom router: a description and an object, without code.
 func TestDocsExample(t *testing.T) {
 	raw, err := os.ReadFile(docsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(raw), "### A router of your own")
 	_, rest, _ = strings.Cut(rest, "```yaml\n")
 	example, _, found := strings.Cut(rest, "```")
@@ -74,20 +72,17 @@ func TestDocsExample(t *testing.T) {
 		"apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": map[string]any{"name": "shop", "namespace": "shop"},
 		"spec": map[string]any{"routes": routes},
 	}
-	objects, err := lay(t, "object", block.TrafficRouting.Object, Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true},
+	objects, err := lay(t, "object", block.TrafficRouting.Object,
+		Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true},
 		[]rollout.Object{proxy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []any{service("shop", 95), service("shop-canary", 5)}
 	got := mapping(list(objects.List()[0].Map("spec")["routes"])[0])["services"]
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
 	parsed, err := Parse("object", block.TrafficRouting.Object, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for status, taken := range map[string]bool{"valid": true, "invalid": false} {
 		seen := map[rollout.Ref]rollout.ObservedRoute{proxy.Ref(): {Generation: 1, Status: map[string]any{"currentStatus": status}}}
 		if v := Verify([]rollout.Router{parsed}, "shop", seen); v.Taken != taken {

@@ -35,9 +35,7 @@ func TestOverlays(t *testing.T) {
 
 func playOverlay(t *testing.T, kind, file string) {
 	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var config any
 	section(t, archive, "config.yaml", &config)
 	var route Route
@@ -71,6 +69,14 @@ func playOverlay(t *testing.T, kind, file string) {
 	}
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // lay applies a route to objects, and checks that the configuration is unchanged: all routes of an app share it.
 func lay(t testing.TB, kind string, config any, route Route, before []rollout.Object) (*Objects, error) {
 	t.Helper()
@@ -90,9 +96,7 @@ func lay(t testing.TB, kind string, config any, route Route, before []rollout.Ob
 func jsonOf(t testing.TB, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 
@@ -140,9 +144,7 @@ func bytesOf(t *testing.T, objects []rollout.Object) []byte {
 	var docs [][]byte
 	for _, o := range objects {
 		raw, err := yaml.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		docs = append(docs, raw)
 	}
 	return bytes.Join(docs, []byte("---\n"))
@@ -162,7 +164,5 @@ func writeSections(t *testing.T, file string, a *txtar.Archive, sections map[str
 			a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(sections[name])})
 		}
 	}
-	if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, txtar.Format(a), 0o644))
 }

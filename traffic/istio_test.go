@@ -13,7 +13,8 @@ func TestVerifyIstio(t *testing.T) {
 	}
 	broken := map[string]any{"observedGeneration": "2", "validationMessages": []any{
 		map[string]any{"level": "WARNING", "type": map[string]any{"code": "IST0102"}},
-		map[string]any{"level": "ERROR", "type": map[string]any{"code": "IST0101"}, "documentationUrl": "https://istio.io/latest/docs/reference/config/analysis/ist0101/"},
+		map[string]any{"level": "ERROR", "type": map[string]any{"code": "IST0101"},
+			"documentationUrl": "https://istio.io/latest/docs/reference/config/analysis/ist0101/"},
 	}}
 	cases := []struct {
 		name   string
@@ -23,8 +24,10 @@ func TestVerifyIstio(t *testing.T) {
 		{"everywhere", condition("Reconciled", "True"), Verdict{Taken: true}},
 		{"on its way", condition("Reconciled", "False"), Verdict{Text: "VirtualService/shop has not reached every proxy: 61/122 complete"}},
 		{"an analysis that failed alone", condition("PassedAnalysis", "False"), Verdict{Taken: true}},
-		{"of an older generation", map[string]any{"observedGeneration": int64(1)}, Verdict{Text: "VirtualService/shop is not yet seen by istiod"}},
-		{"broken", broken, Verdict{Rejected: true, Text: "VirtualService/shop is rejected by istiod: IST0101 https://istio.io/latest/docs/reference/config/analysis/ist0101/"}},
+		{"of an older generation", map[string]any{"observedGeneration": int64(1)},
+			Verdict{Text: "VirtualService/shop is not yet seen by istiod"}},
+		{"broken", broken, Verdict{Rejected: true,
+			Text: "VirtualService/shop is rejected by istiod: IST0101 https://istio.io/latest/docs/reference/config/analysis/ist0101/"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,16 +22,17 @@ func TestNginxPatterns(t *testing.T) {
 		yes, no []string
 	}{
 		{"prefix", []rollout.Match{header("X-Team", rollout.StringMatch{Prefix: "a, b"})}, []string{"a, b", "a, bc"}, []string{"a", "xa, b"}},
-		{"alternatives", []rollout.Match{header("X-Team", rollout.StringMatch{Regex: "a|b"}), header("x-team", rollout.StringMatch{Exact: "ü"})}, []string{"a", "b", "\u00fc"}, []string{"ab", "c"}},
-		{"cookie", []rollout.Match{cookie("beta", rollout.StringMatch{Exact: "on"})}, []string{"beta=on", "a=1; beta=on", "beta=on; a=1"}, []string{"xbeta=on", "beta=only", "a=beta=on"}},
-		{"two cookies", []rollout.Match{cookie("beta", rollout.StringMatch{Regex: "on|1"}), cookie("beta", rollout.StringMatch{Prefix: "x"})}, []string{"a=1; beta=1", "beta=xy; a=1"}, []string{"beta=0", "1"}},
+		{"alternatives", []rollout.Match{header("X-Team", rollout.StringMatch{Regex: "a|b"}), header("x-team", rollout.StringMatch{Exact: "ü"})},
+			[]string{"a", "b", "\u00fc"}, []string{"ab", "c"}},
+		{"cookie", []rollout.Match{cookie("beta", rollout.StringMatch{Exact: "on"})}, []string{"beta=on", "a=1; beta=on", "beta=on; a=1"},
+			[]string{"xbeta=on", "beta=only", "a=beta=on"}},
+		{"two cookies", []rollout.Match{cookie("beta", rollout.StringMatch{Regex: "on|1"}), cookie("beta", rollout.StringMatch{Prefix: "x"})},
+			[]string{"a=1; beta=1", "beta=xy; a=1"}, []string{"beta=0", "1"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			users, err := nginxUsersOf([]rollout.ManagedRoute{{Name: "staff", Matches: c.matches}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			p := users["canary-by-header-pattern"]
 			if bad := nginxForbidden.FindString(p); bad != "" {
 				t.Errorf("%s has %q", p, bad)

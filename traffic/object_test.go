@@ -25,12 +25,16 @@ func TestVerifyObject(t *testing.T) {
 		want   Verdict
 	}{
 		{"in force", at("status.currentStatus", "valid"), map[string]any{"currentStatus": "valid"}, Verdict{Taken: true}},
-		{"not in force", at("status.currentStatus", "valid"), map[string]any{"currentStatus": "invalid"}, Verdict{Text: `HTTPProxy/shop has status.currentStatus "invalid" and not "valid"`}},
+		{"not in force", at("status.currentStatus", "valid"), map[string]any{"currentStatus": "invalid"},
+			Verdict{Text: `HTTPProxy/shop has status.currentStatus "invalid" and not "valid"`}},
 		{"a number", at("status.ready", int64(1)), map[string]any{"ready": int64(1)}, Verdict{Taken: true}},
 		{"a condition", at(valid, "True"), condition("True", 2), Verdict{Taken: true}},
-		{"a condition of an older version", at(valid, "True"), condition("True", 1), Verdict{Taken: false, Text: "HTTPProxy/shop has a status of an older version"}},
-		{"an older version", at("status.currentStatus", "valid"), map[string]any{"currentStatus": "valid", "observedGeneration": int64(1)}, Verdict{Text: "HTTPProxy/shop has a status of an older version"}},
-		{"nothing yet", at(valid, "True"), map[string]any{"loadBalancer": map[string]any{}}, Verdict{Text: "HTTPProxy/shop does not say yet that it is in force: status.conditions finds nothing: status has no field conditions"}},
+		{"a condition of an older version", at(valid, "True"), condition("True", 1),
+			Verdict{Taken: false, Text: "HTTPProxy/shop has a status of an older version"}},
+		{"an older version", at("status.currentStatus", "valid"), map[string]any{"currentStatus": "valid", "observedGeneration": int64(1)},
+			Verdict{Text: "HTTPProxy/shop has a status of an older version"}},
+		{"nothing yet", at(valid, "True"), map[string]any{"loadBalancer": map[string]any{}},
+			Verdict{Text: "HTTPProxy/shop does not say yet that it is in force: status.conditions finds nothing: status has no field conditions"}},
 		{"no status at all", at(valid, "True"), nil, Verdict{Taken: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -61,9 +61,7 @@ func TestGeneratedObjectsHaveTheirPlace(t *testing.T) {
 	ref := func(name string) rollout.Ref { return configMap(name).Ref() }
 	for after, want := range map[string]string{"a": "a new b c", "c": "a b c new", "nobody": "a b c new"} {
 		o := configMaps("a", "b", "c")
-		if err := o.generate(configMap("new"), o.after(ref(after)), by); err != nil {
-			t.Fatal(err)
-		}
+		must(t, o.generate(configMap("new"), o.after(ref(after)), by))
 		if got := namesOf(o); got != want {
 			t.Errorf("after %s: %s, want %s", after, got, want)
 		}
@@ -86,9 +84,7 @@ func TestGeneratedObjectsHaveTheirPlace(t *testing.T) {
 func TestAnObjectIsGeneratedBeforeAnother(t *testing.T) {
 	for other, want := range map[string]string{"a": "new a b c", "b": "a new b c", "c": "a b new c"} {
 		o := configMaps("a", "b", "c")
-		if err := o.generate(configMap("new"), o.after(configMap(other).Ref())-1, Route{Name: "web"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, o.generate(configMap("new"), o.after(configMap(other).Ref())-1, Route{Name: "web"}))
 		if got := namesOf(o); got != want {
 			t.Errorf("before %s: %s, want %s", other, got, want)
 		}
@@ -141,7 +137,8 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{wrong(ref, "", "is odd"), "example.com/Switch/shop/a: is odd", ""},
 		{misfit("alb.ingress", "100%% odd").WithFix("name %q", "x"), `alb.ingress: 100% odd; name "x"`, `name "x"`},
 		{missing("a", "Service", "shop", ""), "a: is missing; name the Service", "name the Service"},
-		{missing("a", "Service", "shop", "b"), "a: Service/shop/b is not in this app; add it to the kustomization", "add it to the kustomization"},
+		{missing("a", "Service", "shop", "b"), "a: Service/shop/b is not in this app; add it to the kustomization",
+			"add it to the kustomization"},
 	} {
 		var known *rollout.InvalidError
 		if !asError(c.err, &known) || known.Error() != c.want || known.Fix != c.fix {

@@ -42,9 +42,7 @@ func examples(t testing.TB, kinds ...string) []example {
 		}
 		for _, file := range files {
 			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			e := example{name: r.kind + "/" + strings.TrimSuffix(filepath.Base(file), ".txtar"), kind: r.kind}
 			section(t, archive, "config.yaml", &e.config)
 			section(t, archive, "route.yaml", &e.route)
@@ -82,9 +80,7 @@ func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.
 func dump(t testing.TB, v any) string {
 	t.Helper()
 	raw, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(raw)
 }
 

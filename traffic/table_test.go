@@ -53,18 +53,14 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 		t.Errorf("kinds %v, types %v", Kinds(), Types())
 	}
 	parsed, err := Parse("fake", map[string]any{"switch": "main"}, func(kind, name string) string { return kind + "-" + name })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := []rollout.Router{parsed}
 	object := rollout.Object{
 		"apiVersion": "example.com/v1", "kind": "Switch",
 		"metadata": map[string]any{"name": "Switch-main", "namespace": "shop"},
 	}
 	objects := NewObjects([]rollout.Object{object})
-	if err := Overlay(objects, all, Route{Name: "shop", Namespace: "shop", Weight: 7, Max: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Overlay(objects, all, Route{Name: "shop", Namespace: "shop", Weight: 7, Max: 100}))
 	if got := objects.List()[0].Map("spec")["share"]; got != int64(7) || object["spec"] != nil {
 		t.Errorf("share %v, before %v", got, object)
 	}
@@ -72,7 +68,8 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 	if len(refs) != 1 || refs[0] != object.Ref() {
 		t.Fatalf("watches %v", refs)
 	}
-	for ready, want := range map[bool]Verdict{true: {Taken: true, Text: "Switch/Switch-main is not ready"}, false: {Text: "Switch/Switch-main is not ready"}} {
+	for ready, want := range map[bool]Verdict{true: {Taken: true, Text: "Switch/Switch-main is not ready"},
+		false: {Text: "Switch/Switch-main is not ready"}} {
 		seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: {Status: map[string]any{"ready": ready}}}
 		if got := Verify(all, "shop", seen); got.Taken != want.Taken || !got.Taken && got != want {
 			t.Errorf("ready %v: %+v", ready, got)
@@ -248,9 +245,7 @@ func TestNamesFollowKustomize(t *testing.T) {
 			seen = append(seen, of+"/"+name)
 			return "dev-" + name
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		renamed := NewObjects(nil)
 		for _, o := range e.objects {
 			o = o.Copy()
@@ -309,9 +304,7 @@ func TestParseTwice(t *testing.T) {
 			continue // another case tests it
 		}
 		written, err := rollout.Plain(first.Config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		second, err := Parse(e.kind, written, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", e.name, err)

@@ -113,10 +113,11 @@ func TestWatched(t *testing.T) {
 		{"gatewayAPI", map[string]any{"httpRoute": "a", "grpcRoutes": names("b", "c"), "namespace": "edge"}, []rollout.Ref{
 			ref(gatewayGroup, "HTTPRoute", "edge", "a"), ref(gatewayGroup, "GRPCRoute", "edge", "b"), ref(gatewayGroup, "GRPCRoute", "edge", "c"),
 		}},
-		{"istio", map[string]any{"virtualService": map[string]any{"name": "shop.edge"}, "destinationRule": map[string]any{"name": "shop"}}, []rollout.Ref{
-			ref(istioGroup, "VirtualService", "shop", "shop.edge"), ref(istioGroup, "VirtualService", "edge", "shop"),
-			ref(istioGroup, "DestinationRule", "shop", "shop"),
-		}},
+		{"istio", map[string]any{"virtualService": map[string]any{"name": "shop.edge"}, "destinationRule": map[string]any{"name": "shop"}},
+			[]rollout.Ref{
+				ref(istioGroup, "VirtualService", "shop", "shop.edge"), ref(istioGroup, "VirtualService", "edge", "shop"),
+				ref(istioGroup, "DestinationRule", "shop", "shop"),
+			}},
 		{"istio", map[string]any{"virtualServices": names("a.b.c", "d")}, []rollout.Ref{
 			ref(istioGroup, "VirtualService", "shop", "a.b.c"), ref(istioGroup, "VirtualService", "shop", "d"),
 		}},
