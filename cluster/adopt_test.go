@@ -64,9 +64,7 @@ func (w *world) scale(name string, replicas int32) {
 	_, err := w.cluster.Kube.AppsV1().Deployments(w.ns).UpdateScale(context.Background(), name, &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.ns}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas},
 	}, metav1.UpdateOptions{FieldManager: "kube-controller-manager"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 // kubectl runs the real kubectl, because adoption depends on its managed fields.
@@ -135,14 +133,16 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 			w.apply("shop", adopted)
 			w.wantWrites(0, "the apply after the adoption", func() { w.apply("shop", adopted) })
 			after := w.complete("shop", "shop")
-			if a, b := before.Revisions[0], after.Revisions[0]; len(after.Revisions) != len(before.Revisions) || a.Name != b.Name || a.Members[0].Name != b.Members[0].Name {
+			if a, b := before.Revisions[0], after.Revisions[0]; len(after.Revisions) != len(before.Revisions) || a.Name != b.Name ||
+				a.Members[0].Name != b.Members[0].Name {
 				t.Errorf("adoption restarted pods: %+v, then %+v", before.Revisions, after.Revisions)
 			}
 			w.restart()
 			w.wantWrites(0, "a new process after the adoption", func() { w.apply("shop", adopted) })
 
 			// Fields that leave Git now leave the cluster, including containers.
-			smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "", "  minReadySeconds: 1\n", "").Replace(adopted)
+			smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "",
+				"  minReadySeconds: 1\n", "").Replace(adopted)
 			w.wantSame(smaller, false)
 			w.apply("shop", smaller)
 			d := w.deployment("shop")
@@ -197,7 +197,8 @@ func TestWhatAToolSharesLeavesWithTheNextVersion(t *testing.T) {
 	first := strings.Replace(adopted, "namespace: NS,", "namespace: NS, annotations: {gitrollout.dev/template-hash: h1-one},", 1)
 	w.apply("shop", first)
 	w.complete("shop", "shop")
-	w.kubectl(strings.Replace(adopted, "log:v1\"}", "log:v1\"}\n      - {name: mesh, image: \"mesh:v1\"}", 1), serverSide("argocd-controller")...)
+	w.kubectl(strings.Replace(adopted, "log:v1\"}", "log:v1\"}\n      - {name: mesh, image: \"mesh:v1\"}", 1),
+		serverSide("argocd-controller")...)
 	w.until("the pods with the other container", func() (bool, string) { return len(w.observe("shop", "shop").Revisions) == 2, "" })
 	before := w.complete("shop", "shop")
 	w.restart()
@@ -223,7 +224,8 @@ func (w *world) wantSame(manifest string, want bool) {
 func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	extra := strings.NewReplacer("tier: web}", "tier: web, old: x}", "{name: B, value: b}", "{name: B, value: b}, {name: C, value: c}").Replace(adopted)
+	extra := strings.NewReplacer("tier: web}", "tier: web, old: x}", "{name: B, value: b}",
+		"{name: B, value: b}, {name: C, value: c}").Replace(adopted)
 	w.kubectl(extra, "apply", "-f", "-")
 	w.complete("shop", "shop")
 	w.wantSame(extra, true)
@@ -287,7 +289,8 @@ func TestStrategyFieldsGoBackToTheirDefaults(t *testing.T) {
 			w.apply("shop", withReplicas)
 			w.apply("shop", held(withReplicas))
 			during := w.deployment("shop").Spec
-			if during.MinReadySeconds != 2147483646 || *during.ProgressDeadlineSeconds != 2147483647 || during.Strategy.RollingUpdate.MaxSurge.String() != "20%" {
+			if during.MinReadySeconds != 2147483646 || *during.ProgressDeadlineSeconds != 2147483647 ||
+				during.Strategy.RollingUpdate.MaxSurge.String() != "20%" {
 				t.Errorf("held: %+v", during)
 			}
 			w.apply("shop", withReplicas)
@@ -324,9 +327,7 @@ spec: {selector: {app: shop}, ports: [{port: 80}]}
 func (w *world) selector(service string) map[string]string {
 	w.t.Helper()
 	s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), service, metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return s.Spec.Selector
 }
 
@@ -335,12 +336,14 @@ func (w *world) selector(service string) map[string]string {
 func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	extra := strings.NewReplacer("tier: web}", "tier: web, injected: x}", "{name: B, value: b}", "{name: B, value: b}, {name: C, value: c}").Replace(adopted)
+	extra := strings.NewReplacer("tier: web}", "tier: web, injected: x}", "{name: B, value: b}",
+		"{name: B, value: b}, {name: C, value: c}").Replace(adopted)
 	w.kubectl(extra, "create", "--field-manager=provisioner", "-f", "-")
 	w.apply("shop", adopted)
 	w.edit("shop", `{"spec": {"template": {"spec": {"containers": [{"name": "log", "resources": {"limits": {"cpu": "1"}}}]}}}}`)
 	w.complete("shop", "shop")
-	smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "", "shop:v1", "shop:v2").Replace(adopted)
+	smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "", "shop:v1",
+		"shop:v2").Replace(adopted)
 	if err := w.Check(t.Context(), "shop", w.objects(smaller)); err != nil {
 		t.Error(err)
 	}
@@ -383,7 +386,8 @@ spec:
 		"spec: {containers", "spec: {securityContext: {}, containers", `"shop:v1"`, `"shop:v1", resources: {}`).Replace(plain)
 	w.apply("shop", empty)
 	w.edit("shop", `{"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 0}},
-		"template": {"spec": {"securityContext": {"runAsNonRoot": true}, "containers": [{"name": "shop", "resources": {"limits": {"memory": "1Gi"}}}]}}}}`)
+		"template": {"spec": {"securityContext": {"runAsNonRoot": true}, "containers": [
+			{"name": "shop", "resources": {"limits": {"memory": "1Gi"}}}]}}}}`)
 	w.complete("shop", "shop")
 	w.healed("shop", strings.Replace(plain, "shop:v1", "shop:v2", 1))
 	d := w.deployment("shop")

@@ -108,9 +108,7 @@ func (w *world) wantApart(trouble string, apart time.Duration) {
 func deaf(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		var open []net.Conn
@@ -149,9 +147,7 @@ func (w *world) slowWebhook(app string) {
 			}},
 		}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.t.Cleanup(func() { _ = hooks.Delete(ctx, w.ns, metav1.DeleteOptions{}) })
 	w.until("the webhook being called", func() (bool, string) {
 		ctx, cancel := context.WithTimeout(ctx, apart)
@@ -241,8 +237,10 @@ func (w *world) deadConversion() (group string) {
 	}
 	w.kubectl(crd("{strategy: None}", "true", "false"), "apply", "-f", "-")
 	w.kubectl("", "wait", "--for=condition=Established", "crd/things."+group)
-	w.kubectl(fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata: {name: old, labels: {%s: dead}}", group, rollout.LabelApp), "apply", "-f", "-")
-	w.kubectl(crd(`{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://`+deaf(w.t)+`/"}}}`, "false", "true"), "apply", "-f", "-")
+	w.kubectl(fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata: {name: old, labels: {%s: dead}}", group, rollout.LabelApp),
+		"apply", "-f", "-")
+	w.kubectl(crd(`{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://`+deaf(w.t)+`/"}}}`, "false",
+		"true"), "apply", "-f", "-")
 	w.t.Cleanup(func() { w.kubectl("", "delete", "crd/things."+group, "--wait=false") })
 	return group
 }

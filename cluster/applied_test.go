@@ -19,9 +19,7 @@ func TestForgetAnApp(t *testing.T) {
 		c.Observe(app, []rollout.Workload{workload("moved"), workload(app)}, []rollout.Ref{route("moved"), route(app)})
 		for _, name := range []string{"moved", app} {
 			d, err := c.prepare(app, rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.applied.note(d, &live{}, "", c.applied.known[d.ref].repaired)
 		}
 	}

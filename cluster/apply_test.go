@@ -78,11 +78,13 @@ func TestDriftIsHealed(t *testing.T) {
 	edits := map[string]func() error{
 		"an edited field": func() error { w.edit("shop", `{"metadata":{"labels":{"team":"b"}}}`); return nil },
 		"a removed field": func() error {
-			_, err := core.ConfigMaps(w.ns).Patch(ctx, "shop-config", types.JSONPatchType, []byte(`[{"op":"remove","path":"/data/LOG"}]`), metav1.PatchOptions{})
+			_, err := core.ConfigMaps(w.ns).Patch(ctx, "shop-config", types.JSONPatchType, []byte(`[{"op":"remove","path":"/data/LOG"}]`),
+				metav1.PatchOptions{})
 			return err
 		},
 		"an edited selector": func() error {
-			_, err := core.Services(w.ns).Patch(ctx, "shop", types.MergePatchType, []byte(`{"spec":{"selector":{"app":"other"}}}`), metav1.PatchOptions{})
+			_, err := core.Services(w.ns).Patch(ctx, "shop", types.MergePatchType, []byte(`{"spec":{"selector":{"app":"other"}}}`),
+				metav1.PatchOptions{})
 			return err
 		},
 		"an added selector key": func() error {
@@ -90,7 +92,8 @@ func TestDriftIsHealed(t *testing.T) {
 			return err
 		},
 		"our label removed": func() error {
-			_, err := core.Services(w.ns).Patch(ctx, "shop", types.MergePatchType, []byte(`{"metadata":{"labels":{"gitrollout.dev/app":null}}}`), metav1.PatchOptions{})
+			_, err := core.Services(w.ns).Patch(ctx, "shop", types.MergePatchType, []byte(`{"metadata":{"labels":{"gitrollout.dev/app":null}}}`),
+				metav1.PatchOptions{})
 			return err
 		},
 		"a deletion": func() error { return core.Services(w.ns).Delete(ctx, "shop", metav1.DeleteOptions{}) },
@@ -98,9 +101,7 @@ func TestDriftIsHealed(t *testing.T) {
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
 			before := w.changes.of("shop")
-			if err := edit(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, edit())
 			w.until("OnChange", func() (bool, string) { return w.changes.of("shop") > before, "it was not called" })
 			w.wantWrites(1, "healing", func() {
 				if got := w.healed("shop", shop); got.Changed() != 1 {
@@ -129,9 +130,7 @@ func TestForeignFieldsAreLeftAlone(t *testing.T) {
 	_, err := deployments.UpdateScale(ctx, "shop", &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: w.ns}, Spec: autoscalingv1.ScaleSpec{Replicas: 3},
 	}, metav1.UpdateOptions{FieldManager: "kube-controller-manager"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.edit("shop", `{"metadata":{"annotations":{"example.com/note":"by hand"}}}`)
 	w.until("three pods", func() (bool, string) {
 		seen := w.complete("shop", "shop")
@@ -170,7 +169,8 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 		before := w.Stats()
 		for verb, refused := range map[string]error{"Apply": w.tried("b", service), "Check": w.Check(t.Context(), "b", w.objects(service))} {
 			var refusal *cluster.Error
-			if !errors.As(refused, &refusal) || refusal.Reason != cluster.Contested || !strings.Contains(refused.Error(), "is in app b and in app a") {
+			if !errors.As(refused, &refusal) || refusal.Reason != cluster.Contested ||
+				!strings.Contains(refused.Error(), "is in app b and in app a") {
 				t.Errorf("%s of the %s process says %v", verb, process, refused)
 			}
 		}

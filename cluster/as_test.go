@@ -28,9 +28,7 @@ func (w *world) deployer() (account string) {
 	_, err := kube.CoreV1().ServiceAccounts(w.ns).Create(ctx, &corev1.ServiceAccount{ObjectMeta: named}, metav1.CreateOptions{})
 	_, other := kube.RbacV1().Roles(w.ns).Create(ctx, role, metav1.CreateOptions{})
 	_, third := kube.RbacV1().RoleBindings(w.ns).Create(ctx, binding, metav1.CreateOptions{})
-	if err := errors.Join(err, other, third); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, errors.Join(err, other, third))
 	return w.ns + "/deployer"
 }
 
@@ -53,9 +51,7 @@ func (w *world) loop() *rest.Config {
 	_, fifth := kube.RbacV1().RoleBindings(w.ns).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: named, Subjects: subjects,
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: named.Name}}, metav1.CreateOptions{})
 	token, sixth := kube.CoreV1().ServiceAccounts(w.ns).CreateToken(ctx, named.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err := errors.Join(first, second, third, fourth, fifth, sixth); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, errors.Join(first, second, third, fourth, fifth, sixth))
 	config := rest.AnonymousClientConfig(w.cluster.Config)
 	config.BearerToken = token.Status.Token
 	return config
@@ -87,7 +83,8 @@ func TestAsAnAccount(t *testing.T) {
 		_, applied := w.Apply(ctx, "shop", w.objects(manifest))
 		for what, err := range map[string]error{"apply": applied, "check": w.Check(ctx, "shop", w.objects(manifest))} {
 			var refused *cluster.Error
-			if !errors.As(err, &refused) || refused.Reason != cluster.Forbidden || !strings.Contains(err.Error(), "system:serviceaccount:"+w.ns+":deployer") {
+			if !errors.As(err, &refused) || refused.Reason != cluster.Forbidden ||
+				!strings.Contains(err.Error(), "system:serviceaccount:"+w.ns+":deployer") {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 		}

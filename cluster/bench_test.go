@@ -35,11 +35,13 @@ metadata:
     operation: Apply
     apiVersion: apps/v1
     fieldsV1:
-      f:metadata: {f:labels: {f:app: {}, f:gitrollout.dev/app: {}, f:gitrollout.dev/applied: {}}, f:annotations: {f:gitrollout.dev/cluster: {}, f:gitrollout.dev/template-hash: {}}}
+      f:metadata: {f:labels: {f:app: {}, f:gitrollout.dev/app: {}, f:gitrollout.dev/applied: {}},
+          f:annotations: {f:gitrollout.dev/cluster: {}, f:gitrollout.dev/template-hash: {}}}
       f:spec:
         f:replicas: {}
         f:selector: {}
-        f:template: {f:metadata: {f:labels: {f:app: {}}}, f:spec: {f:containers: {'k:{"name":"app"}': {.: {}, f:name: {}, f:image: {}, f:resources: {f:requests: {f:cpu: {}}}, f:ports: {'k:{"containerPort":80,"protocol":"TCP"}': {.: {}, f:containerPort: {}}}}}}}
+        f:template: {f:metadata: {f:labels: {f:app: {}}}, f:spec: {f:containers: {'k:{"name":"app"}': {.: {}, f:name: {}, f:image: {},
+            f:resources: {f:requests: {f:cpu: {}}}, f:ports: {'k:{"containerPort":80,"protocol":"TCP"}': {.: {}, f:containerPort: {}}}}}}}
 spec:
   replicas: 2
   progressDeadlineSeconds: 600
@@ -54,7 +56,8 @@ spec:
       schedulerName: default-scheduler
       terminationGracePeriodSeconds: 30
       containers:
-      - {name: app, image: "app:v1", imagePullPolicy: IfNotPresent, ports: [{containerPort: 80, protocol: TCP}], resources: {requests: {cpu: 100m}}, terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}
+      - {name: app, image: "app:v1", imagePullPolicy: IfNotPresent, ports: [{containerPort: 80, protocol: TCP}],
+          resources: {requests: {cpu: 100m}}, terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}
 status:
   observedGeneration: 3
   replicas: 2
@@ -65,18 +68,14 @@ status:
   - {type: Available, status: "True", reason: MinimumReplicasAvailable, message: Deployment has minimum availability.}
   - {type: Progressing, status: "True", reason: NewReplicaSetAvailable, message: ReplicaSet has successfully progressed.}
 `, name)
-	if err := yaml.Unmarshal([]byte(text), &o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text), &o))
 	return &unstructured.Unstructured{Object: o}
 }
 
 func offline(t testing.TB) (*Client, *kind) {
 	t.Helper()
 	c, err := New(&rest.Config{Host: "https://127.0.0.1:1"}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k := &kind{gvk: deployments.gvk, namespaced: true}
 	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return c.readLive(k, u) }), c.liveChanged)
 	return c, k
@@ -97,9 +96,7 @@ func TestRecordsAreSmall(t *testing.T) {
 	for i := range n {
 		u := liveDeployment(t, fmt.Sprintf("app-%d", i))
 		c.applied.known[rollout.Object(u.Object).Ref()] = known{digest: "018271ff61a2730e4beb71e136a849a4"}
-		if err := k.live.feeds[0].Add(u); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.live.feeds[0].Add(u))
 	}
 	each := (int64(heap()) - int64(before)) / n
 	t.Logf("%d bytes for each Deployment", each)

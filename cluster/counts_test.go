@@ -38,8 +38,8 @@ func TestPartitionIsRead(t *testing.T) {
 	}
 	got := readPartitioned(*clones, rollout.Object{
 		"metadata": map[string]any{"generation": int64(7)}, "spec": map[string]any{"replicas": int64(5)},
-		"status": map[string]any{"observedGeneration": int64(6), "replicas": int64(4), "updatedReplicas": int64(3), "updatedReadyReplicas": int64(2),
-			"availableReplicas": int64(1), "currentRevision": "a", "updateRevision": "b"}})
+		"status": map[string]any{"observedGeneration": int64(6), "replicas": int64(4), "updatedReplicas": int64(3),
+			"updatedReadyReplicas": int64(2), "availableReplicas": int64(1), "currentRevision": "a", "updateRevision": "b"}})
 	want := workload{generation: 7, observed: 6, replicas: 5, total: 4, updated: 3, updatedReady: 2, available: 1, base: "a", update: "b"}
 	if diff := compare.Diff(want, *got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -124,6 +124,9 @@ func TestPodsAreCounted(t *testing.T) {
 		}
 		return all
 	}
+	of := func(replicas, partition int, base string, ready int) workload {
+		return workload{replicas: replicas, partition: partition, base: base, update: "b", updatedReady: ready}
+	}
 	for name, tc := range map[string]struct {
 		w           workload
 		fresh, old  int // pods
@@ -132,16 +135,16 @@ func TestPodsAreCounted(t *testing.T) {
 		ready       int    // of the new pods
 		base, whole bool   // base: the template's revision is the base; whole: complete
 	}{
-		"all there":                       {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 4, true, [2]int{1, 4}, 1, false, false},
-		"one to be made old":              {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{1, 4}, 1, false, false},
-		"one to be made new":              {workload{replicas: 5, partition: 3, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{2, 3}, 1, false, false},
-		"both":                            {workload{replicas: 8, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{4, 4}, 1, false, false},
-		"more than asked for":             {workload{replicas: 3, partition: 1, base: "a", update: "b", updatedReady: 2}, 2, 3, true, [2]int{2, 3}, 2, false, false},
-		"fewer have been seen ready":      {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: 1}, 3, 2, true, [2]int{3, 2}, 1, false, false},
-		"no number is reported":           {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: -1}, 3, 2, true, [2]int{3, 2}, 3, false, false},
-		"the status is out of date":       {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: 1}, 3, 2, false, [2]int{3, 2}, 3, false, false},
-		"all pods have the template":      {workload{replicas: 5, partition: 2, base: "b", update: "b", updatedReady: 5}, 5, 0, true, [2]int{5, 0}, 5, true, true},
-		"none, and all have the template": {workload{replicas: 3, partition: 2, base: "b", update: "b", updatedReady: 0}, 0, 0, true, [2]int{3, 0}, 0, true, true},
+		"all there":                       {of(5, 4, "a", 1), 1, 4, true, [2]int{1, 4}, 1, false, false},
+		"one to be made old":              {of(5, 4, "a", 1), 1, 3, true, [2]int{1, 4}, 1, false, false},
+		"one to be made new":              {of(5, 3, "a", 1), 1, 3, true, [2]int{2, 3}, 1, false, false},
+		"both":                            {of(8, 4, "a", 1), 1, 3, true, [2]int{4, 4}, 1, false, false},
+		"more than asked for":             {of(3, 1, "a", 2), 2, 3, true, [2]int{2, 3}, 2, false, false},
+		"fewer have been seen ready":      {of(5, 2, "a", 1), 3, 2, true, [2]int{3, 2}, 1, false, false},
+		"no number is reported":           {of(5, 2, "a", -1), 3, 2, true, [2]int{3, 2}, 3, false, false},
+		"the status is out of date":       {of(5, 2, "a", 1), 3, 2, false, [2]int{3, 2}, 3, false, false},
+		"all pods have the template":      {of(5, 2, "b", 5), 5, 0, true, [2]int{5, 0}, 5, true, true},
+		"none, and all have the template": {of(3, 2, "b", 0), 0, 0, true, [2]int{3, 0}, 0, true, true},
 	} {
 		tc.w.hash = "h1-new"
 		out := rollout.ObservedWorkload{Complete: true, Revisions: []rollout.Revision{
@@ -153,7 +156,8 @@ func TestPodsAreCounted(t *testing.T) {
 		if got := [2]int{fresh.Desired, old.Desired}; got != tc.want || fresh.Ready() != tc.ready || old.Ready() != tc.old {
 			t.Errorf("%s: %v are asked for, of which %d and %d are ready; want %v and %d", name, got, fresh.Ready(), old.Ready(), tc.want, tc.ready)
 		}
-		if fresh.Base != tc.base || old.Base == tc.base || out.Complete != tc.whole || (fresh.Hash == "h1-new") != tc.synced || old.Hash != "h1-old" {
+		if fresh.Base != tc.base || old.Base == tc.base || out.Complete != tc.whole || (fresh.Hash == "h1-new") != tc.synced ||
+			old.Hash != "h1-old" {
 			t.Errorf("%s: it is %+v", name, out)
 		}
 		if n := fresh.Ready(); n > 0 && n < tc.fresh && !fresh.ReadySince[0].Equal(time.Unix(int64(tc.fresh-n), 0)) {

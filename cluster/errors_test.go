@@ -43,7 +43,8 @@ func TestRefusals(t *testing.T) {
 		w := newWorld(t)
 		w.apply("shop", deployment)
 		changed := strings.ReplaceAll(deployment, "app: shop", "app: other")
-		w.wantError(changed, "Deployment", cluster.Immutable, "Deployment "+w.ns+"/shop: ", "spec.selector", "field is immutable", "delete the object")
+		w.wantError(changed, "Deployment", cluster.Immutable, "Deployment "+w.ns+"/shop: ", "spec.selector", "field is immutable",
+			"delete the object")
 		w.apply("shop", deployment)
 	})
 	t.Run("immutable cluster IP", func(t *testing.T) {
@@ -54,7 +55,8 @@ kind: Service
 metadata: {name: shop, namespace: NS}
 spec: {selector: {app: shop}, ports: [{port: 80}]}`
 		w.apply("shop", service)
-		w.wantError(strings.Replace(service, "spec: {", "spec: {clusterIP: None, ", 1), "Service", cluster.Immutable, "clusterIP", "may not change once set")
+		w.wantError(strings.Replace(service, "spec: {", "spec: {clusterIP: None, ", 1), "Service", cluster.Immutable, "clusterIP",
+			"may not change once set")
 	})
 	t.Run("unknown field", func(t *testing.T) {
 		w := newWorld(t)
@@ -80,16 +82,15 @@ spec: {selector: {app: shop}, ports: [{port: 80}]}`
 	t.Run("quota", func(t *testing.T) {
 		w := newWorld(t)
 		w.quota("services")
-		w.wantError("apiVersion: v1\nkind: Service\nmetadata: {name: x, namespace: NS}\nspec: {ports: [{port: 80}]}", "Service", cluster.Quota, "exceeded quota", "raise the quota")
+		w.wantError("apiVersion: v1\nkind: Service\nmetadata: {name: x, namespace: NS}\nspec: {ports: [{port: 80}]}", "Service", cluster.Quota,
+			"exceeded quota", "raise the quota")
 	})
 	t.Run("namespace that goes away", func(t *testing.T) {
 		w := newWorld(t)
 		// A finalizer delays its deletion during the test.
 		w.apply("shop", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hold, namespace: NS, finalizers: [gitrollout.dev/test]}")
 		ctx := context.Background()
-		if err := w.cluster.Kube.CoreV1().Namespaces().Delete(ctx, w.ns, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cluster.Kube.CoreV1().Namespaces().Delete(ctx, w.ns, metav1.DeleteOptions{}))
 		w.wantError(deployment, "Deployment", cluster.NamespaceGone, "is being terminated")
 		w.apply("shop", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hold, namespace: NS}")
 	})
@@ -172,7 +173,8 @@ spec:
 	ctx := context.Background()
 	t.Cleanup(func() {
 		_ = w.cluster.Kube.CoreV1().Namespaces().Delete(ctx, w.ns+"-own", metav1.DeleteOptions{})
-		_ = w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." + group).Do(ctx).Error()
+		_ = w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." +
+			group).Do(ctx).Error()
 	})
 	if got := w.apply("shop", set); len(got.Written) != 4 {
 		t.Fatalf("created %v", got.Written)
@@ -196,7 +198,8 @@ spec:
 		t.Errorf("a version that is not served: %v", err)
 	}
 	// The CRD is deleted, and with it every object of the kind.
-	if err := w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." + group).Do(ctx).Error(); err != nil {
+	if err := w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." +
+		group).Do(ctx).Error(); err != nil {
 		t.Fatal(err)
 	}
 	w.until("CRD and object back", func() (bool, string) {
@@ -214,9 +217,7 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 	poor := rest.CopyConfig(w.cluster.Config)
 	poor.Impersonate.UserName = "system:serviceaccount:" + w.ns + ":poor"
 	client, err := cluster.New(poor, cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer client.Wait()
 	defer cancel()
@@ -228,9 +229,7 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 
 func TestServerThatDoesNotAnswerIsOneError(t *testing.T) {
 	client, err := cluster.New(&rest.Config{Host: "https://127.0.0.1:1"}, cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = client.Start(context.Background())
 	var refusal *cluster.Error
 	if !errors.As(err, &refusal) || refusal.Reason != cluster.Unavailable || !refusal.Temporary() {

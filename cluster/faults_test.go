@@ -30,13 +30,9 @@ type faulty struct {
 func (w *world) faulty() *faulty {
 	w.t.Helper()
 	target, err := url.Parse(w.cluster.Config.Host)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	transport, err := rest.TransportFor(w.cluster.Config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport, proxy.FlushInterval = transport, -1
 	proxy.ErrorHandler = func(rw http.ResponseWriter, _ *http.Request, _ error) { rw.WriteHeader(http.StatusBadGateway) }
@@ -82,7 +78,8 @@ func TestServerErrorIsReportedAndTheNextApplyGoesOn(t *testing.T) {
 	w.faulty().once(http.MethodPatch, "/services/shop", func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		rw.Header().Set("Content-Type", "application/json")
 		rw.WriteHeader(http.StatusInternalServerError)
-		rw.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcdserver: request timed out"}`))
+		rw.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcdserver: ` +
+			`request timed out"}`))
 	})
 	result, refusal := w.wantError(shop, "Service", cluster.Unavailable, "etcdserver: request timed out")
 	if len(result.Written) != 2 || !refusal.Temporary() {
@@ -269,9 +266,7 @@ func TestMissingRightToWatchIsNamed(t *testing.T) {
 	var told string
 	w.until("an error that names the right", func() (bool, string) {
 		client, err := cluster.New(poor, cluster.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ctx, cancel := context.WithCancel(ctx)
 		defer client.Wait()
 		defer cancel()
@@ -290,12 +285,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	config := rest.CopyConfig(w.cluster.Config)
 	config.UserAgent = "leaks" // a separate transport, whose connections are counted
 	client, err := cluster.New(config, cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, client.Start(ctx))
 	if _, err := client.Apply(ctx, "shop", w.objects(shop)); err != nil {
 		t.Fatal(err)
 	}

@@ -129,15 +129,19 @@ func TestFieldTrees(t *testing.T) {
 	a := tree(t, `{"f:a": {}, "f:b": {".": {}, "f:c": {}, "f:d": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)
 	b := tree(t, `{"f:b": {"f:d": {}, "f:x": {}}, "f:e": {"k:{\"n\":2}": {".": {}}}}`)
 	want := map[string]struct{ got, want map[string]any }{
-		"minus":       {difference(a, b), tree(t, `{"f:a": {}, "f:b": {".": {}, "f:c": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)},
-		"minus all":   {difference(a, a), nil},
-		"minus none":  {difference(b, nil), b},
-		"union":       {union(a, b), tree(t, `{"f:a": {}, "f:b": {".": {}, "f:c": {}, "f:d": {}, "f:x": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}, "k:{\"n\":2}": {".": {}}}}`)},
-		"within":      {existing(a, tree(t, `{"b": {"c": 1}, "e": [{"n": 1, "m": 2}]}`)), tree(t, `{"f:b": {".": {}, "f:c": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)},
+		"minus":      {difference(a, b), tree(t, `{"f:a": {}, "f:b": {".": {}, "f:c": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)},
+		"minus all":  {difference(a, a), nil},
+		"minus none": {difference(b, nil), b},
+		"union": {union(a, b), tree(t, `{"f:a": {}, "f:b": {".": {}, "f:c": {}, "f:d": {}, "f:x": {}}, "f:e": {"k:{\"n\":1}": {".": {}, `+
+			`"f:n": {}}, "k:{\"n\":2}": {".": {}}}}`)},
+		"within": {existing(a, tree(t, `{"b": {"c": 1}, "e": [{"n": 1, "m": 2}]}`)),
+			tree(t, `{"f:b": {".": {}, "f:c": {}}, "f:e": {"k:{\"n\":1}": {".": {}, "f:n": {}}}}`)},
 		"within none": {existing(a, nil), nil},
-		"dropped":     {dropped(a, tree(t, `{"b": {"c": 1}, "e": [{"n": 2}]}`)), tree(t, `{"f:a": {}, "f:b": {"f:d": {}}, "f:e": {"k:{\"n\":1}": {}}}`)},
+		"dropped": {dropped(a, tree(t, `{"b": {"c": 1}, "e": [{"n": 2}]}`)),
+			tree(t, `{"f:a": {}, "f:b": {"f:d": {}}, "f:e": {"k:{\"n\":1}": {}}}`)},
 		"dropped map": {dropped(a, tree(t, `{"a": 1, "e": [{"n": 1}]}`)), tree(t, `{"f:b": {"f:c": {}, "f:d": {}}}`)},
-		"dropped UDP": {dropped(tree(t, ownedService), tree(t, `{"metadata": {"labels": {"app": 1}}, "spec": {"selector": 1, "finalizers": ["x"], "ports": [{"port": 80, "name": "a"}, {"port": 53}]}}`)),
+		"dropped UDP": {dropped(tree(t, ownedService), tree(t, `{"metadata": {"labels": {"app": 1}}, `+
+			`"spec": {"selector": 1, "finalizers": ["x"], "ports": [{"port": 80, "name": "a"}, {"port": 53}]}}`)),
 			tree(t, `{"f:spec": {"f:ports": {"k:{\"port\":53,\"protocol\":\"UDP\"}": {}}}}`)},
 	}
 	for name, c := range want {
@@ -145,7 +149,8 @@ func TestFieldTrees(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if !overlap(a, b) || overlap(tree(t, `{"f:a": {}}`), b) || overlap(tree(t, `{"f:b": {".": {}, "f:q": {}}}`), tree(t, `{"f:b": {".": {}, "f:r": {}}}`)) {
+	if !overlap(a, b) || overlap(tree(t, `{"f:a": {}}`), b) ||
+		overlap(tree(t, `{"f:b": {".": {}, "f:q": {}}}`), tree(t, `{"f:b": {".": {}, "f:r": {}}}`)) {
 		t.Error("overlap")
 	}
 }
@@ -178,9 +183,7 @@ func FuzzFieldTrees(f *testing.F) {
 func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	for rolling, want := range map[string]bool{`{"partition": 0}`: false, `{"partition": 0, "maxUnavailable": 1}`: true} {
 		w, err := readStatefulSet(tree(t, `{"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": `+rolling+`}}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var seen rollout.ObservedWorkload
 		if byOrdinals(w, &seen); seen.Room != want {
 			t.Errorf("with %s it is said %t", rolling, seen.Room)

@@ -28,7 +28,8 @@ func TestTwoWritersOfOneField(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for other.Err() == nil {
-			_, _ = maps.Patch(other, "contended", types.MergePatchType, []byte(`{"data":{"a":"theirs"}}`), metav1.PatchOptions{FieldManager: "other-controller"})
+			_, _ = maps.Patch(other, "contended", types.MergePatchType, []byte(`{"data":{"a":"theirs"}}`),
+				metav1.PatchOptions{FieldManager: "other-controller"})
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()

@@ -34,25 +34,23 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 		name, labels, want string // "": it is adopted
 	}{
 		{"foreign", "", "exists and is none of this app's objects, and Rollout web would make an object of this name for its release"},
-		{"another app's", "gitrollout.dev/app: other", "exists and is in app other, and Rollout web would make an object of this name for its release"},
+		{"another app's", "gitrollout.dev/app: other",
+			"exists and is in app other, and Rollout web would make an object of this name for its release"},
 		{"the app's own, of an earlier process", "gitrollout.dev/app: shop", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			live := w.objects(strings.Replace(strings.Split(madeIngress, "\n---\n")[1], "annotations: {gitrollout.dev/generated-by: web}", "labels: {"+c.labels+"}", 1))[0]
+			live := w.objects(strings.Replace(strings.Split(madeIngress, "\n---\n")[1], "annotations: {gitrollout.dev/generated-by: web}",
+				"labels: {"+c.labels+"}", 1))[0]
 			client := w.cluster.Kube.NetworkingV1().Ingresses(w.ns)
 			w.create(live)
 			before, err := client.Get(t.Context(), "web-canary", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			checked := w.Check(t.Context(), "shop", w.objects(madeIngress))
 			_, applied := w.Apply(t.Context(), "shop", w.objects(madeIngress))
 			after, err := client.Get(t.Context(), "web-canary", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if c.want == "" {
 				if checked != nil || applied != nil || after.Annotations["gitrollout.dev/generated-by"] != "web" {
 					t.Errorf("Check %v, Apply %v, annotations %v", checked, applied, after.Annotations)
@@ -61,7 +59,8 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 			}
 			for verb, err := range map[string]error{"Check": checked, "Apply": applied} {
 				var refused *cluster.Error
-				if !errors.As(err, &refused) || refused.Reason != cluster.Contested || refused.Temporary() || !strings.Contains(err.Error(), c.want) || refused.Fix == "" {
+				if !errors.As(err, &refused) || refused.Reason != cluster.Contested || refused.Temporary() || !strings.Contains(err.Error(), c.want) ||
+					refused.Fix == "" {
 					t.Errorf("%s says %v, want %q", verb, err, c.want)
 				}
 			}
@@ -88,10 +87,9 @@ func TestWhatIsMadeAgainCostsOneRequest(t *testing.T) {
 func (w *world) create(o map[string]any) {
 	w.t.Helper()
 	raw, err := json.Marshal(o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if _, err := w.cluster.Kube.NetworkingV1().Ingresses(w.ns).Patch(context.Background(), "web-canary", types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
+	must(w.t, err)
+	if _, err := w.cluster.Kube.NetworkingV1().Ingresses(w.ns).Patch(context.Background(), "web-canary", types.ApplyPatchType, raw,
+		metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -55,6 +55,14 @@ func (c *changes) of(app string) int {
 	return c.seen[app]
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	tc := testcluster.Shared(t)
@@ -82,9 +90,7 @@ func (w *world) connect(config *rest.Config) {
 			}
 			return &rollout.InvalidError{Reason: rollout.HeldPolicy, Msg: "may have no " + kind}
 		}, Taken: func(_ rollout.Ref, fields string) { w.taken = append(w.taken, fields) }})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := c.Start(ctx); err != nil {
 		cancel()
@@ -173,9 +179,7 @@ func (w *world) healed(app, manifests string) cluster.Result {
 func (w *world) deployment(name string) *appsv1.Deployment {
 	w.t.Helper()
 	d, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return d
 }
 
@@ -184,9 +188,7 @@ func (w *world) edit(name, patch string) {
 	w.t.Helper()
 	_, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Patch(context.Background(), name,
 		types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 // observe returns one workload of the test's namespace.

@@ -15,15 +15,19 @@ func TestLogOfAJob(t *testing.T) {
 	w := newWorld(t)
 	const many = "first\\nsecond\\n"
 	for name, c := range map[string]struct{ annotation, containers, want string }{
-		"asks":     {"record", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: "` + many + `"}]}`, "first\nsecond"},
-		"fails":    {"record", `{name: a, image: "job:v1-crash", env: [{name: LOCALCLUSTER_LOG, value: "` + many + `"}]}, {name: b, image: b}`, "first\nsecond"},
-		"says-all": {"record", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: "` + strings.Repeat("0123456789\\n", 900) + `"}]}`, strings.TrimSpace(strings.Repeat("0123456789\n", 50))},
-		"is-long":  {"record", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: "` + strings.Repeat("0123456789", 900) + `"}]}`, strings.Repeat("0123456789", 205)[2:]},
+		"asks": {"record", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: "` + many + `"}]}`, "first\nsecond"},
+		"fails": {"record", `{name: a, image: "job:v1-crash", env: [{name: LOCALCLUSTER_LOG, value: "` + many + `"}]}, {name: b, image: b}`,
+			"first\nsecond"},
+		"says-all": {"record", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: "` +
+			strings.Repeat("0123456789\\n", 900) + `"}]}`, strings.TrimSpace(strings.Repeat("0123456789\n", 50))},
+		"is-long": {"record", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: "` + strings.Repeat("0123456789", 900) +
+			`"}]}`, strings.Repeat("0123456789", 205)[2:]},
 		"does-not": {"", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: x}]}`, ""},
 		"gone":     {"record", `{name: a, image: "job:v1-run10ms"}`, "(there is no log: its pods are not there any more)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			job := w.objects("apiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + ", namespace: " + w.ns + ", annotations: {x: z, gitrollout.dev/hook-log: '" + c.annotation + "'}}\n" +
+			job := w.objects("apiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + ", namespace: " + w.ns +
+				", annotations: {x: z, gitrollout.dev/hook-log: '" + c.annotation + "'}}\n" +
 				"spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [" + c.containers + "]}}}\n")[0]
 			var state rollout.JobState
 			look := func() (bool, string) {
@@ -35,10 +39,9 @@ func TestLogOfAJob(t *testing.T) {
 			}
 			w.until("the end of "+name, look)
 			if name == "gone" {
-				err := w.cluster.Kube.CoreV1().Pods(w.ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + name})
-				if err != nil {
-					t.Fatal(err)
-				}
+				err := w.cluster.Kube.CoreV1().Pods(w.ns).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+					metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + name})
+				must(t, err)
 				w.until("no pod of "+name, func() (bool, string) { look(); return strings.HasPrefix(state.Log, "(there is no log: its"), state.Log })
 			}
 			if state.Log != c.want {

@@ -36,7 +36,8 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		t.Fatalf("observed %+v", one)
 	}
 	first := one.Revisions[0]
-	if first.Hash != "h1-one" || !first.Current || first.Number != 1 || first.Pods != 4 || first.Ready() != 4 || first.Pin.Value == "" || !strings.HasSuffix(first.Name, first.Pin.Value) || first.Problem != "" {
+	if first.Hash != "h1-one" || !first.Current || first.Number != 1 || first.Pods != 4 || first.Ready() != 4 || first.Pin.Value == "" ||
+		!strings.HasSuffix(first.Name, first.Pin.Value) || first.Problem != "" {
 		t.Errorf("revision %+v", first)
 	}
 	for i, m := range first.Members {
@@ -158,7 +159,8 @@ func TestProblemsArePlain(t *testing.T) {
 	t.Run("unschedulable", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.apply("shop", strings.Replace(release("shop:v1", 1, "h1-one"), "spec: {termination", "spec: {nodeSelector: {no: where}, termination", 1))
+		w.apply("shop",
+			strings.Replace(release("shop:v1", 1, "h1-one"), "spec: {termination", "spec: {nodeSelector: {no: where}, termination", 1))
 		w.until("the problem", func() (bool, string) {
 			r, _ := w.observe("shop", "shop").Find("h1-one")
 			return strings.Contains(r.Problem, "Unschedulable"), fmt.Sprintf("%+v", r)

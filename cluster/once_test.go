@@ -15,9 +15,7 @@ import (
 func (w *world) values(name string) map[string]string {
 	w.t.Helper()
 	s, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	out := map[string]string{}
 	for key, value := range s.Data {
 		out[key] = string(value)
@@ -54,9 +52,7 @@ func TestMadeOnce(t *testing.T) {
 		w.restart()
 	}
 	s, err := secrets.Get(ctx, "auth", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Data["password"] = []byte("rotated")
 	if _, err := secrets.Update(ctx, s, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -94,9 +90,7 @@ func TestMadeOnceByAnother(t *testing.T) {
 	w.wantWrites(0, "the second time", func() { w.apply("shop", want) })
 	w.wantValues("taken over", map[string]string{"password": "helm's"})
 	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")})
-	if err := secrets.Delete(ctx, "auth", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, secrets.Delete(ctx, "auth", metav1.DeleteOptions{}))
 	w.until("its end being seen", func() (bool, string) {
 		return !w.Shows(ctx, "shop", w.ref("", "Secret", "auth")), ""
 	})

@@ -26,7 +26,8 @@ spec:
   group: argoproj.io
   names: {kind: Rollout, plural: rollouts, singular: rollout}
   scope: Namespaced
-  versions: [{name: v1alpha1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+  versions: [{name: v1alpha1, served: true, storage: true,
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 ---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -35,7 +36,8 @@ spec:
   group: flagger.app
   names: {kind: Canary, plural: canaries, singular: canary}
   scope: Namespaced
-  versions: [{name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+  versions: [{name: v1beta1, served: true, storage: true,
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 ---
 apiVersion: argoproj.io/v1alpha1
 kind: Rollout
@@ -151,9 +153,7 @@ func TestForeignControllers(t *testing.T) {
 				t.Errorf("error %v, %d writes", err, w.Stats().Writes-before.Writes)
 			}
 			dry, err := cluster.NewDryRunner(w.cluster.Config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			seen, err := dry.OtherOwners(t.Context(), w.objects(mine), time.Now())
 			if err != nil || c.by != "another app" && len(seen) != len(signs) {
 				t.Errorf("without watches: %v, %v", seen, err)
@@ -174,9 +174,7 @@ func TestForeignControllers(t *testing.T) {
 func (w *world) ssa(o rollout.Object, manager string) {
 	w.t.Helper()
 	raw, err := json.Marshal(o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	yes := true
 	_, err = w.cluster.Kube.Discovery().RESTClient().Patch(types.ApplyPatchType).AbsPath(pathOf(o)).Body(raw).
 		VersionedParams(&metav1.PatchOptions{FieldManager: manager, Force: &yes}, metav1.ParameterCodec).Do(context.Background()).Raw()
@@ -202,12 +200,8 @@ func (w *world) uidOf(version, kind string) string {
 	w.t.Helper()
 	at := pathOf(rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": w.ns, "name": "shop"}})
 	raw, err := w.cluster.Kube.Discovery().RESTClient().Get().AbsPath(at).Do(context.Background()).Raw()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	var d appsv1.Deployment // only its metadata is read
-	if err := yaml.Unmarshal(raw, &d); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, yaml.Unmarshal(raw, &d))
 	return string(d.UID)
 }

@@ -119,9 +119,7 @@ func (w *world) withoutKruise() *rest.Config {
 	_, second := kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: named,
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: named.Name}},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: named.Name}}, metav1.CreateOptions{})
-	if err := errors.Join(first, second); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, errors.Join(first, second))
 	config := rest.CopyConfig(w.cluster.Config)
 	config.Impersonate.UserName = named.Name
 	w.until("its rights are known", func() (bool, string) {

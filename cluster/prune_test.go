@@ -20,9 +20,7 @@ import (
 func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	w.t.Helper()
 	gone, kept, err := w.Prune(context.Background(), "shop", candidates)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	slices.SortFunc(gone, rollout.Ref.Compare)
 	slices.SortFunc(wantGone, rollout.Ref.Compare)
 	if !slices.Equal(gone, wantGone) {
@@ -66,7 +64,8 @@ apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: data, namespace: NS}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`)
-	if _, err := core.Services(w.ns).Patch(ctx, "released", types.MergePatchType, []byte(`{"metadata":{"labels":{"gitrollout.dev/app":null}}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := core.Services(w.ns).Patch(ctx, "released", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"gitrollout.dev/app":null}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.apply("other", "apiVersion: v1\nkind: Service\nmetadata: {name: moved, namespace: NS}\nspec: {ports: [{port: 80}]}")
@@ -79,7 +78,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`)
 		return !w.Shows(ctx, "shop", service("released")), ""
 	})
 	// The app did not apply the namespace: it leaves the list without being deleted.
-	w.prune(all, service("plain"), service("released"), service("moved"), service("never-was"), rollout.Ref{Kind: "Namespace", Name: w.ns}, w.ref("nowhere.dev", "Thing", "x"))
+	w.prune(all, service("plain"), service("released"), service("moved"), service("never-was"), rollout.Ref{Kind: "Namespace", Name: w.ns},
+		w.ref("nowhere.dev", "Thing", "x"))
 	for name, want := range map[string]bool{"plain": false, "kept": true, "released": true, "moved": true} {
 		if _, err := core.Services(w.ns).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) == want {
 			t.Errorf("service %s: %v, want it to exist: %v", name, err, want)
@@ -184,7 +184,8 @@ metadata: {name: then, namespace: NS}`)
 	})
 	w.wantWrites(0, "pruning an object that is being deleted", func() { w.prune([]rollout.Ref{of("held")}) })
 	free := []byte(`{"metadata": {"finalizers": null}}`)
-	if _, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Patch(t.Context(), "held", types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+	if _, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Patch(t.Context(), "held", types.MergePatchType, free,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.until("the end being seen", func() (bool, string) { return !w.Shows(t.Context(), "shop", of("held")), "" })

@@ -30,6 +30,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func podOf(t *testing.T, text string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{}
@@ -42,60 +50,86 @@ func podOf(t *testing.T, text string) *corev1.Pod {
 // TestPodsInWords has pods' statuses as kubelets write them, the status that kubectl get pods prints, and the reason
 // why the pod is not Ready.
 func TestPodsInWords(t *testing.T) {
+	const since, going = `lastTransitionTime: "2026-01-01T00:00:00Z"`, `metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}`
+	const aReady, bReady = "{name: a, ready: true, state: {running: {}}}", "{name: b, ready: true, state: {running: {}}}"
+	const aDone = "{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}"
 	cases := map[string]struct{ pod, status, trouble string }{
-		"running": {`status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-01-01T00:00:00Z"}], containerStatuses: [{name: a, ready: true, state: {running: {}}}]}`, "Running", ""},
-		"new":     {`status: {phase: Pending}`, "Pending", ""},
-		"one is done": {`status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: b, ready: true, state: {running: {}}}]}`,
+		"running": {`status: {phase: Running, conditions: [{type: Ready, status: "True", ` + since + `}], containerStatuses: [` + aReady + `]}`,
+			"Running", ""},
+		"new": {`status: {phase: Pending}`, "Pending", ""},
+		"one is done": {`status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [` + aDone +
+			`, ` + bReady + `]}`,
 			"Running", "runs but is not Ready"},
-		"one is done, not Ready": {`status: {phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: b, ready: true, state: {running: {}}}]}`,
+		"one is done, not Ready": {`status: {phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [` + aDone +
+			`, ` + bReady + `]}`,
 			"NotReady", "runs but is not Ready"},
-		"one is done, one starts": {`status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: b, ready: true}]}`,
+		"one is done, one starts": {`status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [` + aDone +
+			`, {name: b, ready: true}]}`,
 			"Completed", "runs but is not Ready"},
-		"one is done, one failed": {`status: {phase: Running, containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: b, state: {terminated: {exitCode: 3, reason: Error}}}]}`,
+		"one is done, one failed": {`status: {phase: Running, containerStatuses: [` + aDone +
+			`, {name: b, state: {terminated: {exitCode: 3, reason: Error}}}]}`,
 			"Error", "container b: 0 restarts, last exit code 3"},
-		"two are waited for": {`{spec: {readinessGates: [{conditionType: a.b/one}, {conditionType: a.b/two}]}, status: {phase: Running, conditions: [{type: a.b/one, status: "True"}, {type: a.b/two, status: "False"}]}}`,
+		"two are waited for": {`{spec: {readinessGates: [{conditionType: a.b/one}, {conditionType: a.b/two}]}, ` +
+			`status: {phase: Running, conditions: [{type: a.b/one, status: "True"}, {type: a.b/two, status: "False"}]}}`,
 			"Running", "runs but is not Ready: readiness gate a.b/two is not met"},
-		"scheduled":        {`status: {phase: Pending, conditions: [{type: PodScheduled, status: "True", reason: Fine, message: well}]}`, "Pending", ""},
-		"done and going":   {`{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, status: {phase: Succeeded}}`, "Succeeded", ""},
-		"failed and going": {`{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, status: {phase: Failed}}`, "Failed", ""},
-		"the other sidecar": {`{spec: {initContainers: [{name: a}, {name: b, restartPolicy: Always}]}, status: {phase: Pending, initContainerStatuses: [{name: a, started: true, state: {running: {}}}]}}`,
+		"scheduled": {`status: {phase: Pending, conditions: [{type: PodScheduled, status: "True", reason: Fine, message: well}]}`,
+			"Pending", ""},
+		"done and going":   {"{" + going + `, status: {phase: Succeeded}}`, "Succeeded", ""},
+		"failed and going": {"{" + going + `, status: {phase: Failed}}`, "Failed", ""},
+		"the other sidecar": {`{spec: {initContainers: [{name: a}, {name: b, restartPolicy: Always}]}, ` +
+			`status: {phase: Pending, initContainerStatuses: [{name: a, started: true, state: {running: {}}}]}}`,
 			"Init:0/2", "container a: runs but is not Ready"},
-		"a sidecar starts": {`{spec: {initContainers: [{name: b, restartPolicy: Always}]}, status: {phase: Pending, initContainerStatuses: [{name: b, state: {running: {}}}]}}`,
+		"a sidecar starts": {`{spec: {initContainers: [{name: b, restartPolicy: Always}]}, ` +
+			`status: {phase: Pending, initContainerStatuses: [{name: b, state: {running: {}}}]}}`,
 			"Init:0/1", "container b: runs but is not Ready"},
 		"creating": {`status: {phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: ContainerCreating}}}]}`,
 			"ContainerCreating", "container a: is being created"},
-		"no room": {`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available:\n 3 Insufficient cpu."}]}`,
+		"no room": {`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, ` +
+			`message: "0/3 nodes are available:\n 3 Insufficient cpu."}]}`,
 			"Pending", "Unschedulable: 0/3 nodes are available: 3 Insufficient cpu."},
 		"gated": {`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated, message: "gated"}]}`,
 			"SchedulingGated", "SchedulingGated: gated"},
-		"no image": {`status: {phase: Pending, containerStatuses: [{name: a, image: "x:y", state: {waiting: {reason: ImagePullBackOff, message: "Back-off pulling"}}}]}`,
+		"no image": {`status: {phase: Pending, containerStatuses: [{name: a, image: "x:y", state: {waiting: {reason: ImagePullBackOff, ` +
+			`message: "Back-off pulling"}}}]}`,
 			"ImagePullBackOff", "container a: ImagePullBackOff: image x:y: Back-off pulling"},
-		"no config": {`status: {phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: CreateContainerConfigError, message: 'configmap "c" not found'}}}]}`,
+		"no config": {`status: {phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: CreateContainerConfigError, ` +
+			`message: 'configmap "c" not found'}}}]}`,
 			"CreateContainerConfigError", `container a: CreateContainerConfigError: configmap "c" not found`},
-		"crash loop": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 3, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}`,
+		"crash loop": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 3, state: {waiting: {reason: CrashLoopBackOff, ` +
+			`message: back-off}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}`,
 			"CrashLoopBackOff", "container a: CrashLoopBackOff, 3 restarts, last exit code 137 (OOMKilled)"},
-		"crashed": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 1, state: {terminated: {exitCode: 2, reason: Error, message: "start\npanic: no database\n"}}}]}`,
+		"crashed": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 1, state: {terminated: {exitCode: 2, reason: Error, ` +
+			`message: "start\npanic: no database\n"}}}]}`,
 			"Error", "container a: 1 restart, last exit code 2: panic: no database"},
-		"up again": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 1, state: {running: {}}, lastState: {terminated: {exitCode: 1}}}]}`,
+		"up again": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 1, state: {running: {}}, ` +
+			`lastState: {terminated: {exitCode: 1}}}]}`,
 			"Running", "container a: runs again but is not Ready, 1 restart, last exit code 1"},
-		"one of two": {`status: {phase: Running, containerStatuses: [{name: a, ready: true, state: {running: {}}}, {name: b, state: {running: {}}}]}`,
+		"one of two": {`status: {phase: Running, containerStatuses: [` + aReady + `, {name: b, state: {running: {}}}]}`,
 			"Running", "container b: runs but is not Ready"},
-		"worst wins": {`status: {phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: CrashLoopBackOff}}}, {name: b, image: "i", state: {waiting: {reason: ErrImagePull}}}]}`,
+		"worst wins": {`status: {phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: CrashLoopBackOff}}}, ` +
+			`{name: b, image: "i", state: {waiting: {reason: ErrImagePull}}}]}`,
 			"CrashLoopBackOff", "container b: ErrImagePull: image i"},
-		"init": {"spec: {initContainers: [{name: i}, {name: j}]}\nstatus: {phase: Pending, initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}}, {name: j, state: {running: {}}}], containerStatuses: [{name: a, state: {waiting: {reason: PodInitializing}}}]}",
+		"init": {"spec: {initContainers: [{name: i}, {name: j}]}\nstatus: {phase: Pending, initContainerStatuses: [{name: i, state: " +
+			"{terminated: {exitCode: 0}}}, {name: j, state: {running: {}}}], containerStatuses: [{name: a, state: {waiting: {reason: " +
+			"PodInitializing}}}]}",
 			"Init:1/2", "container j: runs but is not Ready"},
-		"init fails": {"spec: {initContainers: [{name: i}]}\nstatus: {phase: Pending, initContainerStatuses: [{name: i, restartCount: 2, state: {terminated: {exitCode: 9}}}]}",
+		"init fails": {"spec: {initContainers: [{name: i}]}\nstatus: {phase: Pending, initContainerStatuses: [{name: i, restartCount: 2, " +
+			"state: {terminated: {exitCode: 9}}}]}",
 			"Init:ExitCode:9", "container i: 2 restarts, last exit code 9"},
-		"init loops": {"spec: {initContainers: [{name: i}]}\nstatus: {phase: Pending, initContainerStatuses: [{name: i, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}}}]}",
+		"init loops": {"spec: {initContainers: [{name: i}]}\nstatus: {phase: Pending, initContainerStatuses: [{name: i, restartCount: 2, " +
+			"state: {waiting: {reason: CrashLoopBackOff}}}]}",
 			"Init:CrashLoopBackOff", "container i: CrashLoopBackOff, 2 restarts"},
-		"sidecar": {"spec: {initContainers: [{name: i, restartPolicy: Always}]}\nstatus: {phase: Running, conditions: [{type: Ready, status: \"True\", lastTransitionTime: \"2026-01-01T00:00:00Z\"}], initContainerStatuses: [{name: i, started: true, ready: true, state: {running: {}}}], containerStatuses: [{name: a, ready: true, state: {running: {}}}]}",
+		"sidecar": {"spec: {initContainers: [{name: i, restartPolicy: Always}]}\nstatus: {phase: Running, conditions: [{type: Ready, status: " +
+			"\"True\", " + since +
+			"}], initContainerStatuses: [{name: i, started: true, ready: true, state: {running: {}}}], containerStatuses: [" + aReady + "]}",
 			"Running", ""},
-		"completed": {`status: {phase: Succeeded, containerStatuses: [{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}]}`, "Completed", ""},
+		"completed": {`status: {phase: Succeeded, containerStatuses: [` + aDone + `]}`, "Completed", ""},
 		"evicted": {`status: {phase: Failed, reason: Evicted, message: "The node was low on memory."}`,
 			"Evicted", "failed: Evicted: The node was low on memory."},
-		"stopping":  {"metadata: {deletionTimestamp: \"2026-01-01T00:00:00Z\"}\nstatus: {phase: Running, containerStatuses: [{name: a, state: {running: {}}}]}", "Terminating", ""},
-		"node lost": {"metadata: {deletionTimestamp: \"2026-01-01T00:00:00Z\"}\nstatus: {phase: Running, reason: NodeLost}", "Unknown", ""},
-		"readiness gate": {"spec: {readinessGates: [{conditionType: lb.example.com/ready}]}\nstatus: {phase: Running, containerStatuses: [{name: a, ready: true, state: {running: {}}}]}",
+		"stopping":  {going + "\nstatus: {phase: Running, containerStatuses: [{name: a, state: {running: {}}}]}", "Terminating", ""},
+		"node lost": {going + "\nstatus: {phase: Running, reason: NodeLost}", "Unknown", ""},
+		"readiness gate": {"spec: {readinessGates: [{conditionType: lb.example.com/ready}]}\nstatus: {phase: Running, containerStatuses: [" +
+			aReady + "]}",
 			"Running", "runs but is not Ready: readiness gate lb.example.com/ready is not met"},
 	}
 	for name, c := range cases {
@@ -385,18 +419,14 @@ func TestBlind(t *testing.T) {
 // TestRecordsOfAnyObject checks that fields of custom kinds may have any type; replicas need not be a number.
 func TestRecordsOfAnyObject(t *testing.T) {
 	c, err := New(&rest.Config{Host: "http://localhost"}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read := func(replicas any) *live {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Pool", "metadata": map[string]any{"name": "p"},
 			"spec": map[string]any{"replicas": replicas},
 		}}
 		l, err := c.readLive(&kind{gvk: u.GroupVersionKind()}, u)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return l
 	}
 	for _, odd := range []any{nil, "many", []any{int64(1)}, map[string]any{"min": int64(1)}} {
@@ -411,14 +441,16 @@ func TestRecordsOfAnyObject(t *testing.T) {
 
 // TestHealth checks the health of each kind.
 func TestHealth(t *testing.T) {
+	const thing = "{kind: Thing, apiVersion: a.b/v1, "
 	for name, c := range map[string]struct{ object, want string }{
-		"no status":      {`{kind: ConfigMap}`, ""},
-		"a failed Job":   {`{kind: Job, apiVersion: batch/v1, status: {startTime: x, conditions: [{type: Failed, status: "True", message: many}]}}`, "Failed: Job Failed. failed: 0/1"},
+		"no status": {`{kind: ConfigMap}`, ""},
+		"a failed Job": {`{kind: Job, apiVersion: batch/v1, status: {startTime: x, conditions: [{type: Failed, status: "True", ` +
+			`message: many}]}}`, "Failed: Job Failed. failed: 0/1"},
 		"a Job at work":  {`{kind: Job, apiVersion: batch/v1, status: {startTime: x, active: 1}}`, ""},
-		"not looked at":  {`{kind: Thing, apiVersion: a.b/v1, metadata: {generation: 2}, status: {observedGeneration: 1}}`, "InProgress: "},
-		"not ready":      {`{kind: Thing, apiVersion: a.b/v1, status: {conditions: [{type: Ready, status: "False", message: because}]}}`, "InProgress: because"},
-		"stalled":        {`{kind: Thing, apiVersion: a.b/v1, status: {conditions: [{type: Stalled, status: "True", message: because}]}}`, "Failed: because"},
-		"ready":          {`{kind: Thing, apiVersion: a.b/v1, status: {conditions: [{type: Ready, status: "True"}]}}`, ""},
+		"not looked at":  {thing + `metadata: {generation: 2}, status: {observedGeneration: 1}}`, "InProgress: "},
+		"not ready":      {thing + `status: {conditions: [{type: Ready, status: "False", message: because}]}}`, "InProgress: because"},
+		"stalled":        {thing + `status: {conditions: [{type: Stalled, status: "True", message: because}]}}`, "Failed: because"},
+		"ready":          {thing + `status: {conditions: [{type: Ready, status: "True"}]}}`, ""},
 		"of another age": {`{kind: Deployment, apiVersion: apps/v1, status: {conditions: many}}`, ""},
 	} {
 		u := &unstructured.Unstructured{}
@@ -426,9 +458,7 @@ func TestHealth(t *testing.T) {
 		if err == nil {
 			err = u.UnmarshalJSON(raw)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		health, why := healthOf(u)
 		got := string(health)
 		if got != "" {
@@ -448,7 +478,11 @@ func TestRefusalsAreSorted(t *testing.T) {
 	status := func(code int32, reason metav1.StatusReason, msg string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: msg}}
 	}
-	terminating := status(403, metav1.StatusReasonForbidden, "unable to create new content in namespace a because it is being terminated").(*apierrors.StatusError)
+	invalid := func(kind string, problem *field.Error) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "shop", field.ErrorList{problem})
+	}
+	terminating := status(403, metav1.StatusReasonForbidden,
+		"unable to create new content in namespace a because it is being terminated").(*apierrors.StatusError)
 	terminating.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
 	cases := map[Reason][]error{
 		Forbidden: {
@@ -463,13 +497,14 @@ func TestRefusalsAreSorted(t *testing.T) {
 			forbidden(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`),
 		},
 		Immutable: {
-			apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "shop", field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), "x", "may not change once set")}),
-			apierrors.NewInvalid(schema.GroupKind{Kind: "StatefulSet"}, "shop", field.ErrorList{field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas' are forbidden")}),
-			apierrors.NewInvalid(schema.GroupKind{Kind: "RoleBinding"}, "shop", field.ErrorList{field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")}),
-			apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "shop", field.ErrorList{field.Invalid(field.NewPath("type"), "x", "field is immutable")}),
+			invalid("Service", field.Invalid(field.NewPath("spec", "clusterIPs"), "x", "may not change once set")),
+			invalid("StatefulSet",
+				field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas' are forbidden")),
+			invalid("RoleBinding", field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")),
+			invalid("Secret", field.Invalid(field.NewPath("type"), "x", "field is immutable")),
 		},
 		Invalid: {
-			apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "shop", field.ErrorList{field.Required(field.NewPath("spec", "ports"), "")}),
+			invalid("Service", field.Required(field.NewPath("spec", "ports"), "")),
 			status(500, "", "failed to create typed patch object (a/shop; apps/v1, Kind=Deployment): .spec.replica: field not declared in schema"),
 			status(413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"),
 		},
@@ -478,7 +513,8 @@ func TestRefusalsAreSorted(t *testing.T) {
 		Unavailable: {
 			errors.New("dial tcp: connection refused"), context.DeadlineExceeded,
 			status(429, metav1.StatusReasonTooManyRequests, "too many requests"), status(503, metav1.StatusReasonServiceUnavailable, "no"),
-			status(500, metav1.StatusReasonInternalError, "failed calling webhook: timeout"), status(409, metav1.StatusReasonConflict, "the object has been modified"),
+			status(500, metav1.StatusReasonInternalError, "failed calling webhook: timeout"),
+			status(409, metav1.StatusReasonConflict, "the object has been modified"),
 		},
 		UnknownKind: {fmt.Errorf("x: %w", ErrUnknownKind)},
 		Unexpected:  {status(418, "", "I am a teapot")},
@@ -508,9 +544,10 @@ func TestCRDIsAwaited(t *testing.T) {
 		conditions []any
 		want       string
 	}{
-		"new":          {crd, nil, "is not looked at yet"},
-		"served":       {crd, []any{condition("NamesAccepted", "True", ""), condition("Established", "True", "")}, ""},
-		"name taken":   {crd, []any{condition("NamesAccepted", "False", "thing is in use\n"), condition("Established", "False", "")}, "thing is in use"},
+		"new":    {crd, nil, "is not looked at yet"},
+		"served": {crd, []any{condition("NamesAccepted", "True", ""), condition("Established", "True", "")}, ""},
+		"name taken": {crd, []any{condition("NamesAccepted", "False", "thing is in use\n"), condition("Established", "False", "")},
+			"thing is in use"},
 		"another kind": {rollout.Ref{Kind: "Service"}, nil, ""},
 	} {
 		if got := awaitedOf(c.ref, rollout.Object{"status": map[string]any{"conditions": c.conditions}}); got != c.want {
@@ -523,7 +560,8 @@ func TestCutSplitsNoCharacter(t *testing.T) {
 	for _, c := range []struct {
 		text        string
 		limit, want int
-	}{{"größe", 3, 2}, {"größe", 4, 4}, {"größe", 7, 7}, {"größe", 6, 6}, {"größe", 9, 7}, {"ö", 1, 0}, {"abc", 3, 3}, {"abc", 2, 2}} {
+	}{{"größe", 3, 2}, {"größe", 4, 4}, {"größe", 7, 7}, {"größe", 6, 6}, {"größe", 9, 7}, {"ö", 1, 0},
+		{"abc", 3, 3}, {"abc", 2, 2}} {
 		if got := len(cut(c.text, c.limit)); got != c.want {
 			t.Errorf("%s is cut at %d, want %d", c.text, got, c.want)
 		}
@@ -548,34 +586,42 @@ func TestRefusalsInWords(t *testing.T) {
 	cause := func(field, message string) metav1.StatusCause {
 		return metav1.StatusCause{Field: field, Message: message}
 	}
+	invalid := func(msg string, causes ...metav1.StatusCause) error {
+		return status(422, metav1.StatusReasonInvalid, msg, causes...)
+	}
+	forbidden := func(msg string) error { return status(403, metav1.StatusReasonForbidden, msg) }
 	const left, see = "the server's answer is left out, because it may quote the content", "; see it with: kubectl apply --dry-run=server"
 	for name, c := range map[string]struct {
 		err  error
 		ref  rollout.Ref
 		want string
 	}{
-		"one cause":    {status(422, metav1.StatusReasonInvalid, "all", cause("spec.ports", "is missing")), service, "Service a/web: spec.ports: is missing"},
-		"three causes": {status(422, metav1.StatusReasonInvalid, "all", cause("", "one\ntwo"), cause("b", "c"), cause("d", "e")), service, "Service a/web: one two (and 2 more)"},
-		"two causes":   {status(422, metav1.StatusReasonInvalid, "all", cause("<nil>", "one"), cause("b", "c")), service, "Service a/web: one (and 1 more)"},
-		"no details":   {status(422, metav1.StatusReasonInvalid, "all of it"), service, "Service a/web: all of it"},
-		"no causes":    {status(422, metav1.StatusReasonInvalid, "all of it", []metav1.StatusCause{}...), service, "Service a/web: all of it"},
+		"one cause":    {invalid("all", cause("spec.ports", "is missing")), service, "Service a/web: spec.ports: is missing"},
+		"three causes": {invalid("all", cause("", "one\ntwo"), cause("b", "c"), cause("d", "e")), service, "Service a/web: one two (and 2 more)"},
+		"two causes":   {invalid("all", cause("<nil>", "one"), cause("b", "c")), service, "Service a/web: one (and 1 more)"},
+		"no details":   {invalid("all of it"), service, "Service a/web: all of it"},
+		"no causes":    {invalid("all of it", []metav1.StatusCause{}...), service, "Service a/web: all of it"},
 		"other reason": {status(400, metav1.StatusReasonBadRequest, "all of it", cause("spec", "x")), service, "Service a/web: all of it"},
 		"of no space":  {status(404, metav1.StatusReasonNotFound, "it is not there"), node, "Thing one: it is not there"},
-		"may not give": {status(403, metav1.StatusReasonForbidden, "user x is attempting to grant RBAC permissions not currently held"), node,
+		"may not give": {forbidden("user x is attempting to grant RBAC permissions not currently held"), node,
 			"Thing one: user x is attempting to grant RBAC permissions not currently held; who gives rights has to have them: " +
 				"give them to the reconciler's user, too, or the verbs escalate and bind of this kind"},
-		"may not":       {status(403, metav1.StatusReasonForbidden, "no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
-		"no login":      {status(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
-		"of no kind":    {fmt.Errorf("x: %w", ErrUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},
-		"of the core":   {fmt.Errorf("x: %w", ErrUnknownKind), rollout.Ref{Kind: "Thing", Name: "one"}, "Thing one: kind Thing is not known to the cluster; install its CRD"},
-		"a wrong word":  {errors.New("admission webhook x timed out"), service, "Service a/web: admission webhook x timed out"},
-		"a Secret":      {status(422, metav1.StatusReasonInvalid, "all", cause("data[s3cr3t]", "s3cr3t"), cause("data[other]", "x"), cause("type", "x"), cause("s3cr3t", "x")), secret, "Secret a/key: is not valid (data[…], type); " + left + see},
-		"a bare Secret": {status(422, metav1.StatusReasonInvalid, "s3cr3t"), secret, "Secret a/key: is not valid; " + left + see},
-		"no fields":     {status(422, metav1.StatusReasonInvalid, "all", cause("s3cr3t", "s3cr3t")), secret, "Secret a/key: is not valid; " + left + see},
-		"it is fixed":   {status(422, metav1.StatusReasonInvalid, "s3cr3t field is immutable"), secret, "Secret a/key: is immutable; this field cannot change on a live object: take the change back, use a new name, or delete the object and let it be created anew"},
-		"hooked":        {status(403, metav1.StatusReasonForbidden, `admission webhook "p.x" denied the request: s3cr3t`), secret, `Secret a/key: admission webhook "p.x" denied the request; ` + left + see},
-		"away":          {errors.New("dial tcp"), secret, "Secret a/key: dial tcp"},
-		"another kind":  {status(422, metav1.StatusReasonInvalid, "told"), rollout.Ref{Group: "x", Kind: "Secret", Name: "key"}, "Secret key: told"},
+		"may not":    {forbidden("no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
+		"no login":   {status(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
+		"of no kind": {fmt.Errorf("x: %w", ErrUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},
+		"of the core": {fmt.Errorf("x: %w", ErrUnknownKind), rollout.Ref{Kind: "Thing", Name: "one"},
+			"Thing one: kind Thing is not known to the cluster; install its CRD"},
+		"a wrong word": {errors.New("admission webhook x timed out"), service, "Service a/web: admission webhook x timed out"},
+		"a Secret": {invalid("all", cause("data[s3cr3t]", "s3cr3t"), cause("data[other]", "x"), cause("type", "x"), cause("s3cr3t", "x")),
+			secret, "Secret a/key: is not valid (data[…], type); " + left + see},
+		"a bare Secret": {invalid("s3cr3t"), secret, "Secret a/key: is not valid; " + left + see},
+		"no fields":     {invalid("all", cause("s3cr3t", "s3cr3t")), secret, "Secret a/key: is not valid; " + left + see},
+		"it is fixed": {invalid("s3cr3t field is immutable"), secret, "Secret a/key: is immutable; " +
+			"this field cannot change on a live object: take the change back, use a new name, or delete the object and let it be created anew"},
+		"hooked": {forbidden(`admission webhook "p.x" denied the request: s3cr3t`), secret,
+			`Secret a/key: admission webhook "p.x" denied the request; ` + left + see},
+		"away":         {errors.New("dial tcp"), secret, "Secret a/key: dial tcp"},
+		"another kind": {invalid("told"), rollout.Ref{Group: "x", Kind: "Secret", Name: "key"}, "Secret key: told"},
 	} {
 		if got := explain(c.err, c.ref, "patch"); got == nil || got.Error() != c.want || !errors.Is(got, c.err) {
 			t.Errorf("%s: %v, want %s", name, got, c.want)
@@ -612,7 +658,8 @@ func TestTroublesAreNoted(t *testing.T) {
 	all.note(nil, at("d", "", "prod", "Failed"), "prod")
 	all.note(nil, at("e", "shop", "prod", ""), "prod")
 	want := []rollout.Trouble{
-		{Ref: rollout.Ref{Kind: "Job", Name: "a"}, Failed: true, Message: "because"}, {Ref: rollout.Ref{Kind: "Job", Name: "b"}, Message: "because"},
+		{Ref: rollout.Ref{Kind: "Job", Name: "a"}, Failed: true, Message: "because"},
+		{Ref: rollout.Ref{Kind: "Job", Name: "b"}, Message: "because"},
 	}
 	if diff := compare.Diff(want, all.of("shop")); diff != "" || len(all) != 1 {
 		t.Errorf("%d apps (-want +got):\n%s", len(all), diff)
@@ -658,8 +705,10 @@ func TestRevisionsThatAreTheSame(t *testing.T) {
 	}
 	for name, change := range map[string]func(*revision){
 		"stamp": func(r *revision) { r.owner = "b" }, "hash": func(r *revision) { r.hash = "i" }, "pin": func(r *revision) { r.pin.Value = "q" },
-		"number": func(r *revision) { r.number++ }, "template": func(r *revision) { r.template = "x" }, "desired": func(r *revision) { r.desired++ },
-		"pods": func(r *revision) { r.pods++ }, "available": func(r *revision) { r.available++ }, "failure": func(r *revision) { r.failure = "x" },
+		"number": func(r *revision) { r.number++ }, "template": func(r *revision) { r.template = "x" },
+		"desired": func(r *revision) { r.desired++ },
+		"pods":    func(r *revision) { r.pods++ }, "available": func(r *revision) { r.available++ },
+		"failure": func(r *revision) { r.failure = "x" },
 	} {
 		next := was
 		if change(&next); was.same(&next) || next.same(&was) {
@@ -675,7 +724,8 @@ func TestFighting(t *testing.T) {
 	for _, c := range []struct {
 		repairs int
 		wait    time.Duration
-	}{{0, 0}, {4, 0}, {5, time.Second}, {6, 2 * time.Second}, {7, 4 * time.Second}, {10, 32 * time.Second}, {11, time.Minute}, {12, time.Minute}, {50, time.Minute}} {
+	}{{0, 0}, {4, 0}, {5, time.Second}, {6, 2 * time.Second}, {7, 4 * time.Second}, {10, 32 * time.Second}, {11, time.Minute},
+		{12, time.Minute}, {50, time.Minute}} {
 		k := known{repairs: c.repairs, repaired: now}
 		if c.wait > 0 && !k.fighting(now.Add(c.wait-1)) || k.fighting(now.Add(c.wait)) {
 			t.Errorf("after %d repairs it does not wait %s", c.repairs, c.wait)
@@ -749,29 +799,28 @@ func TestOverwritten(t *testing.T) {
 // TestReadPods checks the kept fields of a pod.
 func TestReadPods(t *testing.T) {
 	const made, ready = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+	const since, gate = `lastTransitionTime: "` + ready + `"`, "spec: {readinessGates: [{conditionType: InPlaceUpdateReady}]}"
 	for name, c := range map[string]struct {
 		pod      string
 		since    string // "" if it is not ready
 		finished bool
 		restarts int
 	}{
-		"ready":   {`status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "` + ready + `"}]}`, ready, false, 0},
+		"ready":   {`status: {phase: Running, conditions: [{type: Ready, status: "True", ` + since + `}]}`, ready, false, 0},
 		"at once": {`status: {phase: Running, conditions: [{type: Ready, status: "True"}]}`, made, false, 0},
-		"unready": {`status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "` + ready + `"}]}`, "", false, 0},
-		"started": {`status: {phase: Running, conditions: [{type: Initialized, status: "True", lastTransitionTime: "` + ready + `"}]}`, "", false, 0},
-		"its gate is shut": {`spec: {readinessGates: [{conditionType: InPlaceUpdateReady}]}, status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "` + ready +
-			`"}, {type: InPlaceUpdateReady, status: "False"}]}`, "", false, 0},
-		"its gate is open": {`spec: {readinessGates: [{conditionType: InPlaceUpdateReady}]}, status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "` + ready +
-			`"}, {type: InPlaceUpdateReady, status: "True"}]}`, ready, false, 0},
+		"unready": {`status: {phase: Running, conditions: [{type: Ready, status: "False", ` + since + `}]}`, "", false, 0},
+		"started": {`status: {phase: Running, conditions: [{type: Initialized, status: "True", ` + since + `}]}`, "", false, 0},
+		"its gate is shut": {gate + `, status: {phase: Running, conditions: [{type: Ready, status: "True", ` + since +
+			`}, {type: InPlaceUpdateReady, status: "False"}]}`, "", false, 0},
+		"its gate is open": {gate + `, status: {phase: Running, conditions: [{type: Ready, status: "True", ` + since +
+			`}, {type: InPlaceUpdateReady, status: "True"}]}`, ready, false, 0},
 		"done":     {`status: {phase: Succeeded}`, "", true, 0},
 		"failed":   {`status: {phase: Failed}`, "", true, 0},
 		"restarts": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 2}, {name: b, restartCount: 3}]}`, "", false, 5},
 	} {
 		text := `{metadata: {name: a, creationTimestamp: "` + made + `"}, ` + c.pod + "}"
 		p, err := readPod(podOf(t, text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var since time.Time
 		if c.since != "" {
 			since, _ = time.Parse(time.RFC3339, c.since)
@@ -795,17 +844,15 @@ func TestDeploymentsAreRead(t *testing.T) {
 	}{
 		"default": {"{}", "{}", 1, ""},
 		"none":    {"{replicas: 0}", "{}", 0, ""},
-		"fails":   {"{replicas: 3}", `{conditions: [{type: Progressing, status: "True", message: fine}, {type: ReplicaFailure, status: "True", message: "no\nquota"}]}`, 3, "no quota"},
-		"failed":  {"{replicas: 3}", `{conditions: [{type: ReplicaFailure, status: "False", message: quota}]}`, 3, ""},
+		"fails": {"{replicas: 3}", `{conditions: [{type: Progressing, status: "True", message: fine}, ` +
+			`{type: ReplicaFailure, status: "True", message: "no\nquota"}]}`, 3, "no quota"},
+		"failed": {"{replicas: 3}", `{conditions: [{type: ReplicaFailure, status: "False", message: quota}]}`, 3, ""},
 	} {
-		raw, err := yaml.YAMLToJSON([]byte("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: " + c.spec + ", status: " + c.status + "}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw, err := yaml.YAMLToJSON([]byte("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: " + c.spec +
+			", status: " + c.status + "}"))
+		must(t, err)
 		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON(raw); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.UnmarshalJSON(raw))
 		if d, err := readDeployment(u.Object); err != nil || d.replicas != c.replicas || d.failure != c.failure {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
@@ -817,13 +864,12 @@ func TestDeploymentsAreRead(t *testing.T) {
 	}{
 		"default": {"{}", 1, ""},
 		"none":    {"{spec: {replicas: 0}}", 0, ""},
-		"fails":   {`{status: {conditions: [{type: Other, status: "True", message: x}, {type: ReplicaFailure, status: "True", message: quota}]}}`, 1, "quota"},
-		"failed":  {`{status: {conditions: [{type: ReplicaFailure, status: "False", message: quota}]}}`, 1, ""},
+		"fails": {`{status: {conditions: [{type: Other, status: "True", message: x}, {type: ReplicaFailure, status: "True", message: quota}]}}`,
+			1, "quota"},
+		"failed": {`{status: {conditions: [{type: ReplicaFailure, status: "False", message: quota}]}}`, 1, ""},
 	} {
 		set := &appsv1.ReplicaSet{}
-		if err := yaml.UnmarshalStrict([]byte(c.set), set); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.UnmarshalStrict([]byte(c.set), set))
 		if r, err := readReplicaSet(set); err != nil || r.desired != c.desired || r.failure != c.failure {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}

@@ -27,13 +27,9 @@ func TestEtcdIsRestored(t *testing.T) {
 	launch := func() (c *testcluster.Cluster, stop func()) {
 		t.Helper()
 		c, stop, err := testcluster.Launch("--dir", dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		at, err := url.Parse(c.Config.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		address.Store(at.Host)
 		return c, stop
 	}
@@ -59,9 +55,7 @@ func TestEtcdIsRestored(t *testing.T) {
 	}
 	w.apply("shop", config("old", "one"))
 	kill()
-	if err := os.CopyFS(dir+".backup", os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir+".backup", os.DirFS(dir)))
 
 	_, stop = launch()
 	newest := config("old", "two") + config("new", "one")
@@ -74,12 +68,8 @@ func TestEtcdIsRestored(t *testing.T) {
 	}
 	w.wantWrites(0, "the same objects again", func() { w.apply("shop", newest) })
 	kill()
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(dir+".backup", dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(dir))
+	must(t, os.Rename(dir+".backup", dir))
 
 	c, stop = launch()
 	t.Cleanup(stop)

@@ -86,20 +86,18 @@ func TestObservedRoutes(t *testing.T) {
 func (w *world) accept(name string, generation int64) {
 	w.t.Helper()
 	client, err := dynamic.NewForConfig(w.cluster.Config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	body, err := json.Marshal(map[string]any{"status": map[string]any{"parents": []any{map[string]any{
 		"controllerName": "example.com/gateway", "parentRef": map[string]any{"name": "public"},
 		"conditions": []any{map[string]any{
-			"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": generation, "lastTransitionTime": "2026-11-20T12:00:00Z",
+			"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": generation,
+			"lastTransitionTime": "2026-11-20T12:00:00Z",
 		}},
 	}}}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	routes := schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"}
-	if _, err := client.Resource(routes).Namespace(w.ns).Patch(context.Background(), name, types.MergePatchType, body, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := client.Resource(routes).Namespace(w.ns).Patch(context.Background(), name, types.MergePatchType, body, metav1.PatchOptions{},
+		"status"); err != nil {
 		w.t.Fatal(err)
 	}
 }

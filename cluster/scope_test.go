@@ -46,7 +46,8 @@ func account(t *testing.T, tc *testcluster.Cluster, namespaces ...string) *rest.
 	meta := metav1.ObjectMeta{Name: "robot"}
 	_, err := core.ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
 	for _, in := range namespaces {
-		role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
+		role := &rbacv1.Role{ObjectMeta: meta,
+			Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
 		_, made := rbac.Roles(in).Create(t.Context(), role, metav1.CreateOptions{})
 		_, bound := rbac.RoleBindings(in).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
@@ -80,16 +81,15 @@ func TestNamespaces(t *testing.T) {
 	all := shop + "\n---\n" + in(other, settings)
 	w.apply("shop", all)
 	w.complete("shop", "shop")
-	if err := tc.Kube.CoreV1().ConfigMaps(other).Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tc.Kube.CoreV1().ConfigMaps(other).Delete(t.Context(), "settings", metav1.DeleteOptions{}))
 	if again := w.healed("shop", all); len(again.Written) != 1 {
 		t.Errorf("after a deletion in the second namespace: %+v", again)
 	}
 
 	for manifest, want := range map[string]string{
 		in(beyond, settings): `is in namespace "` + beyond + `", which --namespaces leaves out`,
-		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS}\nvalue: 1\n": "belongs to no namespace, and gitrollout runs with --namespaces",
+		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS}\nvalue: 1\n": "belongs to no namespace, " +
+			"and gitrollout runs with --namespaces",
 	} {
 		_, err := w.Apply(t.Context(), "shop", w.objects(manifest))
 		_, _, pruned := w.Prune(t.Context(), "shop", []rollout.Ref{w.objects(manifest)[0].Ref()})

@@ -16,15 +16,17 @@ import (
 
 // FuzzPath checks that a request addresses exactly the object of its reference, or is not sent.
 func FuzzPath(f *testing.F) {
-	for _, name := range []string{"web", "system:node", "../../payments/secrets/s", "..", ".", "a/b", "a%2fb", "a?x=y", "a#b", "ä", "", "a//b", "a;b"} {
+	for _, name := range []string{"web", "system:node", "../../payments/secrets/s", "..", ".", "a/b", "a%2fb", "a?x=y", "a#b", "ä",
+		"", "a//b", "a;b"} {
 		f.Add("shop", name)
 		f.Add(name, "web")
 	}
 	var sent *url.URL
-	client, err := dynamic.NewForConfig(&rest.Config{Host: "https://127.0.0.1:1/prefix", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		sent = r.URL
-		return nil, errors.New("no network")
-	})})
+	client, err := dynamic.NewForConfig(&rest.Config{Host: "https://127.0.0.1:1/prefix",
+		Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			sent = r.URL
+			return nil, errors.New("no network")
+		})})
 	if err != nil {
 		f.Fatal(err)
 	}

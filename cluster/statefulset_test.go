@@ -107,9 +107,7 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	w := newWorld(t)
 	var made appsv1.StatefulSet
 	manifest := strings.ReplaceAll(ordinals("db:v1", 2, "", ""), "NS", w.ns)
-	if err := yaml.Unmarshal([]byte(manifest), &made); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(manifest), &made))
 	made.Annotations = nil
 	sets := w.cluster.Kube.AppsV1().StatefulSets(w.ns)
 	if _, err := sets.Create(t.Context(), &made, metav1.CreateOptions{}); err != nil {
@@ -166,9 +164,7 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 		string(p.UID) != broken.UID || p.DeletionTimestamp != nil {
 		t.Fatalf("another pod's uid has deleted it: %v", err)
 	}
-	if err := w.Evict(t.Context(), w.ns, broken); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Evict(t.Context(), w.ns, broken))
 	w.until("stable alone", func() (bool, string) {
 		seen := w.observeSet()
 		r, _ := seen.Find("h1-one")
@@ -204,9 +200,7 @@ func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 	if gone, kept, err := w.Prune(ctx, "db", []rollout.Ref{config}); err != nil || len(gone) > 0 || len(kept) != 1 {
 		t.Fatalf("while a pod of it may be made anew, gone is %v and kept %v, %v", gone, kept, err)
 	}
-	if err := quotas.Delete(ctx, "none", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, quotas.Delete(ctx, "none", metav1.DeleteOptions{}))
 	w.apply("db", ordinals("v2", 1, "h1-two", ""))
 	w.until("the old version is in use no more", func() (bool, string) {
 		gone, _, err := w.Prune(ctx, "db", []rollout.Ref{config})

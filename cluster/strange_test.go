@@ -88,7 +88,8 @@ spec:
 			Do(context.Background()).Error()
 	})
 	pool := func(replicas string) string {
-		return strings.ReplaceAll(definition+"\n---\napiVersion: GROUP/v1\nkind: Pool\nmetadata: {name: p, namespace: NS}\nspec: {replicas: "+replicas+"}\n",
+		return strings.ReplaceAll(definition+"\n---\n"+
+			"apiVersion: GROUP/v1\nkind: Pool\nmetadata: {name: p, namespace: NS}\nspec: {replicas: "+replicas+"}\n",
 			"GROUP", group)
 	}
 	if got := w.apply("shop", pool("{min: 1, max: 2}")); len(got.Written) != 2 {

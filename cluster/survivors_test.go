@@ -27,14 +27,10 @@ func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
 	}))
 	defer server.Close()
 	c, err := New(&rest.Config{Host: server.URL}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k := &kind{resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, namespaced: true}
 	seen := &live{stamp: stamp{key: key{"shop", "web"}, uid: "uid-of-the-first"}}
-	if err := c.server.delete(t.Context(), k, seen); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.server.delete(t.Context(), k, seen))
 	for _, want := range []string{"DELETE /api/v1/namespaces/shop/services/web", `"uid":"uid-of-the-first"`, `"Background"`} {
 		if !strings.Contains(asked, want) {
 			t.Errorf("%q is not in %s", want, asked)

@@ -29,13 +29,9 @@ type wire struct {
 func newWire(t *testing.T, host string) *wire {
 	t.Helper()
 	u, err := url.Parse(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &wire{Listener: l, to: u.Host}
 	t.Cleanup(func() { l.Close(); w.cut(true) })
 	go w.serve()
@@ -90,10 +86,9 @@ func TestDroppedWatchesCatchUp(t *testing.T) {
 	wire.cut(true)
 	// During the outage a field is edited, an object deleted, and pods replaced.
 	w.edit("shop", `{"metadata":{"labels":{"team":"b"}}}`)
-	if err := w.cluster.Kube.CoreV1().Services(w.ns).Delete(context.Background(), "shop", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.cluster.Kube.CoreV1().Pods(w.ns).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	must(t, w.cluster.Kube.CoreV1().Services(w.ns).Delete(context.Background(), "shop", metav1.DeleteOptions{}))
+	if err := w.cluster.Kube.CoreV1().Pods(w.ns).DeleteCollection(context.Background(), metav1.DeleteOptions{},
+		metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	wire.cut(false)
@@ -124,7 +119,8 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		t.Fatalf("events: %v, %v (%+v)", list, err, w.Stats())
 	}
 	e := list.Items[0]
-	if e.Note != "error rate is 7 %" || e.Type != "Warning" || e.Regarding.UID != w.deployment("shop").UID || e.ReportingController != "gitrollout.dev/reconciler" {
+	if e.Note != "error rate is 7 %" || e.Type != "Warning" || e.Regarding.UID != w.deployment("shop").UID ||
+		e.ReportingController != "gitrollout.dev/reconciler" {
 		t.Errorf("event %+v", e)
 	}
 	w.Record(ctx, rollout.Ref{Kind: "Service", Namespace: "nowhere", Name: "x"}, cluster.Normal, "Lost", "Lose", "nobody hears it")
@@ -153,7 +149,8 @@ func TestUnadoptedWorkloadsTellWhoeverObservesThem(t *testing.T) {
 	before := w.changes.of("mine")
 	w.scale("shop", 2)
 	w.until("OnChange", func() (bool, string) { return w.changes.of("mine") > before, "" })
-	if _, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Patch(context.Background(), "shop", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Patch(context.Background(), "shop", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

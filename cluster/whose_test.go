@@ -20,21 +20,15 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
 	other, err := cluster.New(w.cluster.Config, cluster.Options{Cluster: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() { stop(); other.Wait() })
-	if err := other.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Start(ctx))
 	if _, err := other.Apply(ctx, "shop", w.objects(service)); err != nil {
 		t.Fatal(err)
 	}
 	ref := w.ref("", "Service", "shop")
-	if err := w.WatchRoutes(ctx, []rollout.Ref{ref}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.WatchRoutes(ctx, []rollout.Ref{ref}))
 	w.until("the Service being seen", func() (bool, string) { return w.changes.of("shop") > 0, "" })
 	w.prune([]rollout.Ref{ref}, ref)
 	if _, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(ctx, "shop", metav1.GetOptions{}); err != nil {
@@ -46,7 +40,8 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 func TestSerialOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.apply("first", strings.Replace(release("shop:v1", 1, "h1-one"), "annotations: {", "labels: {"+rollout.LabelSerial+`: "7"}, annotations: {`, 1))
+	w.apply("first",
+		strings.Replace(release("shop:v1", 1, "h1-one"), "annotations: {", "labels: {"+rollout.LabelSerial+`: "7"}, annotations: {`, 1))
 	if first, second := w.observe("first", "shop").Serial, w.observe("second", "shop").Serial; first != 7 || second != 0 {
 		t.Errorf("the app with the Deployment sees serial %d, want 7; another one %d, want 0", first, second)
 	}
@@ -67,9 +62,7 @@ func TestEndpointsThatAreNotReady(t *testing.T) {
 		ObjectMeta:  metav1.ObjectMeta{Name: "shop-x", Labels: map[string]string{discoveryv1.LabelServiceName: "shop"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{endpoint},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	service := w.ref("", "Service", "shop")
 	if serves, err := w.Serves(t.Context(), service, one.Pin.Value); err != nil || serves {
 		t.Errorf("with an endpoint that is not ready: %v, %v", serves, err)
