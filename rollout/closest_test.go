@@ -10,8 +10,10 @@ import (
 func TestClosest(t *testing.T) {
 	names := []string{"shop", "shop-admin", "checkout", "search"}
 	for typed, want := range map[string][]string{
-		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"}, "shxyz": nil, "checkxyz": nil, "shop-axxxn": {"shop-admin"},
-		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"}, "zzop": {"shop"},
+		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"}, "shxyz": nil,
+		"checkxyz": nil, "shop-axxxn": {"shop-admin"},
+		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"},
+		"zzop": {"shop"},
 	} {
 		if diff := compare.Diff(strings.Join(want, " "), strings.Join(closest(typed, names), " ")); diff != "" {
 			t.Errorf("closest(%q): %s", typed, diff)

@@ -49,26 +49,18 @@ func fullState() State {
 
 func TestStateGoldenFile(t *testing.T) {
 	got, err := fullState().Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	golden := filepath.Join("testdata", "state.golden.yaml")
 	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(golden, got, 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := compare.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("the bytes of a state file are a promise to every older and newer version (-want +got):\n%s", diff)
 	}
 	back, err := ParseState("state.yaml", got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantState := fullState()
 	wantState.APIVersion, wantState.Kind = APIVersion, "RolloutState"
 	if diff := compare.Diff(wantState, *back); diff != "" {
@@ -78,14 +70,10 @@ func TestStateGoldenFile(t *testing.T) {
 
 func TestStateBytesAreStable(t *testing.T) {
 	first, err := fullState().Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 50 {
 		again, err := fullState().Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if string(again) != string(first) {
 			t.Fatal("the same state has two encodings")
 		}
@@ -111,9 +99,7 @@ func TestStateEqual(t *testing.T) {
 func edit(t *testing.T, old, with string) string {
 	t.Helper()
 	data, err := fullState().Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(string(data), old) {
 		t.Fatalf("the state has no %q", old)
 	}
@@ -130,11 +116,12 @@ func TestParseStateRefuses(t *testing.T) {
 		field  string // the InvalidError's field
 		text   string // a part of the message
 	}{
-		"UnknownField":     {"a newer writer's field must not be dropped silently", edit(t, "source:", "sources:"), "sources", "not a known field"},
-		"NestedUnknown":    {"the path says where", edit(t, "subject: web 1.0", "topic: web 1.0"), "stable.topic", "not a known field"},
-		"WrongCase":        {"field names are case-sensitive, as in Kubernetes", edit(t, "app: shop", "App: shop"), "App", "not a known field"},
-		"Duplicate":        {"two values for one key are ambiguous", edit(t, "app: shop", "app: shop\napp: shop"), "", "already set"},
-		"WrongKind":        {"another document of ours is not a state", edit(t, "kind: RolloutState", "kind: Promotion"), "kind", "not RolloutState"},
+		"UnknownField":  {"a newer writer's field must not be dropped silently", edit(t, "source:", "sources:"), "sources", "not a known field"},
+		"NestedUnknown": {"the path says where", edit(t, "subject: web 1.0", "topic: web 1.0"), "stable.topic", "not a known field"},
+		"WrongCase":     {"field names are case-sensitive, as in Kubernetes", edit(t, "app: shop", "App: shop"), "App", "not a known field"},
+		"Duplicate":     {"two values for one key are ambiguous", edit(t, "app: shop", "app: shop\napp: shop"), "", "already set"},
+		"WrongKind": {"another document of ours is not a state", edit(t, "kind: RolloutState", "kind: Promotion"), "kind",
+			"not RolloutState"},
 		"WrongVersion":     {"an unknown version may mean something else", edit(t, "v1alpha1", "v9"), "apiVersion", "not known"},
 		"WrongType":        {"numbers are not text", edit(t, "step: 1", "step: one"), "progress[0].step", "where a whole number belongs"},
 		"TwoDocuments":     {"the parser would drop the second", edit(t, "verified:", "---\nverified:"), "", "more than one document"},
@@ -148,13 +135,15 @@ func TestParseStateRefuses(t *testing.T) {
 		"DegradedNoStable": {"degraded means that stable serves", minimal("app: shop\npath: x\nphase: Degraded\n"), "stable", "missing"},
 		"StepBeyondPlan":   {"a step is within the plan", edit(t, "step: 1", "step: 5"), "progress[0].step", "not within"},
 		"NegativeStep":     {"a step is within the plan", edit(t, "step: 1", "step: -1"), "progress[0].step", "negative"},
-		"BadWorkload":      {"references have a form", edit(t, "workload: shop/web", "workload: web"), "progress[0].workload", "want namespace/name"},
-		"BadRef":           {"references have a form", edit(t, "- core/Namespace/-/shop", "- Namespace/shop"), "inventory[0]", "want group/Kind/namespace/name"},
-		"EditedByHand":     {"a record is gitrollout's", edit(t, "step: 1", "step: 2"), "seal", "edited by hand"},
-		"NoSeal":           {"a record is gitrollout's", minimal("app: shop\npath: x\nphase: Healthy\n"), "seal", "gitrollout state repair shop"},
-		"NegativeSerial":   {"serials count up", edit(t, "serial: 0", "serial: -1"), "serial", "negative"},
-		"WrittenBeyond":    {"the mark is of a transition", edit(t, "serial: 0", "serial: 0\nwritten: 1"), "written", "not within"},
-		"TooLarge":         {"a parser must not be a way to fill memory", strings.Repeat("#", maxDocument+1), "", "more than"},
+		"BadWorkload": {"references have a form", edit(t, "workload: shop/web", "workload: web"), "progress[0].workload",
+			"want namespace/name"},
+		"BadRef": {"references have a form", edit(t, "- core/Namespace/-/shop", "- Namespace/shop"), "inventory[0]",
+			"want group/Kind/namespace/name"},
+		"EditedByHand":   {"a record is gitrollout's", edit(t, "step: 1", "step: 2"), "seal", "edited by hand"},
+		"NoSeal":         {"a record is gitrollout's", minimal("app: shop\npath: x\nphase: Healthy\n"), "seal", "gitrollout state repair shop"},
+		"NegativeSerial": {"serials count up", edit(t, "serial: 0", "serial: -1"), "serial", "negative"},
+		"WrittenBeyond":  {"the mark is of a transition", edit(t, "serial: 0", "serial: 0\nwritten: 1"), "written", "not within"},
+		"TooLarge":       {"a parser must not be a way to fill memory", strings.Repeat("#", maxDocument+1), "", "more than"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -210,11 +199,10 @@ func TestManyDocuments(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
-	c := Cluster{Cluster: "prod-eu", UID: "1b9d", Source: Source{Repo: "https://git.example.com/shop.git", Branch: "main"}, Writer: Writer{ID: "gitrollout-7d9f", Epoch: 3}}
+	c := Cluster{Cluster: "prod-eu", UID: "1b9d", Source: Source{Repo: "https://git.example.com/shop.git", Branch: "main"},
+		Writer: Writer{ID: "gitrollout-7d9f", Epoch: 3}}
 	data, err := c.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := `apiVersion: gitrollout.dev/v1alpha1
 cluster: prod-eu
 kind: ClusterState
@@ -230,9 +218,7 @@ writer:
 		t.Errorf("cluster.yaml (-want +got):\n%s", diff)
 	}
 	back, err := ParseCluster(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.APIVersion, c.Kind = APIVersion, "ClusterState"
 	if diff := compare.Diff(c, *back); diff != "" {
 		t.Errorf("round trip (-want +got):\n%s", diff)
@@ -288,9 +274,7 @@ func FuzzParseState(f *testing.F) {
 			t.Fatalf("a state that was written cannot be read: %v\n%s", err, once)
 		}
 		twice, err := back.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if string(once) != string(twice) {
 			t.Fatalf("encoding is not stable:\n%s\n---\n%s", once, twice)
 		}
@@ -312,9 +296,7 @@ func TestNextTenth(t *testing.T) {
 			t.Errorf("%s after noon: %s", late, got)
 		}
 		data, err := json.Marshal(Rollback{Drain: got})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var back Rollback
 		if _ = json.Unmarshal(data, &back); !back.Drain.Equal(got) {
 			t.Errorf("%s is read back as %s", got, back.Drain)

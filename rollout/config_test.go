@@ -12,41 +12,46 @@ import (
 const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
 
 func TestParseConfig(t *testing.T) {
-	file := ConfigPath("prod-eu")
+	file, apps := ConfigPath("prod-eu"), []AppGlob{{Path: "a", Namespace: "default"}}
+	const state = "gitrollout/state/prod-eu"
 	tests := map[string]struct {
 		text string
 		want Config
 	}{
 		"defaults": {
 			"apps: [{path: apps/*/overlays/prod}]\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
+			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: state,
+				Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
 		},
 		"all set": {
-			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n- {path: infra/ingress/, name: edge-ingress, namespace: edge, namespaces: [edge-*], clusterResources: [Namespace, example.com/*], serviceAccount: edge/deployer}\n- {path: \"a/[b-d]?\"}\n",
-			Config{AutoRevert: AutoRevertPush, Interval: 90 * time.Second, PushInterval: 10 * time.Second, StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
-				{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"}, ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer"}, {Path: "a/[b-d]?", Namespace: "default"}}},
+			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n" +
+				"- {path: infra/ingress/, name: edge-ingress, namespace: edge, namespaces: [edge-*], clusterResources: [Namespace, example.com/*], " +
+				"serviceAccount: edge/deployer}\n- {path: \"a/[b-d]?\"}\n",
+			Config{AutoRevert: AutoRevertPush, Interval: 90 * time.Second, PushInterval: 10 * time.Second,
+				StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
+					{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"},
+						ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer"}, {Path: "a/[b-d]?",
+						Namespace: "default"}}},
 		},
 		"limits": {
 			"apps: [{path: a}]\nlimits: {memory: 2Gi, renderTime: 1m}\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}},
+			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps,
 				Limits: Limits{Memory: 2 << 30, RenderTime: time.Minute}},
 		},
 		"one limit": {
 			"apps: [{path: a}]\nlimits: {memory: 128Mi}\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}},
+			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps,
 				Limits: Limits{Memory: 128 << 20, RenderTime: 30 * time.Second}},
 		},
 		"at the limit": {
 			"interval: 1s\nautoRevert: off\napps: [{path: a}]\n",
-			Config{AutoRevert: AutoRevertOff, Interval: time.Second, PushInterval: time.Second, StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}}},
+			Config{AutoRevert: AutoRevertOff, Interval: time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseConfig(file, []byte(configHead+tt.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			tt.want.File, tt.want.Limits = file, tt.want.Limits.OrDefault()
 			if diff := compare.Diff(&tt.want, got, AppGlob{}, Window{}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -59,53 +64,68 @@ func TestParseConfig(t *testing.T) {
 func TestParseConfigRefuses(t *testing.T) {
 	apps := "apps: [{path: a}]\n"
 	tests := map[string]struct{ text, want string }{
-		"not YAML":           {"apps: [\n", "f/c/config.yaml: is not valid YAML: yaml: line 3: did not find expected node content"},
-		"unknown field":      {apps + "intervall: 3s\n", "f/c/config.yaml: intervall: is not a known field; write interval"},
-		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "f/c/config.yaml: apps[0].nampespace: is not a known field; write namespace"},
-		"duplicate":          {apps + apps, `f/c/config.yaml: is not valid YAML: yaml: unmarshal errors: line 4: key "apps" already set in map`},
-		"wrong type":         {"apps: {path: a}\n", "f/c/config.yaml: apps: is a mapping where a list belongs; begin each entry with a dash"},
-		"no apps":            {"", "f/c/config.yaml: apps: is missing; name the folders of your kustomizations: - path: apps/*/overlays/prod"},
-		"interval unit":      {apps + "interval: 30\n", "f/c/config.yaml: interval: is 30 where a text belongs; write 30s, 1m or the like"},
-		"interval text":      {apps + "interval: soon\n", `f/c/config.yaml: interval: "soon" is not a duration; write 30s, 1m or the like`},
-		"interval short":     {apps + "interval: 999ms\n", `f/c/config.yaml: interval: "999ms" is less than 1s; use 1s or more`},
-		"pushInterval short": {apps + "pushInterval: 10ms\n", `f/c/config.yaml: pushInterval: "10ms" is less than 1s; use 1s or more`},
-		"memory short":       {apps + "limits: {memory: 127Mi}\n", `f/c/config.yaml: limits.memory: 127Mi is less than 128Mi; give more`},
-		"memory unit":        {apps + "limits: {memory: 512}\n", `f/c/config.yaml: limits.memory: 512 is not a size; write 512Mi, 1Gi or the like`},
-		"memory enough":      {apps + "limits: {memory: 524288Gi}\n", `f/c/config.yaml: limits.memory: the text "524288Gi" is not a size; write 512Mi, 1Gi or the like`},
-		"memory negative":    {apps + "limits: {memory: -1Gi}\n", `f/c/config.yaml: limits.memory: -1Gi is less than 128Mi; give more`},
-		"render time":        {apps + "limits: {renderTime: 0s}\n", `f/c/config.yaml: limits.renderTime: the text "0s" is not more than 0; write 30s, 1m or the like`},
-		"interval negative":  {apps + "interval: -1m\n", `f/c/config.yaml: interval: "-1m" is less than 1s; use 1s or more`},
-		"branch main":        {apps + "stateBranch: main\n", `f/c/config.yaml: stateBranch: "main" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
-		"branch empty":       {apps + "stateBranch: \"\"\n", `f/c/config.yaml: stateBranch: "" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
-		"branch escapes":     {apps + "stateBranch: gitrollout/../main\n", `f/c/config.yaml: stateBranch: "gitrollout/../main" is not a branch name; use gitrollout/state/<cluster>`},
-		"branch space":       {apps + "stateBranch: gitrollout/a b\n", `f/c/config.yaml: stateBranch: "gitrollout/a b" is not a branch name; use gitrollout/state/<cluster>`},
-		"branch slash":       {apps + "stateBranch: gitrollout/\n", `f/c/config.yaml: stateBranch: "gitrollout/" is not a branch name; use gitrollout/state/<cluster>`},
-		"branch proposals":   {apps + "stateBranch: gitrollout/promote/x\n", `f/c/config.yaml: stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
-		"autoRevert":         {apps + "autoRevert: merge\n", `f/c/config.yaml: autoRevert: merge must be propose, push or off; write propose, which is the default`},
-		"autoRevert: a list": {apps + "autoRevert: [push]\n", `f/c/config.yaml: autoRevert: [push] must be propose, push or off; write propose, which is the default`},
-		"notifications":      {apps + "notifications: {slack: x}\n", "f/c/config.yaml: notifications: is a mapping where a list belongs; begin each entry with a dash"},
-		"signing":            {apps + "signing: {key: x}\n", "f/c/config.yaml: signing: is not supported yet; leave it out"},
-		"no path":            {"apps: [{name: x}]\n", "f/c/config.yaml: apps[0].path: is missing; name the folder of a kustomization"},
-		"absolute path":      {"apps: [{path: /apps}]\n", `f/c/config.yaml: apps[0].path: "/apps" begins with a slash; paths are relative to the repository's root`},
-		"path up":            {"apps: [{path: a}, {path: a/../b}]\n", `f/c/config.yaml: apps[1].path: "a/../b" has the segment ".."; name folders from the repository's root`},
-		"path dot":           {"apps: [{path: ./a}]\n", `f/c/config.yaml: apps[0].path: "./a" has the segment "."; name folders from the repository's root`},
-		"path empty segment": {"apps: [{path: a//b}]\n", `f/c/config.yaml: apps[0].path: "a//b" has the segment ""; name folders from the repository's root`},
-		"path double star":   {"apps: [{path: a/**/b}]\n", `f/c/config.yaml: apps[0].path: "a/**/b" has **, and a * matches within one folder; write one * for each level`},
-		"path pattern":       {"apps: [{path: \"a/[b\"}]\n", `f/c/config.yaml: apps[0].path: "a/[b" is not a pattern: syntax error in pattern`},
-		"namespace":          {"apps: [{path: a, namespace: Shop}]\n", `f/c/config.yaml: apps[0].namespace: "Shop" is not a name; use lower-case letters, digits and -, at most 63`},
-		"no namespace":       {"apps: [{path: a, namespaces: [\"\"]}]\n", "f/c/config.yaml: apps[0].namespaces[0]: is empty"},
-		"no kind":            {"apps: [{path: a, clusterResources: [\"\"]}]\n", "f/c/config.yaml: apps[0].clusterResources[0]: is empty"},
-		"namespaces":         {"apps: [{path: a, namespaces: [shop, \"a/b\"]}]\n", `f/c/config.yaml: apps[0].namespaces[1]: "a/b" is not the name of a namespace; use lower-case letters, digits and -, and * for any of them`},
-		"clusterResources":   {"apps: [{path: a, clusterResources: [v1/Namespace/x]}]\n", `f/c/config.yaml: apps[0].clusterResources[0]: "v1/Namespace/x" is not a kind; write group/Kind, or Kind for the core group`},
-		"serviceAccount":     {"apps: [{path: a, serviceAccount: a/b/c}]\n", `f/c/config.yaml: apps[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
-		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `f/c/config.yaml: apps[0].name: "x" would be the name of every app that a/* matches; leave it out: each app is named by the text that the wildcards match`},
-		"name":               {"apps: [{path: a, name: -x}]\n", `f/c/config.yaml: apps[0].name: "-x" is not a name; use lower-case letters, digits and -, at most 63`},
+		"not YAML":           {"apps: [\n", "is not valid YAML: yaml: line 3: did not find expected node content"},
+		"unknown field":      {apps + "intervall: 3s\n", "intervall: is not a known field; write interval"},
+		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "apps[0].nampespace: is not a known field; write namespace"},
+		"duplicate":          {apps + apps, `is not valid YAML: yaml: unmarshal errors: line 4: key "apps" already set in map`},
+		"wrong type":         {"apps: {path: a}\n", "apps: is a mapping where a list belongs; begin each entry with a dash"},
+		"no apps":            {"", "apps: is missing; name the folders of your kustomizations: - path: apps/*/overlays/prod"},
+		"interval unit":      {apps + "interval: 30\n", "interval: is 30 where a text belongs; write 30s, 1m or the like"},
+		"interval text":      {apps + "interval: soon\n", `interval: "soon" is not a duration; write 30s, 1m or the like`},
+		"interval short":     {apps + "interval: 999ms\n", `interval: "999ms" is less than 1s; use 1s or more`},
+		"pushInterval short": {apps + "pushInterval: 10ms\n", `pushInterval: "10ms" is less than 1s; use 1s or more`},
+		"memory short":       {apps + "limits: {memory: 127Mi}\n", `limits.memory: 127Mi is less than 128Mi; give more`},
+		"memory unit":        {apps + "limits: {memory: 512}\n", `limits.memory: 512 is not a size; write 512Mi, 1Gi or the like`},
+		"memory enough": {apps + "limits: {memory: 524288Gi}\n",
+			`limits.memory: the text "524288Gi" is not a size; write 512Mi, 1Gi or the like`},
+		"memory negative": {apps + "limits: {memory: -1Gi}\n", `limits.memory: -1Gi is less than 128Mi; give more`},
+		"render time": {apps + "limits: {renderTime: 0s}\n",
+			`limits.renderTime: the text "0s" is not more than 0; write 30s, 1m or the like`},
+		"interval negative": {apps + "interval: -1m\n", `interval: "-1m" is less than 1s; use 1s or more`},
+		"branch main": {apps + "stateBranch: main\n",
+			`stateBranch: "main" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
+		"branch empty": {apps + "stateBranch: \"\"\n",
+			`stateBranch: "" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
+		"branch escapes": {apps + "stateBranch: gitrollout/../main\n",
+			`stateBranch: "gitrollout/../main" is not a branch name; use gitrollout/state/<cluster>`},
+		"branch space": {apps + "stateBranch: gitrollout/a b\n",
+			`stateBranch: "gitrollout/a b" is not a branch name; use gitrollout/state/<cluster>`},
+		"branch slash": {apps + "stateBranch: gitrollout/\n", `stateBranch: "gitrollout/" is not a branch name; use gitrollout/state/<cluster>`},
+		"branch proposals": {apps + "stateBranch: gitrollout/promote/x\n",
+			`stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
+		"autoRevert": {apps + "autoRevert: merge\n", `autoRevert: merge must be propose, push or off; write propose, which is the default`},
+		"autoRevert: a list": {apps + "autoRevert: [push]\n",
+			`autoRevert: [push] must be propose, push or off; write propose, which is the default`},
+		"notifications": {apps + "notifications: {slack: x}\n", "notifications: is a mapping where a list belongs; begin each entry with a dash"},
+		"signing":       {apps + "signing: {key: x}\n", "signing: is not supported yet; leave it out"},
+		"no path":       {"apps: [{name: x}]\n", "apps[0].path: is missing; name the folder of a kustomization"},
+		"absolute path": {"apps: [{path: /apps}]\n", `apps[0].path: "/apps" begins with a slash; paths are relative to the repository's root`},
+		"path up": {"apps: [{path: a}, {path: a/../b}]\n",
+			`apps[1].path: "a/../b" has the segment ".."; name folders from the repository's root`},
+		"path dot":           {"apps: [{path: ./a}]\n", `apps[0].path: "./a" has the segment "."; name folders from the repository's root`},
+		"path empty segment": {"apps: [{path: a//b}]\n", `apps[0].path: "a//b" has the segment ""; name folders from the repository's root`},
+		"path double star": {"apps: [{path: a/**/b}]\n",
+			`apps[0].path: "a/**/b" has **, and a * matches within one folder; write one * for each level`},
+		"path pattern": {"apps: [{path: \"a/[b\"}]\n", `apps[0].path: "a/[b" is not a pattern: syntax error in pattern`},
+		"namespace": {"apps: [{path: a, namespace: Shop}]\n",
+			`apps[0].namespace: "Shop" is not a name; use lower-case letters, digits and -, at most 63`},
+		"no namespace": {"apps: [{path: a, namespaces: [\"\"]}]\n", "apps[0].namespaces[0]: is empty"},
+		"no kind":      {"apps: [{path: a, clusterResources: [\"\"]}]\n", "apps[0].clusterResources[0]: is empty"},
+		"namespaces": {"apps: [{path: a, namespaces: [shop, \"a/b\"]}]\n",
+			`apps[0].namespaces[1]: "a/b" is not the name of a namespace; use lower-case letters, digits and -, and * for any of them`},
+		"clusterResources": {"apps: [{path: a, clusterResources: [v1/Namespace/x]}]\n",
+			`apps[0].clusterResources[0]: "v1/Namespace/x" is not a kind; write group/Kind, or Kind for the core group`},
+		"serviceAccount": {"apps: [{path: a, serviceAccount: a/b/c}]\n",
+			`apps[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
+		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `apps[0].name: "x" would be the name of every app that a/* matches; ` +
+			`leave it out: each app is named by the text that the wildcards match`},
+		"name": {"apps: [{path: a, name: -x}]\n", `apps[0].name: "-x" is not a name; use lower-case letters, digits and -, at most 63`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+tt.text))
 			var invalid *InvalidError
-			if !errors.As(err, &invalid) || invalid.Error() != tt.want {
+			if !errors.As(err, &invalid) || invalid.Error() != "f/c/config.yaml: "+tt.want {
 				t.Errorf("error\n got: %v\nwant: %s", err, tt.want)
 			}
 		})
@@ -147,9 +167,7 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 		"limits: {memory: 512Mi}\n# same\n": {},
 	} {
 		c, err := ParseConfig(ConfigPath("prod"), []byte(configHead+"apps: [{path: apps/*}]\n"+text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		app, err := c.Apps[0].App("apps/shop")
 		if err != nil || app.Limits != want {
 			t.Errorf("%q: limits %v, error %v, want %v", text, app.Limits, err, want)
@@ -161,7 +179,7 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 // missing field.
 func TestVariableEntries(t *testing.T) {
 	parse := func(entry string) (App, error) {
-		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: shop\n  "+entry+"\n"))
+		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(configHead+"apps:\n- path: shop\n  "+entry+"\n"))
 		if err != nil {
 			return App{}, err
 		}
@@ -184,12 +202,13 @@ func TestVariableEntries(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for entry, want := range map[string]string{
-		"substitute: {a: 3}":          ".gitrollout/prod/config.yaml: apps[0].substitute[a]: is 3 where a text belongs; quote it",
-		"substitute: {a-b: x}":        `.gitrollout/prod/config.yaml: apps[0].substitute: "a-b" is no name of a variable; use letters, digits and _, and no digit first`,
-		"substituteFrom: [{name: x}]": ".gitrollout/prod/config.yaml: apps[0].substituteFrom[0].name: is not a known field; use one of file",
-		"substituteFrom: [{}]":        ".gitrollout/prod/config.yaml: apps[0].substituteFrom[0].file: is missing; name a .env file or a ConfigMap's manifest, from the repository's root",
+		"substitute: {a: 3}":          "apps[0].substitute[a]: is 3 where a text belongs; quote it",
+		"substitute: {a-b: x}":        `apps[0].substitute: "a-b" is no name of a variable; use letters, digits and _, and no digit first`,
+		"substituteFrom: [{name: x}]": "apps[0].substituteFrom[0].name: is not a known field; use one of file",
+		"substituteFrom: [{}]": "apps[0].substituteFrom[0].file: is missing; name a .env file or a ConfigMap's manifest, " +
+			"from the repository's root",
 	} {
-		if _, err := parse(entry); err == nil || err.Error() != want {
+		if _, err := parse(entry); err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+want {
 			t.Errorf("%s:\n got %v\nwant %s", entry, err, want)
 		}
 	}
@@ -199,7 +218,7 @@ func TestVariableEntries(t *testing.T) {
 // charts.
 func TestHelmEntries(t *testing.T) {
 	parse := func(entry, more string) (App, error) {
-		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: charts/shop\n  "+entry+"\n"+more))
+		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(configHead+"apps:\n- path: charts/shop\n  "+entry+"\n"+more))
 		if err != nil {
 			return App{}, err
 		}
@@ -216,20 +235,20 @@ func TestHelmEntries(t *testing.T) {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	for entry, want := range map[string]string{
-		"helm: {valuesObject: [a]}":  ".gitrollout/prod/config.yaml: apps[0].helm.valuesObject: is not a mapping; write values as in the chart's values.yaml",
-		"helm: {releaseName: A}":     `.gitrollout/prod/config.yaml: apps[0].helm.releaseName: "A" is not a name; use lower-case letters, digits and -, at most 63`,
-		"helm: {valuesObj: {}}":      ".gitrollout/prod/config.yaml: apps[0].helm.valuesObj: is not a known field; write valuesObject",
-		"helm: {valueFiles: a.yaml}": ".gitrollout/prod/config.yaml: apps[0].helm.valueFiles: is a text where a list belongs; begin each entry with a dash",
+		"helm: {valuesObject: [a]}":  "apps[0].helm.valuesObject: is not a mapping; write values as in the chart's values.yaml",
+		"helm: {releaseName: A}":     `apps[0].helm.releaseName: "A" is not a name; use lower-case letters, digits and -, at most 63`,
+		"helm: {valuesObj: {}}":      "apps[0].helm.valuesObj: is not a known field; write valuesObject",
+		"helm: {valueFiles: a.yaml}": "apps[0].helm.valueFiles: is a text where a list belongs; begin each entry with a dash",
 	} {
-		if _, err := parse(entry, ""); err == nil || err.Error() != want {
+		if _, err := parse(entry, ""); err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+want {
 			t.Errorf("%s:\n got %v\nwant %s", entry, err, want)
 		}
 	}
 	for kubernetes, want := range map[string]string{
-		"{version: latest}":        `.gitrollout/prod/config.yaml: kubernetes.version: "latest" is not a version of Kubernetes; write 1.36.3 or the like`,
-		"{apiVersions: [Gateway]}": `.gitrollout/prod/config.yaml: kubernetes.apiVersions[0]: "Gateway" is not a version of an API; write group/version or group/version/Kind`,
+		"{version: latest}":        `kubernetes.version: "latest" is not a version of Kubernetes; write 1.36.3 or the like`,
+		"{apiVersions: [Gateway]}": `kubernetes.apiVersions[0]: "Gateway" is not a version of an API; write group/version or group/version/Kind`,
 	} {
-		if _, err := parse("helm: {}", "kubernetes: "+kubernetes+"\n"); err == nil || err.Error() != want {
+		if _, err := parse("helm: {}", "kubernetes: "+kubernetes+"\n"); err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+want {
 			t.Errorf("%s:\n got %v\nwant %s", kubernetes, err, want)
 		}
 	}

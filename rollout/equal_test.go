@@ -63,9 +63,7 @@ func TestStateEqualSeesEveryField(t *testing.T) {
 	written := func(s State) string {
 		s.APIVersion, s.Kind, s.Seal = "", "", ""
 		raw, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(raw)
 	}
 	plain, leaves := filled(0)

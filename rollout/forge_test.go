@@ -16,16 +16,16 @@ func TestParseForge(t *testing.T) {
 		"none":  {"", nil},
 		"empty": {"forge: {}\n", &Forge{}},
 		"all set": {
-			"forge: {type: gitlab, url: \"https://git.example.com/gitlab/\", repository: a/b/c, labels: [release, \"needs: review\"], reviewers: [ann, org/team]}\n",
-			&Forge{Type: GitLab, URL: "https://git.example.com/gitlab", Repository: "a/b/c", Labels: []string{"release", "needs: review"}, Reviewers: []string{"ann", "org/team"}},
+			"forge: {type: gitlab, url: \"https://git.example.com/gitlab/\", repository: a/b/c, labels: [release, \"needs: review\"], " +
+				"reviewers: [ann, org/team]}\n",
+			&Forge{Type: GitLab, URL: "https://git.example.com/gitlab", Repository: "a/b/c", Labels: []string{"release", "needs: review"},
+				Reviewers: []string{"ann", "org/team"}},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			c, err := ParseConfig(ConfigPath("prod"), []byte(configHead+"apps: [{path: a}]\n"+tt.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := compare.Diff(tt.want, c.Forge); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -39,17 +39,22 @@ func TestParseForge(t *testing.T) {
 func TestParseForgeRefuses(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"unknown field": {"token: x", "forge.token: is not a known field; use one of labels, repository, reviewers, type, url"},
-		"type":          {"type: bitbucket", `forge.type: "bitbucket" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
-		"forgejo":       {"type: forgejo", `forge.type: "forgejo" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
-		"url":           {"url: git.example.com", `forge.url: "git.example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
-		"ssh":           {"url: ssh://git@example.com", `forge.url: "ssh://***@example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
-		"credentials":   {"url: https://me:secret@example.com/x", `forge.url: "https://***@example.com/x" has credentials; leave them out: credentials come from the environment`},
-		"query":         {"url: \"https://example.com/?a=b\"", `forge.url: "https://example.com/?a=b" has a query or a fragment; write https://git.example.com`},
-		"repository":    {"repository: shop", `forge.repository: "shop" is not a repository's path; write owner/name`},
-		"dots":          {"repository: a/../b", `forge.repository: "a/../b" is not a repository's path; write owner/name`},
-		"label":         {"labels: [\"a,b\"]", `forge.labels[0]: "a,b" does not name one; use up to 50 characters without commas`},
-		"reviewer":      {"reviewers: [ok, \"@ann\"]", `forge.reviewers[1]: "@ann" does not name one; write the name of a user, or org/team`},
-		"many":          {"labels: [a, b, c, d, e, f, g, h, i, j, k]", "forge.labels: has 11 entries, at most 10 are allowed; leave some out"},
+		"type": {"type: bitbucket",
+			`forge.type: "bitbucket" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
+		"forgejo": {"type: forgejo", `forge.type: "forgejo" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
+		"url": {"url: git.example.com",
+			`forge.url: "git.example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
+		"ssh": {"url: ssh://git@example.com",
+			`forge.url: "ssh://***@example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
+		"credentials": {"url: https://me:secret@example.com/x",
+			`forge.url: "https://***@example.com/x" has credentials; leave them out: credentials come from the environment`},
+		"query": {"url: \"https://example.com/?a=b\"",
+			`forge.url: "https://example.com/?a=b" has a query or a fragment; write https://git.example.com`},
+		"repository": {"repository: shop", `forge.repository: "shop" is not a repository's path; write owner/name`},
+		"dots":       {"repository: a/../b", `forge.repository: "a/../b" is not a repository's path; write owner/name`},
+		"label":      {"labels: [\"a,b\"]", `forge.labels[0]: "a,b" does not name one; use up to 50 characters without commas`},
+		"reviewer":   {"reviewers: [ok, \"@ann\"]", `forge.reviewers[1]: "@ann" does not name one; write the name of a user, or org/team`},
+		"many":       {"labels: [a, b, c, d, e, f, g, h, i, j, k]", "forge.labels: has 11 entries, at most 10 are allowed; leave some out"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +70,8 @@ func TestParseForgeRefuses(t *testing.T) {
 // TestRedact checks that only the credentials of an address are removed.
 func TestRedact(t *testing.T) {
 	for text, want := range map[string]string{
-		"https://user:pass@host/path@x": "https://***@host/path@x", "https://@host": "https://***@host", "https://host/a": "https://host/a", "a@b": "a@b", "https://u:p@ss@host": "https://***@host",
+		"https://user:pass@host/path@x": "https://***@host/path@x", "https://@host": "https://***@host", "https://host/a": "https://host/a",
+		"a@b": "a@b", "https://u:p@ss@host": "https://***@host",
 	} {
 		if got := redact(text); got != want {
 			t.Errorf("%s becomes %s, want %s", text, got, want)

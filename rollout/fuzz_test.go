@@ -61,6 +61,14 @@ func FuzzDocuments(f *testing.F) {
 	})
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // read checks for a document, or for an InvalidError on one line.
 func read(t *testing.T, is bool, err error) {
 	t.Helper()

@@ -38,9 +38,7 @@ func TestHashTemplateGolden(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := HashTemplate(tc.template)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got != tc.want {
 				t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
 			}
@@ -50,22 +48,14 @@ func TestHashTemplateGolden(t *testing.T) {
 
 func TestHashTemplateIgnoresOrder(t *testing.T) {
 	want, err := HashTemplate(template("web:1.0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	raw, err := json.Marshal(template("web:1.0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 20 {
 		var again map[string]any
-		if err := json.Unmarshal(raw, &again); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(raw, &again))
 		got, err := HashTemplate(again)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got != want {
 			t.Fatalf("got %s, want %s: integers that came through JSON are the same template", got, want)
 		}
@@ -84,10 +74,11 @@ func TestReleaseHash(t *testing.T) {
 		templates map[Workload]Hash
 		want      Hash
 	}{
-		"None":      {"nothing is staged", nil, ""},
-		"One":       {"one workload: its own hash, as people see it on the Deployment", map[Workload]Hash{web: "h1-0000000001"}, "h1-0000000001"},
-		"Two":       {"several: one hash over all", map[Workload]Hash{web: "h1-0000000001", api: "h1-0000000002"}, "h1-55bcdb7977"},
-		"TwoSwap":   {"which workload has which template matters", map[Workload]Hash{web: "h1-0000000002", api: "h1-0000000001"}, "h1-2bbaf2f866"},
+		"None": {"nothing is staged", nil, ""},
+		"One":  {"one workload: its own hash, as people see it on the Deployment", map[Workload]Hash{web: "h1-0000000001"}, "h1-0000000001"},
+		"Two":  {"several: one hash over all", map[Workload]Hash{web: "h1-0000000001", api: "h1-0000000002"}, "h1-55bcdb7977"},
+		"TwoSwap": {"which workload has which template matters", map[Workload]Hash{web: "h1-0000000002", api: "h1-0000000001"},
+			"h1-2bbaf2f866"},
 		"TwoOneNew": {"a change of one is a new release", map[Workload]Hash{web: "h1-0000000003", api: "h1-0000000002"}, "h1-e87be1c66d"},
 	}
 	for name, tc := range cases {

@@ -26,11 +26,10 @@ func TestParseReceivers(t *testing.T) {
     headers: {X-Key: {env: GITROLLOUT_NOTIFY_BUS}}
     signingKey: {file: bus}
 - name: mail
-  email: {host: smtp.example.com, port: 465, tls: tls, from: Shop <shop@example.com>, to: [ann@example.com], username: {env: GITROLLOUT_NOTIFY_USER}, password: {env: GITROLLOUT_NOTIFY_PASS}}
+  email: {host: smtp.example.com, port: 465, tls: tls, from: Shop <shop@example.com>, to: [ann@example.com],
+    username: {env: GITROLLOUT_NOTIFY_USER}, password: {env: GITROLLOUT_NOTIFY_PASS}}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := c.Receivers[0]
 	want := Credential{Secret: SecretRef{Name: "chat", Key: "slack"}, Namespace: "ops"}
 	if r.Service != "slack" || r.Credentials["url"] != want || !r.Wants("cart-eu") || r.Wants("other") {
@@ -39,7 +38,8 @@ func TestParseReceivers(t *testing.T) {
 	if diff := compare.Diff([]EventKind{EventPaused, EventAborted}, r.On); diff != "" {
 		t.Error(diff)
 	}
-	if bus := c.Receivers[1]; bus.Headers["X-Key"].Env != "GITROLLOUT_NOTIFY_BUS" || bus.Credentials["signingKey"].File != "bus" || bus.Settings["address"] != "https://bus.example.com/in" {
+	if bus := c.Receivers[1]; bus.Headers["X-Key"].Env != "GITROLLOUT_NOTIFY_BUS" || bus.Credentials["signingKey"].File != "bus" ||
+		bus.Settings["address"] != "https://bus.example.com/in" {
 		t.Errorf("got %+v", bus)
 	}
 	if mail := c.Receivers[2]; mail.Settings["port"] != "465" || mail.Lists["to"][0] != "ann@example.com" {
@@ -48,44 +48,60 @@ func TestParseReceivers(t *testing.T) {
 }
 
 func TestParseReceiversRefuses(t *testing.T) {
+	const env = "{env: GITROLLOUT_NOTIFY_A}"
 	for _, c := range []struct{ name, entry, field, says, fix string }{
-		{"no service", "{name: a}", "notifications[0]", "names 0 services", "slack"},
-		{"two services", "{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}, slack: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0]", "names 2 services", ""},
-		{"no name", "{discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].name", "is not a name", ""},
-		{"a credential in Git", "{name: a, slack: {url: https://hooks.slack.com/services/T/B/X}}", "notifications[0].slack.url", "in Git", "secretRef"},
-		{"a block that is a credential", "{name: a, slack: https://hooks.slack.com/services/T/B/X}", "notifications[0].slack", "is a text where a mapping belongs", ""},
-		{"no credential", "{name: a, slack: {}}", "notifications[0].slack.url", "is missing", "url or token"},
-		{"url and token", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, token: {env: GITROLLOUT_NOTIFY_A}, channel: x}}", "notifications[0].slack.token", "besides url", ""},
-		{"token without a channel", "{name: a, slack: {token: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].slack.channel", "go together", ""},
-		{"another service's field", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, host: x}}", "notifications[0].slack.host", "is not a field of slack", "channel"},
-		{"an unknown field", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, color: x}}", "notifications[0].slack.color", "is not a known field", ""},
-		{"a credential of Git's", "{name: a, slack: {url: {env: GITROLLOUT_GIT_TOKEN}}}", "notifications[0].slack.url.env", "does not begin with GITROLLOUT_NOTIFY_", ""},
-		{"a path", "{name: a, slack: {url: {file: ../../token}}}", "notifications[0].slack.url.file", "is not a file's name", ""},
-		{"two ways", "{name: a, slack: {url: {file: x, env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].slack.url", "needs either", ""},
-		{"a misspelt way", "{name: a, slack: {url: {secret: x}}}", "notifications[0].slack.url.secret", "is not a known field", "secretRef"},
-		{"half a Secret", "{name: a, slack: {url: {secretRef: {name: x}}}}", "notifications[0].slack.url.secretRef", "needs a name and a key", ""},
-		{"an unknown event", "{name: a, events: [finished], discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].events[0]", "is not an event", "completed"},
-		{"Argo's trigger", "{name: a, events: [on-rollout-completed], discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].events[0]", "is not an event", "use completed"},
-		{"an event that is never over", "{name: a, events: [completed], pagerDuty: {routingKey: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].events[0]", "never over", "aborted"},
-		{"a pattern", "{name: a, apps: ['['], discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].apps[0]", "is not a pattern", ""},
-		{"a template", "{name: a, template: {title: '{{.Nope}}'}, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].template.title", "Nope", "docs/notifications.md"},
-		{"a template that is none", "{name: a, template: {text: '{{if}}'}, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].template.text", "missing value for if", ""},
-		{"an address", "{name: a, webhook: {address: example.com}}", "notifications[0].webhook.address", "is not an address", ""},
-		{"an address with a password", "{name: a, webhook: {address: 'https://u:pass@example.com'}}", "notifications[0].webhook.address", "***@example.com", ""},
-		{"a header", "{name: a, webhook: {address: https://example.com, headers: {'a b': {env: GITROLLOUT_NOTIFY_A}}}}", "notifications[0].webhook.headers.a b", "is not the name of a header", ""},
-		{"a recipient", "{name: a, email: {host: x, from: a@example.com, to: [nobody]}}", "notifications[0].email.to[0]", "is not an address", ""},
-		{"a password in the open", "{name: a, email: {host: x, tls: none, from: a@example.com, to: [b@example.com], username: {env: GITROLLOUT_NOTIFY_A}, password: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].email.tls", "password", ""},
-		{"an address without a host", "{name: a, webhook: {address: 'https:///in'}}", "notifications[0].webhook.address", "is not an address", ""},
-		{"an address of a file", "{name: a, webhook: {address: 'ftp://example.com'}}", "notifications[0].webhook.address", "is not an address", ""},
-		{"an address that is none", "{name: a, webhook: {address: 'https://example.com/%zz'}}", "notifications[0].webhook.address", "is not an address", ""},
-		{"a sender", "{name: a, email: {host: x, from: nobody, to: [b@example.com]}}", "notifications[0].email.from", "is not an address", ""},
-		{"a second recipient", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com, nobody]}}", "notifications[0].email.to[1]", "is not an address", ""},
-		{"an unknown security", "{name: a, email: {host: x, tls: ssl, from: a@example.com, to: [b@example.com]}}", "notifications[0].email.tls", "is not known", ""},
-		{"a port beyond all", "{name: a, email: {host: x, port: 65536, from: a@example.com, to: [b@example.com]}}", "notifications[0].email.port", "65536 is not a port", ""},
-		{"a port below all", "{name: a, email: {host: x, port: -1, from: a@example.com, to: [b@example.com]}}", "notifications[0].email.port", "-1 is negative", ""},
-		{"headers of a service without headers", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, headers: {b: {env: GITROLLOUT_NOTIFY_A}}}}", "notifications[0].slack.headers", "is not a field of slack", ""},
-		{"half an account", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com], username: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].email.password", "go together", ""},
-		{"the same name", "{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}\n- {name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[1].name", "twice", ""},
+		{"no service", "{name: a}", "[0]", "names 0 services", "slack"},
+		{"two services", "{name: a, discord: {url: " + env + "}, slack: {url: " + env + "}}", "[0]", "names 2 services", ""},
+		{"no name", "{discord: {url: " + env + "}}", "[0].name", "is not a name", ""},
+		{"a credential in Git", "{name: a, slack: {url: https://hooks.slack.com/services/T/B/X}}", "[0].slack.url", "in Git", "secretRef"},
+		{"a block that is a credential", "{name: a, slack: https://hooks.slack.com/services/T/B/X}", "[0].slack",
+			"is a text where a mapping belongs", ""},
+		{"no credential", "{name: a, slack: {}}", "[0].slack.url", "is missing", "url or token"},
+		{"url and token", "{name: a, slack: {url: " + env + ", token: " + env + ", channel: x}}", "[0].slack.token", "besides url", ""},
+		{"token without a channel", "{name: a, slack: {token: " + env + "}}", "[0].slack.channel", "go together", ""},
+		{"another service's field", "{name: a, slack: {url: " + env + ", host: x}}", "[0].slack.host", "is not a field of slack", "channel"},
+		{"an unknown field", "{name: a, slack: {url: " + env + ", color: x}}", "[0].slack.color", "is not a known field", ""},
+		{"a credential of Git's", "{name: a, slack: {url: {env: GITROLLOUT_GIT_TOKEN}}}", "[0].slack.url.env",
+			"does not begin with GITROLLOUT_NOTIFY_", ""},
+		{"a path", "{name: a, slack: {url: {file: ../../token}}}", "[0].slack.url.file", "is not a file's name", ""},
+		{"two ways", "{name: a, slack: {url: {file: x, env: GITROLLOUT_NOTIFY_A}}}", "[0].slack.url", "needs either", ""},
+		{"a misspelt way", "{name: a, slack: {url: {secret: x}}}", "[0].slack.url.secret", "is not a known field", "secretRef"},
+		{"half a Secret", "{name: a, slack: {url: {secretRef: {name: x}}}}", "[0].slack.url.secretRef", "needs a name and a key", ""},
+		{"an unknown event", "{name: a, events: [finished], discord: {url: " + env + "}}", "[0].events[0]", "is not an event", "completed"},
+		{"Argo's trigger", "{name: a, events: [on-rollout-completed], discord: {url: " + env + "}}", "[0].events[0]", "is not an event",
+			"use completed"},
+		{"an event that is never over", "{name: a, events: [completed], pagerDuty: {routingKey: " + env + "}}", "[0].events[0]",
+			"never over", "aborted"},
+		{"a pattern", "{name: a, apps: ['['], discord: {url: " + env + "}}", "[0].apps[0]", "is not a pattern", ""},
+		{"a template", "{name: a, template: {title: '{{.Nope}}'}, discord: {url: " + env + "}}", "[0].template.title", "Nope",
+			"docs/notifications.md"},
+		{"a template that is none", "{name: a, template: {text: '{{if}}'}, discord: {url: " + env + "}}", "[0].template.text",
+			"missing value for if", ""},
+		{"an address", "{name: a, webhook: {address: example.com}}", "[0].webhook.address", "is not an address", ""},
+		{"an address with a password", "{name: a, webhook: {address: 'https://u:pass@example.com'}}", "[0].webhook.address",
+			"***@example.com", ""},
+		{"a header", "{name: a, webhook: {address: https://example.com, headers: {'a b': " + env + "}}}", "[0].webhook.headers.a b",
+			"is not the name of a header", ""},
+		{"a recipient", "{name: a, email: {host: x, from: a@example.com, to: [nobody]}}", "[0].email.to[0]", "is not an address", ""},
+		{"a password in the open", "{name: a, email: {host: x, tls: none, from: a@example.com, to: [b@example.com], username: " + env +
+			", password: " + env + "}}", "[0].email.tls", "password", ""},
+		{"an address without a host", "{name: a, webhook: {address: 'https:///in'}}", "[0].webhook.address", "is not an address", ""},
+		{"an address of a file", "{name: a, webhook: {address: 'ftp://example.com'}}", "[0].webhook.address", "is not an address", ""},
+		{"an address that is none", "{name: a, webhook: {address: 'https://example.com/%zz'}}", "[0].webhook.address", "is not an address", ""},
+		{"a sender", "{name: a, email: {host: x, from: nobody, to: [b@example.com]}}", "[0].email.from", "is not an address", ""},
+		{"a second recipient", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com, nobody]}}", "[0].email.to[1]",
+			"is not an address", ""},
+		{"an unknown security", "{name: a, email: {host: x, tls: ssl, from: a@example.com, to: [b@example.com]}}", "[0].email.tls",
+			"is not known", ""},
+		{"a port beyond all", "{name: a, email: {host: x, port: 65536, from: a@example.com, to: [b@example.com]}}", "[0].email.port",
+			"65536 is not a port", ""},
+		{"a port below all", "{name: a, email: {host: x, port: -1, from: a@example.com, to: [b@example.com]}}", "[0].email.port",
+			"-1 is negative", ""},
+		{"headers of a service without headers", "{name: a, slack: {url: " + env + ", headers: {b: " + env + "}}}", "[0].slack.headers",
+			"is not a field of slack", ""},
+		{"half an account", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com], username: " + env + "}}", "[0].email.password",
+			"go together", ""},
+		{"the same name", "{name: a, discord: {url: " + env + "}}\n- {name: a, discord: {url: " + env + "}}", "[1].name", "twice", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParseConfig("x/prod/config.yaml", []byte(notifiedHead+"- "+c.entry+"\n"))
@@ -93,7 +109,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 			if !errors.As(err, &invalid) {
 				t.Fatalf("got %v", err)
 			}
-			if invalid.Field != c.field || !strings.Contains(invalid.Msg, c.says) || !strings.Contains(invalid.Fix, c.fix) {
+			if invalid.Field != "notifications"+c.field || !strings.Contains(invalid.Msg, c.says) || !strings.Contains(invalid.Fix, c.fix) {
 				t.Errorf("field %q says %q, fix %q", invalid.Field, invalid.Msg, invalid.Fix)
 			}
 			if strings.Contains(err.Error(), "hooks.slack.com") || strings.Contains(err.Error(), "u:pass") {
@@ -106,13 +122,9 @@ func TestParseReceiversRefuses(t *testing.T) {
 func TestNotified(t *testing.T) {
 	n := Notified{By: "p", Receivers: map[string]Cursor{"b": {Told: "2", App: "shop", Claimed: "3"}, "a": {}}}
 	data, err := n.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := ParseNotified(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again, _ := got.Encode()
 	if string(again) != string(data) || got.Receivers["b"] != n.Receivers["b"] {
 		t.Errorf("%s became %s", data, again)
@@ -127,9 +139,7 @@ func TestNotified(t *testing.T) {
 func TestTemplatesEnd(t *testing.T) {
 	template := func(text string) error {
 		quoted, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = ParseConfig(".gitrollout/prod/config.yaml", []byte(notifiedHead+`
 - name: team
   slack: {url: {env: GITROLLOUT_NOTIFY_SLACK}}
@@ -155,7 +165,8 @@ func TestTemplatesEnd(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"{{range .Analyses}}{{.Metric}}: {{.Value | printf \"%q\"}}{{end}}", "{{range $i, $kind := .Kinds}}{{if $i}}, {{end}}{{$kind}}{{else}}none{{end}}",
+		"{{range .Analyses}}{{.Metric}}: {{.Value | printf \"%q\"}}{{end}}",
+		"{{range $i, $kind := .Kinds}}{{if $i}}, {{end}}{{$kind}}{{else}}none{{end}}",
 		"{{with .Reason}}{{. | html}}{{end}}{{range $.Over}}{{.}}{{end}}", "{{range .Kinds}}{{range $.Analyses}}{{.Run}}{{end}}{{end}}",
 	} {
 		if err := template(text); err != nil {
@@ -169,9 +180,7 @@ func TestReceiversAreRead(t *testing.T) {
 	read := func(entry string) Receiver {
 		t.Helper()
 		c, err := ParseConfig("x/prod/config.yaml", []byte(notifiedHead+"- "+entry+"\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c.Receivers[0]
 	}
 	const mail = "{name: a, email: {host: x, port: 65535, from: a@example.com, to: [b@example.com]}}"

@@ -12,11 +12,13 @@ func TestRefText(t *testing.T) {
 		ref  Ref
 		text string
 	}{
-		"Core":      {Ref{Kind: "Service", Namespace: "shop", Name: "web"}, "core/Service/shop/web"},
-		"Group":     {Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, "apps/Deployment/shop/web"},
-		"Cluster":   {Ref{Kind: "Namespace", Name: "shop"}, "core/Namespace/-/shop"},
-		"Dotted":    {Ref{Group: "networking.k8s.io", Kind: "Ingress", Namespace: "shop", Name: "web.example.com"}, "networking.k8s.io/Ingress/shop/web.example.com"},
-		"WithColon": {Ref{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:reader"}, "rbac.authorization.k8s.io/ClusterRole/-/system:reader"},
+		"Core":    {Ref{Kind: "Service", Namespace: "shop", Name: "web"}, "core/Service/shop/web"},
+		"Group":   {Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, "apps/Deployment/shop/web"},
+		"Cluster": {Ref{Kind: "Namespace", Name: "shop"}, "core/Namespace/-/shop"},
+		"Dotted": {Ref{Group: "networking.k8s.io", Kind: "Ingress", Namespace: "shop", Name: "web.example.com"},
+			"networking.k8s.io/Ingress/shop/web.example.com"},
+		"WithColon": {Ref{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:reader"},
+			"rbac.authorization.k8s.io/ClusterRole/-/system:reader"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -25,15 +27,14 @@ func TestRefText(t *testing.T) {
 				t.Errorf("text is %q (%v), want %q", text, err, tc.text)
 			}
 			var back Ref
-			if err := back.UnmarshalText(text); err != nil {
-				t.Fatal(err)
-			}
+			must(t, back.UnmarshalText(text))
 			if diff := compare.Diff(tc.ref, back); diff != "" {
 				t.Errorf("round trip (-want +got):\n%s", diff)
 			}
 		})
 	}
-	for _, bad := range []string{"", "a", "core/Service/shop", "core/Service/shop/web/x", "core//shop/web", "core/Service/shop/", "/Service/shop/web", "core/Service//web"} {
+	for _, bad := range []string{"", "a", "core/Service/shop", "core/Service/shop/web/x", "core//shop/web", "core/Service/shop/",
+		"/Service/shop/web", "core/Service//web"} {
 		var r Ref
 		if err := r.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("UnmarshalText(%q) = %v, want an error", bad, r)
@@ -107,10 +108,12 @@ func TestObject(t *testing.T) {
 	if got := o.Annotation("number"); got != "" {
 		t.Errorf("an annotation that is no text is %q, want nothing", got)
 	}
-	if got := (Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}).Ref(); got != (Ref{Kind: "Namespace", Name: "shop"}) {
+	if got := (Object{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": "shop"}}).Ref(); got != (Ref{Kind: "Namespace", Name: "shop"}) {
 		t.Errorf("Ref of a core object is %v", got)
 	}
-	for name, strange := range map[string]Object{"Nil": nil, "Empty": {}, "WrongTypes": {"apiVersion": int64(1), "kind": []any{}, "metadata": "x"}} {
+	for name, strange := range map[string]Object{"Nil": nil, "Empty": {},
+		"WrongTypes": {"apiVersion": int64(1), "kind": []any{}, "metadata": "x"}} {
 		if got := strange.Ref(); got != (Ref{}) {
 			t.Errorf("%s: Ref is %v, want nothing", name, got)
 		}
@@ -165,7 +168,8 @@ func TestHoldsData(t *testing.T) {
 		want bool
 	}{
 		{Ref{Kind: "Namespace"}, true}, {Ref{Kind: "PersistentVolumeClaim"}, true}, {Ref{Kind: "PersistentVolume"}, true},
-		{Ref{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, true}, {Ref{Kind: "ConfigMap"}, false}, {Ref{Group: "example.com", Kind: "Namespace"}, false},
+		{Ref{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, true}, {Ref{Kind: "ConfigMap"}, false},
+		{Ref{Group: "example.com", Kind: "Namespace"}, false},
 	} {
 		if got := c.ref.HoldsData(); got != c.want {
 			t.Errorf("%s: %t", c.ref, got)

@@ -38,11 +38,14 @@ func TestFindRevision(t *testing.T) {
 		hash   Hash
 		want   string
 	}{
-		"None":       {"nothing has it", ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1"}}}, "h1-2", ""},
-		"Unknown":    {"no hash is not a hash to find", ObservedWorkload{Revisions: []Revision{{Name: "a"}}}, "", ""},
-		"Current":    {"the one that the Deployment matches wins", ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1", Pods: 5}, {Name: "b", Hash: "h1-1", Current: true}}}, "h1-1", "b"},
-		"MostPods":   {"then most pods", ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1", Pods: 1}, {Name: "b", Hash: "h1-1", Pods: 2}}}, "h1-1", "b"},
-		"OldestLast": {"then the oldest", ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1", Number: 2}, {Name: "b", Hash: "h1-1", Number: 1}}}, "h1-1", "b"},
+		"None":    {"nothing has it", ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1"}}}, "h1-2", ""},
+		"Unknown": {"no hash is not a hash to find", ObservedWorkload{Revisions: []Revision{{Name: "a"}}}, "", ""},
+		"Current": {"the one that the Deployment matches wins",
+			ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1", Pods: 5}, {Name: "b", Hash: "h1-1", Current: true}}}, "h1-1", "b"},
+		"MostPods": {"then most pods",
+			ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1", Pods: 1}, {Name: "b", Hash: "h1-1", Pods: 2}}}, "h1-1", "b"},
+		"OldestLast": {"then the oldest",
+			ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1", Number: 2}, {Name: "b", Hash: "h1-1", Number: 1}}}, "h1-1", "b"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -89,9 +92,10 @@ func TestInvalidErrorText(t *testing.T) {
 		err  InvalidError
 		want string
 	}{
-		"All":     {InvalidError{File: "a.yaml", Field: "spec.x", Msg: "is wrong", Fix: "use y"}, "a.yaml: spec.x: is wrong; use y"},
-		"NoFile":  {InvalidError{Field: "spec.x", Msg: "is wrong"}, "spec.x: is wrong"},
-		"About":   {InvalidError{About: Ref{Kind: "Service", Namespace: "shop", Name: "web"}, Field: "spec.x", Msg: "is wrong"}, "core/Service/shop/web: spec.x: is wrong"},
+		"All":    {InvalidError{File: "a.yaml", Field: "spec.x", Msg: "is wrong", Fix: "use y"}, "a.yaml: spec.x: is wrong; use y"},
+		"NoFile": {InvalidError{Field: "spec.x", Msg: "is wrong"}, "spec.x: is wrong"},
+		"About": {InvalidError{About: Ref{Kind: "Service", Namespace: "shop", Name: "web"}, Field: "spec.x", Msg: "is wrong"},
+			"core/Service/shop/web: spec.x: is wrong"},
 		"Message": {InvalidError{Msg: "is wrong"}, "is wrong"},
 	}
 	for name, tc := range cases {
@@ -156,7 +160,8 @@ func TestShown(t *testing.T) {
 		s    State
 		want Phase
 	}{
-		{State{Phase: Healthy}, Healthy}, {State{Phase: Healthy, Unhealthy: "0 of 5"}, Degraded}, {State{Phase: Paused, Unhealthy: "0 of 5"}, Paused},
+		{State{Phase: Healthy}, Healthy}, {State{Phase: Healthy, Unhealthy: "0 of 5"}, Degraded},
+		{State{Phase: Paused, Unhealthy: "0 of 5"}, Paused},
 	} {
 		if got := c.s.Shown(); got != c.want {
 			t.Errorf("%+v is shown as %s", c.s, got)
@@ -196,7 +201,8 @@ func TestNewestSerial(t *testing.T) {
 
 // TestTheFirstOfEqualRevisions checks that the first of several equal revisions of a hash is found.
 func TestTheFirstOfEqualRevisions(t *testing.T) {
-	w := ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h", Pods: 1, Number: 2}, {Name: "b", Hash: "h", Pods: 1, Number: 2}, {Name: "c", Hash: "h", Number: 1}}}
+	w := ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h", Pods: 1, Number: 2}, {Name: "b", Hash: "h", Pods: 1, Number: 2},
+		{Name: "c", Hash: "h", Number: 1}}}
 	if got, _ := w.Find("h"); got.Name != "a" {
 		t.Errorf("found %s", got.Name)
 	}
@@ -214,7 +220,8 @@ func TestSpecsOfARender(t *testing.T) {
 }
 
 func TestTemplateOfAnExperiment(t *testing.T) {
-	e := &Experiment{Templates: []ExperimentTemplate{{Name: "a", SpecRef: "stable"}, {Name: "b", SpecRef: "canary"}, {Name: "c", SpecRef: "canary"}}}
+	e := &Experiment{Templates: []ExperimentTemplate{{Name: "a", SpecRef: "stable"}, {Name: "b", SpecRef: "canary"},
+		{Name: "c", SpecRef: "canary"}}}
 	if got, ok := e.RunsOn("canary"); !ok || got.Name != "b" {
 		t.Errorf("%+v, %t", got, ok)
 	}
@@ -235,7 +242,8 @@ func TestSameRun(t *testing.T) {
 	if !run.Same(AnalysisRun{Name: "a", Release: "h", Started: noon.In(time.FixedZone("", 3600)), Phase: AnalysisFailed}) {
 		t.Error("a run is not itself")
 	}
-	for phase, want := range map[AnalysisPhase]bool{"": false, AnalysisPending: false, AnalysisRunning: false, AnalysisFailed: true, AnalysisStopped: true} {
+	for phase, want := range map[AnalysisPhase]bool{"": false, AnalysisPending: false, AnalysisRunning: false, AnalysisFailed: true,
+		AnalysisStopped: true} {
 		if phase.Done() != want {
 			t.Errorf("%q is done: %t", phase, !want)
 		}
@@ -271,10 +279,13 @@ func TestParseVendor(t *testing.T) {
 	for into, want := range map[string]string{
 		"a": "", "a/b": "", "..": "x", "../a": "x", "/a": "x", "a/": "x", "a/../b": "x", "./a": "x", "..a": "", ".": "x",
 	} {
-		for kind, source := range map[string]string{"git": "git: {url: https://example.com/r, ref: v1}", "chart": "chart: {repo: https://example.com, name: c, version: ~1.0}"} {
-			_, err := ParseVendor("vendor.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources: [{git: {url: https://example.com/r, ref: v1}, into: ok}, {"+source+", into: "+into+"}]\n"))
+		for kind, source := range map[string]string{"git": "git: {url: https://example.com/r, ref: v1}",
+			"chart": "chart: {repo: https://example.com, name: c, version: ~1.0}"} {
+			_, err := ParseVendor("vendor.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\n"+
+				"sources: [{git: {url: https://example.com/r, ref: v1}, into: ok}, {"+source+", into: "+into+"}]\n"))
 			refused := want != "" && !(into == "." && kind == "chart")
-			if (err != nil) != refused || err != nil && err.Error() != fmt.Sprintf("vendor.yaml: sources[1].into: %q is no folder beside it; write a path without .., and no slash around it", into) {
+			if (err != nil) != refused || err != nil && err.Error() != fmt.Sprintf("vendor.yaml: sources[1].into: %q is no folder beside it; "+
+				"write a path without .., and no slash around it", into) {
 				t.Errorf("%s into %s: %v", kind, into, err)
 			}
 		}
@@ -288,7 +299,8 @@ func TestParseVendor(t *testing.T) {
 	}{
 		{VendorSource{Into: "x/y", Chart: &VendorChart{Repo: "r", Name: "n", Version: "~1"}}, "n", "chart r n ~1"},
 		{VendorSource{Into: "x/y", Git: &VendorGit{URL: "u", Ref: "v1", Path: "p"}}, "y", "git u v1 p"},
-		{VendorSource{Into: "x/y", OCI: &VendorOCI{URL: "u", Tag: "t"}}, "y", "oci u t"}, {VendorSource{Into: "z", OCI: &VendorOCI{URL: "u", Semver: "~1"}}, "z", "oci u ~1"},
+		{VendorSource{Into: "x/y", OCI: &VendorOCI{URL: "u", Tag: "t"}}, "y", "oci u t"},
+		{VendorSource{Into: "z", OCI: &VendorOCI{URL: "u", Semver: "~1"}}, "z", "oci u ~1"},
 	} {
 		if c.s.Name() != c.name || c.s.Wants() != c.wants {
 			t.Errorf("%q, %q, want %q, %q", c.s.Name(), c.s.Wants(), c.name, c.wants)

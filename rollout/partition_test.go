@@ -18,49 +18,59 @@ const gameServers = `
 func TestWorkloadsOfAConfiguration(t *testing.T) {
 	const config = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\nworkloads:"
 	c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(config+gameServers))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	status := partitionStatus
 	status.UpdatedReady = "status.newReady"
 	want := Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
 		Ordered: true, MinReady: "spec.rollout.minReadySeconds", Status: status}
 	app, err := c.Apps[0].App("apps/games")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := compare.Diff([]Partitioned{want}, PartitionedOf(app)); diff != "" {
 		t.Errorf("the kinds of its apps (-want +got):\n%s", diff)
 	}
 	if found, _ := FindPartitioned(PartitionedOf(app), "example.com/v1", "GameServerSet"); found == nil || *found != want {
 		t.Errorf("it is found as %+v", found)
 	}
-	for entry, wrong := range map[string]string{
-		"{apiVersion: apps/v1, kind: StatefulSet, partition: {path: spec.a}}":                                                  `workloads[0].kind: StatefulSet moves in stages without being listed; leave the entry out`,
-		"{apiVersion: batch/v1, kind: Job, partition: {path: spec.a}}":                                                         `workloads[0].apiVersion: batch/v1 Job has no partition; leave the entry out`,
-		"{apiVersion: example.com/v1, kind: Set, partition: {path: status.a}}":                                                 `workloads[0].partition.path: "status.a" is not a field below spec; write its path, as in spec.updateStrategy.partition`,
-		"{apiVersion: example.com/v1, kind: Set, partition: {path: partition}}":                                                `workloads[0].partition.path: "partition" is not a field below spec; write its path, as in spec.updateStrategy.partition`,
-		"{apiVersion: gitrollout.dev/v1alpha1, kind: Rollout, partition: {path: spec.a}}":                                      `workloads[0].apiVersion: gitrollout.dev/v1alpha1 Rollout has no partition; leave the entry out`,
-		"{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, partition: {path: spec.a}}":                                     `workloads[0].kind: CloneSet moves in stages without being listed; leave the entry out`,
-		"{apiVersion: a.io/v1, kind: Set, partition: {path: spec.template.spec.a}}":                                            `workloads[0].partition.path: "spec.template.spec.a" says something else of each workload; name the field that says how many pods keep their version`,
-		"{apiVersion: a.io/v1, kind: Set, partition: {path: spec.replicas}}":                                                   `workloads[0].partition.path: "spec.replicas" says something else of each workload; name the field that says how many pods keep their version`,
-		"{apiVersion: a.io/v1, kind: Set, partition: {path: spec.selector.a}}":                                                 `workloads[0].partition.path: "spec.selector.a" says something else of each workload; name the field that says how many pods keep their version`,
-		"{apiVersion: a.io/v1, kind: Set, partition: {path: spec.minReadySeconds}}":                                            `workloads[0].partition.path: "spec.minReadySeconds" says something else of each workload; name the field that says how many pods keep their version`,
-		"{apiVersion: a.io/v1, kind: Set, partition: {path: spec.a}, minReadySeconds: spec.a}":                                 `workloads[0].partition.path: "spec.a" says something else of each workload; name the field that says how many pods keep their version`,
-		"{apiVersion: a.io/v1, kind: Set, partition: {path: spec.a}, minReadySeconds: spec.replicas}":                          `workloads[0].minReadySeconds: "spec.replicas" says something else of each workload; name the field that says how long a pod is to be ready`,
-		"{apiVersion: a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: spec.b}}":                               `workloads[0].status.updated: "spec.b" is not a field below status; write its path, as in status.updatedReplicas`,
-		"{apiVersion: example.com/v1, kind: Set, partition: {path: spec.a, counts: new, unit: percent}}":                       `workloads[0].partition.unit: is percent, and the rounding of a percentage of new pods is undefined; write unit: pods`,
-		"{apiVersion: example.com/v1, kind: Set, partition: {path: spec.a, counts: all}}":                                      `workloads[0].partition.counts: "all" is not one of old, new; write old if the pods that the field counts keep their version, and new if they get the new one`,
-		"{apiVersion: example.com, kind: Set, partition: {path: spec.a}}":                                                      `workloads[0].apiVersion: "example.com" is not a version of an API; write group/version, as in example.com/v1`,
-		"{apiVersion: example.com/v1, kind: set, partition: {path: spec.a}}":                                                   `workloads[0].kind: "set" is not a kind; write it as in manifests`,
-		"{apiVersion: example.com/v1, kind: Set, partition: {path: spec.a}, template: spec.template}":                          `workloads[0].template: is not a known field; use one of apiVersion, kind, minReadySeconds, ordered, partition, status`,
-		"{apiVersion: example.com/v1, kind: Set}":                                                                              `workloads[0].partition: is missing; say which field stages its pods: partition: {path: spec.updateStrategy.partition}; without one a release cannot be staged: take the Rollout out, and it is applied as it is`,
-		"{apiVersion: a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: 3}}":                                    `workloads[0].status.updated: is 3 where a text belongs; quote it`,
-		"{apiVersion: a.io/v1, kind: A, partition: {path: spec.a}}, {apiVersion: a.io/v2, kind: A, partition: {path: spec.a}}": `workloads[1].kind: A of a.io is workloads[0], too; keep only the entry for the version in your manifests`,
+	const noPartition = " says something else of each workload; name the field that says how many pods keep their version"
+	const notInSpec = " is not a field below spec; write its path, as in spec.updateStrategy.partition"
+	for _, c := range []struct{ entry, wrong string }{
+		{"apps/v1, kind: StatefulSet, partition: {path: spec.a}",
+			`[0].kind: StatefulSet moves in stages without being listed; leave the entry out`},
+		{"batch/v1, kind: Job, partition: {path: spec.a}", `[0].apiVersion: batch/v1 Job has no partition; leave the entry out`},
+		{"example.com/v1, kind: Set, partition: {path: status.a}", `[0].partition.path: "status.a"` + notInSpec},
+		{"example.com/v1, kind: Set, partition: {path: partition}", `[0].partition.path: "partition"` + notInSpec},
+		{"gitrollout.dev/v1alpha1, kind: Rollout, partition: {path: spec.a}",
+			`[0].apiVersion: gitrollout.dev/v1alpha1 Rollout has no partition; leave the entry out`},
+		{"apps.kruise.io/v1alpha1, kind: CloneSet, partition: {path: spec.a}",
+			`[0].kind: CloneSet moves in stages without being listed; leave the entry out`},
+		{"a.io/v1, kind: Set, partition: {path: spec.template.spec.a}", `[0].partition.path: "spec.template.spec.a"` + noPartition},
+		{"a.io/v1, kind: Set, partition: {path: spec.replicas}", `[0].partition.path: "spec.replicas"` + noPartition},
+		{"a.io/v1, kind: Set, partition: {path: spec.selector.a}", `[0].partition.path: "spec.selector.a"` + noPartition},
+		{"a.io/v1, kind: Set, partition: {path: spec.minReadySeconds}", `[0].partition.path: "spec.minReadySeconds"` + noPartition},
+		{"a.io/v1, kind: Set, partition: {path: spec.a}, minReadySeconds: spec.a", `[0].partition.path: "spec.a"` + noPartition},
+		{"a.io/v1, kind: Set, partition: {path: spec.a}, minReadySeconds: spec.replicas",
+			`[0].minReadySeconds: "spec.replicas" says something else of each workload; name the field that says how long a pod is to be ready`},
+		{"a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: spec.b}",
+			`[0].status.updated: "spec.b" is not a field below status; write its path, as in status.updatedReplicas`},
+		{"example.com/v1, kind: Set, partition: {path: spec.a, counts: new, unit: percent}",
+			`[0].partition.unit: is percent, and the rounding of a percentage of new pods is undefined; write unit: pods`},
+		{"example.com/v1, kind: Set, partition: {path: spec.a, counts: all}",
+			`[0].partition.counts: "all" is not one of old, new; write old if the pods that the field counts keep their version, ` +
+				`and new if they get the new one`},
+		{"example.com, kind: Set, partition: {path: spec.a}",
+			`[0].apiVersion: "example.com" is not a version of an API; write group/version, as in example.com/v1`},
+		{"example.com/v1, kind: set, partition: {path: spec.a}", `[0].kind: "set" is not a kind; write it as in manifests`},
+		{"example.com/v1, kind: Set, partition: {path: spec.a}, template: spec.template",
+			`[0].template: is not a known field; use one of apiVersion, kind, minReadySeconds, ordered, partition, status`},
+		{"example.com/v1, kind: Set", `[0].partition: is missing; say which field stages its pods: partition: {path: ` +
+			`spec.updateStrategy.partition}; without one a release cannot be staged: take the Rollout out, and it is applied as it is`},
+		{"a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: 3}", `[0].status.updated: is 3 where a text belongs; quote it`},
+		{"a.io/v1, kind: A, partition: {path: spec.a}}, {apiVersion: a.io/v2, kind: A, partition: {path: spec.a}",
+			`[1].kind: A of a.io is workloads[0], too; keep only the entry for the version in your manifests`},
 	} {
-		_, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(config+" ["+entry+"]"))
-		if err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+wrong {
-			t.Errorf("%s:\n got %v\nwant %s", entry, err, wrong)
+		_, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(config+" [{apiVersion: "+c.entry+"}]"))
+		if err == nil || err.Error() != ".gitrollout/prod/config.yaml: workloads"+c.wrong {
+			t.Errorf("%s:\n got %v\nwant %s", c.entry, err, c.wrong)
 		}
 	}
 }

@@ -16,36 +16,51 @@ func project(more string) string {
 // TestParsePolicy checks that each mistake in a policy has file, field, value and fix. A mistake without a message
 // would permit too much.
 func TestParsePolicy(t *testing.T) {
+	const noFiles = " is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: " +
+		"apps/shop/**"
 	for name, tt := range map[string]struct{ text, want string }{
-		"no project":           {policyHead, "policy.yaml: projects: is missing; name a project and its apps"},
-		"no apps":              {policyHead + "projects: [{name: a, namespaces: [a]}]\n", "policy.yaml: projects[0].apps: is missing; name its apps: [shop, shop-*]"},
-		"no namespaces":        {policyHead + "projects: [{name: a, apps: [a]}]\n", "policy.yaml: projects[0].namespaces: is missing; name where its objects may be: [shop, shop-*]"},
-		"no name":              {policyHead + "projects: [{apps: [a], namespaces: [a]}]\n", "policy.yaml: projects[0].name: is missing; name the project: messages do"},
-		"an unknown field":     {project(", namespace: a"), "policy.yaml: projects[0].namespace: is not a known field; write namespaces"},
-		"an unknown rule":      {project(", rollouts: {maxWeight: 3}"), "policy.yaml: projects[0].rollouts.maxWeight: is not a known field; use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
-		"the name twice":       {policyHead + "projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n", `policy.yaml: projects[1].name: "a" is the name of another project, too; give it its own`},
-		"apps":                 {policyHead + "projects: [{name: a, apps: ['['], namespaces: [a]}]\n", `policy.yaml: projects[0].apps[0]: "[" is not a pattern of names of apps; name an app, with * ? [] for parts of the name: shop-*`},
-		"sources with a slash": {project(", sources: [/apps]"), `policy.yaml: projects[0].sources[0]: "/apps" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
+		"no project": {policyHead, "projects: is missing; name a project and its apps"},
+		"no apps":    {policyHead + "projects: [{name: a, namespaces: [a]}]\n", "projects[0].apps: is missing; name its apps: [shop, shop-*]"},
+		"no namespaces": {policyHead + "projects: [{name: a, apps: [a]}]\n",
+			"projects[0].namespaces: is missing; name where its objects may be: [shop, shop-*]"},
+		"no name": {policyHead + "projects: [{apps: [a], namespaces: [a]}]\n",
+			"projects[0].name: is missing; name the project: messages do"},
+		"an unknown field": {project(", namespace: a"), "projects[0].namespace: is not a known field; write namespaces"},
+		"an unknown rule": {project(", rollouts: {maxWeight: 3}"),
+			"projects[0].rollouts.maxWeight: is not a known field; use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
+		"the name twice": {policyHead + "projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n",
+			`projects[1].name: "a" is the name of another project, too; give it its own`},
+		"apps": {policyHead + "projects: [{name: a, apps: ['['], namespaces: [a]}]\n",
+			`projects[0].apps[0]: "[" is not a pattern of names of apps; name an app, with * ? [] for parts of the name: shop-*`},
+		"sources with a slash": {project(", sources: [/apps]"), `projects[0].sources[0]: "/apps"` + noFiles},
 		"sources with a way up": {project(", sources: [apps/../**]"),
-			`policy.yaml: projects[0].sources[0]: "apps/../**" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
-		"a pattern that is none": {project(", sources: ['apps/[']"), `policy.yaml: projects[0].sources[0]: "apps/[" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
-		"sources with a dot":     {project(", sources: [apps, ./apps]"), `policy.yaml: projects[0].sources[1]: "./apps" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
-		"** in a name":           {project(", sources: ['apps/shop**']"), `policy.yaml: projects[0].sources[0]: "apps/shop**" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
-		"a plural":               {project(", resources: {deny: [secrets]}"), `policy.yaml: projects[0].resources.deny[0]: "secrets" is not a kind; write group/Kind, or /Kind for the core group`},
-		"a version":              {project(", resources: {deny: [apps/v1/Deployment]}"), `policy.yaml: projects[0].resources.deny[0]: "apps/v1/Deployment" is not a kind; write group/Kind, or /Kind for the core group`},
-		"nothing allowed":        {project(", resources: {allow: []}"), "policy.yaml: projects[0].resources.allow: is empty, and nothing would be allowed; list kinds, or leave it out to allow all that deny does not name"},
-		"an account":             {project(", serviceAccount: a/b/c"), `policy.yaml: projects[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
-		"a weight of 0":          {project(", rollouts: {maxFirstWeight: 0}"), "policy.yaml: projects[0].rollouts.maxFirstWeight: 0 is not within 1..100; give a percentage of 1 to 100"},
-		"a duration":             {project(", rollouts: {minDuration: half an hour}"), `policy.yaml: projects[0].rollouts.minDuration: "half an hour" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
-		"a feature that is none": {project(", rollouts: {forbid: [entryWithoutEvidence]}"), `policy.yaml: projects[0].rollouts.forbid[0]: "entryWithoutEvidence" is not one of promoteFull, fastRollbackOff`},
-		"unmatched":              {strings.Replace(project(""), "projects:", "unmatched: refuse\nprojects:", 1), `policy.yaml: unmatched: "refuse" is not one of deny, allow`},
-		"a quota":                {project(", quota: {objects: -1}"), "policy.yaml: projects[0].quota.objects: -1 is negative; give 0 or more"},
-		"another kind":           {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n", `policy.yaml: kind: "Config" is not Policy`},
-		"a second document":      {project("") + "---\n" + project(""), "policy.yaml: has more than one document; keep one"},
+			`projects[0].sources[0]: "apps/../**"` + noFiles},
+		"a pattern that is none": {project(", sources: ['apps/[']"), `projects[0].sources[0]: "apps/["` + noFiles},
+		"sources with a dot":     {project(", sources: [apps, ./apps]"), `projects[0].sources[1]: "./apps"` + noFiles},
+		"** in a name":           {project(", sources: ['apps/shop**']"), `projects[0].sources[0]: "apps/shop**"` + noFiles},
+		"a plural": {project(", resources: {deny: [secrets]}"),
+			`projects[0].resources.deny[0]: "secrets" is not a kind; write group/Kind, or /Kind for the core group`},
+		"a version": {project(", resources: {deny: [apps/v1/Deployment]}"),
+			`projects[0].resources.deny[0]: "apps/v1/Deployment" is not a kind; write group/Kind, or /Kind for the core group`},
+		"nothing allowed": {project(", resources: {allow: []}"),
+			"projects[0].resources.allow: is empty, and nothing would be allowed; list kinds, or leave it out to allow all that deny does not name"},
+		"an account": {project(", serviceAccount: a/b/c"),
+			`projects[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
+		"a weight of 0": {project(", rollouts: {maxFirstWeight: 0}"),
+			"projects[0].rollouts.maxFirstWeight: 0 is not within 1..100; give a percentage of 1 to 100"},
+		"a duration": {project(", rollouts: {minDuration: half an hour}"),
+			`projects[0].rollouts.minDuration: "half an hour" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
+		"a feature that is none": {project(", rollouts: {forbid: [entryWithoutEvidence]}"),
+			`projects[0].rollouts.forbid[0]: "entryWithoutEvidence" is not one of promoteFull, fastRollbackOff`},
+		"unmatched": {strings.Replace(project(""), "projects:", "unmatched: refuse\nprojects:", 1),
+			`unmatched: "refuse" is not one of deny, allow`},
+		"a quota":           {project(", quota: {objects: -1}"), "projects[0].quota.objects: -1 is negative; give 0 or more"},
+		"another kind":      {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n", `kind: "Config" is not Policy`},
+		"a second document": {project("") + "---\n" + project(""), "has more than one document; keep one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := ParsePolicy("policy.yaml", []byte(tt.text))
-			if err == nil || err.Error() != tt.want {
+			if err == nil || err.Error() != "policy.yaml: "+tt.want {
 				t.Errorf("%+v\n got: %v\nwant: %s", p, err, tt.want)
 			}
 		})
@@ -54,23 +69,23 @@ func TestParsePolicy(t *testing.T) {
 
 // TestProjectOf checks that an app belongs to one project, or to none where that is permitted.
 func TestProjectOf(t *testing.T) {
-	projects := policyHead + "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]}\n- {name: till, apps: ['*-till', till], namespaces: [till]}\n"
+	projects := policyHead +
+		"projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]}\n- {name: till, apps: ['*-till', till], namespaces: [till]}\n"
 	for name, tt := range map[string]struct{ policy, app, want, err string }{
-		"by its name":      {projects, "shop", "shop", ""},
-		"by a pattern":     {projects, "shop-eu", "shop", ""},
-		"the other one":    {projects, "till", "till", ""},
-		"of two":           {projects, "shop-till", "", "policy.yaml: projects[1].apps: app shop-till is in project shop and in project till; name it in one project"},
-		"of none":          {projects, "edge", "", "policy.yaml: projects: app edge is in no project; name it in one project, or write unmatched: allow"},
+		"by its name":   {projects, "shop", "shop", ""},
+		"by a pattern":  {projects, "shop-eu", "shop", ""},
+		"the other one": {projects, "till", "till", ""},
+		"of two": {projects, "shop-till", "",
+			"projects[1].apps: app shop-till is in project shop and in project till; name it in one project"},
+		"of none":          {projects, "edge", "", "projects: app edge is in no project; name it in one project, or write unmatched: allow"},
 		"of none, allowed": {strings.Replace(projects, "projects:", "unmatched: allow\nprojects:", 1), "edge", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := ParsePolicy("policy.yaml", []byte(tt.policy))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := p.ProjectOf(tt.app)
 			switch {
-			case tt.err != "" && (err == nil || err.Error() != tt.err || ReasonOf(err) != HeldPolicy):
+			case tt.err != "" && (err == nil || err.Error() != "policy.yaml: "+tt.err || ReasonOf(err) != HeldPolicy):
 				t.Errorf("error %v, want %s", err, tt.err)
 			case tt.err == "" && (err != nil || (got == nil) != (tt.want == "") || got != nil && got.Name != tt.want):
 				t.Errorf("project %+v, error %v, want %s", got, err, tt.want)
@@ -133,7 +148,8 @@ func TestIsKind(t *testing.T) {
 // FuzzPolicy checks that a policy is read, or refused with its name and a reason. A valid policy answers for every
 // app, file and kind.
 func FuzzPolicy(f *testing.F) {
-	f.Add([]byte(project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], resources: {deny: [/Secret, '*/Role'], allow: ['*']}")))
+	f.Add([]byte(project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], " +
+		"resources: {deny: [/Secret, '*/Role'], allow: ['*']}")))
 	f.Add([]byte(project(", serviceAccount: shop/deployer, promoters: /keys, quota: {objects: 300, deployments: 40}, " +
 		"rollouts: {required: true, maxFirstWeight: 25, requireAnalysis: true, minDuration: 30m, forbid: [promoteFull]}")))
 	f.Add([]byte(policyHead + "unmatched: allow\nprojects: [{name: a, apps: ['[a-z]*'], namespaces: ['?']}]\n"))

@@ -17,15 +17,19 @@ func TestParsePromotion(t *testing.T) {
 		data   string
 		want   Promotion
 	}{
-		"Least":    {"the defaults promote fully", "release: h1-1\n", Promotion{Release: "h1-1", Through: Full, Decision: Promote}},
-		"Name":     {"a step by name", "release: h1-1\nthrough: smoke\ndecision: promote\n", Promotion{Release: "h1-1", Through: "smoke", Decision: Promote}},
-		"Index":    {"people write indices as numbers", "release: h1-1\nthrough: 2\n", Promotion{Release: "h1-1", Through: "2", Decision: Promote}},
-		"Quoted":   {"or quote them", "release: h1-1\nthrough: \"2\"\n", Promotion{Release: "h1-1", Through: "2", Decision: Promote}},
-		"NoStep":   {"an empty through is the default", "release: h1-1\nthrough: \"\"\n", Promotion{Release: "h1-1", Through: Full, Decision: Promote}},
+		"Least": {"the defaults promote fully", "release: h1-1\n", Promotion{Release: "h1-1", Through: Full, Decision: Promote}},
+		"Name": {"a step by name", "release: h1-1\nthrough: smoke\ndecision: promote\n",
+			Promotion{Release: "h1-1", Through: "smoke", Decision: Promote}},
+		"Index":  {"people write indices as numbers", "release: h1-1\nthrough: 2\n", Promotion{Release: "h1-1", Through: "2", Decision: Promote}},
+		"Quoted": {"or quote them", "release: h1-1\nthrough: \"2\"\n", Promotion{Release: "h1-1", Through: "2", Decision: Promote}},
+		"NoStep": {"an empty through is the default", "release: h1-1\nthrough: \"\"\n",
+			Promotion{Release: "h1-1", Through: Full, Decision: Promote}},
 		"NullStep": {"so is null", "release: h1-1\nthrough: null\n", Promotion{Release: "h1-1", Through: Full, Decision: Promote}},
-		"Hold":     {"hold", "release: h1-1\ndecision: hold\nreason: lunch\n", Promotion{Release: "h1-1", Through: Full, Decision: Hold, Reason: "lunch"}},
-		"Abort":    {"abort", "release: h1-1\ndecision: abort\n", Promotion{Release: "h1-1", Through: Full, Decision: Abort}},
-		"Retry":    {"retry, with a time to make it differ", "release: h1-1\ndecision: retry\nat: \"2026-11-20\"\n", Promotion{Release: "h1-1", Through: Full, Decision: Retry, At: "2026-11-20"}},
+		"Hold": {"hold", "release: h1-1\ndecision: hold\nreason: lunch\n",
+			Promotion{Release: "h1-1", Through: Full, Decision: Hold, Reason: "lunch"}},
+		"Abort": {"abort", "release: h1-1\ndecision: abort\n", Promotion{Release: "h1-1", Through: Full, Decision: Abort}},
+		"Retry": {"retry, with a time to make it differ", "release: h1-1\ndecision: retry\nat: \"2026-11-20\"\n",
+			Promotion{Release: "h1-1", Through: Full, Decision: Retry, At: "2026-11-20"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -57,14 +61,16 @@ func TestParsePromotionRefuses(t *testing.T) {
 		"WrongCase":    {"Decision: hold must not promote", promotionHead + "release: h1-1\nDecision: hold\n", "Decision", "not a known field"},
 		"Decision":     {"decisions are a closed set", promotionHead + "release: h1-1\ndecision: rollback\n", "decision", "not one of"},
 		"Kind":         {"another kind", "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nrelease: h1-1\n", "kind", "not Promotion"},
-		"Both":         {"which of them?", promotionHead + "release: h1-1\nthrough: 1\nworkloads: {shop/web: 2}\n", "workloads", "exclude each other"},
-		"NoWorkload":   {"a workload has a namespace", promotionHead + "release: h1-1\nworkloads: {web: 2}\n", "workloads[web]", "namespace"},
-		"Version":      {"another version", "apiVersion: gitrollout.dev/v2\nkind: Promotion\nrelease: h1-1\n", "apiVersion", "not known"},
-		"Twice":        {"two values", promotionHead + "release: h1-1\nrelease: h1-2\n", "", "already set"},
-		"Two":          {"a second document would be ignored although a reviewer approved both", promotionHead + "release: h1-1\n---\n" + promotionHead + "release: h1-2\n", "", "more than one document"},
-		"Fraction":     {"half a step", promotionHead + "release: h1-1\nthrough: 1.5\n", "through", "belongs"},
-		"List":         {"several steps", promotionHead + "release: h1-1\nthrough: [1, 2]\n", "through", "belongs"},
-		"Garbage":      {"not YAML", "\x00", "", "not valid YAML"},
+		"Both": {"which of them?", promotionHead + "release: h1-1\nthrough: 1\nworkloads: {shop/web: 2}\n", "workloads",
+			"exclude each other"},
+		"NoWorkload": {"a workload has a namespace", promotionHead + "release: h1-1\nworkloads: {web: 2}\n", "workloads[web]", "namespace"},
+		"Version":    {"another version", "apiVersion: gitrollout.dev/v2\nkind: Promotion\nrelease: h1-1\n", "apiVersion", "not known"},
+		"Twice":      {"two values", promotionHead + "release: h1-1\nrelease: h1-2\n", "", "already set"},
+		"Two": {"a second document would be ignored although a reviewer approved both",
+			promotionHead + "release: h1-1\n---\n" + promotionHead + "release: h1-2\n", "", "more than one document"},
+		"Fraction": {"half a step", promotionHead + "release: h1-1\nthrough: 1.5\n", "through", "belongs"},
+		"List":     {"several steps", promotionHead + "release: h1-1\nthrough: [1, 2]\n", "through", "belongs"},
+		"Garbage":  {"not YAML", "\x00", "", "not valid YAML"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,9 +89,7 @@ func TestParsePromotionRefuses(t *testing.T) {
 func TestPromotionDigestDiffersByBytes(t *testing.T) {
 	digest := func(rest string) string {
 		p, err := ParsePromotion("p.yaml", []byte(promotionHead+"release: h1-1\n"+rest))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p.Digest
 	}
 	if digest("") != digest("") {
@@ -131,9 +135,11 @@ func TestPromotionOpens(t *testing.T) {
 		"OldZero":    {"so its first step is 0", old("0"), "h1-1", web, first},
 		"OldBeyond":  {"and its last one is one less", old("4"), "h1-1", web, nothing},
 		"OldName":    {"names are names", old("smoke"), "h1-1", web, []bool{true, true, false, false}},
-		"Workload":   {"the workload that it names", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}}, "h1-1", web, first},
-		"Another":    {"and no other one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}}, "h1-1", api, nothing},
-		"OneFully":   {"all of one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}, "h1-1", web, all},
+		"Workload": {"the workload that it names", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}},
+			"h1-1", web, first},
+		"Another": {"and no other one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}},
+			"h1-1", api, nothing},
+		"OneFully": {"all of one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}, "h1-1", web, all},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -149,12 +155,13 @@ func TestPromotionOpens(t *testing.T) {
 		all, skips  bool
 		last, found any
 	}{
-		"no file":            {nil, false, false, 0, false},
-		"all":                {promote(Full), true, true, 4, true},
-		"one step":           {promote("1"), false, false, 0, true},
-		"all, by no hash":    {&Promotion{Decision: Promote, Through: Full}, false, true, 4, true},
-		"all of one":         {&Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}, false, true, 4, true},
-		"all of one, and so": {&Promotion{Release: "h1-1", Decision: Promote, Through: Full, Workloads: map[Workload]string{web: "1"}}, false, true, 0, true},
+		"no file":         {nil, false, false, 0, false},
+		"all":             {promote(Full), true, true, 4, true},
+		"one step":        {promote("1"), false, false, 0, true},
+		"all, by no hash": {&Promotion{Decision: Promote, Through: Full}, false, true, 4, true},
+		"all of one":      {&Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}, false, true, 4, true},
+		"all of one, and so": {&Promotion{Release: "h1-1", Decision: Promote, Through: Full, Workloads: map[Workload]string{web: "1"}},
+			false, true, 0, true},
 		"a step of one":      {&Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}}, false, false, 0, true},
 		"a hold":             {&Promotion{Release: "h1-1", Decision: Hold, Through: Full}, false, false, 4, true},
 		"a number below all": {old("-1"), false, false, -1, false},
@@ -174,19 +181,21 @@ func TestPromotionEncode(t *testing.T) {
 		p    Promotion
 		want string
 	}{
-		"Step": {Promotion{Release: "h1-7b4e2a91d0", Through: "2", Decision: Promote}, now + "decision: promote\nkind: Promotion\nrelease: h1-7b4e2a91d0\nthrough: \"2\"\n"},
-		"Try":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote, Since: began}, now + "decision: promote\nkind: Promotion\nrelease: h1-1\nsince: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
+		"Step": {Promotion{Release: "h1-7b4e2a91d0", Through: "2", Decision: Promote},
+			now + "decision: promote\nkind: Promotion\nrelease: h1-7b4e2a91d0\nthrough: \"2\"\n"},
+		"Try": {Promotion{Release: "h1-1", Through: Full, Decision: Promote, Since: began},
+			now + "decision: promote\nkind: Promotion\nrelease: h1-1\nsince: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
 		"Two": {Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "2", api: "6"}},
 			now + "decision: promote\nkind: Promotion\nrelease: h1-1\nworkloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
-		"Old": {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote}, before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: \"2\"\n"},
+		"Old": {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote},
+			before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: \"2\"\n"},
 		// An older reconciler obeys it, too.
 		"Abort": {Promotion{Release: "h1-1", Decision: Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"},
-		"Full":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote}, before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: full\n"},
+		"Full": {Promotion{Release: "h1-1", Through: Full, Decision: Promote},
+			before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: full\n"},
 	} {
 		data, err := tc.p.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := compare.Diff(tc.want, string(data)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -202,7 +211,8 @@ func TestPromotionEncode(t *testing.T) {
 func FuzzParsePromotion(f *testing.F) {
 	f.Add([]byte(promotionHead + "release: h1-7b4e2a91d0\nthrough: full\ndecision: promote\n"))
 	f.Add([]byte(promotionHead + "release: h1-1\nthrough: 2\nat: x\nreason: y\n"))
-	f.Add([]byte(strings.Replace(promotionHead, "v1alpha1", "v1alpha2", 1) + "release: h1-1\nsince: 2026-11-22T10:00:00Z\nworkloads: {shop/web: 2, shop/api: full}\n"))
+	f.Add([]byte(strings.Replace(promotionHead, "v1alpha1", "v1alpha2", 1) +
+		"release: h1-1\nsince: 2026-11-22T10:00:00Z\nworkloads: {shop/web: 2, shop/api: full}\n"))
 	f.Add([]byte("---\n" + promotionHead + "release: h1-1\ndecision: abort\n---\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := ParsePromotion("p.yaml", data)
@@ -224,9 +234,7 @@ func FuzzParsePromotion(f *testing.F) {
 			}
 		}
 		once, err := p.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		back, err := ParsePromotion("p.yaml", once)
 		if err != nil {
 			t.Fatalf("a promotion that was written cannot be read: %v\n%s", err, once)

@@ -59,9 +59,7 @@ const enough = "name: x\nlisted: [{a: 1}]\n"
 func readForm(t *testing.T, text string, argo bool) (form, *Reader) {
 	t.Helper()
 	var raw map[string]any
-	if err := yaml.Unmarshal([]byte(text), &raw, yaml.DisallowUnknownFields); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text), &raw, yaml.DisallowUnknownFields))
 	r := &Reader{Argo: argo}
 	var f form
 	r.Read("spec", integers(raw), &f)
@@ -129,41 +127,45 @@ useless: {a: 1}
 // TestReaderRefuses checks the text of each kind of mistake, which all documents share.
 func TestReaderRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"missing":               {"listed: [{a: 1}]", "spec.name: is missing; name it"},
-		"empty text":            {"name: ''\nlisted: [{a: 1}]", "spec.name: is empty; name it"},
-		"empty list":            {"name: x\nlisted: []", "spec.listed: is empty; list one"},
-		"unknown":               {enough + "zebra: 1", "spec.zebra: is not a known field; correct its name, or leave it out"},
-		"misspelt":              {enough + "Count: 1", "spec.Count: is not a known field; write count"},
-		"one letter":            {enough + "cuont: 1", "spec.cuont: is not a known field; write count"},
-		"few are listed":        {enough + "inner: {zebra: 1}", "spec.inner.zebra: is not a known field; use one of deep"},
-		"a mapping for a text":  {enough + "deep: {}", "spec.deep: is a mapping where a text belongs; quote it"},
-		"a number for a text":   {enough + "deep: 1.5", "spec.deep: is 1.5 where a text belongs; quote it"},
-		"a text for a mapping":  {enough + "inner: x", `spec.inner: is the text "x" where a mapping belongs; write its fields below it`},
-		"a mapping for a list":  {enough + "names: {}", "spec.names: is a mapping where a list belongs; begin each entry with a dash"},
-		"a text for a number":   {enough + `count: "1"`, `spec.count: is the text "1" where a whole number belongs; write a whole number, without quotes`},
+		"missing":              {"listed: [{a: 1}]", "spec.name: is missing; name it"},
+		"empty text":           {"name: ''\nlisted: [{a: 1}]", "spec.name: is empty; name it"},
+		"empty list":           {"name: x\nlisted: []", "spec.listed: is empty; list one"},
+		"unknown":              {enough + "zebra: 1", "spec.zebra: is not a known field; correct its name, or leave it out"},
+		"misspelt":             {enough + "Count: 1", "spec.Count: is not a known field; write count"},
+		"one letter":           {enough + "cuont: 1", "spec.cuont: is not a known field; write count"},
+		"few are listed":       {enough + "inner: {zebra: 1}", "spec.inner.zebra: is not a known field; use one of deep"},
+		"a mapping for a text": {enough + "deep: {}", "spec.deep: is a mapping where a text belongs; quote it"},
+		"a number for a text":  {enough + "deep: 1.5", "spec.deep: is 1.5 where a text belongs; quote it"},
+		"a text for a mapping": {enough + "inner: x", `spec.inner: is the text "x" where a mapping belongs; write its fields below it`},
+		"a mapping for a list": {enough + "names: {}", "spec.names: is a mapping where a list belongs; begin each entry with a dash"},
+		"a text for a number": {enough + `count: "1"`,
+			`spec.count: is the text "1" where a whole number belongs; write a whole number, without quotes`},
 		"a fraction":            {enough + "count: 1.5", "spec.count: is 1.5 where a whole number belongs"},
 		"a number for a switch": {enough + "set: 1", "spec.set: is 1 where true or false belongs"},
-		"a text for a share":    {enough + "share: much", `spec.share: is the text "much" where a number belongs; write a number, without quotes`},
-		"a list for a map":      {enough + "texts: []", "spec.texts: is a list where a mapping belongs; write its fields below it"},
-		"within a map":          {enough + "texts: {k: 1}", "spec.texts[k]: is 1 where a text belongs; quote it"},
-		"a map's key":           {enough + "byApp: {web: h1-1}", `spec.byApp[web]: workload "web": want namespace/name`},
-		"an empty entry":        {enough + "names: [a, null]", "spec.names[1]: is empty"},
-		"within a list":         {"name: x\nlisted: [{a: 1}, {c: 1}]", "spec.listed[1].c: is not a known field; use one of a, b"},
-		"below":                 {enough + "count: 0", "spec.count: 0 is not within 1..5; count on one hand"},
-		"beyond":                {enough + "count: 6", "spec.count: 6 is not within 1..5; count on one hand"},
-		"negative":              {enough + "plain: -1", "spec.plain: -1 is negative; give 0 or more"},
-		"less than it may be":   {enough + "below: -2", "spec.below: -2 is less than -1"},
-		"much":                  {enough + "plain: 3000000000", "spec.plain: 3000000000 is more than Kubernetes can hold"},
-		"too many":              {enough + "names: [a, b, c]", "spec.names: has 3 entries, at most 2 are allowed; name fewer"},
-		"one of several":        {enough + "kind: retry", `spec.kind: "retry" is not one of promote, hold`},
-		"format":                {"name: X\nlisted: [{a: 1}]", `spec.name: "X" is not a name; use lower-case letters, digits and -, at most 63`},
-		"format in a list":      {enough + "names: [a, B]", `spec.names[1]: "B" is not a name; use lower-case letters, digits and -, at most 63`},
-		"duration":              {enough + "wait: soon", `spec.wait: "soon" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
-		"negative duration":     {enough + "wait: -5s", `spec.wait: "-5s" is negative; write seconds, or a duration such as 30s, 5m, 1h30m`},
-		"negative seconds":      {enough + "wait: -5", `spec.wait: -5 is negative; write seconds, or a duration such as 30s, 5m, 1h30m`},
-		"time":                  {enough + "at: 5", "spec.at: 5 is not a time; write it as in 2026-01-02T15:04:05Z"},
-		"time, of a word":       {enough + "at: yesterday", "spec.at: the text \"yesterday\" is not a time; write it as in 2026-01-02T15:04:05Z"},
-		"reads itself":          {enough + "about: web", `spec.about: object "web": want group/Kind/namespace/name, with core for no group and - for no namespace`},
+		"a text for a share": {enough + "share: much",
+			`spec.share: is the text "much" where a number belongs; write a number, without quotes`},
+		"a list for a map":    {enough + "texts: []", "spec.texts: is a list where a mapping belongs; write its fields below it"},
+		"within a map":        {enough + "texts: {k: 1}", "spec.texts[k]: is 1 where a text belongs; quote it"},
+		"a map's key":         {enough + "byApp: {web: h1-1}", `spec.byApp[web]: workload "web": want namespace/name`},
+		"an empty entry":      {enough + "names: [a, null]", "spec.names[1]: is empty"},
+		"within a list":       {"name: x\nlisted: [{a: 1}, {c: 1}]", "spec.listed[1].c: is not a known field; use one of a, b"},
+		"below":               {enough + "count: 0", "spec.count: 0 is not within 1..5; count on one hand"},
+		"beyond":              {enough + "count: 6", "spec.count: 6 is not within 1..5; count on one hand"},
+		"negative":            {enough + "plain: -1", "spec.plain: -1 is negative; give 0 or more"},
+		"less than it may be": {enough + "below: -2", "spec.below: -2 is less than -1"},
+		"much":                {enough + "plain: 3000000000", "spec.plain: 3000000000 is more than Kubernetes can hold"},
+		"too many":            {enough + "names: [a, b, c]", "spec.names: has 3 entries, at most 2 are allowed; name fewer"},
+		"one of several":      {enough + "kind: retry", `spec.kind: "retry" is not one of promote, hold`},
+		"format":              {"name: X\nlisted: [{a: 1}]", `spec.name: "X" is not a name; use lower-case letters, digits and -, at most 63`},
+		"format in a list":    {enough + "names: [a, B]", `spec.names[1]: "B" is not a name; use lower-case letters, digits and -, at most 63`},
+		"duration": {enough + "wait: soon",
+			`spec.wait: "soon" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
+		"negative duration": {enough + "wait: -5s", `spec.wait: "-5s" is negative; write seconds, or a duration such as 30s, 5m, 1h30m`},
+		"negative seconds":  {enough + "wait: -5", `spec.wait: -5 is negative; write seconds, or a duration such as 30s, 5m, 1h30m`},
+		"time":              {enough + "at: 5", "spec.at: 5 is not a time; write it as in 2026-01-02T15:04:05Z"},
+		"time, of a word":   {enough + "at: yesterday", "spec.at: the text \"yesterday\" is not a time; write it as in 2026-01-02T15:04:05Z"},
+		"reads itself": {enough + "about: web",
+			`spec.about: object "web": want group/Kind/namespace/name, with core for no group and - for no namespace`},
 		"none of":               {"name: x\nlisted: [{}]", "spec.listed[0]: has none of a, b; choose"},
 		"two of":                {"name: x\nlisted: [{a: 1, b: 2}]", "spec.listed[0]: has a and b; choose one"},
 		"several":               {"listed: [{a: 1}]\ncount: 9\ninner: x\nwrong: 1\nset: 1", `spec.name: is missing; name it; also spec.count: 9 is not within 1..5; count on one hand; also spec.set: is 1 where true or false belongs; also spec.inner: is the text "x" where a mapping belongs; write its fields below it; also spec.wrong: does not belong here; leave it out`},
@@ -178,7 +180,8 @@ func TestReaderRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, r := readForm(t, enough+"ours: x", true); r.Err == nil || !strings.Contains(r.Err.Error(), "spec.ours: is not a field of Argo Rollouts; use apiVersion gitrollout.dev") {
+	if _, r := readForm(t, enough+"ours: x", true); r.Err == nil ||
+		!strings.Contains(r.Err.Error(), "spec.ours: is not a field of Argo Rollouts; use apiVersion gitrollout.dev") {
 		t.Errorf("ours in a document of Argo Rollouts: %v", r.Err)
 	}
 }

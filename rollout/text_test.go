@@ -98,8 +98,10 @@ func TestTail(t *testing.T) {
 		want string
 	}{
 		{"", 9, ""}, {"a\nb\n", 9, "a\nb"}, {"a\r\nb\r\n\n", 9, "a\nb"}, {"one\ntwo\nsix", 7, "two\nsix"}, {"one\ntwo\nsix", 6, "six"},
-		{"one\ntwo\nsix", 11, "one\ntwo\nsix"}, {"one\ntwo\nsix", 10, "two\nsix"}, {"0123456789", 4, "6789"}, {"\x1b[31mred\x00 \u202e\xff  ", 99, "[31mred"},
-		{"\tin\n\n\nout", 99, " in\n\n\nout"}, {"ää", 3, "ä"}, {"```\n---\n", 99, "```\n---"}, {"\n\n", 9, ""}, {"0123456789\n\n", 4, "6789"}, {"a", 0, ""},
+		{"one\ntwo\nsix", 11, "one\ntwo\nsix"}, {"one\ntwo\nsix", 10, "two\nsix"}, {"0123456789", 4, "6789"},
+		{"\x1b[31mred\x00 \u202e\xff  ", 99, "[31mred"},
+		{"\tin\n\n\nout", 99, " in\n\n\nout"}, {"ää", 3, "ä"}, {"```\n---\n", 99, "```\n---"}, {"\n\n", 9, ""},
+		{"0123456789\n\n", 4, "6789"}, {"a", 0, ""},
 	} {
 		if got := Tail(c.text, c.most); got != c.want {
 			t.Errorf("%q, %d: %q, want %q", c.text, c.most, got, c.want)

@@ -15,8 +15,10 @@ func TestChanges(t *testing.T) {
 	object := func(kind, name, value string) Object {
 		return Object{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "n", "name": name}, "value": value}
 	}
-	from := &Render{Objects: []Object{deployment("shop:1"), object("Service", "shop", "1"), object("ConfigMap", "old", "1"), object("ConfigMap", "same", "1")}}
-	to := &Render{Objects: []Object{deployment("shop:2", map[string]any{"name": "proxy", "image": "p:1"}), object("Service", "shop", "2"), object("ConfigMap", "new", "1"), object("ConfigMap", "same", "1")}}
+	from := &Render{Objects: []Object{deployment("shop:1"), object("Service", "shop", "1"), object("ConfigMap", "old", "1"),
+		object("ConfigMap", "same", "1")}}
+	to := &Render{Objects: []Object{deployment("shop:2", map[string]any{"name": "proxy", "image": "p:1"}), object("Service", "shop", "2"),
+		object("ConfigMap", "new", "1"), object("ConfigMap", "same", "1")}}
 	want := []Change{
 		{Ref: Ref{Kind: "ConfigMap", Namespace: "n", Name: "new"}, Verb: "added"},
 		{Ref: Ref{Kind: "ConfigMap", Namespace: "n", Name: "old"}, Verb: "removed"},
@@ -44,10 +46,12 @@ func TestImagesThatGo(t *testing.T) {
 			}
 			return append(all, "no container")
 		}
-		return &Render{Objects: []Object{{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{
-			"template": map[string]any{"spec": map[string]any{"initContainers": list(inits), "containers": list(containers)}}}}}}
+		return &Render{Objects: []Object{{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "a"},
+			"spec": map[string]any{
+				"template": map[string]any{"spec": map[string]any{"initContainers": list(inits), "containers": list(containers)}}}}}}
 	}
-	from, to := pod(map[string]string{"z": "1"}, map[string]string{"a": "1", "b": "1", "c": "1"}), pod(map[string]string{"z": "2"}, map[string]string{"a": "1", "c": "2", "d": "1"})
+	from, to := pod(map[string]string{"z": "1"}, map[string]string{"a": "1", "b": "1", "c": "1"}), pod(map[string]string{"z": "2"},
+		map[string]string{"a": "1", "c": "2", "d": "1"})
 	want := []ImageChange{{"z", "1", "2"}, {"b", "1", ""}, {"c", "1", "2"}, {"d", "", "1"}}
 	for range 5 {
 		if diff := compare.Diff(want, Changes(from, to)[0].Images); diff != "" {

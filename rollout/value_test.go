@@ -30,7 +30,8 @@ func TestNumbersOfForms(t *testing.T) {
 		want string // the error, or the value
 	}{
 		{int64(0), "0s"}, {int64(30), "30s"}, {"30", "30s"}, {"1h30m", "1h30m0s"}, {"0s", "0s"}, {int64(2147483647), "596523h14m7s"},
-		{int64(2147483648), "2147483648 is more than Kubernetes can hold"}, {1.5, "is 1.5 where a duration belongs"}, {true, "is true where a duration belongs"},
+		{int64(2147483648), "2147483648 is more than Kubernetes can hold"}, {1.5, "is 1.5 where a duration belongs"},
+		{true, "is true where a duration belongs"},
 		{"2147483648", `"2147483648" is not a duration`}, {strings.Repeat("x", 61), `"` + strings.Repeat("x", 60) + `…" is not a duration`},
 		{strings.Repeat("x", 60), `"` + strings.Repeat("x", 60) + `" is not a duration`},
 	} {
@@ -42,7 +43,8 @@ func TestNumbersOfForms(t *testing.T) {
 			t.Errorf("%v: %s, %v, want %s", c.raw, got, err, c.want)
 		}
 	}
-	for raw, want := range map[any]string{int64(0): "0 is not more than 0", "0s": `the text "0s" is not more than 0`, "0": `the text "0" is not more than 0`, "-1s": "is negative", int64(1): ""} {
+	for raw, want := range map[any]string{int64(0): "0 is not more than 0", "0s": `the text "0s" is not more than 0`,
+		"0": `the text "0" is not more than 0`, "-1s": "is negative", int64(1): ""} {
 		var f struct {
 			Wait time.Duration `json:"wait" min:"1"`
 		}
@@ -52,7 +54,8 @@ func TestNumbersOfForms(t *testing.T) {
 		}
 	}
 	for raw, want := range map[any]string{
-		int64(5): "", 5.0: "", int64(6): "whole: 6 is not within 0..5; give 5", 0.5: "whole: is 0.5 where a whole number belongs", "5": "whole: is the text",
+		int64(5): "", 5.0: "", int64(6): "whole: 6 is not within 0..5; give 5", 0.5: "whole: is 0.5 where a whole number belongs",
+		"5": "whole: is the text",
 	} {
 		var f struct {
 			Whole int     `json:"whole" max:"5" fix:"give 5"`
@@ -67,7 +70,8 @@ func TestNumbersOfForms(t *testing.T) {
 		Whole int    `json:"whole"`
 		Word  string `json:"word" oneOf:"only"`
 	}
-	if err := Read("", map[string]any{"whole": int64(2147483647), "word": "other"}, &most); most.Whole != 2147483647 || err == nil || err.Error() != `word: "other" is not only` {
+	if err := Read("", map[string]any{"whole": int64(2147483647), "word": "other"}, &most); most.Whole != 2147483647 || err == nil ||
+		err.Error() != `word: "other" is not only` {
 		t.Errorf("%+v, %v", most, err)
 	}
 }
@@ -77,7 +81,8 @@ func TestAmountsAreRead(t *testing.T) {
 	for raw, want := range map[any]string{
 		int64(3): "3", "25%": "25%", "0%": "0%", int64(0): "0", "2147483647%": "2147483647%",
 		"3":   "3%", // a text is a percentage, with or without its sign
-		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "is 1.5 where a whole number belongs", int64(-1): "-1 is negative", "-1%": `"-1%" is negative`,
+		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "is 1.5 where a whole number belongs",
+		int64(-1): "-1 is negative", "-1%": `"-1%" is negative`,
 		int64(2147483648): "2147483648 is more than Kubernetes can hold",
 	} {
 		var a Amount

@@ -15,8 +15,9 @@ func TestVendorInto(t *testing.T) {
 		"..": "is no folder", "../a": "is no folder", "/a": "is no folder", "a/../b": "is no folder", "a/./b": "is no folder",
 		"a/": "is no folder", `a\b`: "is no folder", "C:/a": "is no folder", "a\x01": "is no folder", `a\..\..\b`: "is no folder",
 		".git": "is in .git,", ".git/hooks": "is in .git,", "a/.GIT/b": "is in .GIT,", "a/.git. /b": "is in .git. ,", "git~1": "is in git~1,",
-		".gitrollout/prod": "is in .gitrollout,", "GITROL~1/prod": "is in GITROL~1,", ".gitRollout.": "is in .gitRollout.,", "a/.g\u200cit/b": "is in .g",
-		"git~1a": "", "a/git~": "",
+		".gitrollout/prod": "is in .gitrollout,", "GITROL~1/prod": "is in GITROL~1,", ".gitRollout.": "is in .gitRollout.,",
+		"a/.g\u200cit/b": "is in .g",
+		"git~1a":         "", "a/git~": "",
 	} {
 		_, err := ParseVendor("vendor.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n"+
 			"- chart: {repo: https://example.com, name: a, version: 1.0.0}\n  into: "+strconv.Quote(into)+"\n"))

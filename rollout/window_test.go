@@ -10,11 +10,13 @@ import (
 func TestWindowsRefuse(t *testing.T) {
 	good := "kind: allow, schedule: 0 9 * * 1-5, duration: 8h"
 	tests := map[string]struct{ window, want string }{
-		"kind":         {strings.Replace(good, "allow", "block", 1), `windows[0].kind: "block" is not one of allow, deny`},
-		"no schedule":  {"kind: deny, duration: 8h", "windows[0].schedule: is missing; write five fields"},
-		"schedule":     {strings.Replace(good, "0 9", "0 25", 1), "windows[0].schedule: \"0 25 * * 1-5\" is not a schedule"},
-		"cron's zone":  {strings.Replace(good, "0 9", "CRON_TZ=UTC 0 9", 1), "windows[0].schedule: \"CRON_TZ=UTC 0 9 * * 1-5\" has a time zone, which belongs in timeZone"},
-		"zone":         {good + ", timeZone: Europe/Bonn", `windows[0].timeZone: "Europe/Bonn" is not a time zone; use a name of the IANA database`},
+		"kind":        {strings.Replace(good, "allow", "block", 1), `windows[0].kind: "block" is not one of allow, deny`},
+		"no schedule": {"kind: deny, duration: 8h", "windows[0].schedule: is missing; write five fields"},
+		"schedule":    {strings.Replace(good, "0 9", "0 25", 1), "windows[0].schedule: \"0 25 * * 1-5\" is not a schedule"},
+		"cron's zone": {strings.Replace(good, "0 9", "CRON_TZ=UTC 0 9", 1),
+			"windows[0].schedule: \"CRON_TZ=UTC 0 9 * * 1-5\" has a time zone, which belongs in timeZone"},
+		"zone": {good + ", timeZone: Europe/Bonn",
+			`windows[0].timeZone: "Europe/Bonn" is not a time zone; use a name of the IANA database`},
 		"no duration":  {"kind: deny, schedule: 0 9 * * *", "windows[0].duration: is missing; write 8h"},
 		"duration":     {strings.Replace(good, "8h", "1d", 1), `windows[0].duration: "1d" is not a duration; write 8h`},
 		"short":        {strings.Replace(good, "8h", "30s", 1), `windows[0].duration: "30s" is out of range; use 1m or more`},
@@ -59,14 +61,10 @@ windows:
 - {kind: allow, schedule: "0 9 * * *", duration: 8h, timeZone: Europe/Berlin, apps: ["shop*"]}
 - {kind: deny, schedule: "0 0 24 12 *", duration: 336h}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := func(text string) time.Time {
 		v, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return v
 	}
 	over := &Freeze{Reason: "moving", Until: at("2026-11-21T20:00:00Z")}
@@ -76,16 +74,19 @@ windows:
 		now    string
 		want   string
 	}{
-		"open":                           {"shop", nil, "2026-11-21T10:00:00Z", ""},
-		"outside":                        {"shop-eu", nil, "2026-11-21T17:00:00Z", "a release window, until 2026-11-22T09:00:00+01:00"},
-		"no window allows it":            {"cart", nil, "2026-11-21T17:00:00Z", ""},
-		"denied":                         {"cart", nil, "2026-12-30T17:00:00Z", "the end of windows[1] (deny 0 0 24 12 * for 336h), until 2027-01-07T00:00:00Z"},
-		"denied, and opens later":        {"shop", nil, "2026-12-30T17:00:00Z", "the end of windows[1] (deny 0 0 24 12 * for 336h), until 2027-01-07T09:00:00+01:00"},
-		"frozen":                         {"cart", &Freeze{Reason: "moving"}, "2026-11-21T10:00:00Z", `the end of the freeze "moving"`},
-		"frozen for a while":             {"cart", over, "2026-11-21T10:00:00Z", `the end of the freeze "moving", until 2026-11-21T20:00:00Z`},
-		"frozen, and outside after that": {"shop", over, "2026-11-21T10:00:00Z", `the end of the freeze "moving", until 2026-11-22T09:00:00+01:00`},
-		"over":                           {"cart", over, "2026-11-21T20:00:00Z", ""},
-		"another app's":                  {"cart", &Freeze{Reason: "x", Apps: []string{"shop"}}, "2026-11-21T10:00:00Z", ""},
+		"open":                {"shop", nil, "2026-11-21T10:00:00Z", ""},
+		"outside":             {"shop-eu", nil, "2026-11-21T17:00:00Z", "a release window, until 2026-11-22T09:00:00+01:00"},
+		"no window allows it": {"cart", nil, "2026-11-21T17:00:00Z", ""},
+		"denied": {"cart", nil, "2026-12-30T17:00:00Z",
+			"the end of windows[1] (deny 0 0 24 12 * for 336h), until 2027-01-07T00:00:00Z"},
+		"denied, and opens later": {"shop", nil, "2026-12-30T17:00:00Z",
+			"the end of windows[1] (deny 0 0 24 12 * for 336h), until 2027-01-07T09:00:00+01:00"},
+		"frozen":             {"cart", &Freeze{Reason: "moving"}, "2026-11-21T10:00:00Z", `the end of the freeze "moving"`},
+		"frozen for a while": {"cart", over, "2026-11-21T10:00:00Z", `the end of the freeze "moving", until 2026-11-21T20:00:00Z`},
+		"frozen, and outside after that": {"shop", over, "2026-11-21T10:00:00Z",
+			`the end of the freeze "moving", until 2026-11-22T09:00:00+01:00`},
+		"over":          {"cart", over, "2026-11-21T20:00:00Z", ""},
+		"another app's": {"cart", &Freeze{Reason: "x", Apps: []string{"shop"}}, "2026-11-21T10:00:00Z", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shut, is := c.CalendarOf(tt.app, tt.freeze).ShutAt(at(tt.now))
@@ -103,7 +104,8 @@ windows:
 // TestWindowsAsLongAsMayBe checks that the bounds themselves are valid windows.
 func TestWindowsAsLongAsMayBe(t *testing.T) {
 	for _, duration := range []string{"1m", "8784h"} {
-		if _, err := ParseConfig("f/c/config.yaml", []byte(configHead+"apps: [{path: a}]\nwindows: [{kind: deny, schedule: 0 9 * * *, duration: "+duration+"}]\n")); err != nil {
+		if _, err := ParseConfig("f/c/config.yaml",
+			[]byte(configHead+"apps: [{path: a}]\nwindows: [{kind: deny, schedule: 0 9 * * *, duration: "+duration+"}]\n")); err != nil {
 			t.Errorf("%s: %v", duration, err)
 		}
 	}
@@ -113,7 +115,8 @@ func TestWindowsAsLongAsMayBe(t *testing.T) {
 func TestCalendarsAreEqual(t *testing.T) {
 	until := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 	calendar := func(change func(*Window, *Freeze)) Calendar {
-		w, f := Window{Kind: Deny, Schedule: "0 0 * * *", Duration: time.Hour, TimeZone: "UTC", field: "windows[0]"}, Freeze{Reason: "x", Until: until, Apps: []string{"a"}}
+		w, f := Window{Kind: Deny, Schedule: "0 0 * * *", Duration: time.Hour, TimeZone: "UTC", field: "windows[0]"}, Freeze{Reason: "x",
+			Until: until, Apps: []string{"a"}}
 		change(&w, &f)
 		return Calendar{Windows: []Window{w}, Freeze: &f}
 	}
@@ -139,8 +142,10 @@ func TestCalendarsAreEqual(t *testing.T) {
 }
 
 func TestTextOfAShutDoor(t *testing.T) {
-	for d, want := range map[time.Duration]string{time.Hour: "1h", 90 * time.Minute: "1h30m", 10 * time.Minute: "10m", 61 * time.Second: "1m1s", time.Hour + time.Second: "1h0m1s", 10 * time.Hour: "10h"} {
-		if got := (Shut{Window: &Window{field: "windows[2]", Schedule: "0 0 * * *", TimeZone: "Europe/Berlin", Duration: d}}).Cause(); got != "the end of windows[2] (deny 0 0 * * * Europe/Berlin for "+want+")" {
+	for d, want := range map[time.Duration]string{time.Hour: "1h", 90 * time.Minute: "1h30m", 10 * time.Minute: "10m",
+		61 * time.Second: "1m1s", time.Hour + time.Second: "1h0m1s", 10 * time.Hour: "10h"} {
+		if got := (Shut{Window: &Window{field: "windows[2]", Schedule: "0 0 * * *", TimeZone: "Europe/Berlin",
+			Duration: d}}).Cause(); got != "the end of windows[2] (deny 0 0 * * * Europe/Berlin for "+want+")" {
 			t.Error(got)
 		}
 	}

@@ -29,7 +29,8 @@ spec:
 `
 
 const services = `
-- {apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: http, nodePort: 30080}]}}
+- {apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: web},
+    ports: [{name: http, port: 80, targetPort: http, nodePort: 30080}]}}
 - {apiVersion: v1, kind: Service, metadata: {name: front, namespace: shop}, spec: {selector: {tier: front}, ports: [{port: 80}]}}
 - {apiVersion: v1, kind: Service, metadata: {name: back, namespace: shop}, spec: {selector: {tier: back, team: a}, ports: [{port: 80}]}}
 - {apiVersion: v1, kind: Service, metadata: {name: mesh, namespace: other}, spec: {selector: {mesh: "on"}, ports: [{port: 80}]}}
@@ -239,8 +240,9 @@ func TestName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		workload, template, want string
 	}{
-		"short":        {"web", "canary", "web-0123456789-2-canary"},
-		"just fits":    {"shop-checkout-service-in-the-north", "experiment-one", "shop-checkout-service-in-the-north-0123456789-2-experiment-one"},
+		"short": {"web", "canary", "web-0123456789-2-canary"},
+		"just fits": {"shop-checkout-service-in-the-north", "experiment-one",
+			"shop-checkout-service-in-the-north-0123456789-2-experiment-one"},
 		"too long":     {long, "canary", "checkout-checkout-checkout-checkout-checkout-checkou-63c83a0ecd"},
 		"cut at a -":   {strings.Repeat("a", 51), "x", strings.Repeat("a", 51) + "-1505e19f2a"},
 		"dots":         {"web.v2", "canary", "web-v2-0123456789-2-canary-6307ffa5e3"},

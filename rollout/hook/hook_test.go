@@ -22,8 +22,9 @@ func object(kind, name string, annotations ...string) rollout.Object {
 	if version == "" {
 		version = "v1"
 	}
-	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "shop", "annotations": all},
-		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}
+	return rollout.Object{"apiVersion": version, "kind": kind,
+		"metadata": map[string]any{"name": name, "namespace": "shop", "annotations": all},
+		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}}}
 }
 
 // TestWhen checks each annotation of each tool, at a first deployment, a release and a rollback without steps.
@@ -50,7 +51,8 @@ func TestWhen(t *testing.T) {
 		{"helm.sh/hook=pre-rollback", []rollout.HookWhen{abort}, []rollout.HookWhen{abort}, nil},
 		{"helm.sh/hook=test", nil, nil, nil},
 		{"gitrollout.dev/hook=before;gitrollout.dev/hook-on=rollback", nil, nil, []rollout.HookWhen{before}},
-		{"gitrollout.dev/hook=after;gitrollout.dev/hook-on=release, rollback", []rollout.HookWhen{after}, []rollout.HookWhen{after}, []rollout.HookWhen{after}},
+		{"gitrollout.dev/hook=after;gitrollout.dev/hook-on=release, rollback", []rollout.HookWhen{after}, []rollout.HookWhen{after},
+			[]rollout.HookWhen{after}},
 		{"gitrollout.dev/hook=after;argocd.argoproj.io/hook=PreSync", []rollout.HookWhen{after}, []rollout.HookWhen{after}, nil},
 		{"argocd.argoproj.io/hook=PreSync;helm.sh/hook=post-upgrade", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
 		{"unrelated=before", nil, nil, nil},
@@ -87,13 +89,15 @@ func TestRefused(t *testing.T) {
 		{object("Job", "a", annotationArgo, "Sync"), annotationArgo, "cannot run while others are applied", "PreSync"},
 		{object("Job", "a", annotationArgo, "presync"), annotationArgo, "presync is no time", "PostSync, PreSync, SyncFail"},
 		{object("Job", "a", annotationHelm, "pre-sync"), annotationHelm, "pre-sync is no time", "pre-install"},
-		{object("Job", "a", Annotation, "before", annotationWeight, "first"), annotationWeight, `"first": is no whole number`, "the lowest comes first"},
+		{object("Job", "a", Annotation, "before", annotationWeight, "first"), annotationWeight, `"first": is no whole number`,
+			"the lowest comes first"},
 		{object("Job", "a", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "x"), "helm.sh/hook-weight", "is no whole number", "such as"},
 		{object("Job", "a", Annotation, "before", annotationFailure, "ignore"), annotationFailure, `"ignore": is not known`, "abort or continue"},
 		{object("Job", "a", Annotation, "before", annotationOn, "revert"), annotationOn, `"revert": is not known`, "release, rollback"},
 		{object("Job", "a", Annotation, "before", annotationInterrupt, "yes"), annotationInterrupt, `"yes": is not known`, "delete"},
 		{object("Job", "a", Annotation, "before", annotationLog, "yes"), annotationLog, `"yes": is not known`, "use record"},
-		{object("Job", "a", Annotation, "before", "gitrollout.dev/hook-logs", "record"), "gitrollout.dev/hook-logs", `"record": is not known`, annotationWeight},
+		{object("Job", "a", Annotation, "before", "gitrollout.dev/hook-logs", "record"), "gitrollout.dev/hook-logs", `"record": is not known`,
+			annotationWeight},
 		{object("Job", "a", Annotation, ""), Annotation, `"": nothing says when it runs`, "before, after or abort"},
 		{object("ConfigMap", "a", Annotation, ""), Annotation, `"": nothing says when it runs`, "before, after or abort"},
 		{object("Job", "a", annotationOn, "rollback"), annotationOn, `"rollback": nothing says when it runs`, "before, after or abort"},
@@ -115,7 +119,8 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v runs: %+v", c.object.Map("metadata"), got)
 		}
 	}
-	for _, o := range []rollout.Object{object("Pod", "a", annotationHelm, "test"), object("Job", long), object("Job", long[1:], Annotation, "before"),
+	for _, o := range []rollout.Object{object("Pod", "a", annotationHelm, "test"), object("Job", long),
+		object("Job", long[1:], Annotation, "before"),
 		object("ConfigMap", long, Annotation, "before")} {
 		if _, _, err := Of(o); err != nil {
 			t.Errorf("%v: %v", o.Map("metadata"), err)
@@ -127,7 +132,8 @@ func TestRefused(t *testing.T) {
 func TestOrder(t *testing.T) {
 	objects := []rollout.Object{
 		object("Job", "c", Annotation, "before"), object("Job", "a", Annotation, "before", annotationWeight, "2"),
-		object("Job", "b", Annotation, "before", "helm.sh/hook-weight", "-9"), object("Job", "d", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "-1"),
+		object("Job", "b", Annotation, "before", "helm.sh/hook-weight", "-9"),
+		object("Job", "d", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "-1"),
 		object("Job", "e", annotationArgo, "PreSync", "argocd.argoproj.io/sync-wave", "1"), object("ConfigMap", "f", Annotation, "before"),
 	}
 	var names []string
@@ -173,10 +179,12 @@ func TestJob(t *testing.T) {
 	o.Map("spec")["activeDeadlineSeconds"] = int64(60)
 	delete(o.Map("metadata"), "name")
 	o.Map("metadata")["generateName"] = "load-"
-	if h, _, err = Of(o); err != nil || h.Name() != "shop/load" || h.Deadline() != time.Minute || h.JobName("h1-7b4e2a91d0", 1) != "load-7b4e2a91-1" {
+	if h, _, err = Of(o); err != nil || h.Name() != "shop/load" || h.Deadline() != time.Minute ||
+		h.JobName("h1-7b4e2a91d0", 1) != "load-7b4e2a91-1" {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if job := (Hook{Object: rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "x"}}}).Job("shop", run); job.Map("spec")["activeDeadlineSeconds"] == nil {
+	if job := (Hook{Object: rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "x"}}}).Job("shop",
+		run); job.Map("spec")["activeDeadlineSeconds"] == nil {
 		t.Error("a Job without a spec has no deadline")
 	}
 }
@@ -187,15 +195,19 @@ func TestNeeds(t *testing.T) {
 	o.Map("spec", "template")["spec"] = map[string]any{
 		"serviceAccountName": "migrator", "imagePullSecrets": []any{map[string]any{"name": "pull"}},
 		"containers": []any{map[string]any{"name": "c",
-			"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "env"}}, map[string]any{"secretRef": map[string]any{"name": "senv"}}},
+			"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "env"}},
+				map[string]any{"secretRef": map[string]any{"name": "senv"}}},
 			"env": []any{map[string]any{"name": "A", "valueFrom": map[string]any{"configMapKeyRef": map[string]any{"name": "key", "key": "k"}}},
 				map[string]any{"name": "B", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "skey", "key": "k"}}}}}},
 		"initContainers": []any{map[string]any{"name": "i", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "init"}}}}},
-		"volumes": []any{map[string]any{"name": "a", "configMap": map[string]any{"name": "vol"}}, map[string]any{"name": "b", "secret": map[string]any{"secretName": "svol"}},
+		"volumes": []any{map[string]any{"name": "a", "configMap": map[string]any{"name": "vol"}},
+			map[string]any{"name": "b", "secret": map[string]any{"secretName": "svol"}},
 			map[string]any{"name": "c", "persistentVolumeClaim": map[string]any{"claimName": "data"}},
-			map[string]any{"name": "d", "projected": map[string]any{"sources": []any{map[string]any{"configMap": map[string]any{"name": "pro"}}, map[string]any{"secret": map[string]any{"name": "spro"}}}}}},
+			map[string]any{"name": "d", "projected": map[string]any{"sources": []any{map[string]any{"configMap": map[string]any{"name": "pro"}},
+				map[string]any{"secret": map[string]any{"name": "spro"}}}}}},
 	}
-	objects := []rollout.Object{o, object("ConfigMap", "other"), object("ConfigMap", "with", Annotation, "before"), object("ConfigMap", "later", Annotation, "after")}
+	objects := []rollout.Object{o, object("ConfigMap", "other"), object("ConfigMap", "with", Annotation, "before"),
+		object("ConfigMap", "later", Annotation, "after")}
 	var want []string
 	for _, name := range []string{"with", "env", "key", "init", "vol", "pro"} {
 		if want = append(want, name); name != "with" {
