@@ -75,7 +75,8 @@ func FuzzAPIAnswers(f *testing.F) {
 					return
 				}
 				text := err.Error()
-				if strings.Contains(text, "t0ken") || strings.ContainsFunc(text, unicode.IsControl) || utf8.RuneCountInString(text) > call.MaxMessage+300 {
+				if strings.Contains(text, "t0ken") || strings.ContainsFunc(text, unicode.IsControl) ||
+					utf8.RuneCountInString(text) > call.MaxMessage+300 {
 					t.Fatalf("%s tells %q", k.name, text)
 				}
 			}

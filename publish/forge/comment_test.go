@@ -79,9 +79,7 @@ func TestComment(t *testing.T) {
 			// After the forge's minimal interval.
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) }
 			for i := range 10 {
-				if err := Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)))
 			}
 			if want := []string{stranger, "hello", mark + "\nrun 9"}; strings.Join(c.bodies, "|") != strings.Join(want, "|") {
 				t.Errorf("the comments are %q, want %q", c.bodies, want)
@@ -101,9 +99,7 @@ func TestCommentOnGitea(t *testing.T) {
 	number := g.propose("change", "a change")
 	o.Now = time.Now
 	for i := range 10 {
-		if err := Comment(context.Background(), o, config, number, mark, fmt.Sprint(mark, "\nrun ", i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Comment(context.Background(), o, config, number, mark, fmt.Sprint(mark, "\nrun ", i)))
 	}
 	var all []comment
 	g.server.Must(g.owner, http.MethodGet, fmt.Sprintf("/repos/%s/issues/%d/comments", g.repo, number), nil, &all)

@@ -161,7 +161,8 @@ func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.Tran
 	for i := range proposals {
 		proposals[i].Gate = gate
 		proposals[i].Standing = []rollout.Standing{{Progress: pr, Ready: 2, Replicas: 10}}
-		proposals[i].Changes = []rollout.Change{{Ref: w.Ref(), Verb: "changed", Images: []rollout.ImageChange{{Container: "app", From: "shop:1", To: "shop:2"}}}}
+		proposals[i].Changes = []rollout.Change{{Ref: w.Ref(), Verb: "changed",
+			Images: []rollout.ImageChange{{Container: "app", From: "shop:1", To: "shop:2"}}}}
 	}
 	return rollout.Transition{Cluster: "prod", Subject: "shop step 2/4", Proposals: proposals, After: rollout.State{
 		App: "shop", Phase: rollout.Paused, Progress: []rollout.Progress{pr},
@@ -233,8 +234,10 @@ var contract = map[string]func(t *testing.T, r *rig){
 			t.Errorf("title %q", all[0].title)
 		}
 		for _, want := range []string{
-			"`h1-aaaaaaaaaa`", "`" + release[:7] + "`", "`Ann <ann@example.com>`", "`Faster @checkout 'now'`", "image of `app`: `shop:1` → `shop:2`",
-			"step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`", "`gitrollout undo shop`", "`gitrollout abort shop`",
+			"`h1-aaaaaaaaaa`", "`" + release[:7] + "`", "`Ann <ann@example.com>`", "`Faster @checkout 'now'`",
+			"image of `app`: `shop:1` → `shop:2`",
+			"step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`", "`gitrollout undo shop`",
+			"`gitrollout abort shop`",
 		} {
 			if !strings.Contains(all[0].body, want) {
 				t.Errorf("the body lacks %q:\n%s", want, all[0].body)
@@ -324,8 +327,10 @@ var contract = map[string]func(t *testing.T, r *rig){
 		release := r.push("release", "the release")
 		failed := paused(release, 1)
 		failed.After.Phase, failed.After.Release = rollout.Degraded, nil
-		failed.After.Rejected = []rollout.Rejection{{Hash: "h1-aaaaaaaaaa", Commit: release, Reason: "no progress for 10m", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
-		failed.Proposals = []rollout.Proposal{{Kind: rollout.ProposeRevert, Branch: revertBranch, Commit: r.push(revertBranch, "the revert"), Sharers: []string{"cart"}, Retries: true}}
+		failed.After.Rejected = []rollout.Rejection{{Hash: "h1-aaaaaaaaaa", Commit: release, Reason: "no progress for 10m",
+			At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+		failed.Proposals = []rollout.Proposal{{Kind: rollout.ProposeRevert, Branch: revertBranch, Commit: r.push(revertBranch, "the revert"),
+			Sharers: []string{"cart"}, Retries: true}}
 		all := r.show(failed)
 		if len(all) != 1 || all[0].state != "open" || all[0].title != "Revert shop in prod to "+sha("stable")[:7] {
 			t.Fatalf("%+v", all)
@@ -344,7 +349,8 @@ var contract = map[string]func(t *testing.T, r *rig){
 		const name = "gitrollout/prod/shop"
 		waiting := paused(release, 1)
 		r.show(waiting)
-		if got := r.marks(release); len(got) != 1 || got[0].Context != name || !strings.Contains(got[0].Description, "Paused, step 2/4 (pause) at 20 %") {
+		if got := r.marks(release); len(got) != 1 || got[0].Context != name ||
+			!strings.Contains(got[0].Description, "Paused, step 2/4 (pause) at 20 %") {
 			t.Fatalf("waiting: %v", got)
 		}
 		r.restart()
@@ -352,7 +358,8 @@ var contract = map[string]func(t *testing.T, r *rig){
 		if got := r.marks(release); len(got) != 1 {
 			t.Fatalf("after a start: %v", got)
 		}
-		done := rollout.Transition{Cluster: "prod", Before: waiting.After, After: rollout.State{App: "shop", Phase: rollout.Healthy, Stable: waiting.After.Release}}
+		done := rollout.Transition{Cluster: "prod", Before: waiting.After,
+			After: rollout.State{App: "shop", Phase: rollout.Healthy, Stable: waiting.After.Release}}
 		r.show(done)
 		got := r.marks(release)
 		if len(got) != 2 || got[1].State != "success" {
@@ -378,7 +385,8 @@ func TestStatusesOf(t *testing.T) {
 		"superseded":  {one, two, "2 pending Paused, step 2/4 (pause) at 20 %; 1 failure superseded by " + sha("2")[:7]},
 		"taken back":  {one, healthy, "stable success serving; 1 failure taken back"},
 		"nothing yet": {rollout.State{}, rollout.State{Phase: rollout.Pending}, ""},
-		"held":        {healthy, rollout.State{Phase: rollout.Healthy, Stable: one.Stable, Held: &rollout.Held{Message: "app.yaml: is wrong", Commit: sha("2")}}, "2 failure not followed: app.yaml: is wrong"},
+		"held": {healthy, rollout.State{Phase: rollout.Healthy, Stable: one.Stable,
+			Held: &rollout.Held{Message: "app.yaml: is wrong", Commit: sha("2")}}, "2 failure not followed: app.yaml: is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -35,7 +35,8 @@ func serveGitHub(f *fake, w http.ResponseWriter, r *http.Request) {
 				owner = "mallory"
 			}
 			isOpen := !p.closed && !p.merged
-			return (q.Get("head") == "" || q.Get("head") == owner+":"+p.branch) && (q.Get("state") == "all" || isOpen == (q.Get("state") == "open" || q.Get("state") == ""))
+			return (q.Get("head") == "" || q.Get("head") == owner+":"+p.branch) &&
+				(q.Get("state") == "all" || isOpen == (q.Get("state") == "open" || q.Get("state") == ""))
 		})
 		var all []any
 		for _, p := range page(found, from, to) {
@@ -49,7 +50,8 @@ func serveGitHub(f *fake, w http.ResponseWriter, r *http.Request) {
 		text, _ := body["body"].(string)
 		isOpen := func(p *fakePull) bool { return p.branch == branch && !p.fork && !p.closed && !p.merged }
 		if title == "" || f.branches[branch] == "" || body["base"] != "main" || len(f.newestFirst(isOpen)) > 0 {
-			f.answer(w, http.StatusUnprocessableEntity, map[string]any{"message": "Validation Failed", "errors": []any{map[string]any{"resource": "PullRequest", "message": "A pull request already exists for acme:" + branch}}})
+			f.answer(w, http.StatusUnprocessableEntity, map[string]any{"message": "Validation Failed",
+				"errors": []any{map[string]any{"resource": "PullRequest", "message": "A pull request already exists for acme:" + branch}}})
 			return
 		}
 		f.answer(w, http.StatusCreated, gitHubJSON(f.add(fakePull{title: title, body: text, branch: branch, commit: f.branches[branch]})))

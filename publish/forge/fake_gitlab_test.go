@@ -66,7 +66,8 @@ func gitLabCreate(f *fake, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if same := f.newestFirst(func(p *fakePull) bool { return p.branch == branch && !p.fork && !p.closed && !p.merged }); len(same) > 0 {
-		f.answer(w, http.StatusConflict, map[string]any{"message": []any{fmt.Sprintf("Another open merge request already exists for this source branch: !%d", same[0].number)}})
+		f.answer(w, http.StatusConflict,
+			map[string]any{"message": []any{fmt.Sprintf("Another open merge request already exists for this source branch: !%d", same[0].number)}})
 		return
 	}
 	f.answer(w, http.StatusCreated, gitLabJSON(f.add(fakePull{title: title, body: text, branch: branch, commit: f.branches[branch]})))
@@ -111,14 +112,16 @@ func gitLabStatus(f *fake, w http.ResponseWriter, r *http.Request, commit string
 	s.Context, _ = body["name"].(string)
 	s.State, _ = body["state"].(string)
 	s.Description, _ = body["description"].(string)
-	if !slices.Contains([]string{"pending", "running", "success", "failed", "canceled", "skipped"}, s.State) || len([]rune(s.Description)) > 255 {
+	if !slices.Contains([]string{"pending", "running", "success", "failed", "canceled", "skipped"}, s.State) ||
+		len([]rune(s.Description)) > 255 {
 		f.answer(w, http.StatusBadRequest, map[string]any{"error": "state does not have a valid value"})
 		return
 	}
 	for _, known := range slices.Backward(f.statuses[commit]) {
 		if known.Context == s.Context {
 			if known.State == s.State { // as in versions before 18
-				f.answer(w, http.StatusBadRequest, map[string]any{"message": `Cannot transition status via :run from :running (Reason(s): Status cannot transition via "run")`})
+				f.answer(w, http.StatusBadRequest,
+					map[string]any{"message": `Cannot transition status via :run from :running (Reason(s): Status cannot transition via "run")`})
 				return
 			}
 			break
@@ -140,6 +143,7 @@ func gitLabJSON(p *fakePull) map[string]any {
 	if p.fork {
 		source = 2
 	}
-	return map[string]any{"iid": p.number, "title": p.title, "description": p.body, "state": state, "source_branch": p.branch, "target_branch": "main",
-		"sha": p.commit, "source_project_id": source, "target_project_id": 1, "labels": append([]string{}, p.labels...)}
+	return map[string]any{"iid": p.number, "title": p.title, "description": p.body, "state": state, "source_branch": p.branch,
+		"target_branch": "main",
+		"sha":           p.commit, "source_project_id": source, "target_project_id": 1, "labels": append([]string{}, p.labels...)}
 }

@@ -41,8 +41,17 @@ type fakePull struct {
 
 type fakeStatus struct{ Context, State, Description string }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newFake(t *testing.T, serve func(f *fake, w http.ResponseWriter, r *http.Request)) *fake {
-	f := &fake{t: t, token: "token-" + t.Name(), branches: map[string]string{"main": sha("main")}, statuses: map[string][]fakeStatus{}, users: map[string]int64{"ann": 7, "bob": 8}}
+	f := &fake{t: t, token: "token-" + t.Name(), branches: map[string]string{"main": sha("main")}, statuses: map[string][]fakeStatus{},
+		users: map[string]int64{"ann": 7, "bob": 8}}
 	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -66,9 +66,7 @@ func (g *giteaBench) git(args ...string) string {
 
 func (g *giteaBench) commit(content string) string {
 	g.t.Helper()
-	if err := os.WriteFile(filepath.Join(g.dir, "file"), []byte(base64.StdEncoding.EncodeToString([]byte(content))), 0o600); err != nil {
-		g.t.Fatal(err)
-	}
+	must(g.t, os.WriteFile(filepath.Join(g.dir, "file"), []byte(base64.StdEncoding.EncodeToString([]byte(content))), 0o600))
 	g.git("add", ".")
 	g.git("commit", "-q", "--allow-empty", "-m", content)
 	return g.git("rev-parse", "HEAD")
@@ -103,7 +101,8 @@ func (g *giteaBench) drop(branch string) {
 func (g *giteaBench) merge(number int) {
 	g.t.Helper()
 	giteatest.Eventually(g.t, "it can be merged", func() bool {
-		status, _ := g.server.API(g.owner, http.MethodPost, fmt.Sprintf("/repos/%s/pulls/%d/merge", g.repo, number), map[string]any{"Do": "merge"}, nil)
+		status, _ := g.server.API(g.owner, http.MethodPost, fmt.Sprintf("/repos/%s/pulls/%d/merge", g.repo, number),
+			map[string]any{"Do": "merge"}, nil)
 		return status == http.StatusOK
 	})
 }

@@ -26,7 +26,9 @@ func signed(secret, body string) string { return hex.EncodeToString(mac([]byte(s
 // TestHook has one row for each type of request.
 func TestHook(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	body := push("refs/heads/main", "acme/deploy")
+	body, aside := push("refs/heads/main", "acme/deploy"), push("refs/heads/x", "acme/deploy")
+	state := push("refs/heads/gitrollout/state/prod", "acme/deploy")
+	mallory, mine := push("refs/heads/main", "mallory/deploy"), push("refs/heads/main", "me/deploy")
 	gitLab := `{"ref":"refs/heads/main","project":{"path_with_namespace":"acme/deploy"},"repository":{"name":"deploy"}}`
 	form := "payload=" + url.QueryEscape(body)
 	standard := func(secret string, key []byte, at time.Time) map[string]string {
@@ -46,42 +48,46 @@ func TestHook(t *testing.T) {
 		status             int
 		pushed             bool
 	}{
-		"GitHub":                  {"POST", "/webhook", body, gitHub(signed(hookSecret, body), "push"), 202, true},
-		"GitHub as a form":        {"POST", "/webhook", form, with(gitHub(signed(hookSecret, form), "push"), "Content-Type", "application/x-www-form-urlencoded"), 202, true},
-		"Gitea":                   {"POST", "/webhook", body, gitea(signed(hookSecret, body), "push"), 202, true},
-		"Forgejo":                 {"POST", "/webhook", body, map[string]string{"X-Forgejo-Signature": signed(hookSecret, body), "X-Forgejo-Event": "push"}, 202, true},
-		"GitLab's token":          {"POST", "/webhook", gitLab, map[string]string{"X-Gitlab-Token": hookSecret, "X-Gitlab-Event": "Push Hook"}, 202, true},
+		"GitHub": {"POST", "/webhook", body, gitHub(signed(hookSecret, body), "push"), 202, true},
+		"GitHub as a form": {"POST", "/webhook", form,
+			with(gitHub(signed(hookSecret, form), "push"), "Content-Type", "application/x-www-form-urlencoded"), 202, true},
+		"Gitea": {"POST", "/webhook", body, gitea(signed(hookSecret, body), "push"), 202, true},
+		"Forgejo": {"POST", "/webhook", body,
+			map[string]string{"X-Forgejo-Signature": signed(hookSecret, body), "X-Forgejo-Event": "push"}, 202, true},
+		"GitLab's token": {"POST", "/webhook", gitLab,
+			map[string]string{"X-Gitlab-Token": hookSecret, "X-Gitlab-Event": "Push Hook"}, 202, true},
 		"GitLab's signature":      {"POST", "/webhook", gitLab, standard(hookSecret, []byte(hookSecret), now), 202, true},
 		"GitLab's, old":           {"POST", "/webhook", gitLab, standard(hookSecret, []byte(hookSecret), now.Add(-6*time.Minute)), 401, false},
 		"GitLab's, of the future": {"POST", "/webhook", gitLab, standard(hookSecret, []byte(hookSecret), now.Add(6*time.Minute)), 401, false},
 		"GitLab's, wrong":         {"POST", "/webhook", gitLab, standard(hookSecret, []byte("other"), now), 401, false},
 
-		"another branch":       {"POST", "/webhook", push("refs/heads/x", "acme/deploy"), gitea(signed(hookSecret, push("refs/heads/x", "acme/deploy")), "push"), 202, false},
-		"the state branch":     {"POST", "/webhook", push("refs/heads/gitrollout/state/prod", "acme/deploy"), gitea(signed(hookSecret, push("refs/heads/gitrollout/state/prod", "acme/deploy")), "push"), 202, false},
-		"another event":        {"POST", "/webhook", body, gitea(signed(hookSecret, body), "issues"), 202, false},
-		"a ping":               {"POST", "/webhook", `{"zen":"x"}`, gitHub(signed(hookSecret, `{"zen":"x"}`), "ping"), 202, false},
-		"another repository":   {"POST", "/webhook", push("refs/heads/main", "mallory/deploy"), gitea(signed(hookSecret, push("refs/heads/main", "mallory/deploy")), "push"), 403, false},
-		"part of a name":       {"POST", "/webhook", push("refs/heads/main", "me/deploy"), gitea(signed(hookSecret, push("refs/heads/main", "me/deploy")), "push"), 403, false},
-		"no signature":         {"POST", "/webhook", body, map[string]string{"X-Gitea-Event": "push"}, 401, false},
-		"a wrong signature":    {"POST", "/webhook", body, gitea(signed("other", body), "push"), 401, false},
-		"an empty secret's":    {"POST", "/webhook", body, gitea(signed("", body), "push"), 401, false},
-		"no digits":            {"POST", "/webhook", body, gitea("zz", "push"), 401, false},
-		"sha1":                 {"POST", "/webhook", body, map[string]string{"X-Hub-Signature-256": "sha1=" + signed(hookSecret, body)}, 401, false},
-		"another body":         {"POST", "/webhook", body + " ", gitea(signed(hookSecret, body), "push"), 401, false},
-		"a bad one and a good": {"POST", "/webhook", body, with(gitea(signed(hookSecret, body), "push"), "X-Hub-Signature-256", "sha256=00"), 401, false},
-		"a wrong token":        {"POST", "/webhook", gitLab, map[string]string{"X-Gitlab-Token": hookSecret + "x", "X-Gitlab-Event": "Push Hook"}, 401, false},
-		"GET":                  {"GET", "/webhook", "", nil, 405, false},
-		"another path":         {"POST", "/", body, gitea(signed(hookSecret, body), "push"), 404, false},
-		"too large":            {"POST", "/webhook", strings.Repeat("x", maxHook+1), gitea("00", "push"), 413, false},
+		"another branch":     {"POST", "/webhook", aside, gitea(signed(hookSecret, aside), "push"), 202, false},
+		"the state branch":   {"POST", "/webhook", state, gitea(signed(hookSecret, state), "push"), 202, false},
+		"another event":      {"POST", "/webhook", body, gitea(signed(hookSecret, body), "issues"), 202, false},
+		"a ping":             {"POST", "/webhook", `{"zen":"x"}`, gitHub(signed(hookSecret, `{"zen":"x"}`), "ping"), 202, false},
+		"another repository": {"POST", "/webhook", mallory, gitea(signed(hookSecret, mallory), "push"), 403, false},
+		"part of a name":     {"POST", "/webhook", mine, gitea(signed(hookSecret, mine), "push"), 403, false},
+		"no signature":       {"POST", "/webhook", body, map[string]string{"X-Gitea-Event": "push"}, 401, false},
+		"a wrong signature":  {"POST", "/webhook", body, gitea(signed("other", body), "push"), 401, false},
+		"an empty secret's":  {"POST", "/webhook", body, gitea(signed("", body), "push"), 401, false},
+		"no digits":          {"POST", "/webhook", body, gitea("zz", "push"), 401, false},
+		"sha1": {"POST", "/webhook", body,
+			map[string]string{"X-Hub-Signature-256": "sha1=" + signed(hookSecret, body)}, 401, false},
+		"another body": {"POST", "/webhook", body + " ", gitea(signed(hookSecret, body), "push"), 401, false},
+		"a bad one and a good": {"POST", "/webhook", body,
+			with(gitea(signed(hookSecret, body), "push"), "X-Hub-Signature-256", "sha256=00"), 401, false},
+		"a wrong token": {"POST", "/webhook", gitLab,
+			map[string]string{"X-Gitlab-Token": hookSecret + "x", "X-Gitlab-Event": "Push Hook"}, 401, false},
+		"GET":          {"GET", "/webhook", "", nil, 405, false},
+		"another path": {"POST", "/", body, gitea(signed(hookSecret, body), "push"), 404, false},
+		"too large":    {"POST", "/webhook", strings.Repeat("x", maxHook+1), gitea("00", "push"), 413, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			pushed := false
 			h, err := NewHook(Hook{Secret: hookSecret, Remote: "https://git.example.com/acme/deploy.git", Branch: "main",
 				Pushed: func() { pushed = true }, Now: func() time.Time { return now }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r := httptest.NewRequest(tt.method, tt.path, strings.NewReader(tt.body))
 			r.Header.Set("Content-Type", "application/json")
 			for k, v := range tt.header {
@@ -117,9 +123,7 @@ func TestHookSecret(t *testing.T) {
 // TestHookReadsFew limits the number of bodies in memory.
 func TestHookReadsFew(t *testing.T) {
 	h, err := NewHook(Hook{Secret: hookSecret, Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range maxReading {
 		h.reading <- struct{}{}
 	}
@@ -138,9 +142,7 @@ func TestHookWaitsForNoBody(t *testing.T) {
 		Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Pushed: func() {},
 		Now: func() time.Time { return time.Now().Add(-bodyTime) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewServer(h)
 	defer server.Close()
 	body, trickle := io.Pipe()
@@ -148,14 +150,10 @@ func TestHookWaitsForNoBody(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+HookPath, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("X-Hub-Signature-256", "sha256=00")
 	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusUnauthorized || len(h.reading) > 0 {
 		t.Errorf("status %d, %d are read", res.StatusCode, len(h.reading))
@@ -181,9 +179,7 @@ func FuzzHook(f *testing.F) {
 			Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Now: time.Now,
 			Pushed: func() { pushed++ },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		send := func(name, signature string) int {
 			r := httptest.NewRequest(http.MethodPost, HookPath, bytes.NewReader(body))
 			for header, value := range map[string]string{

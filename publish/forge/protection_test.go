@@ -30,7 +30,8 @@ func TestIsProtected(t *testing.T) {
 				_, _ = w.Write([]byte(answer))
 			}))
 			defer server.Close()
-			o := Options{Remote: server.URL + "/acme/deploy.git", Now: time.Now, Token: func(context.Context) (string, error) { return "token", nil }}
+			o := Options{Remote: server.URL + "/acme/deploy.git", Now: time.Now,
+				Token: func(context.Context) (string, error) { return "token", nil }}
 			ask := func() (bool, error) {
 				return IsProtected(t.Context(), o, rollout.Forge{Type: kind}, "gitrollout/state/prod")
 			}
@@ -112,7 +113,8 @@ func TestAsksOwners(t *testing.T) {
 				_, _ = w.Write([]byte(answer))
 			}))
 			defer server.Close()
-			o := Options{Remote: server.URL + "/acme/deploy.git", Now: time.Now, Token: func(context.Context) (string, error) { return "token", nil }}
+			o := Options{Remote: server.URL + "/acme/deploy.git", Now: time.Now,
+				Token: func(context.Context) (string, error) { return "token", nil }}
 			asks, err := AsksOwners(t.Context(), o, rollout.Forge{Type: tc.kind}, "main")
 			got := map[bool]string{true: yes, false: no}[asks]
 			if err != nil {

@@ -104,7 +104,8 @@ func TestAForgeIsOneLine(t *testing.T) {
 	w.Flush(t.Context())
 	cancel()
 	<-ended
-	if len(p.pulls) != 1 || p.pulls[0].isOpen || p.pulls[0].branch != promoteBranch || !slices.Equal(p.pulls[0].labels, config.Labels) || len(p.marks) != 1 {
+	if len(p.pulls) != 1 || p.pulls[0].isOpen || p.pulls[0].branch != promoteBranch || !slices.Equal(p.pulls[0].labels, config.Labels) ||
+		len(p.marks) != 1 {
 		t.Errorf("pull requests %+v, statuses %v", p.pulls, p.marks)
 	}
 
@@ -123,16 +124,15 @@ func TestAForgeIsOneLine(t *testing.T) {
 	if diff := compare.Diff([]string{home + "/c/9f3", home + "/b/x/y", home + "/p/main/x"}, got); diff != "" {
 		t.Errorf("pages (-want +got):\n%s", diff)
 	}
-	if _, err := known.resolve(rollout.Forge{}, "https://git.example/a/b", ""); err == nil || !strings.HasSuffix(err.Error(), "write github, gitlab, gitea or paper") {
+	if _, err := known.resolve(rollout.Forge{}, "https://git.example/a/b", ""); err == nil ||
+		!strings.HasSuffix(err.Error(), "write github, gitlab, gitea or paper") {
 		t.Errorf("got %v", err)
 	}
 
 	for event, want := range map[string]int{"ink": 1, "blot": 0} {
 		pushed := 0
 		h, err := NewHook(Hook{Secret: hookSecret, Remote: o.Remote, Branch: "main", Pushed: func() { pushed++ }, Now: time.Now, forges: known})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body := push("refs/heads/main", "acme/team/deploy")
 		r := httptest.NewRequest(http.MethodPost, HookPath, strings.NewReader(body))
 		r.Header.Set("X-Paper-Seal", "seal="+signed(hookSecret, body))

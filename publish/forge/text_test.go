@@ -17,13 +17,15 @@ func TestPullRequestsHaveTheEvidence(t *testing.T) {
 		App: "shop", Release: &rollout.Release{Hash: "h1-2", Commit: "c2"}, Stable: &rollout.Release{Hash: "h1-1", Commit: "c1"},
 		Rejected: []rollout.Rejection{{Hash: "h1-2", Commit: "c2", Reason: "too many errors", At: at}},
 		Analyses: []rollout.AnalysisRun{{Name: "web/step-2", Phase: rollout.AnalysisFailed, Metrics: []rollout.MetricProgress{{
-			Metric: "errors", Phase: rollout.AnalysisFailed, Failed: 2, Condition: "successCondition: result < 0.01", Message: "`@everyone` <b>failed</b>",
+			Metric: "errors", Phase: rollout.AnalysisFailed, Failed: 2, Condition: "successCondition: result < 0.01",
+			Message:      "`@everyone` <b>failed</b>",
 			Measurements: []rollout.Measurement{{At: at, Value: "0.2"}, {At: at.Add(time.Minute), Value: "0.3"}},
 		}}}},
 	}
 	for _, kind := range []rollout.ProposalKind{rollout.ProposePromotion, rollout.ProposeRevert} {
 		body := describe(rollout.Transition{Cluster: "prod", After: s}, rollout.Proposal{Kind: kind}).body
-		want := "- measured: `web/step-2 errors: Failed, 2 failed; successCondition: result < 0.01; '@everyone' <b>failed</b>; 0.2, 0.3 from 12:00:00 to 12:01:00 UTC`\n"
+		want := "- measured: `web/step-2 errors: Failed, 2 failed; successCondition: result < 0.01; '@everyone' <b>failed</b>; 0.2, " +
+			"0.3 from 12:00:00 to 12:01:00 UTC`\n"
 		if !strings.Contains(body, want) {
 			t.Errorf("%s: the text has no %q:\n%s", kind, want, body)
 		}
@@ -46,24 +48,28 @@ func TestRetryIsAdvisedWhereItWorks(t *testing.T) {
 func TestTextsOfPullRequests(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := rollout.State{
-		App:     "shop",
-		Release: &rollout.Release{Hash: "h1-2", Commit: "2222222222", Author: "Ann <ann@example.com>", Subject: "Cheaper\n" + strings.Repeat("x", 120)},
-		Stable:  &rollout.Release{Hash: "h1-1", Commit: "1111111111", Subject: "Before"},
+		App: "shop",
+		Release: &rollout.Release{Hash: "h1-2", Commit: "2222222222", Author: "Ann <ann@example.com>",
+			Subject: "Cheaper\n" + strings.Repeat("x", 120)},
+		Stable: &rollout.Release{Hash: "h1-1", Commit: "1111111111", Subject: "Before"},
 	}
 	web, db := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Kind: "StatefulSet", Namespace: "shop", Name: "db"}
 	changes := []rollout.Change{
 		{Ref: rollout.Ref{Kind: "Namespace", Name: "shop"}, Verb: "added"},
-		{Ref: rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Verb: "changed", Images: []rollout.ImageChange{{Container: "web", From: "v`1", To: "v2"}, {Container: "new", To: "v1"}, {Container: "old", From: "v1"}}},
+		{Ref: rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Verb: "changed",
+			Images: []rollout.ImageChange{{Container: "web", From: "v`1", To: "v2"}, {Container: "new", To: "v1"}, {Container: "old", From: "v1"}}},
 	}
 	p := rollout.Proposal{Kind: rollout.ProposePromotion, Gate: 1, Changes: changes, Standing: []rollout.Standing{
-		{Progress: rollout.Progress{Workload: web, Step: 1, Of: 4, Name: "pause", Weight: 20, Entered: at.In(time.FixedZone("", 3600))}, Ready: 1, Replicas: 5, Problem: "CrashLoop"},
+		{Progress: rollout.Progress{Workload: web, Step: 1, Of: 4, Name: "pause", Weight: 20, Entered: at.In(time.FixedZone("", 3600))}, Ready: 1,
+			Replicas: 5, Problem: "CrashLoop"},
 		{Progress: rollout.Progress{Workload: db, Step: 3, Of: 3, Name: "promote", Entered: at}, Ready: 3, Replicas: 3},
 	}}
 	got := describe(rollout.Transition{Cluster: "prod", After: s}, p)
 	want := text{"Promote shop in prod past step 2/4: Cheaper " + strings.Repeat("x", 111) + "…",
 		"Merging this lets release `h1-2` of **shop** in **prod** go on past step 2 of 4.\n" +
 			"\n### What changes\n\n- commit `2222222` by `Ann <ann@example.com>`: `Cheaper " + strings.Repeat("x", 120) + "`\n" +
-			"- Namespace `shop` added\n- Deployment `shop/web` changed\n  - image of `web`: `v'1` → `v2`\n  - image of `new`: `none` → `v1`\n  - image of `old`: `v1` → `none`\n" +
+			"- Namespace `shop` added\n- Deployment `shop/web` changed\n  - image of `web`: `v'1` → `v2`\n  - image of `new`: `none` → `v1`\n" +
+			"  - image of `old`: `v1` → `none`\n" +
 			"\n### Where it stands\n\n- `shop/web` is at step 2 of 4 (`pause`) since 2026-11-20T12:00:00Z, with a weight of 20 %.\n" +
 			"  Of the new version 1 of 5 pods were ready when this was written.\n  A pod of it has a problem: `CrashLoop`.\n" +
 			"- `StatefulSet/shop/db` is at step 3 of 3 (`promote`) since 2026-11-20T12:00:00Z, with a weight of 0 %.\n" +
@@ -72,23 +78,27 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"\n### If you merge\n\nThe release goes on with the step after this one. The change is to `.gitrollout/prod/promote/shop.yaml` alone, " +
 			"which names this release: merged late, it approves no other one. Squash, rebase and merge commits all work.\n" +
 			"\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n" +
-			"\n### To undo\n\nBefore or after the merge, revert the commits of the release: `gitrollout undo shop` proposes that, for this app alone. Traffic goes back as soon as it is merged. " +
+			"\n### To undo\n\nBefore or after the merge, revert the commits of the release: `gitrollout undo shop` proposes that, " +
+			"for this app alone. Traffic goes back as soon as it is merged. " +
 			"To stop it without touching the manifests: `gitrollout abort shop`.\n"}
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("a promotion (-want +got):\n%s", diff)
 	}
 	over := s
 	over.Release = nil
-	if got := describe(rollout.Transition{Cluster: "prod", After: over}, p); got != (text{"Promote shop in prod", "This promotion is no longer wanted.\n"}) {
+	if got := describe(rollout.Transition{Cluster: "prod", After: over},
+		p); got != (text{"Promote shop in prod", "This promotion is no longer wanted.\n"}) {
 		t.Errorf("got %+v", got)
 	}
 	s.Rejected = []rollout.Rejection{{Hash: "h1-2", Commit: "2222222222", Reason: "too\nmany errors", At: at}}
 	p = rollout.Proposal{Kind: rollout.ProposeRevert, Sharers: []string{"cart", "till"}, Retries: true}
 	got = describe(rollout.Transition{Cluster: "prod", After: s}, p)
 	want = text{"Revert shop in prod to 1111111",
-		"A release of **shop** in **prod** was rejected, and the stable version serves. Git still asks for the rejected version; merging this makes it agree with the cluster. No pod moves.\n" +
+		"A release of **shop** in **prod** was rejected, and the stable version serves. Git still asks for the rejected version; " +
+			"merging this makes it agree with the cluster. No pod moves.\n" +
 			"\n### Why\n\n- `too many errors`\n- release `h1-2` of commit `2222222`, rejected at 2026-11-20T12:00:00Z\n" +
-			"\n### What merging changes\n\n- the objects could not be compared\n- Afterwards Git asks for `h1-1` of commit `1111111` again: `Before`\n" +
+			"\n### What merging changes\n\n- the objects could not be compared\n- Afterwards Git asks for `h1-1` of commit `1111111` again: " +
+			"`Before`\n" +
 			"\n**It also changes files of other apps: `cart, till`.** Look at their renders before you merge.\n" +
 			"\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: `gitrollout retry shop`.\n"}
 	if diff := compare.Diff(want, got); diff != "" {
@@ -131,13 +141,17 @@ func TestStatusesOfCommits(t *testing.T) {
 		"it was rejected": {at(rollout.Aborting, 1), with(rest, func(s *rollout.State) {
 			s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Commit: "new", Reason: "slow"}}
 		}), "new failure rejected: slow"},
-		"it is tried again": {at(rollout.Paused, 1), with(at(rollout.Paused, 1), func(s *rollout.State) { s.Release = &rollout.Release{Commit: "new"} }), ""},
+		"it is tried again": {at(rollout.Paused, 1),
+			with(at(rollout.Paused, 1), func(s *rollout.State) { s.Release = &rollout.Release{Commit: "new"} }), ""},
 		"it waits": {rest, with(rest, func(s *rollout.State) {
 			s.Held = &rollout.Held{Reason: rollout.HeldClosed, Commit: "later", Message: "until Monday"}
 		}), "later pending until Monday"},
-		"held, by no commit": {rollout.State{}, with(rest, func(s *rollout.State) { s.Held = &rollout.Held{Reason: "Adoption"} }), "old success serving"},
-		"not well":           {rollout.State{}, rollout.State{Phase: rollout.Degraded}, ""},
-		"a long reason":      {at(rollout.Paused, 1), with(at(rollout.Aborting, 1), func(s *rollout.State) { s.Reason = strings.Repeat("x", 200) }), "new failure going back to stable: " + strings.Repeat("x", 117) + "…"},
+		"held, by no commit": {rollout.State{}, with(rest, func(s *rollout.State) { s.Held = &rollout.Held{Reason: "Adoption"} }),
+			"old success serving"},
+		"not well": {rollout.State{}, rollout.State{Phase: rollout.Degraded}, ""},
+		"a long reason": {at(rollout.Paused, 1), with(at(rollout.Aborting, 1), func(s *rollout.State) {
+			s.Reason = strings.Repeat("x", 200)
+		}), "new failure going back to stable: " + strings.Repeat("x", 117) + "…"},
 	} {
 		var got []string
 		for _, m := range statusesOf(rollout.Transition{Before: c.before, After: c.after}) {

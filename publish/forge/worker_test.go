@@ -32,9 +32,12 @@ func TestRateLimits(t *testing.T) {
 		code     int
 		body     string
 	}{
-		"GitHub, primary":      {newGitHubBench, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "soon"}, 403, `{"message":"API rate limit exceeded"}`},
-		"GitHub, secondary":    {newGitHubBench, map[string]string{"Retry-After": "1"}, 403, `{"message":"You have exceeded a secondary rate limit"}`},
-		"GitLab":               {newGitLabBench, map[string]string{"Retry-After": "1", "RateLimit-Remaining": "0", "RateLimit-Reset": "soon"}, 429, "Retry later\n"},
+		"GitHub, primary": {newGitHubBench, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "soon"}, 403,
+			`{"message":"API rate limit exceeded"}`},
+		"GitHub, secondary": {newGitHubBench, map[string]string{"Retry-After": "1"}, 403,
+			`{"message":"You have exceeded a secondary rate limit"}`},
+		"GitLab": {newGitLabBench, map[string]string{"Retry-After": "1", "RateLimit-Remaining": "0", "RateLimit-Reset": "soon"},
+			429, "Retry later\n"},
 		"GitLab, without time": {newGitLabBench, map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": "soon"}, 429, ""},
 		"the last one allowed": {newGitHubBench, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "soon"}, 200, `[]`},
 	} {
@@ -75,13 +78,14 @@ func TestBreakOf(t *testing.T) {
 		message string
 		want    time.Duration
 	}{
-		"seconds":          {429, map[string]string{"Retry-After": "7"}, "", 7 * time.Second},
-		"a date":           {503, map[string]string{"Retry-After": now.Add(9 * time.Second).Format(http.TimeFormat)}, "", 9 * time.Second},
-		"a wrong clock":    {429, map[string]string{"Retry-After": "99999999"}, "", time.Hour},
-		"no header":        {429, nil, "", time.Minute},
-		"secondary":        {403, nil, "You have exceeded a secondary rate limit", time.Minute},
-		"no right":         {403, nil, "Resource not accessible by integration", 0},
-		"reset":            {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(now.Add(11 * time.Second).Unix())}, "", 11 * time.Second},
+		"seconds":       {429, map[string]string{"Retry-After": "7"}, "", 7 * time.Second},
+		"a date":        {503, map[string]string{"Retry-After": now.Add(9 * time.Second).Format(http.TimeFormat)}, "", 9 * time.Second},
+		"a wrong clock": {429, map[string]string{"Retry-After": "99999999"}, "", time.Hour},
+		"no header":     {429, nil, "", time.Minute},
+		"secondary":     {403, nil, "You have exceeded a secondary rate limit", time.Minute},
+		"no right":      {403, nil, "Resource not accessible by integration", 0},
+		"reset": {403, map[string]string{"X-RateLimit-Remaining": "0",
+			"X-RateLimit-Reset": fmt.Sprint(now.Add(11 * time.Second).Unix())}, "", 11 * time.Second},
 		"a wrong request":  {422, map[string]string{"Retry-After": "7"}, "", 0},
 		"the server fails": {500, nil, "", 0},
 	} {
@@ -207,7 +211,8 @@ func TestPages(t *testing.T) {
 			}
 			f.statuses[sha("release")] = append([]fakeStatus{{"gitrollout/prod/shop", state, m.description}}, f.statuses[sha("release")]...)
 			all := r.resume([]string{promoteBranch}, transition)
-			if all[0].state != "closed" || all[1].state != "open" || all[1].title != "a fork's" || len(all) != 123 || all[122].branch != promoteBranch {
+			if all[0].state != "closed" || all[1].state != "open" || all[1].title != "a fork's" || len(all) != 123 ||
+				all[122].branch != promoteBranch {
 				t.Errorf("the first two are %+v, of %d", all[:2], len(all))
 			}
 			if n := len(f.statuses[sha("release")]); n != 61 {

@@ -57,9 +57,10 @@ func TestBetween(t *testing.T) {
 		asked         rollout.Hash
 		want          Change
 	}{
-		"nothing":               {atRest(), atRest(), old, Change{}},
-		"held is no transition": {atRest(), func() rollout.State { s := atRest(); s.Held = &rollout.Held{Reason: "InvalidInput"}; return s }(), old, Change{}},
-		"a release begins":      {atRest(), inFlight, fresh, Change{Phase: rollout.Progressing, Started: true}},
+		"nothing": {atRest(), atRest(), old, Change{}},
+		"held is no transition": {atRest(),
+			func() rollout.State { s := atRest(); s.Held = &rollout.Held{Reason: "InvalidInput"}; return s }(), old, Change{}},
+		"a release begins": {atRest(), inFlight, fresh, Change{Phase: rollout.Progressing, Started: true}},
 		"first deployment": {
 			rollout.State{}, rollout.State{Serial: 1, Phase: rollout.Progressing, Release: release(fresh, 0)}, fresh,
 			Change{Phase: rollout.Progressing, Started: true},
@@ -105,7 +106,8 @@ func TestBetween(t *testing.T) {
 		"analyses that say nothing new": {
 			with(inFlight, func(s *rollout.State) { s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful)} }),
 			with(inFlight, func(s *rollout.State) {
-				again, another, stopped, running := run(rollout.AnalysisSuccessful), run(rollout.AnalysisErrored), run(rollout.AnalysisStopped), run(rollout.AnalysisRunning)
+				again, another := run(rollout.AnalysisSuccessful), run(rollout.AnalysisErrored)
+				stopped, running := run(rollout.AnalysisStopped), run(rollout.AnalysisRunning)
 				again.Started, another.Name, stopped.Name, running.Name = noon.Add(time.Minute), "step-2", "step-3", "step-4"
 				s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful), again, another, stopped, running}
 			}), fresh, Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisErrored}},
@@ -115,7 +117,8 @@ func TestBetween(t *testing.T) {
 		},
 		"a rollback that goes on": {back(true), back(true), fresh, Change{}},
 		"a rejection of another version": {
-			inFlight, with(back(true), func(s *rollout.State) { s.Rejected[0].Hash = other }), other, Change{Phase: rollout.Aborting, Outcome: Superseded},
+			inFlight, with(back(true), func(s *rollout.State) { s.Rejected[0].Hash = other }), other,
+			Change{Phase: rollout.Aborting, Outcome: Superseded},
 		},
 		"the clock was ahead": {
 			inFlight, with(inFlight, func(s *rollout.State) {
@@ -162,7 +165,8 @@ func TestWaitOf(t *testing.T) {
 	in.State.Progress[1].Step, in.State.Progress[1].Weight = 1, 60
 	m := newTest(t)
 	m.Tell(report.Report{Apps: []report.App{{Input: in, Before: in.State}}})
-	wants(t, served(t, m), `gitrollout_app_release_weight_ratio{app="shop",workload="shop/web"} 0.6`, `gitrollout_app_release_weight_ratio{app="shop",workload="shop/api"} 0`)
+	wants(t, served(t, m), `gitrollout_app_release_weight_ratio{app="shop",workload="shop/web"} 0.6`,
+		`gitrollout_app_release_weight_ratio{app="shop",workload="shop/api"} 0`)
 	opened := in
 	opened.State.Phase, opened.Now = rollout.Progressing, noon.Add(8*time.Minute)
 	opened.State.Progress = []rollout.Progress{{Workload: head.Specs[1].Workload, Step: 1, Of: 2}}

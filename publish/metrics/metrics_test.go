@@ -91,18 +91,23 @@ func TestLifeOfARelease(t *testing.T) {
 func TestSeriesBeginAtZero(t *testing.T) {
 	text := served(t, newTest(t))
 	for name, labels := range map[string][]string{
-		"transitions_total": {`phase="Paused"`}, "analysis_runs_total": {`verdict="Successful"`, `verdict="Failed"`, `verdict="Error"`, `verdict="Inconclusive"`},
+		"transitions_total":                {`phase="Paused"`},
+		"analysis_runs_total":              {`verdict="Successful"`, `verdict="Failed"`, `verdict="Error"`, `verdict="Inconclusive"`},
 		"waiting_for_people_seconds_count": {`on="promotion"`, `on="revert"`}, "pass_duration_seconds_count": {`result="ok"`, `result="error"`},
-		"apply_duration_seconds_count":       {`result="ok"`, `result="error"`},
-		"git_request_duration_seconds_count": {`operation="fetch",result="ok"`, `operation="push",result="error"`, `operation="push",result="conflict"`},
+		"apply_duration_seconds_count": {`result="ok"`, `result="error"`},
+		"git_request_duration_seconds_count": {`operation="fetch",result="ok"`, `operation="push",result="error"`,
+			`operation="push",result="conflict"`},
 	} {
 		for _, l := range labels {
 			wants(t, text, "gitrollout_"+name+"{"+l+"} 0")
 		}
 	}
-	wants(t, text, "gitrollout_releases_started_total 0", "gitrollout_release_lead_time_seconds_count 0", "gitrollout_release_time_to_reject_seconds_count 0",
-		"gitrollout_retreat_duration_seconds_count 0", "gitrollout_leading 0", "gitrollout_last_pass_timestamp_seconds 0", `gitrollout_build_info{goversion="",revision="",version="v1"} 1`)
-	if !strings.Contains(text, "\ngo_goroutines ") && !strings.HasPrefix(text, "go_") || !strings.Contains(text, "\nprocess_start_time_seconds ") {
+	wants(t, text, "gitrollout_releases_started_total 0", "gitrollout_release_lead_time_seconds_count 0",
+		"gitrollout_release_time_to_reject_seconds_count 0",
+		"gitrollout_retreat_duration_seconds_count 0", "gitrollout_leading 0", "gitrollout_last_pass_timestamp_seconds 0",
+		`gitrollout_build_info{goversion="",revision="",version="v1"} 1`)
+	if !strings.Contains(text, "\ngo_goroutines ") && !strings.HasPrefix(text, "go_") ||
+		!strings.Contains(text, "\nprocess_start_time_seconds ") {
 		t.Error("nothing is said of the Go runtime or of the process")
 	}
 }
@@ -178,8 +183,9 @@ func TestLoop(t *testing.T) {
 	looked := clock
 	_, ended = m.Trace(func() report.Stats { return report.Stats{Decided: 1} })(context.Background(), report.PartFetch, "")
 	ended(errors.New("no"))
-	wants(t, served(t, m), fmt.Sprintf(`gitrollout_git_last_fetch_timestamp_seconds %v`, float64(looked.Unix())), `gitrollout_decisions_total 1`,
-		fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(clock.Unix())), `gitrollout_git_request_duration_seconds_sum{operation="fetch",result="ok"} 1`)
+	wants(t, served(t, m), fmt.Sprintf(`gitrollout_git_last_fetch_timestamp_seconds %v`, float64(looked.Unix())),
+		`gitrollout_decisions_total 1`, fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(clock.Unix())),
+		`gitrollout_git_request_duration_seconds_sum{operation="fetch",result="ok"} 1`)
 	_, ended = m.Trace(func() report.Stats { return report.Stats{Decided: 1} })(context.Background(), report.PartPush, "")
 	ended(nil)
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_git_last_fetch_timestamp_seconds %v`, float64(looked.Unix())))
@@ -204,9 +210,10 @@ func TestLoop(t *testing.T) {
 	_, end := trace(context.Background(), report.PartPass, "")
 	stats.Decided = 5
 	end(errors.New("no"))
-	m.Tell(report.Report{Apps: []report.App{{Err: errors.New("no"), Input: strategies.Input{App: rollout.App{Name: "shop"}, State: with(atRest(), func(s *rollout.State) {
-		s.Held = &rollout.Held{Reason: "InvalidInput"}
-	})}}}})
+	m.Tell(report.Report{Apps: []report.App{{Err: errors.New("no"),
+		Input: strategies.Input{App: rollout.App{Name: "shop"}, State: with(atRest(), func(s *rollout.State) {
+			s.Held = &rollout.Held{Reason: "InvalidInput"}
+		})}}}})
 	wants(t, served(t, m),
 		`gitrollout_pass_duration_seconds_count{result="ok"} 1`, `gitrollout_pass_duration_seconds_count{result="error"} 1`,
 		`gitrollout_git_request_duration_seconds_count{operation="push",result="conflict"} 1`,
@@ -215,15 +222,18 @@ func TestLoop(t *testing.T) {
 		`gitrollout_lost_races_total 1`, fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(noon.Unix())),
 		`gitrollout_app_held{app="shop",reason="InvalidInput"} 1`, `gitrollout_app_failing{app="shop"} 1`,
 		`gitrollout_kubernetes_requests_total{verb="dry_run"} 6`,
-		`gitrollout_kubernetes_requests_total{verb="read"} 4`, `gitrollout_kubernetes_requests_total{verb="write"} 5`, `gitrollout_git_requests_total 1`,
-		`gitrollout_decide_duration_seconds_count{result="ok"} 1`, `gitrollout_apply_duration_seconds_count{result="ok"} 1`, `gitrollout_cluster_info{branch="main",cluster="prod"} 1`)
+		`gitrollout_kubernetes_requests_total{verb="read"} 4`, `gitrollout_kubernetes_requests_total{verb="write"} 5`,
+		`gitrollout_git_requests_total 1`,
+		`gitrollout_decide_duration_seconds_count{result="ok"} 1`, `gitrollout_apply_duration_seconds_count{result="ok"} 1`,
+		`gitrollout_cluster_info{branch="main",cluster="prod"} 1`)
 }
 
 // TestFamilies compares the metrics with the reference.
 func TestFamilies(t *testing.T) {
 	m := newTest(t)
 	waits := with(atRest(), func(s *rollout.State) {
-		s.Phase, s.Release, s.Held, s.Rejected = rollout.Degraded, release(fresh, 0), &rollout.Held{Reason: "x"}, []rollout.Rejection{{Hash: fresh}}
+		s.Phase, s.Release, s.Held, s.Rejected = rollout.Degraded, release(fresh, 0), &rollout.Held{Reason: "x"},
+			[]rollout.Rejection{{Hash: fresh}}
 	})
 	m.Tell(report.Report{Apps: []report.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
 	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // needs a whole release

@@ -19,7 +19,8 @@ var (
 )
 
 func release(hash string) *rollout.Release {
-	return &rollout.Release{Hash: rollout.Hash(hash), Commit: strings.Repeat("c", 40), Author: "Ann <ann@example.com>", Subject: "Cheaper", Since: start}
+	return &rollout.Release{Hash: rollout.Hash(hash), Commit: strings.Repeat("c", 40), Author: "Ann <ann@example.com>",
+		Subject: "Cheaper", Since: start}
 }
 
 // atStep is a release of v2 at a step; opened names the author of the promotion.
@@ -66,52 +67,59 @@ func run(phase rollout.AnalysisPhase) func(*rollout.State) {
 	}
 }
 
+type kinds = []rollout.EventKind
+
 func TestKinds(t *testing.T) {
 	stalled := with(atStep(rollout.Stalled, 0, ""), func(s *rollout.State) { s.Reason = "late" })
 	unwell := with(healthy("v1"), func(s *rollout.State) { s.Unhealthy = "Deployment shop/web: 0 of 5 pods are ready" })
+	measured, wrong := with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)),
+		with(healthy("v1"), held("InvalidInput", "x.yaml: bad"))
+	begun, paused := atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, "")
+	third := with(begun, func(s *rollout.State) { s.Release = release("v3") })
 	late := with(retreating(true), func(s *rollout.State) { s.Rollback.Late = true })
 	for _, c := range []struct {
 		name          string
 		before, after rollout.State
-		want          []rollout.EventKind
+		want          kinds
 	}{
-		{"the first deployment starts", rollout.State{}, rollout.State{Phase: rollout.Progressing, Release: release("v1")}, []rollout.EventKind{"started"}},
-		{"and completes", rollout.State{Phase: rollout.Progressing, Release: release("v1")}, healthy("v1"), []rollout.EventKind{"completed"}},
+		{"the first deployment starts", rollout.State{}, rollout.State{Phase: rollout.Progressing, Release: release("v1")}, kinds{"started"}},
+		{"and completes", rollout.State{Phase: rollout.Progressing, Release: release("v1")}, healthy("v1"), kinds{"completed"}},
 		{"an app is adopted", rollout.State{}, healthy("v1"), nil},
-		{"a release starts", healthy("v1"), atStep(rollout.Progressing, 0, ""), []rollout.EventKind{"started"}},
-		{"a release starts with a pause", healthy("v1"), atStep(rollout.Paused, 1, ""), []rollout.EventKind{"paused", "started"}},
-		{"it goes on", atStep(rollout.Progressing, 0, ""), atStep(rollout.Progressing, 2, ""), []rollout.EventKind{"stepCompleted"}},
-		{"it pauses", atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""), []rollout.EventKind{"paused", "stepCompleted"}},
-		{"it is promoted", atStep(rollout.Paused, 1, ""), atStep(rollout.Progressing, 2, "Ann"), []rollout.EventKind{"promoted", "stepCompleted"}},
-		{"it is through its steps", atStep(rollout.Progressing, 2, ""), atStep(rollout.Promoting, 3, ""), []rollout.EventKind{"stepCompleted"}},
-		{"it completes", atStep(rollout.Promoting, 3, ""), healthy("v2"), []rollout.EventKind{"completed"}},
-		{"it is aborted", atStep(rollout.Paused, 1, ""), retreating(true), []rollout.EventKind{"aborted"}},
-		{"it is reverted", atStep(rollout.Paused, 1, ""), retreating(false), []rollout.EventKind{"rolledBack"}},
-		{"the reverted one is gone", retreating(false), healthy("v1"), []rollout.EventKind{"restored"}},
-		{"the rejected one is gone", retreating(true), degraded(), []rollout.EventKind{"restored"}},
-		{"Git agrees again", degraded(), healthy("v1"), []rollout.EventKind{"recovered"}},
-		{"a new version after a rejected one", degraded(), with(atStep(rollout.Progressing, 0, ""), func(s *rollout.State) { s.Release = release("v3") }), []rollout.EventKind{"started", "recovered"}},
-		{"a superseded one is gone", retreating(false), with(atStep(rollout.Progressing, 0, ""), func(s *rollout.State) { s.Release = release("v3") }), []rollout.EventKind{"started", "restored"}},
-		{"it stalls", atStep(rollout.Progressing, 0, ""), stalled, []rollout.EventKind{"stalled"}},
-		{"it goes on by itself", stalled, atStep(rollout.Progressing, 0, ""), []rollout.EventKind{"recovered"}},
-		{"it stalls and is aborted", stalled, retreating(true), []rollout.EventKind{"aborted"}},
-		{"a promotion is late", atStep(rollout.Promoting, 3, ""), with(atStep(rollout.Stalled, 3, ""), func(s *rollout.State) { s.Reason = "late" }), []rollout.EventKind{"stalled"}},
-		{"it serves, and is not well", healthy("v1"), unwell, []rollout.EventKind{"degraded"}},
+		{"a release starts", healthy("v1"), begun, kinds{"started"}},
+		{"a release starts with a pause", healthy("v1"), paused, kinds{"paused", "started"}},
+		{"it goes on", begun, atStep(rollout.Progressing, 2, ""), kinds{"stepCompleted"}},
+		{"it pauses", begun, paused, kinds{"paused", "stepCompleted"}},
+		{"it is promoted", paused, atStep(rollout.Progressing, 2, "Ann"), kinds{"promoted", "stepCompleted"}},
+		{"it is through its steps", atStep(rollout.Progressing, 2, ""), atStep(rollout.Promoting, 3, ""), kinds{"stepCompleted"}},
+		{"it completes", atStep(rollout.Promoting, 3, ""), healthy("v2"), kinds{"completed"}},
+		{"it is aborted", paused, retreating(true), kinds{"aborted"}},
+		{"it is reverted", paused, retreating(false), kinds{"rolledBack"}},
+		{"the reverted one is gone", retreating(false), healthy("v1"), kinds{"restored"}},
+		{"the rejected one is gone", retreating(true), degraded(), kinds{"restored"}},
+		{"Git agrees again", degraded(), healthy("v1"), kinds{"recovered"}},
+		{"a new version after a rejected one", degraded(), third, kinds{"started", "recovered"}},
+		{"a superseded one is gone", retreating(false), third, kinds{"started", "restored"}},
+		{"it stalls", begun, stalled, kinds{"stalled"}},
+		{"it goes on by itself", stalled, begun, kinds{"recovered"}},
+		{"it stalls and is aborted", stalled, retreating(true), kinds{"aborted"}},
+		{"a promotion is late", atStep(rollout.Promoting, 3, ""),
+			with(atStep(rollout.Stalled, 3, ""), func(s *rollout.State) { s.Reason = "late" }), kinds{"stalled"}},
+		{"it serves, and is not well", healthy("v1"), unwell, kinds{"degraded"}},
 		{"it is still not well", unwell, unwell, nil},
-		{"it is well again", unwell, healthy("v1"), []rollout.EventKind{"recovered"}},
-		{"a release begins while it is not well", unwell, atStep(rollout.Progressing, 0, ""), []rollout.EventKind{"started"}},
-		{"a rollback is late", retreating(true), late, []rollout.EventKind{"stalled"}},
+		{"it is well again", unwell, healthy("v1"), kinds{"recovered"}},
+		{"a release begins while it is not well", unwell, begun, kinds{"started"}},
+		{"a rollback is late", retreating(true), late, kinds{"stalled"}},
 		{"it is still late", late, late, nil},
-		{"it is back, late", late, degraded(), []rollout.EventKind{"restored"}},
-		{"Git is wrong", healthy("v1"), with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), []rollout.EventKind{"held"}},
-		{"in another way", with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), with(healthy("v1"), held("InvalidInput", "y.yaml: bad")), []rollout.EventKind{"held"}},
-		{"Git is right again", with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), healthy("v1"), []rollout.EventKind{"recovered"}},
-		{"a version waits for a window", healthy("v1"), with(healthy("v1"), held(rollout.HeldClosed, "until Monday")), []rollout.EventKind{"waiting"}},
-		{"an analysis starts", atStep(rollout.Progressing, 0, ""), with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), []rollout.EventKind{"stepCompleted", "analysisStarted"}},
-		{"and fails", with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(retreating(true), run(rollout.AnalysisFailed)), []rollout.EventKind{"aborted", "analysisFailed"}},
-		{"cannot measure", with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(retreating(true), run(rollout.AnalysisErrored)), []rollout.EventKind{"aborted", "analysisError"}},
-		{"or says neither", with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(atStep(rollout.Paused, 1, ""), run(rollout.AnalysisInconclusive)), []rollout.EventKind{"analysisInconclusive", "paused"}},
-		{"a measurement is recorded", with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(atStep(rollout.Progressing, 1, ""), func(s *rollout.State) {
+		{"it is back, late", late, degraded(), kinds{"restored"}},
+		{"Git is wrong", healthy("v1"), wrong, kinds{"held"}},
+		{"in another way", wrong, with(healthy("v1"), held("InvalidInput", "y.yaml: bad")), kinds{"held"}},
+		{"Git is right again", wrong, healthy("v1"), kinds{"recovered"}},
+		{"a version waits for a window", healthy("v1"), with(healthy("v1"), held(rollout.HeldClosed, "until Monday")), kinds{"waiting"}},
+		{"an analysis starts", begun, measured, kinds{"stepCompleted", "analysisStarted"}},
+		{"and fails", measured, with(retreating(true), run(rollout.AnalysisFailed)), kinds{"aborted", "analysisFailed"}},
+		{"cannot measure", measured, with(retreating(true), run(rollout.AnalysisErrored)), kinds{"aborted", "analysisError"}},
+		{"or says neither", measured, with(paused, run(rollout.AnalysisInconclusive)), kinds{"analysisInconclusive", "paused"}},
+		{"a measurement is recorded", measured, with(atStep(rollout.Progressing, 1, ""), func(s *rollout.State) {
 			run(rollout.AnalysisRunning)(s)
 			s.Analyses[0].Metrics[0].Count = 1
 		}), nil},
@@ -128,9 +136,12 @@ func TestKinds(t *testing.T) {
 // states has all states of the table's transitions.
 func states() []rollout.State {
 	return []rollout.State{
-		{}, healthy("v1"), healthy("v2"), degraded(), retreating(true), retreating(false), atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""),
-		atStep(rollout.Stalled, 1, ""), atStep(rollout.Promoting, 3, "Ann"), with(atStep(rollout.Stalled, 3, ""), func(s *rollout.State) { s.Reason = "late" }),
-		with(healthy("v1"), held("InvalidInput", "bad")), with(degraded(), held("InvalidInput", "bad")), with(atStep(rollout.Paused, 1, ""), held(rollout.HeldClosed, "until Monday")),
+		{}, healthy("v1"), healthy("v2"), degraded(), retreating(true), retreating(false), atStep(rollout.Progressing, 0, ""),
+		atStep(rollout.Paused, 1, ""),
+		atStep(rollout.Stalled, 1, ""), atStep(rollout.Promoting, 3, "Ann"),
+		with(atStep(rollout.Stalled, 3, ""), func(s *rollout.State) { s.Reason = "late" }),
+		with(healthy("v1"), held("InvalidInput", "bad")), with(degraded(), held("InvalidInput", "bad")),
+		with(atStep(rollout.Paused, 1, ""), held(rollout.HeldClosed, "until Monday")),
 		with(retreating(true), run(rollout.AnalysisFailed)), with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)),
 	}
 }
@@ -183,20 +194,24 @@ func TestTroubleEndsOnce(t *testing.T) {
 }
 
 func TestEventSaysWhatToDo(t *testing.T) {
-	links := Links{Commit: func(id string) string { return "https://git/c/" + id }, Branch: func(name string) string { return "https://git/b/" + name }}
+	links := Links{Commit: func(id string) string { return "https://git/c/" + id },
+		Branch: func(name string) string { return "https://git/b/" + name }}
 	tell := func(before, after rollout.State) rollout.Event {
-		events := Events("prod", rollout.Recorded{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}, links)
+		events := Events("prod",
+			rollout.Recorded{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}, links)
 		if len(events) != 1 {
 			t.Fatalf("%d events", len(events))
 		}
 		return events[0]
 	}
 	paused := tell(atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""))
-	if paused.Title != "shop in prod: paused at step 2/3 (weight 40)" || paused.Text != "Waits for a promotion: merge gitrollout/promote/prod/shop" ||
+	if paused.Title != "shop in prod: paused at step 2/3 (weight 40)" ||
+		paused.Text != "Waits for a promotion: merge gitrollout/promote/prod/shop" ||
 		paused.ProposalURL != "https://git/b/gitrollout/promote/prod/shop" || paused.CommitURL != "https://git/c/"+strings.Repeat("c", 40) {
 		t.Errorf("got %+v", paused)
 	}
-	timed := tell(atStep(rollout.Progressing, 0, ""), with(atStep(rollout.Paused, 1, ""), func(s *rollout.State) { s.Progress[0].Name = "pause 10m0s" }))
+	timed := tell(atStep(rollout.Progressing, 0, ""),
+		with(atStep(rollout.Paused, 1, ""), func(s *rollout.State) { s.Progress[0].Name = "pause 10m0s" }))
 	if timed.Text != "Waits for 10m0s to pass" || timed.Proposal != "" {
 		t.Errorf("got %q, %q", timed.Text, timed.Proposal)
 	}
@@ -205,12 +220,14 @@ func TestEventSaysWhatToDo(t *testing.T) {
 		t.Errorf("got %q", last.Title)
 	}
 	failed := tell(with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(retreating(true), run(rollout.AnalysisFailed)))
-	want := "it is bad\nWaits for Git to agree with the stable version: merge gitrollout/revert/prod/shop, or push a new version\nMetric errors: Failed, last [0.2]"
+	want := "it is bad\nWaits for Git to agree with the stable version: merge gitrollout/revert/prod/shop, or push a new version\n" +
+		"Metric errors: Failed, last [0.2]"
 	if failed.Text != want || failed.Trouble != "prod/shop/v2" {
 		t.Errorf("got %q, %q", failed.Text, failed.Trouble)
 	}
 	for phase, line := range map[rollout.AnalysisPhase]string{
-		rollout.AnalysisErrored: "Metric errors: Error, last [0.2]: no answer", rollout.AnalysisInconclusive: "Metric errors: Inconclusive, last [0.2]: no answer", rollout.AnalysisSuccessful: "",
+		rollout.AnalysisErrored:      "Metric errors: Error, last [0.2]: no answer",
+		rollout.AnalysisInconclusive: "Metric errors: Inconclusive, last [0.2]: no answer", rollout.AnalysisSuccessful: "",
 	} {
 		judged := with(retreating(false), run(phase))
 		judged.Reason, judged.Analyses[0].Metrics[0].Message = "", "no answer"
@@ -219,11 +236,13 @@ func TestEventSaysWhatToDo(t *testing.T) {
 		}
 	}
 	closed := tell(healthy("v1"), with(healthy("v1"), held(rollout.HeldClosed, "until Monday")))
-	if closed.Text != "until Monday" || closed.Waiting != "until Monday" || closed.Commit != "abc" || closed.Stable != "v1" || closed.Release != "v1" {
+	if closed.Text != "until Monday" || closed.Waiting != "until Monday" || closed.Commit != "abc" || closed.Stable != "v1" ||
+		closed.Release != "v1" {
 		t.Errorf("got %+v", closed)
 	}
 	wrong := tell(atStep(rollout.Stalled, 1, ""), with(atStep(rollout.Stalled, 1, ""), held("InvalidInput", "x.yaml: bad")))
-	if wrong.Text != "x.yaml: bad" || wrong.Waiting != "" || wrong.Commit != strings.Repeat("c", 40) || !strings.HasSuffix(wrong.Trouble, "/held") || wrong.Release != "v2" {
+	if wrong.Text != "x.yaml: bad" || wrong.Waiting != "" || wrong.Commit != strings.Repeat("c", 40) ||
+		!strings.HasSuffix(wrong.Trouble, "/held") || wrong.Release != "v2" {
 		t.Errorf("got %+v", wrong)
 	}
 	noCommit := with(healthy("v1"), held("InvalidInput", "x.yaml: bad"))
@@ -242,7 +261,8 @@ func TestEventSaysWhatToDo(t *testing.T) {
 		t.Errorf("of an app that was adopted: %+v", e)
 	}
 	two := atStep(rollout.Stalled, 2, "")
-	two.Progress = append(two.Progress, rollout.Progress{Step: 0, Of: 4, Name: "first"}, rollout.Progress{Step: 0, Of: 9, Name: "later"}, rollout.Progress{Step: 5, Of: 5})
+	two.Progress = append(two.Progress, rollout.Progress{Step: 0, Of: 4, Name: "first"}, rollout.Progress{Step: 0, Of: 9, Name: "later"},
+		rollout.Progress{Step: 5, Of: 5})
 	if e := tell(atStep(rollout.Progressing, 2, ""), two); e.Title != "shop in prod: release stalled at step 1/4" {
 		t.Errorf("got %q", e.Title)
 	}
@@ -256,7 +276,8 @@ func TestEventSaysWhatToDo(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	bare := Events("prod", rollout.Recorded{ID: "id", Apps: []rollout.RecordedApp{
-		{App: "shop", Before: healthy("v1"), After: atStep(rollout.Progressing, 0, "")}, {App: "cart", Before: atStep(rollout.Progressing, 0, ""), After: atStep(rollout.Paused, 1, "")}, {App: "same"}}}, Links{})
+		{App: "shop", Before: healthy("v1"), After: atStep(rollout.Progressing, 0, "")},
+		{App: "cart", Before: atStep(rollout.Progressing, 0, ""), After: atStep(rollout.Paused, 1, "")}, {App: "same"}}}, Links{})
 	if len(bare) != 2 || bare[0].App != "cart" || bare[0].CommitURL != "" || bare[0].ProposalURL != "" {
 		t.Errorf("got %+v", bare)
 	}
@@ -278,7 +299,8 @@ func TestOneTroubleBecomesAnother(t *testing.T) {
 }
 
 func TestFor(t *testing.T) {
-	e := eventAs(rollout.Event{App: "shop", Cluster: "prod", Kinds: []rollout.EventKind{rollout.EventPaused, rollout.EventStepCompleted}, Author: "Ann"}, rollout.EventPaused)
+	e := eventAs(rollout.Event{App: "shop", Cluster: "prod", Kinds: kinds{rollout.EventPaused, rollout.EventStepCompleted}, Author: "Ann"},
+		rollout.EventPaused)
 	parse := func(text string) *template.Template { return template.Must(template.New("t").Parse(text)) }
 	for _, c := range []struct {
 		name string
@@ -288,16 +310,19 @@ func TestFor(t *testing.T) {
 		err  bool
 	}{
 		{name: "defaults", ok: true, want: "shop in prod: paused"},
-		{name: "another kind of the same transition", r: rollout.Receiver{On: []rollout.EventKind{rollout.EventStepCompleted}}, ok: true, want: "shop in prod: now"},
-		{name: "not asked for", r: rollout.Receiver{On: []rollout.EventKind{rollout.EventAborted}}},
+		{name: "another kind of the same transition", r: rollout.Receiver{On: kinds{rollout.EventStepCompleted}}, ok: true,
+			want: "shop in prod: now"},
+		{name: "not asked for", r: rollout.Receiver{On: kinds{rollout.EventAborted}}},
 		{name: "another app", r: rollout.Receiver{Apps: []string{"cart-*"}}},
 		{name: "this app", r: rollout.Receiver{Apps: []string{"sh*"}}, ok: true, want: "shop in prod: paused"},
 		{name: "template", r: rollout.Receiver{Title: parse("{{.App}} by {{.Author}} is {{.Kind}}")}, ok: true, want: "shop by Ann is paused"},
-		{name: "a template that fails", r: rollout.Receiver{Title: parse("{{index .Analyses 3}}")}, ok: true, want: "shop in prod: paused", err: true},
-		{name: "a template that does not end", r: rollout.Receiver{Title: parse(`{{define "u"}}{{range .Kinds}}xxxxxxxx{{end}}{{template "u" .}}{{end}}{{template "u" .}}`)}, ok: true, want: "shop in prod: paused", err: true},
+		{name: "a template that fails", r: rollout.Receiver{Title: parse("{{index .Analyses 3}}")}, ok: true,
+			want: "shop in prod: paused", err: true},
+		{name: "a template that does not end", r: rollout.Receiver{Title: parse(`{{define "u"}}{{range .Kinds}}xxxxxxxx{{end}}{{template "u" ` +
+			`.}}{{end}}{{template "u" .}}`)}, ok: true, want: "shop in prod: paused", err: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, ok, err := MessageFor(c.r, Profile{Defaults: []rollout.EventKind{rollout.EventPaused}}, e)
+			m, ok, err := MessageFor(c.r, Profile{Defaults: kinds{rollout.EventPaused}}, e)
 			if ok != c.ok || m.Title != c.want || (err != nil) != c.err {
 				t.Errorf("got %q, %t, %v", m.Title, ok, err)
 			}
@@ -320,15 +345,18 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 		return strings.Join(all, "; ")
 	}
 	sample := Sample("prod", rollout.EventPaused, start)
-	if got, want := facts(sample), "Release h1-7b4e2a91d0; Commit 9f31c0d a sample; Author gitrollout notify test; Stable h1-0123456789; Step 2/4 pause"; got != want {
+	if got, want := facts(sample), "Release h1-7b4e2a91d0; Commit 9f31c0d a sample; Author gitrollout notify test; Stable h1-0123456789; "+
+		"Step 2/4 pause"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	done := eventAs(sample, rollout.EventCompleted)
 	done.Kinds, done.Stable, done.Subject = []rollout.EventKind{rollout.EventCompleted}, done.Release, strings.Repeat("x", 101)
-	if got, want := facts(done), "Release h1-7b4e2a91d0; Commit 9f31c0d "+strings.Repeat("x", 99)+"…; Author gitrollout notify test"; got != want {
+	if got, want := facts(done), "Release h1-7b4e2a91d0; Commit 9f31c0d "+strings.Repeat("x", 99)+
+		"…; Author gitrollout notify test"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := facts(eventAs(rollout.Event{Kinds: []rollout.EventKind{rollout.EventHeld}, Step: 1, Steps: 2}, rollout.EventHeld)); got != "Step 1/2 " {
+	if got := facts(eventAs(rollout.Event{Kinds: []rollout.EventKind{rollout.EventHeld}, Step: 1, Steps: 2},
+		rollout.EventHeld)); got != "Step 1/2 " {
 		t.Errorf("got %s", got)
 	}
 	if got := facts(eventAs(rollout.Event{Kinds: []rollout.EventKind{rollout.EventHeld}}, rollout.EventHeld)); got != "" {
@@ -337,7 +365,8 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 	parse := func(text string) *template.Template { return template.Must(template.New("t").Parse(text)) }
 	long := rollout.Receiver{Title: parse(strings.Repeat("a\nb", 100)), Text: parse("  " + strings.Repeat("é", 4000) + "\n")}
 	m, _, err := MessageFor(long, profile, sample)
-	if err != nil || len([]rune(m.Title)) != 200 || strings.Contains(m.Title, "\n") || len([]rune(m.Text)) != maxText || !strings.HasPrefix(m.Text, "é") {
+	if err != nil || len([]rune(m.Title)) != 200 || strings.Contains(m.Title, "\n") || len([]rune(m.Text)) != maxText ||
+		!strings.HasPrefix(m.Text, "é") {
 		t.Errorf("%d of title, %d of text, %v", len([]rune(m.Title)), len([]rune(m.Text)), err)
 	}
 	if short, _, _ := MessageFor(rollout.Receiver{Text: parse(" x \n")}, profile, sample); short.Text != "x" {
@@ -379,37 +408,43 @@ func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 func TestPendingIsBounded(t *testing.T) {
 	var line []rollout.Recorded
 	for i := range MaxPending + 2 {
-		line = append(line, rollout.Recorded{ID: strconv.Itoa(i), When: start, Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}})
+		line = append(line,
+			rollout.Recorded{ID: strconv.Itoa(i), When: start, Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}})
 	}
 	profile := Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
 	b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x"}, "", line, Links{}, start.Add(MaxAge))
 	if len(b.Due) != MaxPending || b.Dropped != 2 || b.Due[0].ID != "2/cart" || b.End.Told != line[len(line)-1].ID {
 		t.Errorf("%d are due, %d dropped, the first is %s", len(b.Due), b.Dropped, b.Due[0].ID)
 	}
-	if b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{}, "", line[2:], Links{}, start.Add(MaxAge)); len(b.Due) != MaxPending || b.Dropped != 0 {
+	if b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{}, "", line[2:], Links{},
+		start.Add(MaxAge)); len(b.Due) != MaxPending || b.Dropped != 0 {
 		t.Errorf("%d are due, %d dropped", len(b.Due), b.Dropped)
 	}
 	failing := rollout.Receiver{Name: "team", Title: template.Must(template.New("t").Parse("{{index .Analyses 3}}"))}
 	if b := Pending("prod", failing, profile, rollout.Cursor{}, "", line[:1], Links{}, start); b.Err == nil || len(b.Due) != 1 {
 		t.Errorf("got %+v", b)
 	}
-	if b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x", App: "y"}, "", nil, Links{}, start); b.End != (rollout.Cursor{Told: "x"}) {
+	if b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x", App: "y"}, "", nil, Links{},
+		start); b.End != (rollout.Cursor{Told: "x"}) {
 		t.Errorf("nothing is after %+v", b.End)
 	}
 }
 
 func TestPending(t *testing.T) {
 	line := []rollout.Recorded{
-		{ID: "2", Parent: "1", When: start, Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}, {App: "shop", After: healthyStart("shop")}}},
+		{ID: "2", Parent: "1", When: start,
+			Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}, {App: "shop", After: healthyStart("shop")}}},
 		{ID: "3", Parent: "2", When: start.Add(23 * time.Hour), Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}},
 	}
 	profile := Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
 	at := rollout.Cursor{Told: "1", App: "cart"}
 	b := Pending("prod", rollout.Receiver{}, profile, at, "2", line, Links{}, start)
-	if len(b.Due) != 2 || !b.Due[0].Repeat || b.Due[1].Repeat || b.Due[0].After != (rollout.Cursor{Told: "1", App: "shop"}) || b.End != (rollout.Cursor{Told: "3"}) {
+	if len(b.Due) != 2 || !b.Due[0].Repeat || b.Due[1].Repeat || b.Due[0].After != (rollout.Cursor{Told: "1", App: "shop"}) ||
+		b.End != (rollout.Cursor{Told: "3"}) {
 		t.Errorf("got %+v", b)
 	}
-	if late := Pending("prod", rollout.Receiver{}, profile, at, "", line, Links{}, start.Add(25*time.Hour)); len(late.Due) != 1 || late.Dropped != 1 {
+	if late := Pending("prod", rollout.Receiver{}, profile, at, "", line, Links{}, start.Add(25*time.Hour)); len(late.Due) != 1 ||
+		late.Dropped != 1 {
 		t.Errorf("a day later: %+v", late)
 	}
 }

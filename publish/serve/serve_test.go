@@ -101,7 +101,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	probe := open("10.0.0.3", http.StateActive)
 	again := open("10.0.0.3", http.StateActive)
 	if probe.closed || again.closed || !first[1].closed || second[0].closed || len(b.open) != mostConnections {
-		t.Errorf("with %d connections a connection of the busiest client is closed: %t, and of another client: %t", len(b.open), first[1].closed, second[0].closed)
+		t.Errorf("with %d connections a connection of the busiest client is closed: %t, and of another client: %t", len(b.open), first[1].closed,
+			second[0].closed)
 	}
 	for _, c := range slices.Clone(b.open) {
 		_ = c.Close()

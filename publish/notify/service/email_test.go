@@ -141,7 +141,8 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -171,15 +172,18 @@ func TestEmail(t *testing.T) {
 		{name: "TLS", server: mailServer{tls: secure, implicit: true, users: users}, tls: "tls", account: true},
 		{name: "none", server: mailServer{}, tls: "none"},
 		{name: "no STARTTLS", server: mailServer{users: users}, account: true, says: "STARTTLS"},
-		{name: "wrong password", server: mailServer{tls: secure, users: map[string]string{"user": "other"}}, account: true, final: true, says: "535"},
-		{name: "unknown recipient", server: mailServer{tls: secure, refuse: "550 5.1.1 no mailbox of that name"}, final: true, says: "no mailbox of that name"},
+		{name: "wrong password", server: mailServer{tls: secure, users: map[string]string{"user": "other"}}, account: true,
+			final: true, says: "535"},
+		{name: "unknown recipient", server: mailServer{tls: secure, refuse: "550 5.1.1 no mailbox of that name"}, final: true,
+			says: "no mailbox of that name"},
 		{name: "later", server: mailServer{tls: secure, refuse: "451 4.3.0 greylisted"}, says: "greylisted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.server
 			s.t = t
 			s.start()
-			r := rollout.Receiver{Name: "mail", Service: "email", Credentials: map[string]rollout.Credential{}, Lists: map[string][]string{"to": {"Bea <bea@example.com>", "cy@example.com"}},
+			r := rollout.Receiver{Name: "mail", Service: "email", Credentials: map[string]rollout.Credential{},
+				Lists:    map[string][]string{"to": {"Bea <bea@example.com>", "cy@example.com"}},
 				Settings: map[string]string{"host": "127.0.0.1", "port": s.port(), "from": "Releases <releases@example.com>", "tls": c.tls}}
 			if c.account {
 				r.Credentials = map[string]rollout.Credential{"username": {Env: "USER"}, "password": {Env: "PASSWORD"}}
@@ -191,7 +195,8 @@ func TestEmail(t *testing.T) {
 				err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
 				if c.says != "" {
 					var failed *Failure
-					if !errors.As(err, &failed) || failed.Final != c.final || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cr3t") {
+					if !errors.As(err, &failed) || failed.Final != c.final || !strings.Contains(err.Error(), c.says) ||
+						strings.Contains(err.Error(), "s3cr3t") {
 						t.Errorf("got %v, want %q, final %t", err, c.says, c.final)
 					}
 					return
@@ -204,7 +209,8 @@ func TestEmail(t *testing.T) {
 					t.Fatal(err)
 				}
 				ids = append(ids, got.Header.Get("Message-ID"))
-				if got.Header.Get("Subject") != "shop in prod-eu: release aborted, going back to stable" || got.Header.Get("Auto-Submitted") != "auto-generated" {
+				if got.Header.Get("Subject") != "shop in prod-eu: release aborted, going back to stable" ||
+					got.Header.Get("Auto-Submitted") != "auto-generated" {
 					t.Errorf("headers %v", got.Header)
 				}
 			}
@@ -218,7 +224,8 @@ func TestEmail(t *testing.T) {
 			}
 			const want = "shop in prod-eu: release aborted, going back to stable\n\nmetric error-rate: <!channel> failed & went back\n" +
 				"Waits for Git to agree with the stable version\nMetric error-rate: Failed, last [0.2]\n\n" +
-				"Release: h1-7b4e2a91d0\nCommit: 9f9f9f9 Cheaper \"basket\" <https://evil.example|click>\nAuthor: Ann <ann@example.com>\nStable: h1-0123456789\nStep: 2/4 setWeight 40\n" +
+				"Release: h1-7b4e2a91d0\nCommit: 9f9f9f9 Cheaper \"basket\" <https://evil.example|click>\nAuthor: Ann <ann@example.com>\n" +
+				"Stable: h1-0123456789\nStep: 2/4 setWeight 40\n" +
 				"Commit: https://git.example.com/shop/commit/9f9f\nProposal: https://git.example.com/shop/tree/gitrollout/revert/prod-eu/shop\n"
 			if got := strings.TrimRight(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n") + "\n"; got != want {
 				t.Errorf("(-want +got):\n%s", compare.Diff(want, got))
@@ -226,7 +233,8 @@ func TestEmail(t *testing.T) {
 			if sent, err := first.Header.Date(); err != nil || !sent.Equal(at) {
 				t.Errorf("it is of %v (%v), not of when it happened", sent, err)
 			}
-			if thread := first.Header.Get("References"); !regexp.MustCompile(`^<[0-9a-f]{32}@example.com>$`).MatchString(thread) || !regexp.MustCompile(`^<[0-9a-f]{32}@`).MatchString(ids[0]) {
+			if thread := first.Header.Get("References"); !regexp.MustCompile(`^<[0-9a-f]{32}@example.com>$`).MatchString(thread) ||
+				!regexp.MustCompile(`^<[0-9a-f]{32}@`).MatchString(ids[0]) {
 				t.Errorf("its thread is %q, its id %q", thread, ids[0])
 			}
 			if len(s.to) != 4 || s.plain != (c.tls == "none") {
@@ -239,9 +247,11 @@ func TestEmail(t *testing.T) {
 // TestMailPorts uses 587, unless the configuration has TLS from the start, no TLS, or a port.
 func TestMailPorts(t *testing.T) {
 	for _, c := range []struct{ tls, port, want string }{
-		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"}, {"tls", "2525", "mail.test:2525"},
+		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"},
+		{"tls", "2525", "mail.test:2525"},
 	} {
-		client, err := mailClient(&session{receiver: rollout.Receiver{Settings: map[string]string{"host": "mail.test", "tls": c.tls, "port": c.port}}})
+		client, err := mailClient(&session{receiver: rollout.Receiver{Settings: map[string]string{"host": "mail.test", "tls": c.tls,
+			"port": c.port}}})
 		if err != nil || client.ServerAddr() != c.want {
 			t.Errorf("%+v: %v, %v", c, client, err)
 		}
@@ -254,10 +264,12 @@ func TestMailPorts(t *testing.T) {
 // TestMailsThatCannotBe does not retry with an invalid sender, recipient or port.
 func TestMailsThatCannotBe(t *testing.T) {
 	for name, change := range map[string]func(rollout.Receiver){
-		"sender": func(r rollout.Receiver) { r.Settings["from"] = "nobody" }, "recipient": func(r rollout.Receiver) { r.Lists["to"] = []string{"nobody"} },
-		"port": func(r rollout.Receiver) { r.Settings["port"] = "x" },
+		"sender":    func(r rollout.Receiver) { r.Settings["from"] = "nobody" },
+		"recipient": func(r rollout.Receiver) { r.Lists["to"] = []string{"nobody"} },
+		"port":      func(r rollout.Receiver) { r.Settings["port"] = "x" },
 	} {
-		r := rollout.Receiver{Name: "mail", Service: "email", Lists: map[string][]string{"to": {"cy@example.com"}}, Settings: map[string]string{"host": "127.0.0.1", "port": "1", "from": "a@example.com"}}
+		r := rollout.Receiver{Name: "mail", Service: "email", Lists: map[string][]string{"to": {"cy@example.com"}},
+			Settings: map[string]string{"host": "127.0.0.1", "port": "1", "from": "a@example.com"}}
 		change(r)
 		var failed *Failure
 		if err := Send(t.Context(), deps(""), r, notify.Message{}); !errors.As(err, &failed) || !failed.Final {

@@ -30,8 +30,10 @@ var at = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 // aborted is a release whose author's name has a link and mentions everyone.
 func aborted() rollout.Event {
 	return rollout.Event{
-		ID: strings.Repeat("ab", 20) + "/shop", Kinds: []rollout.EventKind{rollout.EventAborted, rollout.EventAnalysisFailed}, At: at, Cluster: "prod-eu", App: "shop",
-		Reason: "metric error-rate: <!channel> failed & went back", Release: "h1-7b4e2a91d0", Stable: "h1-0123456789", Commit: strings.Repeat("9f", 20),
+		ID: strings.Repeat("ab", 20) + "/shop", Kinds: []rollout.EventKind{rollout.EventAborted, rollout.EventAnalysisFailed}, At: at,
+		Cluster: "prod-eu", App: "shop",
+		Reason: "metric error-rate: <!channel> failed & went back", Release: "h1-7b4e2a91d0", Stable: "h1-0123456789",
+		Commit: strings.Repeat("9f", 20),
 		Author: "Ann <ann@example.com>", Subject: `Cheaper "basket" <https://evil.example|click>`, Since: at.Add(-10 * time.Minute),
 		Step: 2, Steps: 4, StepName: "setWeight 40", Weight: 40,
 		Waiting: "Git to agree with the stable version", Proposal: "gitrollout/revert/prod-eu/shop",
@@ -45,7 +47,8 @@ func aborted() rollout.Event {
 func recovered() rollout.Event {
 	e := aborted()
 	e.ID = strings.Repeat("cd", 20) + "/shop"
-	e.Kinds, e.At, e.Trouble, e.Reason, e.Waiting, e.Proposal, e.ProposalURL, e.Analyses = []rollout.EventKind{rollout.EventRecovered}, at.Add(time.Hour), "", "", "", "", "", nil
+	e.Kinds, e.At, e.Analyses = []rollout.EventKind{rollout.EventRecovered}, at.Add(time.Hour), nil
+	e.Trouble, e.Reason, e.Waiting, e.Proposal, e.ProposalURL = "", "", "", "", ""
 	e.Over = []string{"prod-eu/shop/h1-7b4e2a91d0"}
 	return e
 }
@@ -73,19 +76,25 @@ func is(path string) func(string) bool { return func(got string) bool { return g
 const hookPath = "/hooks/T0000/s3cr3t-of-the-webhook"
 
 var contracts = map[string]contract{
-	"slack":      {path: is(hookPath), required: []string{"text", "attachments.0.blocks.0.type", "attachments.0.color"}, status: 200, answer: "ok"},
-	"slackToken": {path: is("/chat.postMessage"), auth: [2]string{"Authorization", "Bearer xoxb-s3cr3t-token"}, required: []string{"channel", "text"}, status: 200, answer: `{"ok":true}`},
-	"msteams":    {path: is(hookPath), required: []string{"type", "attachments.0.contentType", "attachments.0.content.type", "attachments.0.content.version"}, status: 202},
+	"slack": {path: is(hookPath), required: []string{"text", "attachments.0.blocks.0.type", "attachments.0.color"}, status: 200, answer: "ok"},
+	"slackToken": {path: is("/chat.postMessage"), auth: [2]string{"Authorization", "Bearer xoxb-s3cr3t-token"},
+		required: []string{"channel", "text"}, status: 200, answer: `{"ok":true}`},
+	"msteams": {path: is(hookPath),
+		required: []string{"type", "attachments.0.contentType", "attachments.0.content.type", "attachments.0.content.version"}, status: 202},
 	"discord":    {path: is(hookPath), required: []string{"embeds.0.title", "allowed_mentions.parse"}, status: 204},
 	"googleChat": {path: is(hookPath), required: []string{"cardsV2.0.card.sections.0.widgets", "thread.threadKey"}, status: 200, answer: "{}"},
 	"rocketChat": {path: is(hookPath), required: []string{"attachments.0.title"}, status: 200, answer: `{"success":true}`},
 	"webhook": {path: is(hookPath), auth: [2]string{"X-Api-Key", "s3cr3t-of-a-header"}, media: "application/cloudevents+json", status: 204,
 		required: []string{"specversion", "id", "source", "type", "time", "data.app"}},
-	"pagerDuty": {path: is("/v2/enqueue"), required: []string{"routing_key", "event_action", "dedup_key"}, status: 202, answer: `{"status":"success"}`},
-	"opsgenie": {path: func(p string) bool { return p == "/v2/alerts" || strings.HasSuffix(p, "/close") }, auth: [2]string{"Authorization", "GenieKey s3cr3t-api-key"},
+	"pagerDuty": {path: is("/v2/enqueue"), required: []string{"routing_key", "event_action", "dedup_key"}, status: 202,
+		answer: `{"status":"success"}`},
+	"opsgenie": {path: func(p string) bool { return p == "/v2/alerts" || strings.HasSuffix(p, "/close") },
+		auth:     [2]string{"Authorization", "GenieKey s3cr3t-api-key"},
 		required: []string{"source"}, status: 202},
-	"alertmanager": {path: is("/api/v2/alerts"), auth: [2]string{"Authorization", "Basic dXNlcjpzM2NyM3QtcGFzc3dvcmQ="}, required: []string{"0.labels.alertname", "0.endsAt"}, status: 200},
-	"grafana":      {path: is("/api/annotations"), auth: [2]string{"Authorization", "Bearer glsa-s3cr3t-token"}, required: []string{"text", "tags", "time"}, status: 200, answer: `{"id":1}`},
+	"alertmanager": {path: is("/api/v2/alerts"), auth: [2]string{"Authorization", "Basic dXNlcjpzM2NyM3QtcGFzc3dvcmQ="},
+		required: []string{"0.labels.alertname", "0.endsAt"}, status: 200},
+	"grafana": {path: is("/api/annotations"), auth: [2]string{"Authorization", "Bearer glsa-s3cr3t-token"},
+		required: []string{"text", "tags", "time"}, status: 200, answer: `{"id":1}`},
 }
 
 // serve accepts requests that satisfy the contract, and refuses others.
@@ -151,7 +160,8 @@ func env(server string) func(string) string {
 
 // receiverOf configures a service of the table for these tests.
 func receiverOf(name, server string) rollout.Receiver {
-	r := rollout.Receiver{Name: "team", Service: strings.TrimSuffix(name, "Token"), Settings: map[string]string{}, Lists: map[string][]string{}, Credentials: map[string]rollout.Credential{}}
+	r := rollout.Receiver{Name: "team", Service: strings.TrimSuffix(name, "Token"), Settings: map[string]string{},
+		Lists: map[string][]string{}, Credentials: map[string]rollout.Credential{}}
 	credential := func(field, env string) { r.Credentials[field] = rollout.Credential{Env: env} }
 	switch name {
 	case "slackToken":
@@ -456,7 +466,8 @@ func TestCredentials(t *testing.T) {
 		says       string
 	}{
 		{name: "Secret", credential: rollout.Credential{Secret: rollout.SecretRef{Name: "chat", Key: "slack"}, Namespace: "ops"}},
-		{name: "no such key", credential: rollout.Credential{Secret: rollout.SecretRef{Name: "chat", Key: "teams"}, Namespace: "ops"}, says: "url: the key teams of the Secret chat is empty or not there"},
+		{name: "no such key", credential: rollout.Credential{Secret: rollout.SecretRef{Name: "chat", Key: "teams"}, Namespace: "ops"},
+			says: "url: the key teams of the Secret chat is empty or not there"},
 		{name: "no such Secret", credential: rollout.Credential{Secret: rollout.SecretRef{Name: "other", Key: "teams"}}, says: "no Secret"},
 		{name: "file", credential: rollout.Credential{File: "slack"}},
 		{name: "no such file", credential: rollout.Credential{File: "teams"}, says: "not exist"},

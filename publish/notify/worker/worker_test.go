@@ -608,13 +608,14 @@ func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 		history func(after, upTo string) ([]rollout.Recorded, error)
 		want    string
 	}{
-		"all of it":              {"", nil, "1 2"},
-		"the last":               {"1", nil, "2"},
-		"none":                   {"2", nil, ""},
-		"another beginning":      {"x", func(string, string) ([]rollout.Recorded, error) { return []rollout.Recorded{{ID: "read"}}, nil }, "read"},
-		"a branch that is ahead": {"x", func(after, _ string) ([]rollout.Recorded, error) { return nil, map[string]error{"x": ErrGone}[after] }, errAhead.Error()},
-		"a branch made anew":     {"x", func(string, string) ([]rollout.Recorded, error) { return nil, ErrGone }, ErrGone.Error()},
-		"no Git":                 {"x", func(string, string) ([]rollout.Recorded, error) { return nil, broken }, broken.Error()},
+		"all of it":         {"", nil, "1 2"},
+		"the last":          {"1", nil, "2"},
+		"none":              {"2", nil, ""},
+		"another beginning": {"x", func(string, string) ([]rollout.Recorded, error) { return []rollout.Recorded{{ID: "read"}}, nil }, "read"},
+		"a branch that is ahead": {"x", func(after, _ string) ([]rollout.Recorded, error) { return nil, map[string]error{"x": ErrGone}[after] },
+			errAhead.Error()},
+		"a branch made anew": {"x", func(string, string) ([]rollout.Recorded, error) { return nil, ErrGone }, ErrGone.Error()},
+		"no Git":             {"x", func(string, string) ([]rollout.Recorded, error) { return nil, broken }, broken.Error()},
 		"no Git the second time": {"x", func(after, _ string) ([]rollout.Recorded, error) {
 			return nil, map[string]error{"x": ErrGone, "2": broken}[after]
 		}, broken.Error()},
