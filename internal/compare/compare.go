@@ -20,6 +20,38 @@ func Diff(want, got any, public ...any) string {
 	return string(diff.Diff("want", lines(want, public), "got", lines(got, public)))
 }
 
+// Reporter is a test.
+type Reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// Check reports the lines in which two values differ.
+func Check(t Reporter, want, got any, public ...any) {
+	t.Helper()
+	if diff := Diff(want, got, public...); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// CheckNamed reports the lines in which two values differ, after the name of a case or a value.
+func CheckNamed(t Reporter, name string, want, got any, public ...any) {
+	t.Helper()
+	if diff := Diff(want, got, public...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// Contains reports the parts that a text lacks.
+func Contains(t Reporter, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in:\n%s", part, text)
+		}
+	}
+}
+
 // Equal reports whether Diff returns "".
 func Equal(a, b any) bool { return Diff(a, b) == "" }
 
