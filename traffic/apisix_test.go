@@ -30,9 +30,7 @@ func TestVerifyApisix(t *testing.T) {
 		{"of another kind", condition("Programmed", "False", "Pending", 1), Verdict{Taken: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := compare.Diff(c.want, (&apisixConfig{}).verify(rollout.Ref{}, c.seen)); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, c.want, (&apisixConfig{}).verify(rollout.Ref{}, c.seen))
 		})
 	}
 }
@@ -52,9 +50,7 @@ func TestApisixSources(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := apisixSources(c.own, c.network)
 			must(t, err)
-			if diff := compare.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }

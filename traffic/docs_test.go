@@ -78,9 +78,7 @@ func TestDocsExample(t *testing.T) {
 	must(t, err)
 	want := []any{service("shop", 95), service("shop-canary", 5)}
 	got := mapping(list(objects.List()[0].Map("spec")["routes"])[0])["services"]
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("services (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "services", want, got)
 	parsed, err := Parse("object", block.TrafficRouting.Object, nil)
 	must(t, err)
 	for status, taken := range map[string]bool{"valid": true, "invalid": false} {

@@ -54,19 +54,13 @@ func playOverlay(t *testing.T, kind, file string) {
 	} else {
 		after = string(bytesOf(t, objects.List()))
 	}
-	if diff := compare.Diff(string(untouched), string(bytesOf(t, before))); diff != "" {
-		t.Errorf("the objects before were changed:\n%s", diff)
-	}
+	compare.CheckNamed(t, "the objects before were changed", string(untouched), string(bytesOf(t, before)))
 	if *update {
 		writeSections(t, file, archive, map[string]string{"after.yaml": after, "error.txt": problem})
 		return
 	}
-	if diff := compare.Diff(sectionText(archive, "error.txt"), problem); diff != "" {
-		t.Errorf("error (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff(sectionText(archive, "after.yaml"), after); diff != "" {
-		t.Errorf("after (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "error", sectionText(archive, "error.txt"), problem)
+	compare.CheckNamed(t, "after", sectionText(archive, "after.yaml"), after)
 }
 
 // must ends the test at an error.

@@ -16,7 +16,7 @@ func TestVerifyIstio(t *testing.T) {
 		map[string]any{"level": "ERROR", "type": map[string]any{"code": "IST0101"},
 			"documentationUrl": "https://istio.io/latest/docs/reference/config/analysis/ist0101/"},
 	}}
-	cases := []struct {
+	for _, c := range []struct {
 		name   string
 		status map[string]any
 		want   Verdict
@@ -28,15 +28,12 @@ func TestVerifyIstio(t *testing.T) {
 			Verdict{Text: "VirtualService/shop is not yet seen by istiod"}},
 		{"broken", broken, Verdict{Rejected: true,
 			Text: "VirtualService/shop is rejected by istiod: IST0101 https://istio.io/latest/docs/reference/config/analysis/ist0101/"}},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			routers := parsed(t, "istio", map[string]any{"virtualService": map[string]any{"name": "shop"}})
 			ref := rollout.Ref{Group: istioGroup, Kind: "VirtualService", Namespace: "shop", Name: "shop"}
 			got := Verify(routers, "shop", map[rollout.Ref]rollout.ObservedRoute{ref: {Generation: 2, Status: c.status}})
-			if diff := compare.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }

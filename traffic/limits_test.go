@@ -235,11 +235,9 @@ func TestBounds(t *testing.T) {
 		"NGINXCookie": {nginxIngress, nginx, "weight: 1, canaryPods: abc" + sticky,
 			"session-cookie-name: c-abc\n    nginx.ingress.kubernetes.io/session-cookie-path: /"},
 		"NGINXUnnamed": {nginxIngress, nginx, "weight: 1" + sticky, "session-cookie-name: c\n"},
-		"NGINXOwn": {nginxOwn, nginx,
-			"weight: 1, managed: [{name: staff, matches: [{headers: [{name: a, exact: b}]}]}]",
+		"NGINXOwn": {nginxOwn, nginx, "weight: 1, managed: [{name: staff, matches: [{headers: [{name: a, exact: b}]}]}]",
 			"!additionalIngressAnnotations: has canary-by-header for the whole release, and the steps match users; leave it to the steps"},
-		"NGINXOwnAll": {nginxOwn, nginx, "weight: 1",
-			"canary-by-header: X"},
+		"NGINXOwnAll": {nginxOwn, nginx, "weight: 1", "canary-by-header: X"},
 		"NGINXBack": {nginxIngress, annotated(nginx, "nginx.ingress.kubernetes.io/affinity: cookie"), "weight: 0",
 			"affinity-canary-behavior: legacy"},
 

@@ -16,7 +16,7 @@ func TestNginxPatterns(t *testing.T) {
 	cookie := func(name string, m rollout.StringMatch) rollout.Match {
 		return rollout.Match{Cookies: []rollout.NamedMatch{{Name: name, StringMatch: m}}}
 	}
-	cases := []struct {
+	for _, c := range []struct {
 		name    string
 		matches []rollout.Match
 		yes, no []string
@@ -28,8 +28,7 @@ func TestNginxPatterns(t *testing.T) {
 			[]string{"xbeta=on", "beta=only", "a=beta=on"}},
 		{"two cookies", []rollout.Match{cookie("beta", rollout.StringMatch{Regex: "on|1"}), cookie("beta", rollout.StringMatch{Prefix: "x"})},
 			[]string{"a=1; beta=1", "beta=xy; a=1"}, []string{"beta=0", "1"}},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			users, err := nginxUsersOf([]rollout.ManagedRoute{{Name: "staff", Matches: c.matches}})
 			must(t, err)

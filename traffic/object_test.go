@@ -44,9 +44,7 @@ func TestVerifyObject(t *testing.T) {
 				t.Fatalf("watches %v", refs)
 			}
 			got := Verify(routers, "shop", map[rollout.Ref]rollout.ObservedRoute{refs[0]: {Generation: 2, Status: c.status}})
-			if diff := compare.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }

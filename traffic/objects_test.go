@@ -119,9 +119,7 @@ func TestSetMakesTheWay(t *testing.T) {
 	set(m, "3", "a", "e")
 	set(m, "4", "f")
 	want := map[string]any{"a": map[string]any{"e": "3"}, "b": map[string]any{"c": "1", "d": "2"}, "f": "4"}
-	if diff := compare.Diff(want, m); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, m)
 }
 
 func TestErrorsNameTheirPlace(t *testing.T) {
@@ -201,9 +199,7 @@ func TestStagesAreAllThatAReleaseAsksFor(t *testing.T) {
 			t.Errorf("pods of %+v", r)
 		}
 	}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, got)
 	spec.Canary.PingPong = &rollout.PingPong{PingService: "ping", PongService: "pong"}
 	got = nil
 	for _, r := range Stages(spec) {

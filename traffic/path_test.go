@@ -26,9 +26,7 @@ func TestParsePath(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if diff := compare.Diff(c.problem, got); diff != "" {
-			t.Errorf("%s: %s", c.path, diff)
-		}
+		compare.CheckNamed(t, c.path, c.problem, got)
 	}
 }
 

@@ -369,21 +369,13 @@ func TestOverlaysCanBeRepeated(t *testing.T) {
 		if made := len(rest) - len(users(rest)); made > 0 {
 			t.Errorf("%s: %d objects are made at rest", e.name, made)
 		}
-		if diff := compare.Diff(dump(t, rest), dump(t, e.lay(t, rest, e.rest()))); diff != "" {
-			t.Errorf("%s: rest over rest:\n%s", e.name, diff)
-		}
+		compare.CheckNamed(t, e.name+": rest over rest", dump(t, rest), dump(t, e.lay(t, rest, e.rest())))
 		release := e.lay(t, e.objects, e.at(w))
-		if diff := compare.Diff(dump(t, release), dump(t, e.lay(t, e.objects, e.at(w)))); diff != "" {
-			t.Errorf("%s: the same twice:\n%s", e.name, diff)
-		}
-		if diff := compare.Diff(dump(t, release), dump(t, e.lay(t, users(release), e.at(w)))); diff != "" {
-			t.Errorf("%s: the same over itself:\n%s", e.name, diff)
-		}
+		compare.CheckNamed(t, e.name+": the same twice", dump(t, release), dump(t, e.lay(t, e.objects, e.at(w))))
+		compare.CheckNamed(t, e.name+": the same over itself", dump(t, release), dump(t, e.lay(t, users(release), e.at(w))))
 		back := e.lay(t, users(release), e.rest())
 		for i := range rest {
-			if diff := compare.Diff(dump(t, withoutZeros(rest[i])), dump(t, withoutZeros(back[i]))); diff != "" {
-				t.Errorf("%s: rest after a release:\n%s", e.name, diff)
-			}
+			compare.CheckNamed(t, e.name+": rest after a release", dump(t, withoutZeros(rest[i])), dump(t, withoutZeros(back[i])))
 		}
 	}
 }

@@ -309,9 +309,7 @@ func TestParseTwice(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", e.name, err)
 		}
-		if diff := compare.Diff(first, second); diff != "" {
-			t.Errorf("%s: %s", e.name, diff)
-		}
+		compare.CheckNamed(t, e.name, first, second)
 	}
 }
 

@@ -50,9 +50,7 @@ func TestVerifyParents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := (&gatewayConfig{}).verify(rollout.Ref{},
 				rollout.ObservedRoute{Generation: 2, Status: map[string]any{"parents": c.parents}})
-			if diff := compare.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }
@@ -85,9 +83,7 @@ func TestTheWorstVerdictIsTold(t *testing.T) {
 		"late, refused": {late, refused, behind, Verdict{Rejected: true, Text: "HTTPRoute/b is rejected by x: Accepted is False, No: no"}},
 	} {
 		seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: c.a, refs[1]: c.b, refs[2]: c.c}
-		if diff := compare.Diff(c.want, Verify(both, "shop", seen)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		compare.CheckNamed(t, name, c.want, Verify(both, "shop", seen))
 	}
 	if got := Verify(both, "shop", nil); !got.Taken {
 		t.Errorf("nothing is seen: %+v", got)
