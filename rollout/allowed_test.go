@@ -5,7 +5,7 @@ import "testing"
 // TestMayWriteIn checks that an app may write only in its own and listed namespaces, never in gitrollout's, and in
 // kube-system only by its full name.
 func TestMayWriteIn(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		app       App
 		namespace string
 		want      bool
@@ -22,8 +22,7 @@ func TestMayWriteIn(t *testing.T) {
 		"gitrollout's":              {App{Namespace: "gitops", Namespaces: "gitops * git*"}, "gitops", false},
 		"no way around":             {App{Namespace: "shop", Namespaces: "shop-*"}, "shop-a/../payments", false},
 		"no namespace at all":       {App{Namespace: "shop", Namespaces: "shop"}, "", false},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tt.app.MayWriteIn(tt.namespace, "gitops"); got != tt.want {
 				t.Errorf("%v, want %v", got, tt.want)
@@ -33,7 +32,7 @@ func TestMayWriteIn(t *testing.T) {
 }
 
 func TestMayHave(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		listed, kind string
 		want         bool
 	}{
@@ -44,8 +43,7 @@ func TestMayHave(t *testing.T) {
 		"another of its group": {"rbac.authorization.k8s.io/ClusterRole", "rbac.authorization.k8s.io/ClusterRoleBinding", false},
 		"a whole group":        {"example.com/*", "example.com/Widget", true},
 		"anything":             {"*", "example.com/Widget", true},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			if got := (App{ClusterResources: tt.listed}).MayHave(tt.kind); got != tt.want {
 				t.Errorf("%v, want %v", got, tt.want)

@@ -33,8 +33,6 @@ func TestMetricsOfASpec(t *testing.T) {
 			got = append(got, m.Name)
 		}
 		slices.Sort(got)
-		if diff := compare.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		compare.CheckNamed(t, name, c.want, got)
 	}
 }

@@ -56,16 +56,12 @@ func TestStateGoldenFile(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	must(t, err)
-	if diff := compare.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("the bytes of a state file are a promise to every older and newer version (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "the bytes of a state file are a promise to every older and newer version", string(want), string(got))
 	back, err := ParseState("state.yaml", got)
 	must(t, err)
 	wantState := fullState()
 	wantState.APIVersion, wantState.Kind = APIVersion, "RolloutState"
-	if diff := compare.Diff(wantState, *back); diff != "" {
-		t.Errorf("round trip (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "round trip", wantState, *back)
 }
 
 func TestStateBytesAreStable(t *testing.T) {
@@ -110,7 +106,7 @@ func TestParseStateRefuses(t *testing.T) {
 	minimal := func(rest string) string {
 		return "apiVersion: " + APIVersion + "\nkind: RolloutState\n" + rest
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		data   string
 		field  string // the InvalidError's field
@@ -144,8 +140,7 @@ func TestParseStateRefuses(t *testing.T) {
 		"NegativeSerial": {"serials count up", edit(t, "serial: 0", "serial: -1"), "serial", "negative"},
 		"WrittenBeyond":  {"the mark is of a transition", edit(t, "serial: 0", "serial: 0\nwritten: 1"), "written", "not within"},
 		"TooLarge":       {"a parser must not be a way to fill memory", strings.Repeat("#", maxDocument+1), "", "more than"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseState("state.yaml", []byte(tc.data))
 			var invalid *InvalidError
@@ -166,7 +161,7 @@ func TestParseStateRefuses(t *testing.T) {
 }
 
 func TestManyDocuments(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		data string
 		want bool
 	}{
@@ -188,8 +183,7 @@ func TestManyDocuments(t *testing.T) {
 		"SecondPercent":  {"a: 1\n---\n%b\n", true},
 		"WithATab":       {"a: 1\n---\tb\n", true},
 		"NoNewlineAtEnd": {"a: 1\n---\nb: 1", true},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			if got := manyDocuments([]byte(tc.data)); got != tc.want {
 				t.Errorf("manyDocuments(%q) = %t, want %t", tc.data, got, tc.want)
@@ -214,15 +208,11 @@ writer:
   epoch: 3
   id: gitrollout-7d9f
 `
-	if diff := compare.Diff(want, string(data)); diff != "" {
-		t.Errorf("cluster.yaml (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "cluster.yaml", want, string(data))
 	back, err := ParseCluster(data)
 	must(t, err)
 	c.APIVersion, c.Kind = APIVersion, "ClusterState"
-	if diff := compare.Diff(c, *back); diff != "" {
-		t.Errorf("round trip (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "round trip", c, *back)
 	if _, err := ParseCluster([]byte(strings.Replace(string(data), "uid:", "uuid:", 1))); err == nil {
 		t.Error("an unknown field in cluster.yaml was accepted")
 	}

@@ -14,7 +14,7 @@ const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
 func TestParseConfig(t *testing.T) {
 	file, apps := ConfigPath("prod-eu"), []AppGlob{{Path: "a", Namespace: "default"}}
 	const state = "gitrollout/state/prod-eu"
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		text string
 		want Config
 	}{
@@ -47,15 +47,12 @@ func TestParseConfig(t *testing.T) {
 			"interval: 1s\nautoRevert: off\napps: [{path: a}]\n",
 			Config{AutoRevert: AutoRevertOff, Interval: time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps},
 		},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseConfig(file, []byte(configHead+tt.text))
 			must(t, err)
 			tt.want.File, tt.want.Limits = file, tt.want.Limits.OrDefault()
-			if diff := compare.Diff(&tt.want, got, AppGlob{}, Window{}); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, &tt.want, got, AppGlob{}, Window{})
 		})
 	}
 }
@@ -63,7 +60,7 @@ func TestParseConfig(t *testing.T) {
 // TestParseConfigRefuses checks each message: it holds a cluster, and its author sees only this text.
 func TestParseConfigRefuses(t *testing.T) {
 	apps := "apps: [{path: a}]\n"
-	tests := map[string]struct{ text, want string }{
+	for name, tt := range map[string]struct{ text, want string }{
 		"not YAML":           {"apps: [\n", "is not valid YAML: yaml: line 3: did not find expected node content"},
 		"unknown field":      {apps + "intervall: 3s\n", "intervall: is not a known field; write interval"},
 		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "apps[0].nampespace: is not a known field; write namespace"},
@@ -120,8 +117,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `apps[0].name: "x" would be the name of every app that a/* matches; ` +
 			`leave it out: each app is named by the text that the wildcards match`},
 		"name": {"apps: [{path: a, name: -x}]\n", `apps[0].name: "-x" is not a name; use lower-case letters, digits and -, at most 63`},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+tt.text))
 			var invalid *InvalidError
@@ -133,7 +129,7 @@ func TestParseConfigRefuses(t *testing.T) {
 }
 
 func TestAppNames(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		glob AppGlob
 		dir  string
 		want string // "" for an error
@@ -145,8 +141,7 @@ func TestAppNames(t *testing.T) {
 		"name":          {AppGlob{Path: "infra/ingress", Name: "edge"}, "infra/ingress", "edge"},
 		"underscore":    {AppGlob{Path: "apps/*"}, "apps/my_app", ""},
 		"too long":      {AppGlob{Path: "apps/*"}, "apps/" + strings.Repeat("a", 64), ""},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := tt.glob.App(tt.dir)
 			if got.Name != tt.want || (err != nil) != (tt.want == "") {
@@ -198,9 +193,7 @@ func TestVariableEntries(t *testing.T) {
 		}
 	}
 	v := Variables{On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`}
-	if diff := compare.Diff(v, NewVariables(v.Map(), v.From())); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, v, NewVariables(v.Map(), v.From()))
 	for entry, want := range map[string]string{
 		"substitute: {a: 3}":          "apps[0].substitute[a]: is 3 where a text belongs; quote it",
 		"substitute: {a-b: x}":        `apps[0].substitute: "a-b" is no name of a variable; use letters, digits and _, and no digit first`,
@@ -231,9 +224,7 @@ func TestHelmEntries(t *testing.T) {
 	if diff := compare.Diff(want, app); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if diff := compare.Diff([]string{"a.yaml", "b c.yaml"}, app.Helm.Files()); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "files", []string{"a.yaml", "b c.yaml"}, app.Helm.Files())
 	for entry, want := range map[string]string{
 		"helm: {valuesObject: [a]}":  "apps[0].helm.valuesObject: is not a mapping; write values as in the chart's values.yaml",
 		"helm: {releaseName: A}":     `apps[0].helm.releaseName: "A" is not a name; use lower-case letters, digits and -, at most 63`,

@@ -25,7 +25,5 @@ func TestEvidence(t *testing.T) {
 		"web/step-2 load: Pending",
 		"web/background errors: Successful, 7 ok",
 	}
-	if diff := compare.Diff(want, Evidence(runs)); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, Evidence(runs))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestParseForge(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		text string
 		want *Forge
 	}{
@@ -21,14 +21,11 @@ func TestParseForge(t *testing.T) {
 			&Forge{Type: GitLab, URL: "https://git.example.com/gitlab", Repository: "a/b/c", Labels: []string{"release", "needs: review"},
 				Reviewers: []string{"ann", "org/team"}},
 		},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := ParseConfig(ConfigPath("prod"), []byte(configHead+"apps: [{path: a}]\n"+tt.text))
 			must(t, err)
-			if diff := compare.Diff(tt.want, c.Forge); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, tt.want, c.Forge)
 			if !c.Forge.Equal(tt.want) || c.Forge.Equal(&Forge{Type: GitHub}) {
 				t.Error("Equal is wrong")
 			}
@@ -37,7 +34,7 @@ func TestParseForge(t *testing.T) {
 }
 
 func TestParseForgeRefuses(t *testing.T) {
-	tests := map[string]struct{ text, want string }{
+	for name, tt := range map[string]struct{ text, want string }{
 		"unknown field": {"token: x", "forge.token: is not a known field; use one of labels, repository, reviewers, type, url"},
 		"type": {"type: bitbucket",
 			`forge.type: "bitbucket" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
@@ -55,8 +52,7 @@ func TestParseForgeRefuses(t *testing.T) {
 		"label":      {"labels: [\"a,b\"]", `forge.labels[0]: "a,b" does not name one; use up to 50 characters without commas`},
 		"reviewer":   {"reviewers: [ok, \"@ann\"]", `forge.reviewers[1]: "@ann" does not name one; write the name of a user, or org/team`},
 		"many":       {"labels: [a, b, c, d, e, f, g, h, i, j, k]", "forge.labels: has 11 entries, at most 10 are allowed; leave some out"},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+"apps: [{path: a}]\nforge: {"+strings.ReplaceAll(tt.text, "\n", "")+"}\n"))
 			var invalid *InvalidError

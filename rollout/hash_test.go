@@ -23,7 +23,7 @@ func template(image string) map[string]any {
 // TestHashTemplateGolden has hashes of users' state files, promotion files and clusters. A change of any value starts
 // a release everywhere.
 func TestHashTemplateGolden(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason   string
 		template map[string]any
 		want     Hash
@@ -34,8 +34,7 @@ func TestHashTemplateGolden(t *testing.T) {
 		"Nil":     {"no template", nil, "h1-74234e98af"},
 		"Unicode": {"HTML and non-ASCII are escaped in one way", map[string]any{"a": "<ä&>"}, "h1-070960a32d"},
 		"Numbers": {"integers and floats", map[string]any{"i": int64(1), "f": 1.5, "b": true, "n": nil}, "h1-115f46ca87"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := HashTemplate(tc.template)
 			must(t, err)
@@ -69,7 +68,7 @@ func TestHashTemplateRefusesWhatJSONCannotSay(t *testing.T) {
 }
 
 func TestReleaseHash(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason    string
 		templates map[Workload]Hash
 		want      Hash
@@ -80,8 +79,7 @@ func TestReleaseHash(t *testing.T) {
 		"TwoSwap": {"which workload has which template matters", map[Workload]Hash{web: "h1-0000000002", api: "h1-0000000001"},
 			"h1-2bbaf2f866"},
 		"TwoOneNew": {"a change of one is a new release", map[Workload]Hash{web: "h1-0000000003", api: "h1-0000000002"}, "h1-e87be1c66d"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			for range 10 { // maps have no order
 				if got := ReleaseHash(tc.templates); got != tc.want {

@@ -35,9 +35,7 @@ func TestParseReceivers(t *testing.T) {
 	if r.Service != "slack" || r.Credentials["url"] != want || !r.Wants("cart-eu") || r.Wants("other") {
 		t.Errorf("got %+v", r)
 	}
-	if diff := compare.Diff([]EventKind{EventPaused, EventAborted}, r.On); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, []EventKind{EventPaused, EventAborted}, r.On)
 	if bus := c.Receivers[1]; bus.Headers["X-Key"].Env != "GITROLLOUT_NOTIFY_BUS" || bus.Credentials["signingKey"].File != "bus" ||
 		bus.Settings["address"] != "https://bus.example.com/in" {
 		t.Errorf("got %+v", bus)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestRefText(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		ref  Ref
 		text string
 	}{
@@ -19,8 +19,7 @@ func TestRefText(t *testing.T) {
 			"networking.k8s.io/Ingress/shop/web.example.com"},
 		"WithColon": {Ref{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:reader"},
 			"rbac.authorization.k8s.io/ClusterRole/-/system:reader"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := tc.ref.MarshalText()
 			if err != nil || string(text) != tc.text || tc.ref.String() != tc.text {
@@ -28,9 +27,7 @@ func TestRefText(t *testing.T) {
 			}
 			var back Ref
 			must(t, back.UnmarshalText(text))
-			if diff := compare.Diff(tc.ref, back); diff != "" {
-				t.Errorf("round trip (-want +got):\n%s", diff)
-			}
+			compare.CheckNamed(t, "round trip", tc.ref, back)
 		})
 	}
 	for _, bad := range []string{"", "a", "core/Service/shop", "core/Service/shop/web/x", "core//shop/web", "core/Service/shop/",

@@ -10,7 +10,7 @@ import (
 
 func TestServing(t *testing.T) {
 	r := Revision{ReadySince: []time.Time{noon.Add(-time.Minute), noon.Add(-10 * time.Second), noon}}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason   string
 		now      time.Time
 		minReady time.Duration
@@ -21,8 +21,7 @@ func TestServing(t *testing.T) {
 		"AllButOne": {"just before the second one's time", noon.Add(-time.Second), 10 * time.Second, 1},
 		"Later":     {"all have waited", noon.Add(10 * time.Second), 10 * time.Second, 3},
 		"ClockBack": {"a clock that was set back counts nothing that it has not seen", noon.Add(-time.Hour), 0, 0},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			if got := r.Serving(tc.now, tc.minReady); got != tc.want {
 				t.Errorf("%s: Serving = %d, want %d", tc.reason, got, tc.want)
@@ -32,7 +31,7 @@ func TestServing(t *testing.T) {
 }
 
 func TestFindRevision(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		w      ObservedWorkload
 		hash   Hash
@@ -46,8 +45,7 @@ func TestFindRevision(t *testing.T) {
 			ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1", Pods: 1}, {Name: "b", Hash: "h1-1", Pods: 2}}}, "h1-1", "b"},
 		"OldestLast": {"then the oldest",
 			ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h1-1", Number: 2}, {Name: "b", Hash: "h1-1", Number: 1}}}, "h1-1", "b"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := tc.w.Find(tc.hash)
 			if got.Name != tc.want || ok != (tc.want != "") {
@@ -59,7 +57,7 @@ func TestFindRevision(t *testing.T) {
 
 // TestAmount checks that maxSurge rounds up and maxUnavailable down, as in Kubernetes.
 func TestAmount(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		a        Amount
 		n        int
 		up, down int
@@ -71,8 +69,7 @@ func TestAmount(t *testing.T) {
 		"NoneOf0":     {Amount{25, true}, 0, 0, 0, "25%"},
 		"Zero":        {Amount{0, true}, 10, 0, 0, "0%"},
 		"Three":       {Amount{3, false}, 10, 3, 3, "3"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.a.RoundUp(tc.n); got != tc.up {
 				t.Errorf("RoundUp(%d) = %d, want %d", tc.n, got, tc.up)
@@ -88,7 +85,7 @@ func TestAmount(t *testing.T) {
 }
 
 func TestInvalidErrorText(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		err  InvalidError
 		want string
 	}{
@@ -97,8 +94,7 @@ func TestInvalidErrorText(t *testing.T) {
 		"About": {InvalidError{About: Ref{Kind: "Service", Namespace: "shop", Name: "web"}, Field: "spec.x", Msg: "is wrong"},
 			"core/Service/shop/web: spec.x: is wrong"},
 		"Message": {InvalidError{Msg: "is wrong"}, "is wrong"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.err.Error(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)

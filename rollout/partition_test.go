@@ -25,9 +25,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 		Ordered: true, MinReady: "spec.rollout.minReadySeconds", Status: status}
 	app, err := c.Apps[0].App("apps/games")
 	must(t, err)
-	if diff := compare.Diff([]Partitioned{want}, PartitionedOf(app)); diff != "" {
-		t.Errorf("the kinds of its apps (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "the kinds of its apps", []Partitioned{want}, PartitionedOf(app))
 	if found, _ := FindPartitioned(PartitionedOf(app), "example.com/v1", "GameServerSet"); found == nil || *found != want {
 		t.Errorf("it is found as %+v", found)
 	}
@@ -79,16 +77,12 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 func TestWorkloadsOfAState(t *testing.T) {
 	clone, _ := WorkloadOf(Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
 	s := State{Inventory: []Ref{clone.Ref(), web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}}}
-	if diff := compare.Diff([]Workload{web}, s.Workloads()); diff != "" {
-		t.Errorf("without a release (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "without a release", []Workload{web}, s.Workloads())
 	for _, released := range []State{
 		{Inventory: s.Inventory, Stable: &Release{Templates: map[Workload]Hash{clone: "h1-one"}}},
 		{Inventory: s.Inventory, Release: &Release{Templates: map[Workload]Hash{clone: "h1-one"}}},
 	} {
-		if diff := compare.Diff([]Workload{clone, web}, released.Workloads()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		compare.Check(t, []Workload{clone, web}, released.Workloads())
 	}
 	for _, text := range []string{".apps.kruise.io/shop/web", "CloneSet./shop/web", "CloneSet/shop/web", "CloneSet.apps.kruise.io/shop/"} {
 		if err := new(Workload).UnmarshalText([]byte(text)); err == nil {

@@ -12,7 +12,7 @@ import (
 const promotionHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n"
 
 func TestParsePromotion(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		data   string
 		want   Promotion
@@ -30,8 +30,7 @@ func TestParsePromotion(t *testing.T) {
 		"Abort": {"abort", "release: h1-1\ndecision: abort\n", Promotion{Release: "h1-1", Through: Full, Decision: Abort}},
 		"Retry": {"retry, with a time to make it differ", "release: h1-1\ndecision: retry\nat: \"2026-11-20\"\n",
 			Promotion{Release: "h1-1", Through: Full, Decision: Retry, At: "2026-11-20"}},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParsePromotion("p.yaml", []byte(promotionHead+tc.data))
 			if err != nil {
@@ -42,15 +41,13 @@ func TestParsePromotion(t *testing.T) {
 			}
 			got.Digest = ""
 			tc.want.APIVersion, tc.want.Kind = APIVersion, "Promotion"
-			if diff := compare.Diff(tc.want, *got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, *got)
 		})
 	}
 }
 
 func TestParsePromotionRefuses(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		data   string
 		field  string
@@ -71,8 +68,7 @@ func TestParsePromotionRefuses(t *testing.T) {
 		"Fraction": {"half a step", promotionHead + "release: h1-1\nthrough: 1.5\n", "through", "belongs"},
 		"List":     {"several steps", promotionHead + "release: h1-1\nthrough: [1, 2]\n", "through", "belongs"},
 		"Garbage":  {"not YAML", "\x00", "", "not valid YAML"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParsePromotion("p.yaml", []byte(tc.data))
 			var invalid *InvalidError
@@ -109,7 +105,7 @@ func TestPromotionOpens(t *testing.T) {
 		return &Promotion{Release: "h1-1", Decision: Promote, Through: through}
 	}
 	old := func(through string) *Promotion { p := promote(through); p.APIVersion = APIVersion; return p }
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason  string
 		p       *Promotion
 		release Hash
@@ -140,8 +136,7 @@ func TestPromotionOpens(t *testing.T) {
 		"Another": {"and no other one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}},
 			"h1-1", api, nothing},
 		"OneFully": {"all of one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}, "h1-1", web, all},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			for i, want := range tc.want {
 				if got := tc.p.Opens(tc.release, tc.of, names, i); got != want {
@@ -196,9 +191,7 @@ func TestPromotionEncode(t *testing.T) {
 	} {
 		data, err := tc.p.Encode()
 		must(t, err)
-		if diff := compare.Diff(tc.want, string(data)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.CheckNamed(t, name, tc.want, string(data))
 		if back, err := ParsePromotion("p", data); err != nil || back.Through != tc.p.Through && tc.p.Decision == Promote {
 			t.Errorf("%s is read as %+v: %v", name, back, err)
 		}

@@ -113,12 +113,8 @@ useless: {a: 1}
 		Inner: &inner{Deep: "here"}, Listed: []choice{{A: &one}}, Texts: map[string]string{"k": "v"},
 		ByApp: map[Workload]Hash{{Namespace: "shop", Name: "web"}: "h1-1"}, Any: []any{int64(1)}, Ours: "yes it is",
 	}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]string{"spec.useless is ignored: nothing reads it"}, r.Warnings); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
+	compare.Check(t, want, got)
+	compare.CheckNamed(t, "warnings", []string{"spec.useless is ignored: nothing reads it"}, r.Warnings)
 	if got, _ := readForm(t, enough+"only: x\n", true); got.Only != "x" {
 		t.Errorf("Argo's own field is %q", got.Only)
 	}
@@ -192,9 +188,7 @@ func TestReaderKeepsTheRest(t *testing.T) {
 	if err := Read("", map[string]any{"known": "a", "other": int64(1)}, &o); err != nil {
 		t.Fatal(err)
 	}
-	if diff := compare.Diff(open{Known: "a", Rest: map[string]any{"other": int64(1)}}, o); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, open{Known: "a", Rest: map[string]any{"other": int64(1)}}, o)
 }
 
 // TestTags checks that all tags of all files are known, and that their defaults can be read.

@@ -26,9 +26,7 @@ func TestChanges(t *testing.T) {
 		{Ref: Ref{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "shop"}, Verb: "changed", Images: []ImageChange{
 			{Container: "app", From: "shop:1", To: "shop:2"}, {Container: "proxy", To: "p:1"}}},
 	}
-	if diff := compare.Diff(want, Changes(from, to)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, want, Changes(from, to))
 	if all := Changes(nil, to); len(all) != 4 || all[0].Verb != "added" {
 		t.Errorf("from nothing: %v", all)
 	}

@@ -82,8 +82,7 @@ func TestAmountsAreRead(t *testing.T) {
 		int64(3): "3", "25%": "25%", "0%": "0%", int64(0): "0", "2147483647%": "2147483647%",
 		"3":   "3%", // a text is a percentage, with or without its sign
 		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "is 1.5 where a whole number belongs",
-		int64(-1): "-1 is negative", "-1%": `"-1%" is negative`,
-		int64(2147483648): "2147483648 is more than Kubernetes can hold",
+		int64(-1): "-1 is negative", "-1%": `"-1%" is negative`, int64(2147483648): "2147483648 is more than Kubernetes can hold",
 	} {
 		var a Amount
 		err := a.ReadValue(raw)

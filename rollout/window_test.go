@@ -9,7 +9,7 @@ import (
 
 func TestWindowsRefuse(t *testing.T) {
 	good := "kind: allow, schedule: 0 9 * * 1-5, duration: 8h"
-	tests := map[string]struct{ window, want string }{
+	for name, tt := range map[string]struct{ window, want string }{
 		"kind":        {strings.Replace(good, "allow", "block", 1), `windows[0].kind: "block" is not one of allow, deny`},
 		"no schedule": {"kind: deny, duration: 8h", "windows[0].schedule: is missing; write five fields"},
 		"schedule":    {strings.Replace(good, "0 9", "0 25", 1), "windows[0].schedule: \"0 25 * * 1-5\" is not a schedule"},
@@ -26,8 +26,7 @@ func TestWindowsRefuse(t *testing.T) {
 		"glob":         {good + ", apps: [shop, 'a[']", `windows[0].apps[1]: "a[" is not a pattern of names of apps; name an app`},
 		"path as glob": {good + ", apps: [apps/shop]", `windows[0].apps[0]: "apps/shop" is not a pattern of names of apps`},
 		"field":        {good + ", app: shop", "windows[0].app: is not a known field"},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+"apps: [{path: a}]\nwindows:\n- {"+tt.window+"}\n"))
 			var invalid *InvalidError

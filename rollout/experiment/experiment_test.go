@@ -181,9 +181,7 @@ func TestObjects(t *testing.T) {
 			from, others := object(t, string(must(t, made.From))), objects(t)
 			var want []rollout.Object
 			read(t, tc.want, &want)
-			if diff := compare.Diff(want, made.Objects()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, want, made.Objects())
 			if diff := compare.Diff(from, made.From) + compare.Diff(others, made.Others); diff != "" {
 				t.Errorf("the source objects have changed:\n%s", diff)
 			}
@@ -206,9 +204,7 @@ func TestPorts(t *testing.T) {
 		return map[string]any{"name": name, "port": n, "targetPort": n, "protocol": "TCP"}
 	}
 	want := []any{port("http", 8080), port("port-9090", 9090), port("port-15000", 15000)}
-	if diff := compare.Diff(want, template(t, nil).Ports()); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, template(t, nil).Ports())
 }
 
 // TestCaught checks which objects select an experiment's pods by restored labels.

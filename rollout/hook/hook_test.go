@@ -67,9 +67,7 @@ func TestWhen(t *testing.T) {
 			return whens
 		}
 		got := [][]rollout.HookWhen{at(Release{First: true}), at(Release{}), at(Release{Fast: true})}
-		if diff := compare.Diff([][]rollout.HookWhen{c.first, c.later, c.quick}, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.annotations, diff)
-		}
+		compare.CheckNamed(t, c.annotations, [][]rollout.HookWhen{c.first, c.later, c.quick}, got)
 		if is := strings.Contains(c.annotations, "/hook"); Is(o) != is {
 			t.Errorf("%s: it is a hook: %t", c.annotations, !is)
 		}

@@ -28,7 +28,7 @@ func at(t testing.TB, text string) time.Time {
 }
 
 func TestNext(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		expression, zone, after string
 		want                    string // times, with spaces between
 	}{
@@ -57,8 +57,7 @@ func TestNext(t *testing.T) {
 		"leap day":            {"0 0 29 2 *", "", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z 2032-02-29T00:00:00Z"},
 		"the far future":      {"0 0 29 2 *", "Europe/Berlin", "2056-07-25T22:49:41Z", "2060-02-28T23:00:00Z 2064-02-28T23:00:00Z"},
 		"no leap day in 2100": {"0 0 29 2 *", "", "2096-03-01T00:00:00Z", "2104-02-29T00:00:00Z"},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, from := must(t, tt.expression, tt.zone), at(t, tt.after)
 			for _, want := range strings.Fields(tt.want) {
@@ -72,7 +71,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		expression, zone, want string
 	}{
 		"nothing":        {"", "", "is missing"},
@@ -93,8 +92,7 @@ func TestParseRefuses(t *testing.T) {
 		"machine's zone": {"0 9 * * *", "Local", `"Local" is not a time zone`},
 		"distance":       {"0 9 * * *", "+02:00", "is not a time zone"},
 		"path":           {"0 9 * * *", "../../etc/passwd", "is not a time zone"},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(tt.expression, tt.zone)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -256,7 +254,7 @@ func TestAt(t *testing.T) {
 	holidays := Window{Deny: true, Begins: berlin("0 0 24 12 *"), Length: 14 * 24 * time.Hour}
 	never := Window{Deny: true, Begins: must(t, "* * * * *", ""), Length: 2 * time.Minute}
 	daily := Window{Deny: true, Begins: must(t, "0 0 * * *", ""), Length: 24 * time.Hour}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		windows []Window
 		at      string
 		want    Answer
@@ -272,8 +270,7 @@ func TestAt(t *testing.T) {
 			Answer{By: 0, Until: at(t, "2026-01-01T00:01:00Z").Add(maxLooks * time.Minute)}},
 		"denied every day": {[]Window{daily}, "2026-01-01T12:00:00Z",
 			Answer{By: 0, Until: at(t, "2026-01-02T00:00:00Z").AddDate(0, 0, maxLooks)}},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got := At(tt.windows, at(t, tt.at))
 			if got.Open != tt.want.Open || got.By != tt.want.By || got.Exact != tt.want.Exact || !got.Until.Equal(tt.want.Until) {
