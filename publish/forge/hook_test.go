@@ -42,7 +42,7 @@ func TestHook(t *testing.T) {
 	gitea := func(signature, event string) map[string]string {
 		return map[string]string{"X-Gitea-Signature": signature, "X-Gitea-Event": event}
 	}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		method, path, body string
 		header             map[string]string
 		status             int
@@ -81,8 +81,7 @@ func TestHook(t *testing.T) {
 		"GET":          {"GET", "/webhook", "", nil, 405, false},
 		"another path": {"POST", "/", body, gitea(signed(hookSecret, body), "push"), 404, false},
 		"too large":    {"POST", "/webhook", strings.Repeat("x", maxHook+1), gitea("00", "push"), 413, false},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			pushed := false
 			h, err := NewHook(Hook{Secret: hookSecret, Remote: "https://git.example.com/acme/deploy.git", Branch: "main",

@@ -37,9 +37,7 @@ func TestAddresses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := PagesOf(c.config, c.remote)
 			got := [3]string{p.Commit("9f3"), p.Branch(branch), p.Pull("main", branch)}
-			if diff := compare.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 	if got := PagesOf(nil, "https://github.com/acme/deploy").Commit("{}"); got != "https://github.com/acme/deploy/commit/{}" {

@@ -121,9 +121,7 @@ func TestAForgeIsOneLine(t *testing.T) {
 	pages := known.pages(&config, o.Remote)
 	const home = "https://paper.example/acme/team/deploy"
 	got := []string{pages.Commit("9f3"), pages.Branch("x/y"), pages.Pull("main", "x")}
-	if diff := compare.Diff([]string{home + "/c/9f3", home + "/b/x/y", home + "/p/main/x"}, got); diff != "" {
-		t.Errorf("pages (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "pages", []string{home + "/c/9f3", home + "/b/x/y", home + "/p/main/x"}, got)
 	if _, err := known.resolve(rollout.Forge{}, "https://git.example/a/b", ""); err == nil ||
 		!strings.HasSuffix(err.Error(), "write github, gitlab, gitea or paper") {
 		t.Errorf("got %v", err)
@@ -151,7 +149,5 @@ func TestConfigurationNamesTheTable(t *testing.T) {
 	for _, k := range forges {
 		names = append(names, string(k.name))
 	}
-	if diff := compare.Diff(strings.Fields(field.Tag.Get("oneOf")), names); diff != "" {
-		t.Errorf("forges (-configuration +table):\n%s", diff)
-	}
+	compare.CheckNamed(t, "forges", strings.Fields(field.Tag.Get("oneOf")), names)
 }

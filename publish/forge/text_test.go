@@ -81,9 +81,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"\n### To undo\n\nBefore or after the merge, revert the commits of the release: `gitrollout undo shop` proposes that, " +
 			"for this app alone. Traffic goes back as soon as it is merged. " +
 			"To stop it without touching the manifests: `gitrollout abort shop`.\n"}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("a promotion (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "a promotion", want, got)
 	over := s
 	over.Release = nil
 	if got := describe(rollout.Transition{Cluster: "prod", After: over},
@@ -101,9 +99,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"`Before`\n" +
 			"\n**It also changes files of other apps: `cart, till`.** Look at their renders before you merge.\n" +
 			"\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: `gitrollout retry shop`.\n"}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("a revert (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "a revert", want, got)
 	for n, more := range map[int]string{20: "", 21: "- and 1 more objects\n", 23: "- and 3 more objects\n"} {
 		var b strings.Builder
 		writeChanges(&b, make([]rollout.Change, n))

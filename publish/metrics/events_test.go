@@ -129,9 +129,7 @@ func TestBetween(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Between(tc.before, tc.after, tc.asked, noon.Add(10*time.Minute))
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, tc.want, got)
 		})
 	}
 }
@@ -159,9 +157,7 @@ func TestWaitOf(t *testing.T) {
 	in.Head, in.Source = strategies.Head{Commit: head.Commit, Render: head}, head
 	in.State.App, in.State.Phase, in.State.Stable = "shop", rollout.Paused, stable
 	in.State.Release = &rollout.Release{Hash: head.Release(), Commit: "c2", Since: noon, Templates: head.Templates}
-	if diff := compare.Diff(Wait{OnPromotion, noon.Add(7 * time.Minute)}, WaitOf(in)); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, Wait{OnPromotion, noon.Add(7 * time.Minute)}, WaitOf(in))
 	in.State.Progress[1].Step, in.State.Progress[1].Weight = 1, 60
 	m := newTest(t)
 	m.Tell(report.Report{Apps: []report.App{{Input: in, Before: in.State}}})

@@ -126,9 +126,7 @@ func TestKinds(t *testing.T) {
 		{"the app is removed", healthy("v1"), rollout.State{}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := compare.Diff(c.want, Kinds(c.before, c.after)); diff != "" {
-				t.Errorf("kinds (-want +got):\n%s", diff)
-			}
+			compare.CheckNamed(t, "kinds", c.want, Kinds(c.before, c.after))
 		})
 	}
 }

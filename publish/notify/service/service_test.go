@@ -232,9 +232,7 @@ func TestContracts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := compare.Diff(strings.TrimSpace(string(want)), string(got)); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
+			compare.CheckNamed(t, "requests", strings.TrimSpace(string(want)), string(got))
 		})
 	}
 }
@@ -490,9 +488,7 @@ func TestCredentials(t *testing.T) {
 
 // TestTableIsTheConfigurations compares the services in the configuration with the table.
 func TestTableIsTheConfigurations(t *testing.T) {
-	if diff := compare.Diff(slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(table))); diff != "" {
-		t.Errorf("services (-configuration +table):\n%s", diff)
-	}
+	compare.CheckNamed(t, "services", slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(table)))
 	for name, row := range table {
 		if _, tested := contracts[name]; !tested && name != "email" {
 			t.Errorf("%s has no contract", name)

@@ -261,9 +261,7 @@ func TestBreakIsKept(t *testing.T) {
 		p.Notify(w.config, c.ID, c)
 		time.Sleep(time.Minute)
 		end(true)
-		if diff := compare.Diff([]time.Duration{0, 42 * time.Second}, at); diff != "" {
-			t.Errorf("asked at (-want +got):\n%s", diff)
-		}
+		compare.CheckNamed(t, "asked at", []time.Duration{0, 42 * time.Second}, at)
 	})
 }
 
@@ -387,9 +385,7 @@ func TestKilledAnywhere(t *testing.T) {
 						once = append(once, id)
 					}
 				}
-				if diff := compare.Diff([]string{"01/shop", "02/shop", "03/shop"}, once); diff != "" {
-					t.Errorf("lost (-want +got):\n%s", diff)
-				}
+				compare.CheckNamed(t, "lost", []string{"01/shop", "02/shop", "03/shop"}, once)
 			})
 		})
 	}
