@@ -22,38 +22,45 @@ func TestAssess(t *testing.T) {
 		}
 		return m
 	}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason string
 		metric Metric
 		took   string
 		want   Phase
 	}{
-		"Nothing":            {"nothing measured is nothing decided", metric(nil), "", Running},
-		"Endless":            {"without a count it runs on", metric(nil), "ssssssss", Running},
-		"Counted":            {"so many measurements without a failure pass", metric(func(m *Metric) { m.Count = 3 }), "sss", Successful},
-		"OneFailure":         {"by default one failure is one too many", metric(func(m *Metric) { m.Count = 3 }), "sf", Failed},
-		"WithinLimit":        {"as many failures as the limit are not", metric(func(m *Metric) { m.Count, m.FailureLimit = 3, 1 }), "sfs", Successful},
-		"BeyondLimit":        {"one more is", metric(func(m *Metric) { m.FailureLimit = 1 }), "sfsf", Failed},
-		"LimitOff":           {"-1 never fails it", metric(func(m *Metric) { m.FailureLimit, m.ConsecutiveSuccessLimit = -1, 3 }), "fffff", Running},
-		"Inconclusive":       {"nor is it known", metric(nil), "si", Inconclusive},
-		"InconclusiveLimit":  {"unless some may be", metric(func(m *Metric) { m.InconclusiveLimit = 1 }), "sis", Running},
-		"FourErrors":         {"four errors in a row are bad luck", metric(nil), "eeee", Running},
-		"FiveErrors":         {"five are not", metric(nil), "eeeee", Errored},
-		"ErrorsBetween":      {"a measurement between them starts the count anew", metric(nil), "eeeeseeee", Running},
-		"ErrorsDoNotCount":   {"errors do not count as measurements", metric(func(m *Metric) { m.Count = 2 }), "ses", Successful},
-		"AgainInARow":        {"an inconclusive one breaks the row", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.InconclusiveLimit = 3, 9 }), "ssis", Running},
-		"OneInARow":          {"one is enough", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 1, 9 }), "s", Successful},
-		"CountNoFailure":     {"count is reached, and no failure is allowed", metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.InconclusiveLimit = 2, 2, 2 }), "si", Inconclusive},
-		"InARow":             {"successes in a row pass at once", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }), "sfsss", Successful},
-		"NotInARow":          {"not in a row", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }), "ssfss", Running},
-		"CountSuccessOnly":   {"count is reached without enough in a row, and failures never fail", metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 4, 3, -1 }), "sfsf", Failed},
-		"CountBoth":          {"count is reached with neither", metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 5, 3, 2 }), "sfsfs", Inconclusive},
-		"WorstOfAll":         {"errors are said last, so they win over failures", metric(func(m *Metric) { m.FailureLimit = 5; m.ConsecutiveErrorLimit = 0 }), "ffe", Errored},
-		"NoData":             {"a pending measurement does not count", metric(func(m *Metric) { m.Count = 2 }), "pppspps", Successful},
-		"AfterTheEnd":        {"measurements after a verdict change nothing", metric(nil), "fsss", Failed},
-		"InconclusiveCounts": {"an inconclusive measurement counts towards count", metric(func(m *Metric) { m.Count, m.InconclusiveLimit = 2, 1 }), "si", Successful},
-	}
-	for name, tc := range cases {
+		"Nothing":     {"nothing measured is nothing decided", metric(nil), "", Running},
+		"Endless":     {"without a count it runs on", metric(nil), "ssssssss", Running},
+		"Counted":     {"so many measurements without a failure pass", metric(func(m *Metric) { m.Count = 3 }), "sss", Successful},
+		"OneFailure":  {"by default one failure is one too many", metric(func(m *Metric) { m.Count = 3 }), "sf", Failed},
+		"WithinLimit": {"as many failures as the limit are not", metric(func(m *Metric) { m.Count, m.FailureLimit = 3, 1 }), "sfs", Successful},
+		"BeyondLimit": {"one more is", metric(func(m *Metric) { m.FailureLimit = 1 }), "sfsf", Failed},
+		"LimitOff": {"-1 never fails it", metric(func(m *Metric) { m.FailureLimit, m.ConsecutiveSuccessLimit = -1, 3 }),
+			"fffff", Running},
+		"Inconclusive":      {"nor is it known", metric(nil), "si", Inconclusive},
+		"InconclusiveLimit": {"unless some may be", metric(func(m *Metric) { m.InconclusiveLimit = 1 }), "sis", Running},
+		"FourErrors":        {"four errors in a row are bad luck", metric(nil), "eeee", Running},
+		"FiveErrors":        {"five are not", metric(nil), "eeeee", Errored},
+		"ErrorsBetween":     {"a measurement between them starts the count anew", metric(nil), "eeeeseeee", Running},
+		"ErrorsDoNotCount":  {"errors do not count as measurements", metric(func(m *Metric) { m.Count = 2 }), "ses", Successful},
+		"AgainInARow": {"an inconclusive one breaks the row",
+			metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.InconclusiveLimit = 3, 9 }), "ssis", Running},
+		"OneInARow": {"one is enough", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 1, 9 }), "s", Successful},
+		"CountNoFailure": {"count is reached, and no failure is allowed",
+			metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.InconclusiveLimit = 2, 2, 2 }), "si", Inconclusive},
+		"InARow": {"successes in a row pass at once", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }),
+			"sfsss", Successful},
+		"NotInARow": {"not in a row", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }), "ssfss", Running},
+		"CountSuccessOnly": {"count is reached without enough in a row, and failures never fail",
+			metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 4, 3, -1 }), "sfsf", Failed},
+		"CountBoth": {"count is reached with neither",
+			metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 5, 3, 2 }), "sfsfs", Inconclusive},
+		"WorstOfAll": {"errors are said last, so they win over failures",
+			metric(func(m *Metric) { m.FailureLimit = 5; m.ConsecutiveErrorLimit = 0 }), "ffe", Errored},
+		"NoData":      {"a pending measurement does not count", metric(func(m *Metric) { m.Count = 2 }), "pppspps", Successful},
+		"AfterTheEnd": {"measurements after a verdict change nothing", metric(nil), "fsss", Failed},
+		"InconclusiveCounts": {"an inconclusive measurement counts towards count",
+			metric(func(m *Metric) { m.Count, m.InconclusiveLimit = 2, 1 }), "si", Successful},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := Start("web/step-1", "h1-x", []Metric{tc.metric}, noon)
 			for i, c := range tc.took {
@@ -138,11 +145,13 @@ func TestDueWithoutInterval(t *testing.T) {
 func TestConditionOf(t *testing.T) {
 	for want, m := range map[string]Metric{
 		"": {}, "successCondition: result > 1": {SuccessCondition: "result > 1"},
-		"failureCondition: result > 2": {SuccessCondition: "result > 1", FailureCondition: "result > 2"}, "compare: stable": {Compare: &Compare{}},
+		"failureCondition: result > 2": {SuccessCondition: "result > 1", FailureCondition: "result > 2"},
+		"compare: stable":              {Compare: &Compare{}},
 	} {
 		m.Name = "errors"
 		r := Record(Start("r", "h1-x", []Metric{m}, noon), m, Measurement{At: noon, Phase: Failed})
-		if p := r.Metrics[0]; p.Condition != want || p.Message != "1 of 1 measurements failed, more than 0" || r.Message != "metric errors: "+p.Message {
+		if p := r.Metrics[0]; p.Condition != want || p.Message != "1 of 1 measurements failed, more than 0" ||
+			r.Message != "metric errors: "+p.Message {
 			t.Errorf("%q, %q, %q; want %q", p.Condition, p.Message, r.Message, want)
 		}
 	}
@@ -151,7 +160,8 @@ func TestConditionOf(t *testing.T) {
 // TestFirstOfTheWorst names the first of two equally bad metrics.
 func TestFirstOfTheWorst(t *testing.T) {
 	run := Run{Metrics: []Progress{
-		{Metric: "good", Phase: Successful}, {Metric: "one", Phase: Failed, Message: "1"}, {Metric: "two", Phase: Failed, Message: "2"}, {Metric: "three", Phase: Errored},
+		{Metric: "good", Phase: Successful}, {Metric: "one", Phase: Failed, Message: "1"}, {Metric: "two", Phase: Failed, Message: "2"},
+		{Metric: "three", Phase: Errored},
 	}}
 	if phase, message := assessRun(run); phase != Failed || message != "metric one: 1" {
 		t.Errorf("%s, %q", phase, message)

@@ -11,7 +11,7 @@ import (
 
 // TestWorse compares with exact values from R: fisher.test(..., alternative="greater") and binom.test.
 func TestWorse(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		c, s   sample
 		margin float64
 		want   float64
@@ -21,8 +21,7 @@ func TestWorse(t *testing.T) {
 		"Same":      {sample{5, 100}, sample{5, 100}, 0, 0.6204},
 		"NoneBad":   {sample{0, 100}, sample{0, 1000}, 0, 1},
 		"TwentyOne": {sample{10, 50}, sample{5, 1000}, 0, 2.6e-10},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got := worse(tc.c, tc.s, tc.margin, 0.001)
 			if math.Abs(got-tc.want) > 0.02*tc.want+1e-9 {

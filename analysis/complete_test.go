@@ -25,11 +25,13 @@ func TestComplete(t *testing.T) {
 		secrets map[string]SecretRef
 		want    string // or, after "error: ", a part of the error
 	}{
-		"versions":       {map[string]string{"x": "Latest", "y": "Stable"}, nil, "new/old"},
-		"an experiment":  {map[string]string{"x": "{{templates.a.podTemplateHash}}", "y": "since {{ experiment.availableAt }}, {{templates.a.podTemplateHash}}"}, nil, "7c9f/since 2026-11-20T12:00:00Z, 7c9f"},
+		"versions": {map[string]string{"x": "Latest", "y": "Stable"}, nil, "new/old"},
+		"an experiment": {map[string]string{"x": "{{templates.a.podTemplateHash}}",
+			"y": "since {{ experiment.availableAt }}, {{templates.a.podTemplateHash}}"}, nil, "7c9f/since 2026-11-20T12:00:00Z, 7c9f"},
 		"a Secret":       {map[string]string{"x": "Latest"}, map[string]SecretRef{"y": {Name: "api"}}, "new/token of api"},
 		"no such Secret": {map[string]string{"x": "Latest"}, map[string]SecretRef{"y": {Name: "gone"}}, "error: no such Secret"},
-		"unknown":        {map[string]string{"x": "{{templates.b.podTemplateHash}}", "y": "Stable"}, nil, "error: argument x: {{templates.b.podTemplateHash}} is not known"},
+		"unknown": {map[string]string{"x": "{{templates.b.podTemplateHash}}", "y": "Stable"}, nil,
+			"error: argument x: {{templates.b.podTemplateHash}} is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := Metric{Provider: "web", Config: map[string]any{"url": "{{args.x}}/{{args.y}}"}, Pods: tc.pods, Secrets: tc.secrets}
@@ -49,9 +51,7 @@ func TestComplete(t *testing.T) {
 
 func TestVariables(t *testing.T) {
 	got := Variables("a {{templates.a.podTemplateHash}} b {{ experiment.availableAt }} {c} {{args.d e}}")
-	if diff := compare.Diff([]string{"templates.a.podTemplateHash", "experiment.availableAt"}, got); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, []string{"templates.a.podTemplateHash", "experiment.availableAt"}, got)
 	if got := Variables("plain"); got != nil {
 		t.Error(got)
 	}

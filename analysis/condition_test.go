@@ -7,62 +7,66 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		reason  string
 		metric  Metric
 		result  any
 		samples int
 		want    Phase
 	}{
-		"NoCondition":      {"any result will do", Metric{}, 0.5, -1, Successful},
-		"Success":          {"the condition holds", Metric{SuccessCondition: "result < 0.01"}, 0.005, -1, Successful},
-		"NotSuccess":       {"its opposite is a failure", Metric{SuccessCondition: "result < 0.01"}, 0.05, -1, Failed},
-		"Failure":          {"the condition holds", Metric{FailureCondition: "result >= 0.01"}, 0.05, -1, Failed},
-		"NotFailure":       {"its opposite is a success", Metric{FailureCondition: "result >= 0.01"}, 0.005, -1, Successful},
-		"Both":             {"failure is asked first", Metric{SuccessCondition: "true", FailureCondition: "result > 1"}, 2.0, -1, Failed},
-		"Neither":          {"neither holds", Metric{SuccessCondition: "result < 1", FailureCondition: "result > 2"}, 1.5, -1, Inconclusive},
-		"Vector":           {"of Prometheus", Metric{SuccessCondition: "result[0] >= 0.95"}, []any{0.99}, -1, Successful},
-		"All":              {"of several", Metric{SuccessCondition: "all(result, # < 5)"}, []any{1.0, 2.0}, -1, Successful},
-		"Outside":          {"an index beyond the end cannot be evaluated", Metric{SuccessCondition: "result[1] > 0"}, []any{0.99}, -1, Errored},
-		"EmptyVector":      {"nor can an index into an empty result", Metric{SuccessCondition: "result[0] > 0"}, []any{}, -1, Errored},
-		"EmptyHandled":     {"unless it says so", Metric{SuccessCondition: "len(result) == 0 || result[0] > 0"}, []any{}, -1, Successful},
-		"Nil":              {"with the function for it", Metric{SuccessCondition: "default(result, 0) < 1"}, nil, -1, Successful},
-		"IsNil":            {"or the other", Metric{SuccessCondition: "isNil(result)"}, nil, -1, Successful},
-		"NaN":              {"NaN is neither more nor less", Metric{SuccessCondition: "result < 1"}, math.NaN(), -1, Failed},
-		"IsNaN":            {"unless it says so", Metric{SuccessCondition: "isNaN(result) || result < 1"}, math.NaN(), -1, Successful},
-		"IsInf":            {"the same", Metric{FailureCondition: "isInf(result)"}, math.Inf(1), -1, Failed},
-		"AsFloat":          {"texts become numbers", Metric{SuccessCondition: "asFloat(result) > 1.5"}, "2.5", -1, Successful},
-		"AsInt":            {"whole ones", Metric{SuccessCondition: "asInt(result) == 2"}, "2", -1, Successful},
-		"AsFloatOfMuch":    {"a whole number of any size, too", Metric{SuccessCondition: "asFloat(result) > 1"}, uint64(1 << 63), -1, Successful},
-		"NotANumber":       {"if they are", Metric{SuccessCondition: "asInt(result) == 2"}, "two", -1, Errored},
-		"Field":            {"of a JSON answer", Metric{SuccessCondition: "result.ok && result.count < 10"}, map[string]any{"ok": true, "count": 5.0}, -1, Successful},
-		"NotBool":          {"a condition is true or false", Metric{SuccessCondition: "result"}, 1.0, -1, Errored},
-		"NoDataWait":       {"no data can be waited for", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataWait}, []any{}, -1, Pending},
-		"NoDataNaN":        {"not a number is no data", Metric{SuccessCondition: "result > 0", OnNoData: NoDataWait}, math.NaN(), -1, Pending},
-		"NoDataPass":       {"or pass", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataPass}, nil, -1, Successful},
-		"NoDataFail":       {"or fail", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataFail}, nil, -1, Failed},
-		"FewSamples":       {"too few samples are none", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 7, Pending},
-		"EnoughSamples":    {"enough are", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 100, Failed},
-		"UnknownSamples":   {"an unknown number of samples is enough", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, -1, Failed},
-		"NoSamples":        {"none are too few", Metric{SuccessCondition: "result < 1", MinSamples: 1}, 5.0, 0, Pending},
-		"NoSamplesPass":    {"which may pass", Metric{SuccessCondition: "result < 1", MinSamples: 1, OnNoData: NoDataPass}, 5.0, 0, Successful},
-		"EmptyNoSamples":   {"nothing of nothing is asked about", Metric{SuccessCondition: "len(result) == 0"}, []any{}, 0, Successful},
-		"SomeData":         {"some data is data", Metric{SuccessCondition: "len(result) == 2", OnNoData: NoDataFail}, []any{math.NaN(), 1.0}, -1, Successful},
-		"OnlyNaN":          {"nothing but NaN is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, []any{math.NaN(), nil}, -1, Failed},
-		"EmptyText":        {"an empty text is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "", -1, Failed},
-		"Text":             {"another is", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "x", -1, Successful},
-		"EmptyMap":         {"and so is a mapping", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, map[string]any{}, -1, Successful},
-		"FailureUnknown":   {"a condition that cannot be evaluated decides nothing", Metric{FailureCondition: "result[1] > 0"}, []any{1.0}, -1, Errored},
-		"NaNOfAText":       {"a text is not NaN", Metric{SuccessCondition: "isNaN(result)"}, "x", -1, Failed},
-		"InfOfAText":       {"nor infinite", Metric{SuccessCondition: "isInf(result)"}, "x", -1, Failed},
-		"MinusInf":         {"minus infinity is infinite", Metric{SuccessCondition: "isInf(result)"}, math.Inf(-1), -1, Successful},
-		"NumberOfAList":    {"a list is no number", Metric{SuccessCondition: "asFloat(result) > 0"}, []any{1.0}, -1, Errored},
-		"DefaultOfSome":    {"default leaves a value as it is", Metric{SuccessCondition: "default(result, 0) == 5"}, 5.0, -1, Successful},
-		"NotBegun":         {"it begins when the condition holds", Metric{SuccessCondition: "result < 1", StartWhen: "result > 10"}, 5.0, -1, Pending},
-		"Begun":            {"and then it does", Metric{SuccessCondition: "result < 100", StartWhen: "result > 10"}, 50.0, -1, Successful},
-		"BeginsWithNoData": {"no data is no beginning", Metric{SuccessCondition: "result[0] < 1", StartWhen: "result[0] > 10"}, []any{}, -1, Pending},
-	}
-	for name, tc := range cases {
+		"NoCondition":   {"any result will do", Metric{}, 0.5, -1, Successful},
+		"Success":       {"the condition holds", Metric{SuccessCondition: "result < 0.01"}, 0.005, -1, Successful},
+		"NotSuccess":    {"its opposite is a failure", Metric{SuccessCondition: "result < 0.01"}, 0.05, -1, Failed},
+		"Failure":       {"the condition holds", Metric{FailureCondition: "result >= 0.01"}, 0.05, -1, Failed},
+		"NotFailure":    {"its opposite is a success", Metric{FailureCondition: "result >= 0.01"}, 0.005, -1, Successful},
+		"Both":          {"failure is asked first", Metric{SuccessCondition: "true", FailureCondition: "result > 1"}, 2.0, -1, Failed},
+		"Neither":       {"neither holds", Metric{SuccessCondition: "result < 1", FailureCondition: "result > 2"}, 1.5, -1, Inconclusive},
+		"Vector":        {"of Prometheus", Metric{SuccessCondition: "result[0] >= 0.95"}, []any{0.99}, -1, Successful},
+		"All":           {"of several", Metric{SuccessCondition: "all(result, # < 5)"}, []any{1.0, 2.0}, -1, Successful},
+		"Outside":       {"an index beyond the end cannot be evaluated", Metric{SuccessCondition: "result[1] > 0"}, []any{0.99}, -1, Errored},
+		"EmptyVector":   {"nor can an index into an empty result", Metric{SuccessCondition: "result[0] > 0"}, []any{}, -1, Errored},
+		"EmptyHandled":  {"unless it says so", Metric{SuccessCondition: "len(result) == 0 || result[0] > 0"}, []any{}, -1, Successful},
+		"Nil":           {"with the function for it", Metric{SuccessCondition: "default(result, 0) < 1"}, nil, -1, Successful},
+		"IsNil":         {"or the other", Metric{SuccessCondition: "isNil(result)"}, nil, -1, Successful},
+		"NaN":           {"NaN is neither more nor less", Metric{SuccessCondition: "result < 1"}, math.NaN(), -1, Failed},
+		"IsNaN":         {"unless it says so", Metric{SuccessCondition: "isNaN(result) || result < 1"}, math.NaN(), -1, Successful},
+		"IsInf":         {"the same", Metric{FailureCondition: "isInf(result)"}, math.Inf(1), -1, Failed},
+		"AsFloat":       {"texts become numbers", Metric{SuccessCondition: "asFloat(result) > 1.5"}, "2.5", -1, Successful},
+		"AsInt":         {"whole ones", Metric{SuccessCondition: "asInt(result) == 2"}, "2", -1, Successful},
+		"AsFloatOfMuch": {"a whole number of any size, too", Metric{SuccessCondition: "asFloat(result) > 1"}, uint64(1 << 63), -1, Successful},
+		"NotANumber":    {"if they are", Metric{SuccessCondition: "asInt(result) == 2"}, "two", -1, Errored},
+		"Field": {"of a JSON answer", Metric{SuccessCondition: "result.ok && result.count < 10"},
+			map[string]any{"ok": true, "count": 5.0}, -1, Successful},
+		"NotBool":        {"a condition is true or false", Metric{SuccessCondition: "result"}, 1.0, -1, Errored},
+		"NoDataWait":     {"no data can be waited for", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataWait}, []any{}, -1, Pending},
+		"NoDataNaN":      {"not a number is no data", Metric{SuccessCondition: "result > 0", OnNoData: NoDataWait}, math.NaN(), -1, Pending},
+		"NoDataPass":     {"or pass", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataPass}, nil, -1, Successful},
+		"NoDataFail":     {"or fail", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataFail}, nil, -1, Failed},
+		"FewSamples":     {"too few samples are none", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 7, Pending},
+		"EnoughSamples":  {"enough are", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 100, Failed},
+		"UnknownSamples": {"an unknown number of samples is enough", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, -1, Failed},
+		"NoSamples":      {"none are too few", Metric{SuccessCondition: "result < 1", MinSamples: 1}, 5.0, 0, Pending},
+		"NoSamplesPass":  {"which may pass", Metric{SuccessCondition: "result < 1", MinSamples: 1, OnNoData: NoDataPass}, 5.0, 0, Successful},
+		"EmptyNoSamples": {"nothing of nothing is asked about", Metric{SuccessCondition: "len(result) == 0"}, []any{}, 0, Successful},
+		"SomeData": {"some data is data", Metric{SuccessCondition: "len(result) == 2", OnNoData: NoDataFail},
+			[]any{math.NaN(), 1.0}, -1, Successful},
+		"OnlyNaN":   {"nothing but NaN is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, []any{math.NaN(), nil}, -1, Failed},
+		"EmptyText": {"an empty text is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "", -1, Failed},
+		"Text":      {"another is", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "x", -1, Successful},
+		"EmptyMap":  {"and so is a mapping", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, map[string]any{}, -1, Successful},
+		"FailureUnknown": {"a condition that cannot be evaluated decides nothing", Metric{FailureCondition: "result[1] > 0"},
+			[]any{1.0}, -1, Errored},
+		"NaNOfAText":    {"a text is not NaN", Metric{SuccessCondition: "isNaN(result)"}, "x", -1, Failed},
+		"InfOfAText":    {"nor infinite", Metric{SuccessCondition: "isInf(result)"}, "x", -1, Failed},
+		"MinusInf":      {"minus infinity is infinite", Metric{SuccessCondition: "isInf(result)"}, math.Inf(-1), -1, Successful},
+		"NumberOfAList": {"a list is no number", Metric{SuccessCondition: "asFloat(result) > 0"}, []any{1.0}, -1, Errored},
+		"DefaultOfSome": {"default leaves a value as it is", Metric{SuccessCondition: "default(result, 0) == 5"}, 5.0, -1, Successful},
+		"NotBegun": {"it begins when the condition holds", Metric{SuccessCondition: "result < 1", StartWhen: "result > 10"},
+			5.0, -1, Pending},
+		"Begun": {"and then it does", Metric{SuccessCondition: "result < 100", StartWhen: "result > 10"}, 50.0, -1, Successful},
+		"BeginsWithNoData": {"no data is no beginning", Metric{SuccessCondition: "result[0] < 1", StartWhen: "result[0] > 10"},
+			[]any{}, -1, Pending},
+	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Judge(tc.metric, Progress{}, tc.result, tc.samples, noon); got.Phase != tc.want {
 				t.Errorf("%s: %s (%s), want %s", tc.reason, got.Phase, got.Message, tc.want)
@@ -76,7 +80,8 @@ func TestJudge(t *testing.T) {
 }
 
 func TestCheckCondition(t *testing.T) {
-	for _, good := range []string{"", "result >= 0.95", "result[0] < 5 && len(result) > 0", "result.a.b == 'x'", "isNaN(result) || asFloat(result) < 1", "default(result, 0) < 1"} {
+	for _, good := range []string{"", "result >= 0.95", "result[0] < 5 && len(result) > 0", "result.a.b == 'x'",
+		"isNaN(result) || asFloat(result) < 1", "default(result, 0) < 1"} {
 		if err := CheckCondition(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
@@ -92,7 +97,8 @@ func TestCheckCondition(t *testing.T) {
 }
 
 func TestShort(t *testing.T) {
-	cases := map[string]any{"0.005": 0.005, "[0.99 1]": []any{0.99, 1.0}, `{"a":1}`: map[string]any{"a": 1}, "": nil, "yes": "yes", "NaN": math.NaN()}
+	cases := map[string]any{"0.005": 0.005, "[0.99 1]": []any{0.99, 1.0}, `{"a":1}`: map[string]any{"a": 1}, "": nil, "yes": "yes",
+		"NaN": math.NaN()}
 	for want, v := range cases {
 		if got := short(v); got != want {
 			t.Errorf("short(%v) = %q, want %q", v, got, want)

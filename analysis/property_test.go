@@ -14,7 +14,8 @@ import (
 func randomMetric(rng *rand.Rand) Metric {
 	for {
 		m := Metric{
-			Name: "m", Interval: time.Duration(rng.IntN(20)) * time.Second, Count: rng.IntN(8), FailureLimit: rng.IntN(4) - 1, InconclusiveLimit: rng.IntN(3),
+			Name: "m", Interval: time.Duration(rng.IntN(20)) * time.Second, Count: rng.IntN(8), FailureLimit: rng.IntN(4) - 1,
+			InconclusiveLimit:     rng.IntN(3),
 			ConsecutiveErrorLimit: rng.IntN(4), Retention: 1 + rng.IntN(5), DryRun: rng.IntN(5) == 0,
 		}
 		if rng.IntN(3) == 0 {
@@ -70,10 +71,12 @@ func dumped(t *testing.T, r Run) string {
 
 func checkCounters(t *testing.T, m Metric, was, is Progress) {
 	t.Helper()
-	if is.Count != is.Successful+is.Failed+is.Inconclusive || is.ConsecutiveErrors > is.Errors || is.ConsecutiveSuccess > is.Successful || len(is.Measurements) > m.Retention {
+	if is.Count != is.Successful+is.Failed+is.Inconclusive || is.ConsecutiveErrors > is.Errors || is.ConsecutiveSuccess > is.Successful ||
+		len(is.Measurements) > m.Retention {
 		t.Fatalf("the counters do not add up: %+v", is)
 	}
-	for name, n := range map[string][2]int{"count": {was.Count, is.Count}, "failed": {was.Failed, is.Failed}, "errors": {was.Errors, is.Errors}, "row": {0, is.ConsecutiveErrors}} {
+	for name, n := range map[string][2]int{"count": {was.Count, is.Count}, "failed": {was.Failed, is.Failed},
+		"errors": {was.Errors, is.Errors}, "row": {0, is.ConsecutiveErrors}} {
 		if n[1] < n[0] || n[1] < 0 {
 			t.Fatalf("%s goes from %d to %d", name, n[0], n[1])
 		}
@@ -85,9 +88,12 @@ func checkCounters(t *testing.T, m Metric, was, is Progress) {
 
 // FuzzJudge checks that any answer and any condition give a valid phase and a short text, without a panic.
 func FuzzJudge(f *testing.F) {
-	for _, raw := range []string{`null`, `1`, `"NaN"`, `[]`, `[null]`, `[1,2]`, `[[1],{"a":"b"}]`, `{"a":{"b":[1e308,-0]}}`, `"` + string(make([]byte, 0)) + `"`, `true`, `[1e400]`} {
-		for _, condition := range []string{"result[0] < 0.05", "asFloat(result) > 1", "isNaN(result)", "result.a.b[0] > 1", "default(result, 1) == 1", "len(result) > 0", "result",
-			`len(reduce(1..60, #acc + #acc, "a")) > 0`, "let r = 1..90; all(r, {all(r, {true})})", `toJSON(result) + "a" != ""`, `len(split("a,b", ",")) > 1`} {
+	for _, raw := range []string{`null`, `1`, `"NaN"`, `[]`, `[null]`, `[1,2]`, `[[1],{"a":"b"}]`, `{"a":{"b":[1e308,-0]}}`,
+		`"` + string(make([]byte, 0)) + `"`, `true`, `[1e400]`} {
+		for _, condition := range []string{"result[0] < 0.05", "asFloat(result) > 1", "isNaN(result)", "result.a.b[0] > 1",
+			"default(result, 1) == 1", "len(result) > 0", "result",
+			`len(reduce(1..60, #acc + #acc, "a")) > 0`, "let r = 1..90; all(r, {all(r, {true})})", `toJSON(result) + "a" != ""`,
+			`len(split("a,b", ",")) > 1`} {
 			f.Add(raw, condition, 3)
 		}
 	}

@@ -42,7 +42,7 @@ func TestInstantiate(t *testing.T) {
 	defaults := Metric{Provider: "web", Count: 1, ConsecutiveErrorLimit: 4, Retention: 10}
 	with := func(change func(*Metric)) Metric { m := defaults; change(&m); return m }
 	path := func(p string) map[string]any { return map[string]any{"url": "http://m/" + p} }
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		templates map[string]string
 		refs      []TemplateRef
 		given     Values
@@ -57,11 +57,13 @@ func TestInstantiate(t *testing.T) {
 			[]Metric{with(func(m *Metric) { m.Name, m.Config = "m", map[string]any{"url": "u"} })},
 		},
 		"the Rollout's value goes before the template's": {
-			map[string]string{"a": "{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{Plain: map[string]string{"path": "y", "other": "z"}},
-			[]Metric{with(func(m *Metric) { m.Name, m.Config = "m", path("y") })},
+			map[string]string{"a": "{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}},
+			Values{Plain: map[string]string{"path": "y", "other": "z"}}, []Metric{with(func(m *Metric) { m.Name, m.Config = "m", path("y") })},
 		},
 		"numbers, durations and conditions out of arguments": {
-			map[string]string{"a": `{args: [{name: times, value: "3"}, {name: limit, value: "0.05"}, {name: each, value: 20s}], metrics: [{name: m, count: "{{args.times}}", failureLimit: "{{ args.times }}", interval: "{{args.each}}", initialDelay: 1m, successCondition: "result < {{args.limit}}", provider: {web: {url: u}}}]}`},
+			map[string]string{"a": `{args: [{name: times, value: "3"}, {name: limit, value: "0.05"}, {name: each, value: 20s}], ` +
+				`metrics: [{name: m, count: "{{args.times}}", failureLimit: "{{ args.times }}", interval: "{{args.each}}", initialDelay: 1m, ` +
+				`successCondition: "result < {{args.limit}}", provider: {web: {url: u}}}]}`},
 			[]TemplateRef{{"a", false}}, Values{},
 			[]Metric{with(func(m *Metric) {
 				m.Name, m.Config, m.Count, m.FailureLimit = "m", map[string]any{"url": "u"}, 3, 3
@@ -69,20 +71,23 @@ func TestInstantiate(t *testing.T) {
 			})},
 		},
 		"a value from a Secret stays as it is": {
-			map[string]string{"a": "{args: [{name: path, valueFrom: {secretKeyRef: {name: s, key: k}}}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{},
+			map[string]string{"a": "{args: [{name: path, valueFrom: {secretKeyRef: {name: s, key: k}}}], metrics: [{name: m, " + web + "}]}"},
+			[]TemplateRef{{"a", false}}, Values{},
 			[]Metric{with(func(m *Metric) {
 				m.Name, m.Config, m.Secrets = "m", path("{{args.path}}"), map[string]SecretRef{"path": {Name: "s", Key: "k"}}
 			})},
 		},
 		"and so is a version's hash": {
-			map[string]string{"a": "{args: [{name: path}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{Pods: map[string]string{"path": "Latest"}},
+			map[string]string{"a": "{args: [{name: path}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}},
+			Values{Pods: map[string]string{"path": "Latest"}},
 			[]Metric{with(func(m *Metric) {
 				m.Name, m.Config, m.Pods = "m", path("{{args.path}}"), map[string]string{"path": "Latest"}
 			})},
 		},
 		"templates of templates, each once": {
 			map[string]string{
-				"a":         "{templates: [{templateName: b}, {templateName: cluster-c, clusterScope: true}], metrics: [{name: a, provider: {web: {url: u}}}]}",
+				"a": "{templates: [{templateName: b}, {templateName: cluster-c, clusterScope: true}], " +
+					"metrics: [{name: a, provider: {web: {url: u}}}]}",
 				"b":         "{templates: [{templateName: cluster-c, clusterScope: true}], metrics: [{name: b, provider: {web: {url: u}}}]}",
 				"cluster-c": "{metrics: [{name: c, provider: {web: {url: u}}}]}",
 			}, []TemplateRef{{"a", false}, {"b", false}}, Values{},
@@ -93,7 +98,8 @@ func TestInstantiate(t *testing.T) {
 			},
 		},
 		"rules name metrics by expressions": {
-			map[string]string{"a": "{dryRun: [{metricName: lat.*}], measurementRetention: [{metricName: errors, limit: 20}, {metricName: .*, limit: 15}], metrics: [{name: errors, provider: {web: {url: u}}}, {name: latency, provider: {web: {url: u}}}]}"},
+			map[string]string{"a": "{dryRun: [{metricName: lat.*}], measurementRetention: [{metricName: errors, limit: 20}, " +
+				"{metricName: .*, limit: 15}], metrics: [{name: errors, provider: {web: {url: u}}}, {name: latency, provider: {web: {url: u}}}]}"},
 			[]TemplateRef{{"a", false}}, Values{},
 			[]Metric{
 				with(func(m *Metric) { m.Name, m.Config, m.Retention = "errors", map[string]any{"url": "u"}, 20 }),
@@ -109,14 +115,14 @@ func TestInstantiate(t *testing.T) {
 			})},
 		},
 		"a comparison": {
-			map[string]string{"a": "{metrics: [{name: m, minSamples: 50, onNoData: wait, startWhen: len(result) == 2, compare: {to: stable, maxIncrease: 0.01, confidence: 0.99}, provider: {web: {url: u}}}]}"}, []TemplateRef{{"a", false}}, Values{},
+			map[string]string{"a": "{metrics: [{name: m, minSamples: 50, onNoData: wait, startWhen: len(result) == 2, compare: {to: stable, " +
+				"maxIncrease: 0.01, confidence: 0.99}, provider: {web: {url: u}}}]}"}, []TemplateRef{{"a", false}}, Values{},
 			[]Metric{with(func(m *Metric) {
 				m.Name, m.Config, m.MinSamples, m.OnNoData, m.StartWhen = "m", map[string]any{"url": "u"}, 50, NoDataWait, "len(result) == 2"
 				m.Compare = &Compare{MaxIncrease: 0.01, Confidence: 0.99}
 			})},
 		},
-	}
-	for name, c := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Instantiate(templates(t, c.templates), c.refs, c.given, nil)
 			if err != nil {
@@ -130,16 +136,15 @@ func TestInstantiate(t *testing.T) {
 					got[i].Pods = nil
 				}
 			}
-			if diff := compare.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }
 
 // TestInstantiateChecksProviders reports a provider's error at its place in the template.
 func TestInstantiateChecksProviders(t *testing.T) {
-	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, provider: {web: {url: u}}}]}", "b": "{metrics: [{name: b, provider: {web: {url: u}}}, {name: c, provider: {job: {}}}]}"})
+	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, provider: {web: {url: u}}}]}",
+		"b": "{metrics: [{name: b, provider: {web: {url: u}}}, {name: c, provider: {job: {}}}]}"})
 	check := func(kind string, _ map[string]any) error {
 		if kind == "job" {
 			return &rollout.InvalidError{Field: "provider.job.spec", Msg: "is missing", Fix: "write it"}
@@ -151,7 +156,8 @@ func TestInstantiateChecksProviders(t *testing.T) {
 	if !errors.As(err, &got) {
 		t.Fatalf("error %v, want an InvalidError", err)
 	}
-	if diff := compare.Diff(&rollout.InvalidError{About: rollout.Ref{Kind: "AnalysisTemplate", Name: "b"}, Field: "spec.metrics[1].provider.job.spec", Msg: "is missing", Fix: "write it"}, got); diff != "" {
+	if diff := compare.Diff(&rollout.InvalidError{About: rollout.Ref{Kind: "AnalysisTemplate", Name: "b"},
+		Field: "spec.metrics[1].provider.job.spec", Msg: "is missing", Fix: "write it"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -179,7 +185,8 @@ func TestMissingTemplate(t *testing.T) {
 // TestMistakesHaveOneMessage reports mistakes in maps, whose order is random, in the same words each time, so that an
 // app's record does not change.
 func TestMistakesHaveOneMessage(t *testing.T) {
-	find := templates(t, map[string]string{"a": `{args: [{name: a}, {name: b}, {name: c}, {name: d}], metrics: [{name: m, successCondition: "(", failureCondition: ")", startWhen: "(", provider: {web: {url: u}}}]}`})
+	find := templates(t, map[string]string{"a": `{args: [{name: a}, {name: b}, {name: c}, {name: d}], ` +
+		`metrics: [{name: m, successCondition: "(", failureCondition: ")", startWhen: "(", provider: {web: {url: u}}}]}`})
 	for _, given := range []Values{{}, {Plain: map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"}}} {
 		first := ""
 		for range 50 {
@@ -243,7 +250,8 @@ func FuzzParseTemplate(f *testing.F) {
 	for _, text := range []string{
 		"{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}",
 		"{metrics: [{name: m, interval: 1m, count: \"{{args.n}}\", compare: {to: stable}, provider: {prometheus: {}}}]}",
-		"{templates: [{templateName: t}]}", "[]", "{metrics: [null]}", "{metrics: [{provider: null}]}", "{args: [{valueFrom: {}}]}", "{dryRun: [{metricName: (}], metrics: [{}]}",
+		"{templates: [{templateName: t}]}", "[]", "{metrics: [null]}", "{metrics: [{provider: null}]}", "{args: [{valueFrom: {}}]}",
+		"{dryRun: [{metricName: (}], metrics: [{}]}",
 	} {
 		f.Add(text)
 	}
@@ -269,59 +277,68 @@ func FuzzParseTemplate(f *testing.F) {
 func TestRefused(t *testing.T) {
 	metric := func(fields string) string { return "{metrics: [{name: m, provider: {web: {url: u}}, " + fields + "}]}" }
 	for name, c := range map[string]struct{ a, want string }{
-		"Nothing":         {"{args: [{name: x}]}", "spec.metrics: is empty"},
-		"Template":        {"{templates: [{templateName: b}]}", ""},
-		"OnlyMetrics":     {metric("count: 1"), ""},
-		"TwoValues":       {"{args: [{name: x, value: some, valueFrom: {secretKeyRef: {name: s, key: k}}}], templates: [{templateName: b}]}", "spec.args[0].value: is given, and valueFrom too"},
-		"Secret":          {"{args: [{name: x, valueFrom: {secretKeyRef: {name: s, key: k}}}], templates: [{templateName: b}]}", ""},
-		"UnknownField":    {"{metrics: [{name: m, provider: {web: {url: u}}, cont: 3}]}", "spec.metrics[0].cont: is not a known field"},
-		"Unreadable":      {"{metrics: 3}", "spec.metrics: "},
-		"Names":           {"{metrics: [{name: m, provider: {web: {url: u}}}, {name: m, provider: {web: {url: u}}}]}", `spec.metrics[1].name: "m" is the name of two metrics`},
-		"NameOfTheOther":  {"{metrics: [{name: b, provider: {web: {url: u}}}], templates: [{templateName: b}]}", `spec.metrics[0].name: "b" is the name of two metrics`},
-		"Providers":       {"{metrics: [{name: m, provider: {web: {url: u}, job: {}}}]}", "spec.metrics[0].provider: names job and web"},
-		"NoMapping":       {"{metrics: [{name: m, provider: {web: 3}}]}", "spec.metrics[0].provider.web: is not a mapping"},
-		"EmptyProvider":   {"{metrics: [{name: m, provider: {web: ~}}]}", "spec.metrics[0].provider[web]: is missing"},
-		"Loop":            {"{templates: [{templateName: c}]}", "spec.templates: names itself: a -> c -> a"},
-		"ClusterLoop":     {"{templates: [{templateName: cluster-d, clusterScope: true}]}", "spec.templates: names itself: a -> cluster/cluster-d -> a"},
-		"ItselfAlone":     {"{templates: [{templateName: a}]}", "spec.templates: names itself: a -> a"},
-		"NotInTheCluster": {"{templates: [{templateName: b, clusterScope: true}]}", "spec.templates: ClusterAnalysisTemplate b is not in this app"},
-		"NotInTheApp":     {"{templates: [{templateName: e}]}", "spec.templates: AnalysisTemplate e is not in this app"},
-		"NoRule":          {"{templates: [{templateName: b}], dryRun: [{metricName: x}]}", `spec.dryRun[0].metricName: "x" names no metric`},
-		"NoRegexp":        {"{templates: [{templateName: b}], measurementRetention: [{metricName: (, limit: 3}]}", `spec.measurementRetention[0].metricName: "(" is not a regular expression`},
-		"Rule":            {"{templates: [{templateName: b}], dryRun: [{metricName: b}]}", ""},
-		"OtherDefault":    {"{args: [{name: x, value: \"1\"}], templates: [{templateName: f}]}", `spec.args[0].value: "2" is another default of x than "1"`},
-		"SameDefault":     {"{args: [{name: x, value: \"2\"}], templates: [{templateName: f}]}", ""},
-		"NoDefault":       {"{args: [{name: x}], templates: [{templateName: f}]}", ""},
-		"NoValue":         {"{args: [{name: none}], templates: [{templateName: b}]}", "args: the argument none has no value"},
-		"Interval":        {metric("count: 2"), "spec.metrics[0].interval: is missing, and count is 2"},
-		"OneNeedsNone":    {metric("count: 1"), ""},
-		"NotWhole":        {metric("count: 1.5"), "spec.metrics[0].count: 1.5 is not a whole number"},
-		"NegativeCount":   {metric("count: -1"), "spec.metrics[0].count: -1 is negative"},
-		"NoSamples":       {metric("minSamples: -1"), "spec.metrics[0].minSamples: -1 is negative"},
-		"FailureLimit":    {metric("failureLimit: -2"), "spec.metrics[0].failureLimit: "},
-		"Undecided":       {metric("interval: 1m, failureLimit: -1"), "spec.metrics[0].failureLimit: is -1, so nothing decides"},
-		"Decided":         {metric("interval: 1m, failureLimit: -1, consecutiveSuccessLimit: 1"), ""},
-		"Never":           {metric("interval: 1m, count: 3, failureLimit: 2, consecutiveSuccessLimit: 2"), "spec.metrics[0].count: 3 is less than failureLimit and consecutiveSuccessLimit together"},
-		"Just":            {metric("interval: 1m, count: 4, failureLimit: 2, consecutiveSuccessLimit: 2"), ""},
-		"Successes":       {metric("interval: 1m, count: 2, failureLimit: -1, consecutiveSuccessLimit: 2"), ""},
-		"Endless":         {metric("interval: 1m, failureLimit: 2, inconclusiveLimit: 3"), ""},
-		"ManyDoubts":      {metric("interval: 1m, count: 2, inconclusiveLimit: 3"), "spec.metrics[0].count: 2 is less than inconclusiveLimit 3"},
-		"AsManyDoubts":    {metric("interval: 1m, count: 3, inconclusiveLimit: 3"), ""},
-		"Increase":        {metric("compare: {to: stable, maxIncrease: 1}"), "spec.metrics[0].compare.maxIncrease: 1 is not within 0..1"},
-		"Decrease":        {metric("compare: {to: stable, maxIncrease: -0.1}"), "spec.metrics[0].compare.maxIncrease: -0.1 is not within 0..1"},
-		"NoIncrease":      {metric("compare: {to: stable, maxIncrease: 0}"), ""},
-		"Sure":            {metric("compare: {to: stable, confidence: 1}"), "spec.metrics[0].compare.confidence: 1 is not within 0.5..1"},
-		"Unsure":          {metric("compare: {to: stable, confidence: 0.4}"), "spec.metrics[0].compare.confidence: 0.4 is not within 0.5..1"},
-		"Half":            {metric("compare: {to: stable, confidence: 0.5}"), ""},
-		"Both":            {metric("compare: {to: stable}, successCondition: result > 1"), "spec.metrics[0].compare: is given, and a condition too"},
-		"BothFail":        {metric("compare: {to: stable}, failureCondition: result > 1"), "spec.metrics[0].compare: is given, and a condition too"},
-		"NoCondition":     {metric("successCondition: result >"), `spec.metrics[0].successCondition: "result >" `},
-		"NoStart":         {metric("startWhen: result >"), `spec.metrics[0].startWhen: "result >" `},
+		"Nothing":     {"{args: [{name: x}]}", "spec.metrics: is empty"},
+		"Template":    {"{templates: [{templateName: b}]}", ""},
+		"OnlyMetrics": {metric("count: 1"), ""},
+		"TwoValues": {"{args: [{name: x, value: some, valueFrom: {secretKeyRef: {name: s, key: k}}}], templates: [{templateName: b}]}",
+			"spec.args[0].value: is given, and valueFrom too"},
+		"Secret":       {"{args: [{name: x, valueFrom: {secretKeyRef: {name: s, key: k}}}], templates: [{templateName: b}]}", ""},
+		"UnknownField": {"{metrics: [{name: m, provider: {web: {url: u}}, cont: 3}]}", "spec.metrics[0].cont: is not a known field"},
+		"Unreadable":   {"{metrics: 3}", "spec.metrics: "},
+		"Names": {"{metrics: [{name: m, provider: {web: {url: u}}}, {name: m, provider: {web: {url: u}}}]}",
+			`spec.metrics[1].name: "m" is the name of two metrics`},
+		"NameOfTheOther": {"{metrics: [{name: b, provider: {web: {url: u}}}], templates: [{templateName: b}]}",
+			`spec.metrics[0].name: "b" is the name of two metrics`},
+		"Providers":     {"{metrics: [{name: m, provider: {web: {url: u}, job: {}}}]}", "spec.metrics[0].provider: names job and web"},
+		"NoMapping":     {"{metrics: [{name: m, provider: {web: 3}}]}", "spec.metrics[0].provider.web: is not a mapping"},
+		"EmptyProvider": {"{metrics: [{name: m, provider: {web: ~}}]}", "spec.metrics[0].provider[web]: is missing"},
+		"Loop":          {"{templates: [{templateName: c}]}", "spec.templates: names itself: a -> c -> a"},
+		"ClusterLoop": {"{templates: [{templateName: cluster-d, clusterScope: true}]}",
+			"spec.templates: names itself: a -> cluster/cluster-d -> a"},
+		"ItselfAlone": {"{templates: [{templateName: a}]}", "spec.templates: names itself: a -> a"},
+		"NotInTheCluster": {"{templates: [{templateName: b, clusterScope: true}]}",
+			"spec.templates: ClusterAnalysisTemplate b is not in this app"},
+		"NotInTheApp": {"{templates: [{templateName: e}]}", "spec.templates: AnalysisTemplate e is not in this app"},
+		"NoRule":      {"{templates: [{templateName: b}], dryRun: [{metricName: x}]}", `spec.dryRun[0].metricName: "x" names no metric`},
+		"NoRegexp": {"{templates: [{templateName: b}], measurementRetention: [{metricName: (, limit: 3}]}",
+			`spec.measurementRetention[0].metricName: "(" is not a regular expression`},
+		"Rule": {"{templates: [{templateName: b}], dryRun: [{metricName: b}]}", ""},
+		"OtherDefault": {"{args: [{name: x, value: \"1\"}], templates: [{templateName: f}]}",
+			`spec.args[0].value: "2" is another default of x than "1"`},
+		"SameDefault":   {"{args: [{name: x, value: \"2\"}], templates: [{templateName: f}]}", ""},
+		"NoDefault":     {"{args: [{name: x}], templates: [{templateName: f}]}", ""},
+		"NoValue":       {"{args: [{name: none}], templates: [{templateName: b}]}", "args: the argument none has no value"},
+		"Interval":      {metric("count: 2"), "spec.metrics[0].interval: is missing, and count is 2"},
+		"OneNeedsNone":  {metric("count: 1"), ""},
+		"NotWhole":      {metric("count: 1.5"), "spec.metrics[0].count: 1.5 is not a whole number"},
+		"NegativeCount": {metric("count: -1"), "spec.metrics[0].count: -1 is negative"},
+		"NoSamples":     {metric("minSamples: -1"), "spec.metrics[0].minSamples: -1 is negative"},
+		"FailureLimit":  {metric("failureLimit: -2"), "spec.metrics[0].failureLimit: "},
+		"Undecided":     {metric("interval: 1m, failureLimit: -1"), "spec.metrics[0].failureLimit: is -1, so nothing decides"},
+		"Decided":       {metric("interval: 1m, failureLimit: -1, consecutiveSuccessLimit: 1"), ""},
+		"Never": {metric("interval: 1m, count: 3, failureLimit: 2, consecutiveSuccessLimit: 2"),
+			"spec.metrics[0].count: 3 is less than failureLimit and consecutiveSuccessLimit together"},
+		"Just":         {metric("interval: 1m, count: 4, failureLimit: 2, consecutiveSuccessLimit: 2"), ""},
+		"Successes":    {metric("interval: 1m, count: 2, failureLimit: -1, consecutiveSuccessLimit: 2"), ""},
+		"Endless":      {metric("interval: 1m, failureLimit: 2, inconclusiveLimit: 3"), ""},
+		"ManyDoubts":   {metric("interval: 1m, count: 2, inconclusiveLimit: 3"), "spec.metrics[0].count: 2 is less than inconclusiveLimit 3"},
+		"AsManyDoubts": {metric("interval: 1m, count: 3, inconclusiveLimit: 3"), ""},
+		"Increase":     {metric("compare: {to: stable, maxIncrease: 1}"), "spec.metrics[0].compare.maxIncrease: 1 is not within 0..1"},
+		"Decrease":     {metric("compare: {to: stable, maxIncrease: -0.1}"), "spec.metrics[0].compare.maxIncrease: -0.1 is not within 0..1"},
+		"NoIncrease":   {metric("compare: {to: stable, maxIncrease: 0}"), ""},
+		"Sure":         {metric("compare: {to: stable, confidence: 1}"), "spec.metrics[0].compare.confidence: 1 is not within 0.5..1"},
+		"Unsure":       {metric("compare: {to: stable, confidence: 0.4}"), "spec.metrics[0].compare.confidence: 0.4 is not within 0.5..1"},
+		"Half":         {metric("compare: {to: stable, confidence: 0.5}"), ""},
+		"Both":         {metric("compare: {to: stable}, successCondition: result > 1"), "spec.metrics[0].compare: is given, and a condition too"},
+		"BothFail":     {metric("compare: {to: stable}, failureCondition: result > 1"), "spec.metrics[0].compare: is given, and a condition too"},
+		"NoCondition":  {metric("successCondition: result >"), `spec.metrics[0].successCondition: "result >" `},
+		"NoStart":      {metric("startWhen: result >"), `spec.metrics[0].startWhen: "result >" `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			specs := map[string]string{
-				"b": "{metrics: [{name: b, provider: {web: {url: u}}}]}", "c": "{templates: [{templateName: a}]}", "cluster-d": "{templates: [{templateName: a}]}",
-				"f": "{args: [{name: x, value: \"2\"}], metrics: [{name: f, provider: {web: {url: \"{{args.x}}\"}}}]}",
+				"b": "{metrics: [{name: b, provider: {web: {url: u}}}]}", "c": "{templates: [{templateName: a}]}",
+				"cluster-d": "{templates: [{templateName: a}]}",
+				"f":         "{args: [{name: x, value: \"2\"}], metrics: [{name: f, provider: {web: {url: \"{{args.x}}\"}}}]}",
 			}
 			find := templates(t, specs)
 			var spec any
@@ -348,10 +365,12 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Instantiate(templates(t, nil), nil, Values{}, nil); err == nil || !strings.Contains(err.Error(), "the templates have no metric") {
+	if _, err := Instantiate(templates(t, nil), nil, Values{}, nil); err == nil ||
+		!strings.Contains(err.Error(), "the templates have no metric") {
 		t.Errorf("of no template: %v", err)
 	}
-	values, err := arguments([]*Template{{Spec: TemplateSpec{Args: []Arg{{Name: "s"}}}}}, Values{Secrets: map[string]SecretRef{"s": {Name: "n", Key: "k"}}})
+	values, err := arguments([]*Template{{Spec: TemplateSpec{Args: []Arg{{Name: "s"}}}}},
+		Values{Secrets: map[string]SecretRef{"s": {Name: "n", Key: "k"}}})
 	if err != nil || values.Secrets["s"] != (SecretRef{Name: "n", Key: "k"}) || len(values.Plain) > 0 {
 		t.Errorf("a Secret that is given: %+v, %v", values, err)
 	}

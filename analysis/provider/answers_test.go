@@ -14,7 +14,8 @@ func FuzzAnswers(f *testing.F) {
 		for _, a := range c.answers {
 			f.Add(uint8(i), a.reply)
 		}
-		for _, reply := range []string{"", "null", "[]", "{}", "[[]]", `{"data":null}`, `[{"data":[[null,1]]}]`, "NaN", "\x00", `{"data":{"result":[{}]}}`} {
+		for _, reply := range []string{"", "null", "[]", "{}", "[[]]", `{"data":null}`, `[{"data":[[null,1]]}]`, "NaN", "\x00",
+			`{"data":{"result":[{}]}}`} {
 			f.Add(uint8(i), reply)
 		}
 	}

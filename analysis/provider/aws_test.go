@@ -15,7 +15,8 @@ import (
 // wantSignature fails the test if a request is not signed for the given scope.
 func wantSignature(t *testing.T, r *http.Request, scope, signed string) {
 	t.Helper()
-	form := regexp.MustCompile("^AWS4-HMAC-SHA256 Credential=" + regexp.QuoteMeta(scope) + ", SignedHeaders=" + regexp.QuoteMeta(signed) + ", Signature=[0-9a-f]{64}$")
+	form := regexp.MustCompile("^AWS4-HMAC-SHA256 Credential=" + regexp.QuoteMeta(scope) + ", SignedHeaders=" + regexp.QuoteMeta(signed) +
+		", Signature=[0-9a-f]{64}$")
 	if got := r.Header.Get("Authorization"); !form.MatchString(got) {
 		t.Errorf("Authorization is %q, want the scope %s and the headers %s", got, scope, signed)
 	}
@@ -25,15 +26,15 @@ func wantSignature(t *testing.T, r *http.Request, scope, signed string) {
 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
 func TestSigv4(t *testing.T) {
 	for name, c := range map[string]struct{ method, url, kind, body, want string }{
-		"get-vanilla":                      {"GET", "https://example.amazonaws.com/", "", "", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"},
-		"get-vanilla-query-order-key-case": {"GET", "https://example.amazonaws.com/?Param2=value2&Param1=value1", "", "", "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"},
-		"post-vanilla":                     {"POST", "https://example.amazonaws.com/", "", "", "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"},
-		"post-x-www-form-urlencoded":       {"POST", "https://example.amazonaws.com/", "application/x-www-form-urlencoded", "Param1=value1", "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a"},
+		"get-vanilla": {"GET", "https://example.amazonaws.com/", "", "", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"},
+		"get-vanilla-query-order-key-case": {"GET", "https://example.amazonaws.com/?Param2=value2&Param1=value1", "", "",
+			"b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"},
+		"post-vanilla": {"POST", "https://example.amazonaws.com/", "", "", "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"},
+		"post-x-www-form-urlencoded": {"POST", "https://example.amazonaws.com/", "application/x-www-form-urlencoded", "Param1=value1",
+			"ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a"},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), c.method, c.url, strings.NewReader(c.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if c.kind != "" {
 			r.Header.Set("Content-Type", c.kind)
 		}
@@ -53,12 +54,11 @@ func TestAWSCredentials(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		return file
 	}
-	profiles := write("credentials", "[default]\naws_access_key_id = no\n[metrics]\naws_access_key_id = AKIDPROFILE\naws_secret_access_key = "+token+"\naws_session_token = s3cr3t-session\n[other]\naws_access_key_id=no\n")
+	profiles := write("credentials", "[default]\naws_access_key_id = no\n[metrics]\naws_access_key_id = AKIDPROFILE\naws_secret_access_key = "+
+		token+"\naws_session_token = s3cr3t-session\n[other]\naws_access_key_id=no\n")
 	identity := write("token", token+"\n")
 	for name, c := range map[string]struct {
 		env   func(address string) map[string]string
@@ -66,7 +66,8 @@ func TestAWSCredentials(t *testing.T) {
 		scope string
 	}{
 		"environment": {func(string) map[string]string {
-			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": token, "AWS_SESSION_TOKEN": "s3cr3t-session"}
+			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": token,
+				"AWS_SESSION_TOKEN": "s3cr3t-session"}
 		}, map[string]any{}, "AKIDENV/20260131/eu-west-1/aps/aws4_request"},
 		"half of the environment": {func(address string) map[string]string {
 			return map[string]string{"AWS_DEFAULT_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_ROLE_ARN": "arn:aws:iam::1:role/pod",
@@ -76,13 +77,16 @@ func TestAWSCredentials(t *testing.T) {
 			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": profiles}
 		}, map[string]any{"profile": "metrics", "region": "eu-north-1"}, "AKIDPROFILE/20260131/eu-north-1/aps/aws4_request"},
 		"service account": {func(address string) map[string]string {
-			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_WEB_IDENTITY_TOKEN_FILE": identity, "AWS_ROLE_ARN": "arn:aws:iam::1:role/pod", "AWS_ENDPOINT_URL_STS": address + "/sts/"}
+			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_WEB_IDENTITY_TOKEN_FILE": identity, "AWS_ROLE_ARN": "arn:aws:iam::1:role/pod",
+				"AWS_ENDPOINT_URL_STS": address + "/sts/"}
 		}, map[string]any{}, "AKIDWEB/20260131/eu-west-1/aps/aws4_request"},
 		"pod identity": {func(address string) map[string]string {
-			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_CONTAINER_CREDENTIALS_FULL_URI": address + "/agent", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": identity}
+			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_CONTAINER_CREDENTIALS_FULL_URI": address + "/agent",
+				"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": identity}
 		}, map[string]any{}, "AKIDAGENT/20260131/eu-west-1/aps/aws4_request"},
 		"another role": {func(address string) map[string]string {
-			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": token, "AWS_ENDPOINT_URL_STS": address + "/sts/"}
+			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": token,
+				"AWS_ENDPOINT_URL_STS": address + "/sts/"}
 		}, map[string]any{"roleArn": "arn:aws:iam::1:role/metrics"}, "AKIDROLE/20260131/eu-west-1/aps/aws4_request"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,8 +131,10 @@ func TestSignedHosts(t *testing.T) {
 		"aps-workspaces.eu-west-1.api.aws": true, "search-shop-x1.eu-west-1.es.amazonaws.com": true, "search-shop-x1.aos.eu-west-1.on.aws": true,
 		"127.0.0.1:9090": true, "[::1]:9090": true, "localhost": true,
 		"prometheus.monitoring:9090": false, "example.com": false, "aps-workspaces.eu-west-1.amazonaws.com.example.com": false,
-		"aps-workspaces.example.com": false, "aps-workspaces.eu-west-1.xamazonaws.com": false, "user@aps-workspaces.eu-west-1.amazonaws.com@example.com": false,
-		"ec2-192-0-2-1.eu-west-1.compute.amazonaws.com": false, "a1b2.execute-api.eu-west-1.amazonaws.com": false, "es-1.eu-west-1.elb.amazonaws.com": false,
+		"aps-workspaces.example.com": false, "aps-workspaces.eu-west-1.xamazonaws.com": false,
+		"user@aps-workspaces.eu-west-1.amazonaws.com@example.com": false,
+		"ec2-192-0-2-1.eu-west-1.compute.amazonaws.com":           false, "a1b2.execute-api.eu-west-1.amazonaws.com": false,
+		"es-1.eu-west-1.elb.amazonaws.com": false,
 		"a1b2.lambda-url.eu-west-1.on.aws": false, "192.0.2.1": false, "": false,
 	} {
 		if err := checkAWS("https://" + host + "/x"); (err == nil) != want {
@@ -137,10 +143,12 @@ func TestSignedHosts(t *testing.T) {
 	}
 	b := newBench(t, prometheusContract)
 	b.deps.Getenv = func(name string) string {
-		return map[string]string{prometheusAddresses[0]: "http://prometheus.monitoring:9090", "AWS_REGION": "r", "AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "B"}[name]
+		return map[string]string{prometheusAddresses[0]: "http://prometheus.monitoring:9090", "AWS_REGION": "r", "AWS_ACCESS_KEY_ID": "A",
+			"AWS_SECRET_ACCESS_KEY": "B"}[name]
 	}
 	config := fromYAML(t, "{query: up, authentication: {sigv4: {}}}")
-	if _, err := Measure(t.Context(), b.deps, Request{Kind: "prometheus", Config: config}); err == nil || !strings.Contains(err.Error(), "is no server of AWS") {
+	if _, err := Measure(t.Context(), b.deps, Request{Kind: "prometheus", Config: config}); err == nil ||
+		!strings.Contains(err.Error(), "is no server of AWS") {
 		t.Errorf("the address of the environment: %v", err)
 	}
 }
@@ -163,9 +171,12 @@ func TestAWSFaults(t *testing.T) {
 	half := strings.Replace(role, "%", "<AccessKeyId>A</AccessKeyId>", 1)
 	other := strings.Replace(role, "%", "<SecretAccessKey>A</SecretAccessKey>", 1)
 	profiles := filepath.Join(t.TempDir(), "credentials")
-	if err := os.WriteFile(profiles, []byte("aws_access_key_id = A\naws_secret_access_key = B\n[half]\naws_access_key_id = A\n[rest]\naws_secret_access_key = B\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(profiles, []byte("aws_access_key_id = A\naws_secret_access_key = B\n[half]\naws_access_key_id = A\n[rest]\n"+
+		"aws_secret_access_key = B\n"), 0o600))
+	const agent = "AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/"
+	const asked = "AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other"
+	const noCredentials = "the answer of the credentials' agent has no credentials"
+	files := "AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=" + profiles
 	for name, c := range map[string]struct {
 		env   string
 		sigv4 string
@@ -177,19 +188,19 @@ func TestAWSFaults(t *testing.T) {
 		"no secret":         {"AWS_REGION=r AWS_ACCESS_KEY_ID=A", "{}", nil, "there are no AWS credentials"},
 		"no role":           {"AWS_REGION=r AWS_WEB_IDENTITY_TOKEN_FILE=/nowhere", "{}", nil, "there are no AWS credentials"},
 		"no token":          {"AWS_REGION=r AWS_WEB_IDENTITY_TOKEN_FILE=/nowhere AWS_ROLE_ARN=arn", "{}", nil, "AWS credentials: open /nowhere"},
-		"no agent's token":  {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/ AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/nowhere", "{}", nil, "AWS credentials: open /nowhere"},
-		"agent says no":     {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts(""), "AWS credentials: GET "},
-		"agent has no id":   {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts(`{"SecretAccessKey":"B"}`), "the answer of the credentials' agent has no credentials"},
-		"agent has half":    {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts(`{"AccessKeyId":"A"}`), "the answer of the credentials' agent has no credentials"},
-		"agent is none":     {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts("hello"), "the answer of the credentials' agent has no credentials"},
-		"STS says no":       {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts(""), "AWS credentials: POST "},
-		"STS is none":       {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts("hello <"), "the answer of STS differs from its documentation"},
-		"STS has half":      {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts(half), "the answer of STS has no credentials"},
-		"STS has the other": {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts(other), "the answer of STS has no credentials"},
+		"no agent's token":  {agent + " AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/nowhere", "{}", nil, "AWS credentials: open /nowhere"},
+		"agent says no":     {agent, "{}", sts(""), "AWS credentials: GET "},
+		"agent has no id":   {agent, "{}", sts(`{"SecretAccessKey":"B"}`), noCredentials},
+		"agent has half":    {agent, "{}", sts(`{"AccessKeyId":"A"}`), noCredentials},
+		"agent is none":     {agent, "{}", sts("hello"), noCredentials},
+		"STS says no":       {asked, "{roleArn: 'arn:a'}", sts(""), "AWS credentials: POST "},
+		"STS is none":       {asked, "{roleArn: 'arn:a'}", sts("hello <"), "the answer of STS differs from its documentation"},
+		"STS has half":      {asked, "{roleArn: 'arn:a'}", sts(half), "the answer of STS has no credentials"},
+		"STS has the other": {asked, "{roleArn: 'arn:a'}", sts(other), "the answer of STS has no credentials"},
 		"no profiles":       {"AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=/nowhere", "{profile: x}", nil, "AWS credentials: open /nowhere"},
-		"no such profile":   {"AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=" + profiles, "{profile: x}", nil, profiles + " has no profile x with credentials"},
-		"half a profile":    {"AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=" + profiles, "{profile: half}", nil, "has no profile half with credentials"},
-		"the other half":    {"AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=" + profiles, "{profile: rest}", nil, "has no profile rest with credentials"},
+		"no such profile":   {files, "{profile: x}", nil, profiles + " has no profile x with credentials"},
+		"half a profile":    {files, "{profile: half}", nil, "has no profile half with credentials"},
+		"the other half":    {files, "{profile: rest}", nil, "has no profile rest with credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asks := prometheusContract
@@ -212,7 +223,8 @@ func TestAWSFaults(t *testing.T) {
 		})
 	}
 	bare := &session{deps: Deps{Getenv: func(string) string { return "" }}}
-	for region, want := range map[string]string{"eu-west-1": "https://sts.eu-west-1.amazonaws.com", "cn-north-1": "https://sts.cn-north-1.amazonaws.com.cn"} {
+	for region, want := range map[string]string{"eu-west-1": "https://sts.eu-west-1.amazonaws.com",
+		"cn-north-1": "https://sts.cn-north-1.amazonaws.com.cn"} {
 		if got := awsEndpoint(bare, "sts", "STS", region); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -250,12 +262,16 @@ func serveSTS(f *fake, w http.ResponseWriter, r *http.Request, body string) bool
 		if !strings.Contains(body, "WebIdentityToken=s3cr3t%2Fwith%2Bodd%3Dchars") || r.Header.Get("Authorization") != "" {
 			return false
 		}
-		_, _ = io.WriteString(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>`+
-			`<SessionToken>s3cr3t-session</SessionToken><SecretAccessKey>`+token+`</SecretAccessKey><AccessKeyId>AKIDWEB</AccessKeyId></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`)
+		_, _ = io.WriteString(w,
+			`<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>`+
+				`<SessionToken>s3cr3t-session</SessionToken><SecretAccessKey>`+token+
+				`</SecretAccessKey><AccessKeyId>AKIDWEB</AccessKeyId></Credentials>`+
+				`</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`)
 		return true
 	}
 	wantSignature(f.t, r, "AKIDENV/20260131/eu-west-1/sts/aws4_request", "content-type;host;x-amz-date")
 	_, _ = io.WriteString(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>`+
-		`<SessionToken>s3cr3t-session</SessionToken><SecretAccessKey>`+token+`</SecretAccessKey><AccessKeyId>AKIDROLE</AccessKeyId></Credentials></AssumeRoleResult></AssumeRoleResponse>`)
+		`<SessionToken>s3cr3t-session</SessionToken><SecretAccessKey>`+token+
+		`</SecretAccessKey><AccessKeyId>AKIDROLE</AccessKeyId></Credentials></AssumeRoleResult></AssumeRoleResponse>`)
 	return true
 }

@@ -14,17 +14,13 @@ import (
 // TestArgoExamples accepts the examples of Argo Rollouts' documentation.
 func TestArgoExamples(t *testing.T) {
 	data, err := os.ReadFile("testdata/argo.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var examples []struct {
 		From     string                    `json:"from"`
 		Provider map[string]map[string]any `json:"provider"`
 		Refused  string                    `json:"refused"`
 	}
-	if err := yaml.Unmarshal(data, &examples); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(data, &examples))
 	kinds := map[string]bool{}
 	for _, e := range examples {
 		for kind, config := range e.Provider {
@@ -47,13 +43,14 @@ func TestArgoExamples(t *testing.T) {
 
 // minimal has each provider's shortest valid configuration. The cases below change it.
 var minimal = map[string]string{
-	"prometheus":    "{address: http://p:9090, query: up}",
-	"web":           "{url: http://x/y}",
-	"job":           "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}",
-	"datadog":       "{query: 'avg:x{*}'}",
-	"newRelic":      "{query: FROM T SELECT count(*)}",
-	"wavefront":     "{address: example.wavefront.com, query: ts(x)}",
-	"kayenta":       "{address: http://k, application: a, canaryConfigName: c, threshold: {pass: 90, marginal: 75}, scopes: [{name: d, controlScope: {scope: a, step: 60}, experimentScope: {scope: b, step: 60}}]}",
+	"prometheus": "{address: http://p:9090, query: up}",
+	"web":        "{url: http://x/y}",
+	"job":        "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}",
+	"datadog":    "{query: 'avg:x{*}'}",
+	"newRelic":   "{query: FROM T SELECT count(*)}",
+	"wavefront":  "{address: example.wavefront.com, query: ts(x)}",
+	"kayenta": "{address: http://k, application: a, canaryConfigName: c, threshold: {pass: 90, marginal: 75}, " +
+		"scopes: [{name: d, controlScope: {scope: a, step: 60}, experimentScope: {scope: b, step: 60}}]}",
 	"cloudWatch":    "{metricDataQueries: [{id: a, expression: b}]}",
 	"graphite":      "{address: http://g, query: target=a.b}",
 	"influxdb":      "{query: 'from(bucket: \"a\")'}",
@@ -75,6 +72,14 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func fromYAML(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var config map[string]any
@@ -88,110 +93,123 @@ func fromYAML(t *testing.T, text string) map[string]any {
 // configuration; ~ removes a field.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ kind, change, field, msg, fix string }{
-		{"prometeus", "{}", "prometeus", "is not a provider", "use one of prometheus, web"},
-		{"plugin", "{}", "plugin", "is not a provider", "web asks any HTTP service"},
+		{"prometeus", "{}", "", "is not a provider", "use one of prometheus, web"},
+		{"plugin", "{}", "", "is not a provider", "web asks any HTTP service"},
 
-		{"prometheus", "{query: ~}", "prometheus.query", "is missing", "PromQL"},
-		{"prometheus", "{query: '  '}", "prometheus.query", "is missing", "PromQL"},
-		{"prometheus", "{qurey: up}", "prometheus.qurey", "is not a known field", "write query"},
-		{"prometheus", "{Query: up}", "prometheus.Query", "is not a known field", "write query"},
-		{"prometheus", "{interval: 5m}", "prometheus.interval", "is not a known field", "beside provider"},
-		{"prometheus", "{address: 'prometheus:9090'}", "prometheus.address", `"prometheus:9090" is not a URL`, "http://prometheus.monitoring:9090"},
-		{"prometheus", "{address: 'http://p:99999'}", "prometheus.address", `"http://p:99999"`, "1 to 65535"},
-		{"prometheus", "{address: 'ftp://me:s3cr3t@p?token=s3cr3t'}", "prometheus.address", `"ftp://p" is not a URL`, "http://"},
-		{"prometheus", "{timeout: '30'}", "prometheus.timeout", "is a text where a whole number belongs", "without quotes"},
-		{"prometheus", "{timeout: 0}", "prometheus.timeout", "is 0", "1 to 600 seconds"},
-		{"prometheus", "{timeout: -1}", "prometheus.timeout", "-1 is negative", "0 or more"},
-		{"prometheus", "{insecure: 'yes'}", "prometheus.insecure", "is a text where true or false belongs", "without quotes"},
-		{"prometheus", "{headers: {X-A: b}}", "prometheus.headers", "is a mapping where a list belongs", "dash"},
-		{"prometheus", "{headers: [{key: 'X A', value: s3cr3t}]}", "prometheus.headers[0].key", `"X A" is not the name of a header`, "X-Scope-OrgID"},
-		{"prometheus", `{headers: [{key: A, value: "s3cr3t\n"}]}`, "prometheus.headers[0].value", "more than one line", "remove the line break"},
-		{"prometheus", "{headers: [{key: A, val: s3cr3t}]}", "prometheus.headers[0].val", "is not a known field", "write value"},
-		{"prometheus", "{rangeQuery: {start: now(), step: 1m}}", "prometheus.rangeQuery.end", "is missing", `duration("5m")`},
-		{"prometheus", "{rangeQuery: {start: 5m, end: now(), step: 1m}}", "prometheus.rangeQuery.start", `"5m" is not a moment`, `now() - duration("5m")`},
-		{"prometheus", `{rangeQuery: {start: 'now() - duration("5 minutes")', end: now(), step: 1m}}`, "prometheus.rangeQuery.start", `"5 minutes" is not a duration`, "now()"},
-		{"prometheus", "{rangeQuery: {start: now(), end: now()}}", "prometheus.rangeQuery.step", "is missing", "30s"},
-		{"prometheus", "{rangeQuery: {start: now(), end: now(), step: 1 min}}", "prometheus.rangeQuery.step", `"1 min" is not a duration`, "30s, 5m"},
-		{"prometheus", "{authentication: {oauth2: {tokenUrl: http://t, clientId: a}}}", "prometheus.authentication.oauth2.clientSecret", "is missing", "secretKeyRef"},
-		{"prometheus", "{authentication: {oauth2: {clientId: a, clientSecret: s3cr3t}}}", "prometheus.authentication.oauth2.tokenUrl", "is missing", "URL"},
-		{"prometheus", "{authentication: {basic: {username: a}}}", "prometheus.authentication.basic.password", "is missing", "secretKeyRef"},
-		{"web", "{authentication: {basicAuth: {username: a}}}", "web.authentication.basicAuth.password", "is missing", "secretKeyRef"},
-		{"prometheus", "{authentication: {bearer: {}}}", "prometheus.authentication.bearer.token", "is missing", "secretKeyRef"},
-		{"prometheus", "{authentication: {bearer: {token: s3cr3t}, basic: {username: a, password: s3cr3t}}}", "prometheus.authentication", "names 2 ways", "keep only"},
-		{"prometheus", "{authentication: {sigv4: {roleArn: metrics}}}", "prometheus.authentication.sigv4.roleArn", `"metrics" is not the ARN`, "arn:aws:iam::"},
+		{"prometheus", "{query: ~}", ".query", "is missing", "PromQL"},
+		{"prometheus", "{query: '  '}", ".query", "is missing", "PromQL"},
+		{"prometheus", "{qurey: up}", ".qurey", "is not a known field", "write query"},
+		{"prometheus", "{Query: up}", ".Query", "is not a known field", "write query"},
+		{"prometheus", "{interval: 5m}", ".interval", "is not a known field", "beside provider"},
+		{"prometheus", "{address: 'prometheus:9090'}", ".address", `"prometheus:9090" is not a URL`, "http://prometheus.monitoring:9090"},
+		{"prometheus", "{address: 'http://p:99999'}", ".address", `"http://p:99999"`, "1 to 65535"},
+		{"prometheus", "{address: 'ftp://me:s3cr3t@p?token=s3cr3t'}", ".address", `"ftp://p" is not a URL`, "http://"},
+		{"prometheus", "{timeout: '30'}", ".timeout", "is a text where a whole number belongs", "without quotes"},
+		{"prometheus", "{timeout: 0}", ".timeout", "is 0", "1 to 600 seconds"},
+		{"prometheus", "{timeout: -1}", ".timeout", "-1 is negative", "0 or more"},
+		{"prometheus", "{insecure: 'yes'}", ".insecure", "is a text where true or false belongs", "without quotes"},
+		{"prometheus", "{headers: {X-A: b}}", ".headers", "is a mapping where a list belongs", "dash"},
+		{"prometheus", "{headers: [{key: 'X A', value: s3cr3t}]}", ".headers[0].key", `"X A" is not the name of a header`, "X-Scope-OrgID"},
+		{"prometheus", `{headers: [{key: A, value: "s3cr3t\n"}]}`, ".headers[0].value", "more than one line", "remove the line break"},
+		{"prometheus", "{headers: [{key: A, val: s3cr3t}]}", ".headers[0].val", "is not a known field", "write value"},
+		{"prometheus", "{rangeQuery: {start: now(), step: 1m}}", ".rangeQuery.end", "is missing", `duration("5m")`},
+		{"prometheus", "{rangeQuery: {start: 5m, end: now(), step: 1m}}", ".rangeQuery.start", `"5m" is not a moment`, `now() - duration("5m")`},
+		{"prometheus", `{rangeQuery: {start: 'now() - duration("5 minutes")', end: now(), step: 1m}}`, ".rangeQuery.start",
+			`"5 minutes" is not a duration`, "now()"},
+		{"prometheus", "{rangeQuery: {start: now(), end: now()}}", ".rangeQuery.step", "is missing", "30s"},
+		{"prometheus", "{rangeQuery: {start: now(), end: now(), step: 1 min}}", ".rangeQuery.step", `"1 min" is not a duration`, "30s, 5m"},
+		{"prometheus", "{authentication: {oauth2: {tokenUrl: http://t, clientId: a}}}", ".authentication.oauth2.clientSecret",
+			"is missing", "secretKeyRef"},
+		{"prometheus", "{authentication: {oauth2: {clientId: a, clientSecret: s3cr3t}}}", ".authentication.oauth2.tokenUrl", "is missing", "URL"},
+		{"prometheus", "{authentication: {basic: {username: a}}}", ".authentication.basic.password", "is missing", "secretKeyRef"},
+		{"web", "{authentication: {basicAuth: {username: a}}}", ".authentication.basicAuth.password", "is missing", "secretKeyRef"},
+		{"prometheus", "{authentication: {bearer: {}}}", ".authentication.bearer.token", "is missing", "secretKeyRef"},
+		{"prometheus", "{authentication: {bearer: {token: s3cr3t}, basic: {username: a, password: s3cr3t}}}", ".authentication",
+			"names 2 ways", "keep only"},
+		{"prometheus", "{authentication: {sigv4: {roleArn: metrics}}}", ".authentication.sigv4.roleArn", `"metrics" is not the ARN`,
+			"arn:aws:iam::"},
 
-		{"prometheus", "{address: 'https://aps-workspaces.eu-west-1.amazonaws.com.example.com/w', authentication: {sigv4: {}}}", "prometheus.address",
+		{"prometheus", "{address: 'https://aps-workspaces.eu-west-1.amazonaws.com.example.com/w', authentication: {sigv4: {}}}", ".address",
 			`"https://aps-workspaces.eu-west-1.amazonaws.com.example.com/w" is no server of AWS`, "leave sigv4 out"},
-		{"opensearch", "{address: 'https://o:9200'}", "opensearch.address", `"https://o:9200" is no server of AWS`, "leave sigv4 out"},
+		{"opensearch", "{address: 'https://o:9200'}", ".address", `"https://o:9200" is no server of AWS`, "leave sigv4 out"},
 
-		{"web", "{url: ~}", "web.url", "is missing", "URL"},
-		{"web", "{method: DELETE}", "web.method", `is "DELETE"`, "GET, POST, PUT"},
-		{"web", "{method: post}", "web.method", `is "post"`, "GET, POST, PUT"},
-		{"web", "{body: x}", "web.body", "the method is GET", "method: POST"},
-		{"web", "{jsonBody: {a: 1}}", "web.jsonBody", "the method is GET", "method: POST"},
-		{"web", "{method: POST, body: x, jsonBody: {a: 1}}", "web.jsonBody", "body too", "keep only"},
-		{"web", "{jsonPath: $.data}", "web.jsonPath", `"$.data" is not in braces`, "{$.data.value}"},
-		{"web", "{jsonPath: '{$.data[}'}", "web.jsonPath", "cannot be read: unterminated array", "{$.data.value}"},
-		{"web", "{timeoutSeconds: -5}", "web.timeoutSeconds", "-5 is negative", "0 or more"},
-		{"web", "{timeoutSeconds: 20s}", "web.timeoutSeconds", "is a text", "a whole number, without quotes"},
+		{"web", "{url: ~}", ".url", "is missing", "URL"},
+		{"web", "{method: DELETE}", ".method", `is "DELETE"`, "GET, POST, PUT"},
+		{"web", "{method: post}", ".method", `is "post"`, "GET, POST, PUT"},
+		{"web", "{body: x}", ".body", "the method is GET", "method: POST"},
+		{"web", "{jsonBody: {a: 1}}", ".jsonBody", "the method is GET", "method: POST"},
+		{"web", "{method: POST, body: x, jsonBody: {a: 1}}", ".jsonBody", "body too", "keep only"},
+		{"web", "{jsonPath: $.data}", ".jsonPath", `"$.data" is not in braces`, "{$.data.value}"},
+		{"web", "{jsonPath: '{$.data[}'}", ".jsonPath", "cannot be read: unterminated array", "{$.data.value}"},
+		{"web", "{timeoutSeconds: -5}", ".timeoutSeconds", "-5 is negative", "0 or more"},
+		{"web", "{timeoutSeconds: 20s}", ".timeoutSeconds", "is a text", "a whole number, without quotes"},
 		{"prometheus", "{authentication: {sigv4: {}}, headers: [{key: host, value: aps-workspaces.eu-west-1.amazonaws.com}]}",
-			"prometheus.headers", "have a Host, and requests are signed", "leave Host out"},
-		{"web", "{authentication: {sigv4: {region: eu-west-1}}}", "web.authentication.sigv4", "is not possible here", "prometheus and opensearch"},
+			".headers", "have a Host, and requests are signed", "leave Host out"},
+		{"web", "{authentication: {sigv4: {region: eu-west-1}}}", ".authentication.sigv4", "is not possible here", "prometheus and opensearch"},
 
-		{"job", "{spec: ~}", "job.spec", "is missing", "spec of a Job"},
-		{"job", "{spec: {template: {}}}", "job.spec.template.spec", "is missing", "containers"},
-		{"job", "{spec: {backofLimit: 1, template: {}}}", "job.spec.backofLimit", "is not a field", "backoffLimit"},
-		{"job", "{spec: {template: {spec: {restartPolicy: Always, containers: [{name: a, image: b}]}}}}", "job.spec.template.spec.restartPolicy", `is "Always"`, "Never or OnFailure"},
-		{"job", "{spec: {template: {spec: {containers: [{name: a, image: b}]}}}}", "job.spec.template.spec.restartPolicy", "is missing", "Never or OnFailure"},
-		{"job", "{spec: {template: {spec: {restartPolicy: Never, containers: []}}}}", "job.spec.template.spec.containers", "is missing", "name and image"},
-		{"job", "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: a}]}}}}", "job.spec.template.spec.containers[0].image", "is missing", "image"},
-		{"job", "{metadata: {name: x}}", "job.metadata.name", "is not a known field", "use one of annotations, labels"},
+		{"job", "{spec: ~}", ".spec", "is missing", "spec of a Job"},
+		{"job", "{spec: {template: {}}}", ".spec.template.spec", "is missing", "containers"},
+		{"job", "{spec: {backofLimit: 1, template: {}}}", ".spec.backofLimit", "is not a field", "backoffLimit"},
+		{"job", "{spec: {template: {spec: {restartPolicy: Always, containers: [{name: a, image: b}]}}}}", ".spec.template.spec.restartPolicy",
+			`is "Always"`, "Never or OnFailure"},
+		{"job", "{spec: {template: {spec: {containers: [{name: a, image: b}]}}}}", ".spec.template.spec.restartPolicy", "is missing",
+			"Never or OnFailure"},
+		{"job", "{spec: {template: {spec: {restartPolicy: Never, containers: []}}}}", ".spec.template.spec.containers", "is missing",
+			"name and image"},
+		{"job", "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: a}]}}}}", ".spec.template.spec.containers[0].image",
+			"is missing", "image"},
+		{"job", "{metadata: {name: x}}", ".metadata.name", "is not a known field", "use one of annotations, labels"},
 
-		{"datadog", "{query: ~}", "datadog.query", "is missing", "apiVersion: v2"},
-		{"datadog", "{apiVersion: v3}", "datadog.apiVersion", `is "v3"`, "v1, v2"},
-		{"datadog", "{queries: {a: b}}", "datadog.queries", "query too", "keep only"},
-		{"datadog", "{query: ~, queries: {a: b}}", "datadog.queries", "the API is v1", "apiVersion: v2"},
-		{"datadog", "{query: ~, apiVersion: v2, queries: {a: b, c: d}}", "datadog.formula", "there are 2 queries", "a / b"},
-		{"datadog", "{apiVersion: v2, formula: a}", "datadog.formula", "without queries", "name the queries"},
-		{"datadog", "{aggregator: sum}", "datadog.aggregator", `is "sum", and the API is v1`, "apiVersion: v2"},
-		{"datadog", "{apiVersion: v2, aggregator: median}", "datadog.aggregator", `is "median"`, "avg, min, max"},
-		{"datadog", "{requestTimeout: 0s}", "datadog.requestTimeout", `"0s" is not a duration`, "30s"},
-		{"datadog", "{secretRef: {namespaced: true}}", "datadog.secretRef.name", "is missing", "namespace"},
-		{"datadog", "{secretRef: {name: My Secret}}", "datadog.secretRef.name", `"My Secret"`, "small letters"},
+		{"datadog", "{query: ~}", ".query", "is missing", "apiVersion: v2"},
+		{"datadog", "{apiVersion: v3}", ".apiVersion", `is "v3"`, "v1, v2"},
+		{"datadog", "{queries: {a: b}}", ".queries", "query too", "keep only"},
+		{"datadog", "{query: ~, queries: {a: b}}", ".queries", "the API is v1", "apiVersion: v2"},
+		{"datadog", "{query: ~, apiVersion: v2, queries: {a: b, c: d}}", ".formula", "there are 2 queries", "a / b"},
+		{"datadog", "{apiVersion: v2, formula: a}", ".formula", "without queries", "name the queries"},
+		{"datadog", "{aggregator: sum}", ".aggregator", `is "sum", and the API is v1`, "apiVersion: v2"},
+		{"datadog", "{apiVersion: v2, aggregator: median}", ".aggregator", `is "median"`, "avg, min, max"},
+		{"datadog", "{requestTimeout: 0s}", ".requestTimeout", `"0s" is not a duration`, "30s"},
+		{"datadog", "{secretRef: {namespaced: true}}", ".secretRef.name", "is missing", "namespace"},
+		{"datadog", "{secretRef: {name: My Secret}}", ".secretRef.name", `"My Secret"`, "small letters"},
 
-		{"newRelic", "{timeout: 6000}", "newRelic.timeout", "is 6000", "1 to 600"},
-		{"newRelic", "{profile: A_B}", "newRelic.profile", `"A_B" is not the name of a Secret`, "small letters"},
-		{"wavefront", "{address: 'a b'}", "wavefront.address", `"a b" is not a host`, "example.wavefront.com"},
-		{"wavefront", "{address: ~}", "wavefront.address", "is missing", "example.wavefront.com"},
-		{"kayenta", "{threshold: ~}", "kayenta.threshold", "is missing", "pass and marginal"},
-		{"kayenta", "{threshold: {pass: 50, marginal: 75}}", "kayenta.threshold", "pass 50 and marginal 75", "marginal the lower one"},
-		{"kayenta", "{scopes: []}", "kayenta.scopes", "is missing", "compare"},
-		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a, step: 60, start: x}, experimentScope: {scope: b, step: 60}}]}", "kayenta.scopes[0].controlScope.start", "one scope of two", "both"},
-		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a}, experimentScope: {scope: b, step: 60}}]}", "kayenta.scopes[0].controlScope.step", "is 0", "60"},
-		{"cloudWatch", "{metricDataQueries: ~}", "cloudWatch.metricDataQueries", "is missing", "at least one"},
-		{"cloudWatch", "{metricDataQueries: [{id: Rate, expression: a}]}", "cloudWatch.metricDataQueries[0].id", `"Rate" is no id`, "small letter"},
-		{"cloudWatch", "{metricDataQueries: [{id: a}]}", "cloudWatch.metricDataQueries[0]", "needs either expression", "only one"},
-		{"cloudWatch", "{metricDataQueries: [{id: a, metricStat: {metric: {metricName: x}, stat: Sum, period: 1m}}]}", "cloudWatch.metricDataQueries[0].metricStat.period", "is 1m", "60"},
-		{"cloudWatch", "{metricDataQueries: [{id: a, metricStat: {metric: {metricName: x}, stat: Sum}}]}", "cloudWatch.metricDataQueries[0].metricStat.period", "is missing", "60"},
-		{"cloudWatch", "{metricDataQueries: [{id: a, expression: b, returnData: false}]}", "cloudWatch.metricDataQueries", "returnData: false", "remove it"},
-		{"cloudWatch", "{interval: 5}", "cloudWatch.interval", "is 5 where a text belongs", "quote it"},
-		{"cloudWatch", "{interval: five}", "cloudWatch.interval", `"five" is not a duration`, "5m"},
-		{"graphite", "{query: sumSeries(a.b)}", "graphite.query", `"sumSeries(a.b)" has no target`, "target="},
-		{"graphite", "{address: graphite}", "graphite.address", `"graphite" is not a URL`, "http://"},
-		{"influxdb", "{query: ~}", "influxdb.query", "is missing", "Flux"},
-		{"skywalking", "{query: service_apdex}", "skywalking.query", `"service_apdex" is no GraphQL`, "query q("},
-		{"skywalking", "{interval: five}", "skywalking.interval", `"five" is not a duration`, "5m"},
-		{"loki", "{address: ~}", "loki.address", "is missing", "Loki"},
-		{"elasticsearch", "{index: ~}", "elasticsearch.index", "is missing", "logs-*"},
-		{"elasticsearch", "{index: logs/_search}", "elasticsearch.index", `"logs/_search"`, "logs-*"},
-		{"elasticsearch", "{query: 'level:error'}", "elasticsearch.query", `"level:error" is no JSON object`, "search API"},
-		{"elasticsearch", "{aggs: [1]}", "elasticsearch.aggs", "neither a mapping nor", "search API"},
-		{"elasticsearch", "{authentication: {sigv4: {}}}", "elasticsearch.authentication.sigv4", "is not possible here", "opensearch"},
-		{"webhook", "{url: ~}", "webhook.url", "is missing", "posted"},
-		{"webhook", "{type: bash}", "webhook.type", `is "bash"`, "confirm-promotion, confirm-rollout"},
-		{"webhook", "{retries: 100}", "webhook.retries", "is 100", "0 to 10"},
-		{"webhook", "{metadata: {a: 1}}", "webhook.metadata[a]", "is 1 where a text belongs", "quote it"},
-		{"webhook", "{timeout: 10}", "webhook.timeout", "is 10 where a text belongs", "quote it"},
+		{"newRelic", "{timeout: 6000}", ".timeout", "is 6000", "1 to 600"},
+		{"newRelic", "{profile: A_B}", ".profile", `"A_B" is not the name of a Secret`, "small letters"},
+		{"wavefront", "{address: 'a b'}", ".address", `"a b" is not a host`, "example.wavefront.com"},
+		{"wavefront", "{address: ~}", ".address", "is missing", "example.wavefront.com"},
+		{"kayenta", "{threshold: ~}", ".threshold", "is missing", "pass and marginal"},
+		{"kayenta", "{threshold: {pass: 50, marginal: 75}}", ".threshold", "pass 50 and marginal 75", "marginal the lower one"},
+		{"kayenta", "{scopes: []}", ".scopes", "is missing", "compare"},
+		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a, step: 60, start: x}, experimentScope: {scope: b, step: 60}}]}",
+			".scopes[0].controlScope.start", "one scope of two", "both"},
+		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a}, experimentScope: {scope: b, step: 60}}]}",
+			".scopes[0].controlScope.step", "is 0", "60"},
+		{"cloudWatch", "{metricDataQueries: ~}", ".metricDataQueries", "is missing", "at least one"},
+		{"cloudWatch", "{metricDataQueries: [{id: Rate, expression: a}]}", ".metricDataQueries[0].id", `"Rate" is no id`, "small letter"},
+		{"cloudWatch", "{metricDataQueries: [{id: a}]}", ".metricDataQueries[0]", "needs either expression", "only one"},
+		{"cloudWatch", "{metricDataQueries: [{id: a, metricStat: {metric: {metricName: x}, stat: Sum, period: 1m}}]}",
+			".metricDataQueries[0].metricStat.period", "is 1m", "60"},
+		{"cloudWatch", "{metricDataQueries: [{id: a, metricStat: {metric: {metricName: x}, stat: Sum}}]}",
+			".metricDataQueries[0].metricStat.period", "is missing", "60"},
+		{"cloudWatch", "{metricDataQueries: [{id: a, expression: b, returnData: false}]}", ".metricDataQueries",
+			"returnData: false", "remove it"},
+		{"cloudWatch", "{interval: 5}", ".interval", "is 5 where a text belongs", "quote it"},
+		{"cloudWatch", "{interval: five}", ".interval", `"five" is not a duration`, "5m"},
+		{"graphite", "{query: sumSeries(a.b)}", ".query", `"sumSeries(a.b)" has no target`, "target="},
+		{"graphite", "{address: graphite}", ".address", `"graphite" is not a URL`, "http://"},
+		{"influxdb", "{query: ~}", ".query", "is missing", "Flux"},
+		{"skywalking", "{query: service_apdex}", ".query", `"service_apdex" is no GraphQL`, "query q("},
+		{"skywalking", "{interval: five}", ".interval", `"five" is not a duration`, "5m"},
+		{"loki", "{address: ~}", ".address", "is missing", "Loki"},
+		{"elasticsearch", "{index: ~}", ".index", "is missing", "logs-*"},
+		{"elasticsearch", "{index: logs/_search}", ".index", `"logs/_search"`, "logs-*"},
+		{"elasticsearch", "{query: 'level:error'}", ".query", `"level:error" is no JSON object`, "search API"},
+		{"elasticsearch", "{aggs: [1]}", ".aggs", "neither a mapping nor", "search API"},
+		{"elasticsearch", "{authentication: {sigv4: {}}}", ".authentication.sigv4", "is not possible here", "opensearch"},
+		{"webhook", "{url: ~}", ".url", "is missing", "posted"},
+		{"webhook", "{type: bash}", ".type", `is "bash"`, "confirm-promotion, confirm-rollout"},
+		{"webhook", "{retries: 100}", ".retries", "is 100", "0 to 10"},
+		{"webhook", "{metadata: {a: 1}}", ".metadata[a]", "is 1 where a text belongs", "quote it"},
+		{"webhook", "{timeout: 10}", ".timeout", "is 10 where a text belongs", "quote it"},
 	} {
 		config := fromYAML(t, cmp.Or(minimal[c.kind], "{}"))
 		for field, value := range fromYAML(t, c.change) {
@@ -205,7 +223,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s %s: got %v, want an InvalidError", c.kind, c.change, err)
 			continue
 		}
-		if got.Field != "provider."+c.field || !strings.Contains(got.Msg, c.msg) || !strings.Contains(got.Fix, c.fix) {
+		if got.Field != "provider."+c.kind+c.field || !strings.Contains(got.Msg, c.msg) || !strings.Contains(got.Fix, c.fix) {
 			t.Errorf("%s %s:\n got %q, %q, %q\nwant %q, %q, %q", c.kind, c.change, got.Field, got.Msg, got.Fix, c.field, c.msg, c.fix)
 		}
 		if strings.Contains(got.Error()+got.Fix, "s3cr3t") {
@@ -226,7 +244,8 @@ func TestTaken(t *testing.T) {
 		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a, step: 1}, experimentScope: {scope: b, step: 1}}]}", true},
 		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a, step: 1}, experimentScope: {scope: b}}]}", false},
 		{"kayenta", "{scopes: [{name: d, controlScope: {scope: a, step: 1}, experimentScope: {scope: b, step: 1}}, {name: e}]}", false},
-		{"webhook", "{retries: 0}", true}, {"webhook", "{retries: 10}", true}, {"webhook", "{retries: 11}", false}, {"webhook", "{retries: -1}", false},
+		{"webhook", "{retries: 0}", true}, {"webhook", "{retries: 10}", true}, {"webhook", "{retries: 11}", false},
+		{"webhook", "{retries: -1}", false},
 		{"prometheus", "{address: 'http://p:1'}", true}, {"prometheus", "{address: 'http://p:65535'}", true},
 		{"prometheus", "{address: 'http://p:0'}", false}, {"prometheus", "{address: 'http://p:65536'}", false},
 		{"elasticsearch", "{index: _all}", true}, {"elasticsearch", "{index: _x}", false}, {"elasticsearch", "{query: '{{args.q}}'}", true},
@@ -240,7 +259,8 @@ func TestTaken(t *testing.T) {
 		}
 	}
 	for _, text := range []string{`"` + strings.Repeat("x", 61) + `"`} {
-		if err := Check("graphite", fromYAML(t, "{address: http://g, query: "+text+"}")); err == nil || strings.Contains(err.Error(), strings.Repeat("x", 61)) || !strings.Contains(err.Error(), strings.Repeat("x", 50)) {
+		if err := Check("graphite", fromYAML(t, "{address: http://g, query: "+text+"}")); err == nil ||
+			strings.Contains(err.Error(), strings.Repeat("x", 61)) || !strings.Contains(err.Error(), strings.Repeat("x", 50)) {
 			t.Errorf("a long query is shown as %v", err)
 		}
 	}
@@ -282,7 +302,8 @@ func TestMoment(t *testing.T) {
 			t.Errorf("%s: got %s and %v, want %s", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "now", "now() - 5m", `now() - duration("x")`, `date("yesterday")`, `now() * duration("5m")`, `now(); now()`} {
+	for _, text := range []string{"", "now", "now() - 5m", `now() - duration("x")`, `date("yesterday")`, `now() * duration("5m")`,
+		`now(); now()`} {
 		if got, err := moment(text, testNow); err == nil {
 			t.Errorf("%q is %s", text, got)
 		} else if strings.Contains(text, "yesterday") && err.Error() != `"yesterday" is not a date` {

@@ -241,9 +241,7 @@ func TestValues(t *testing.T) {
 				case a.err == "" && err != nil:
 					t.Fatalf("got the error %q", err)
 				}
-				if diff := compare.Diff(a.want, got.Value); diff != "" {
-					t.Errorf("value (-want +got):\n%s", diff)
-				}
+				compare.CheckNamed(t, "value", a.want, got.Value)
 				if got.Phase != a.phase {
 					t.Errorf("phase is %q, want %q", got.Phase, a.phase)
 				}
@@ -322,9 +320,7 @@ func TestTriesAgain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("got the error %q", err)
 		}
-		if diff := compare.Diff(c.answers[0].want, got.Value); diff != "" {
-			t.Errorf("value (-want +got):\n%s", diff)
-		}
+		compare.CheckNamed(t, "value", c.answers[0].want, got.Value)
 	})
 }
 
@@ -372,17 +368,18 @@ func TestNobodyListens(t *testing.T) {
 
 // newBenchAt returns a bench whose configuration names another server.
 func newBenchAt(t *testing.T, c contract, b *bench, address string) *bench {
-	other := newBench(t, contract{kind: c.kind, serve: c.serve, config: func(string) map[string]any { return c.config(address) }, secrets: func(string) map[string]map[string]string {
-		if c.secrets == nil {
-			return nil
-		}
-		return c.secrets(address)
-	}, env: func(string) map[string]string {
-		if c.env == nil {
-			return nil
-		}
-		return c.env(address)
-	}})
+	other := newBench(t, contract{kind: c.kind, serve: c.serve, config: func(string) map[string]any { return c.config(address) },
+		secrets: func(string) map[string]map[string]string {
+			if c.secrets == nil {
+				return nil
+			}
+			return c.secrets(address)
+		}, env: func(string) map[string]string {
+			if c.env == nil {
+				return nil
+			}
+			return c.env(address)
+		}})
 	other.reply = b.reply
 	return other
 }
@@ -428,7 +425,8 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 		for name := range c.secrets("") {
 			name = name[strings.LastIndex(name, "/")+1:]
 			for want, secret := range map[string]func(context.Context, string, string) (map[string]string, error){
-				"read the Secret " + name + ": not there": func(context.Context, string, string) (map[string]string, error) { return nil, errors.New("not there") },
+				"read the Secret " + name +
+					": not there": func(context.Context, string, string) (map[string]string, error) { return nil, errors.New("not there") },
 				"the Secret " + name + " has no ": func(context.Context, string, string) (map[string]string, error) {
 					return map[string]string{"x": "y"}, nil
 				},

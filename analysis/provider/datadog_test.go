@@ -34,7 +34,8 @@ var datadogV1Contract = contract{
 		{name: "several", reply: `{"status":"ok","series":[{"pointlist":[[1,1],[2,2.5],[3,null]]},{"pointlist":[[1,9]]}]}`, want: 2.5},
 		{name: "empty", reply: `{"status":"ok","series":[]}`, want: nil},
 		{name: "no points", reply: `{"status":"ok","series":[{"pointlist":[]}]}`, want: nil},
-		{name: "lies", reply: `{"status":"error","error":"Rule 'scope_expr' didn't match"}`, err: "an error of Datadog: Rule 'scope_expr' didn't match"},
+		{name: "lies", reply: `{"status":"error","error":"Rule 'scope_expr' didn't match"}`,
+			err: "an error of Datadog: Rule 'scope_expr' didn't match"},
 		{name: "another API", reply: `{}`, err: "it has no series"},
 		{name: "no pair", reply: `{"series":[{"pointlist":[[1]]}]}`, err: "a point is no pair"},
 	},
@@ -44,8 +45,9 @@ var datadogV2Contract = contract{
 	kind: "datadog", name: "v2", doc: "https://docs.datadoghq.com/api/latest/metrics/#query-scalar-data-across-multiple-products",
 	config: func(string) map[string]any {
 		return map[string]any{
-			"apiVersion": "v2", "interval": "10m", "aggregator": "sum", "formula": "a / b", "secretRef": map[string]any{"name": "mine", "namespaced": true},
-			"queries": map[string]any{"b": "sum:requests{*}", "a": "sum:errors{*}"},
+			"apiVersion": "v2", "interval": "10m", "aggregator": "sum", "formula": "a / b",
+			"secretRef": map[string]any{"name": "mine", "namespaced": true},
+			"queries":   map[string]any{"b": "sum:requests{*}", "a": "sum:errors{*}"},
 		}
 	},
 	secrets: func(address string) map[string]map[string]string {
@@ -72,8 +74,11 @@ var datadogV2Contract = contract{
 		return true
 	},
 	answers: []canned{
-		{name: "one", reply: `{"data":{"type":"scalar_response","attributes":{"columns":[{"name":"a / b","type":"number","values":[0.0145]}]}}}`, want: 0.0145},
-		{name: "several", reply: `{"data":{"attributes":{"columns":[{"type":"group","values":[["prod"],["test"]]},{"type":"number","values":[3,4]}]}}}`, want: 3.0},
+		{name: "one", reply: `{"data":{"type":"scalar_response","attributes":{"columns":[{"name":"a / b","type":"number","values":[0.0145]}]}}}`,
+			want: 0.0145},
+		{name: "several",
+			reply: `{"data":{"attributes":{"columns":[{"type":"group","values":[["prod"],["test"]]},{"type":"number","values":[3,4]}]}}}`,
+			want:  3.0},
 		{name: "empty", reply: `{"data":{"attributes":{"columns":[]}}}`, want: nil},
 		{name: "null", reply: `{"data":{"attributes":{"columns":[{"type":"number","values":[null]}]}}}`, want: nil},
 		{name: "lies", reply: `{"data":{"attributes":{"columns":[]},"errors":"bad formula"}}`, err: "bad formula"},
@@ -110,10 +115,12 @@ func TestDatadogCredentials(t *testing.T) {
 var newRelicContract = contract{
 	kind: "newRelic", doc: "https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/",
 	config: func(string) map[string]any {
-		return map[string]any{"query": "FROM Transaction SELECT percentage(count(*), WHERE httpResponseCode != 500) as rate", "profile": "my-newrelic", "timeout": 10}
+		return map[string]any{"query": "FROM Transaction SELECT percentage(count(*), WHERE httpResponseCode != 500) as rate",
+			"profile": "my-newrelic", "timeout": 10}
 	},
 	secrets: func(address string) map[string]map[string]string {
-		return map[string]map[string]string{"my-newrelic": {"personal-api-key": token, "account-id": "1234567", "region": "us", "base-url-nerdgraph": address + "/graphql"}}
+		return map[string]map[string]string{"my-newrelic": {"personal-api-key": token, "account-id": "1234567", "region": "us",
+			"base-url-nerdgraph": address + "/graphql"}}
 	},
 	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 		if r.Header.Get("Api-Key") != token {
@@ -135,10 +142,12 @@ var newRelicContract = contract{
 	},
 	answers: []canned{
 		{name: "one", reply: `{"data":{"actor":{"account":{"nrql":{"results":[{"rate":99.5}]}}}}}`, want: map[string]any{"rate": 99.5}},
-		{name: "several", reply: `{"data":{"actor":{"account":{"nrql":{"results":[{"count":1},{"count":2}]}}}}}`, want: []any{map[string]any{"count": 1.0}, map[string]any{"count": 2.0}}},
+		{name: "several", reply: `{"data":{"actor":{"account":{"nrql":{"results":[{"count":1},{"count":2}]}}}}}`,
+			want: []any{map[string]any{"count": 1.0}, map[string]any{"count": 2.0}}},
 		{name: "empty", reply: `{"data":{"actor":{"account":{"nrql":{"results":[]}}}}}`, want: nil},
 		{name: "empty row", reply: `{"data":{"actor":{"account":{"nrql":{"results":[{}]}}}}}`, want: nil},
-		{name: "lies", reply: `{"data":{"actor":{"account":{"nrql":null}}},"errors":[{"message":"NRQL Syntax Error: Error at line 1"}]}`, err: "NRQL Syntax Error: Error at line 1"},
+		{name: "lies", reply: `{"data":{"actor":{"account":{"nrql":null}}},"errors":[{"message":"NRQL Syntax Error: Error at line 1"}]}`,
+			err: "NRQL Syntax Error: Error at line 1"},
 		{name: "no account", reply: `{"data":{"actor":{"account":null}}}`, err: "has no results"},
 	},
 }
@@ -162,12 +171,14 @@ var skywalkingContract = contract{
 		if err := json.Unmarshal([]byte(body), &got); err != nil {
 			f.t.Errorf("the body is no JSON: %v", err)
 		}
-		f.wantEqual("variables", got.Variables, any(map[string]any{"duration": map[string]any{"start": "2026-01-31 1157", "end": "2026-01-31 1200", "step": "MINUTE"}}))
+		f.wantEqual("variables", got.Variables,
+			any(map[string]any{"duration": map[string]any{"start": "2026-01-31 1157", "end": "2026-01-31 1200", "step": "MINUTE"}}))
 		f.send(w, "application/json")
 		return true
 	},
 	answers: []canned{
-		{name: "one", reply: `{"data":{"service_apdex":{"values":{"values":[{"value":9900}]}}}}`, want: map[string]any{"service_apdex": map[string]any{"values": map[string]any{"values": []any{map[string]any{"value": 9900.0}}}}}},
+		{name: "one", reply: `{"data":{"service_apdex":{"values":{"values":[{"value":9900}]}}}}`,
+			want: map[string]any{"service_apdex": map[string]any{"values": map[string]any{"values": []any{map[string]any{"value": 9900.0}}}}}},
 		{name: "empty", reply: `{"data":null}`, want: nil},
 		{name: "lies", reply: `{"data":null,"errors":[{"message":"Validation error"}]}`, err: "Validation error"},
 		{name: "another API", reply: `{"x":1}`, err: "it has no data"},

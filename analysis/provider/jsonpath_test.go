@@ -12,9 +12,7 @@ import (
 func parsed(t testing.TB, text string) any {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &v))
 	return v
 }
 
@@ -26,7 +24,8 @@ func TestJSONPath(t *testing.T) {
 		"{$}": doc, "{}": doc, "{.t}": true, "{$.t}": true, "{$.z}": nil, " {.t} ": true,
 		`{.a['b\.c']}`: 1.0, `{.a.b\.c}`: 1.0, "{.a['list'][0]['n']}": "x",
 		"{.a.list[1].v}": 2.0, "{.a.list[-1].v}": 3.0, "{.a.list[-1:].v}": 3.0, "{.a.list[*].v}": 1.0, "{.a.list[1:].v}": 2.0,
-		"{.a.list[-2:].v}": 2.0, "{.a.list[2,0].v}": 3.0, "{.a.list[:2].n}": "x", "{.a.list[0:3:2].v}": 1.0, "{.a.list[1:1]}": nil, "{.z[0].x}": nil,
+		"{.a.list[-2:].v}": 2.0, "{.a.list[2,0].v}": 3.0, "{.a.list[:2].n}": "x", "{.a.list[0:3:2].v}": 1.0, "{.a.list[1:1]}": nil,
+		"{.z[0].x}":                nil,
 		`{.a.list[?(@.n=="y")].v}`: 2.0, `{.a.list[?(@.v > 2.0)].v}`: 3.0, `{.a.list[?(@.w)].n}`: "z", `{.a.list[?(@.n!='x')].v}`: 2.0,
 		`{.a.list[?(@.v>9.0)].v}`: nil, "{..v}": 1.0, "{..list[0].n}": "x",
 	} {
@@ -36,9 +35,11 @@ func TestJSONPath(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"{$.nope}": "nope is not found in the answer", "{.a.list[7]}": "index 7, length 3", "{.t.x}": "x is not found", "{.t[0]}": "bool is not array",
+		"{$.nope}": "nope is not found in the answer", "{.a.list[7]}": "index 7, length 3", "{.t.x}": "x is not found",
+		"{.t[0]}":                 "bool is not array",
 		"{.a['b.c']}":             "b is not found",
-		`{.a.list[?(@.v > 2)].v}`: "a number is written as in 2.0", `{.a.list[?(@.w==1.0)].v}`: "w is not found", "{.t[?(@.a)]}": "cannot be filtered",
+		`{.a.list[?(@.v > 2)].v}`: "a number is written as in 2.0", `{.a.list[?(@.w==1.0)].v}`: "w is not found",
+		"{.t[?(@.a)]}": "cannot be filtered",
 	} {
 		if got, err := valueAt(path, doc); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v and %v, want %q", path, got, err, want)
@@ -49,9 +50,12 @@ func TestJSONPath(t *testing.T) {
 // TestJSONPathRefused refuses, before any request, paths that cannot lead to one value or would cost too much.
 func TestJSONPathRefused(t *testing.T) {
 	for path, want := range map[string]string{
-		"$.a": "is not in braces", "a": "is not in braces", "{.a": "is not in braces", "{.a[}": "unterminated array", "{.a[x]}": "invalid array index x",
-		"{.a[1:x]}": "invalid array index", "{range .a}": `"range", which is neither`, "{range .a}{.b}{end}": "more than one", "{.a}{.b}": "more than one",
-		"{.a}, {.b}": "more than one", "{.a[?(n==1)]}": `"n", which is neither`, "{.a[?(@.n==x)]}": `"x", which is neither`, "{.a b}": `"b", which is neither`,
+		"$.a": "is not in braces", "a": "is not in braces", "{.a": "is not in braces", "{.a[}": "unterminated array",
+		"{.a[x]}":   "invalid array index x",
+		"{.a[1:x]}": "invalid array index", "{range .a}": `"range", which is neither`, "{range .a}{.b}{end}": "more than one",
+		"{.a}{.b}":   "more than one",
+		"{.a}, {.b}": "more than one", "{.a[?(n==1)]}": `"n", which is neither`, "{.a[?(@.n==x)]}": `"x", which is neither`,
+		"{.a b}":   `"b", which is neither`,
 		"{..a..b}": "more than one ..", "{.a[?(@..b)]..c}": "more than one ..", `{.a[?(@.b[?(@.c)])]}`: "",
 		// Quotes in names hide the inner bracket from the outer filter.
 		`{.a[?(@.b'[?(@.c)].d')]}`:    "a filter within a filter",
@@ -88,7 +92,8 @@ func TestJSONPathIsBounded(t *testing.T) {
 }
 
 func FuzzJSONPath(f *testing.F) {
-	for _, seed := range []string{"{$.a[0]['b'][?(@.c==\"d\")][1:2]..e}", "{.a\\.b[*]}", "{..[?(@)]}", "{[-1:]}", "{[0,'a',*]}", "{[?(@.a>1.0)]}", "{\"a\"}", "{.a[0:0:0]}"} {
+	for _, seed := range []string{"{$.a[0]['b'][?(@.c==\"d\")][1:2]..e}", "{.a\\.b[*]}", "{..[?(@)]}", "{[-1:]}", "{[0,'a',*]}",
+		"{[?(@.a>1.0)]}", "{\"a\"}", "{.a[0:0:0]}"} {
 		f.Add(seed)
 	}
 	docs := []any{parsed(f, `{"a":[{"b":{"c":"d"}},[1,2,[3]]],"e":"x"}`), parsed(f, "null"), parsed(f, "[]"), parsed(f, `"text"`)}

@@ -18,11 +18,13 @@ import (
 )
 
 var kayentaContract = contract{
-	kind: "kayenta", doc: "https://github.com/spinnaker/kayenta/blob/master/kayenta-web/src/main/java/com/netflix/kayenta/controllers/CanaryController.java",
+	kind: "kayenta",
+	doc:  "https://github.com/spinnaker/kayenta/blob/master/kayenta-web/src/main/java/com/netflix/kayenta/controllers/CanaryController.java",
 	config: func(address string) map[string]any {
 		return map[string]any{
 			"address": "http://" + userinfo + address[len("http://"):], "application": "guestbook", "canaryConfigName": "my-test",
-			"metricsAccountName": "m", "configurationAccountName": "c", "storageAccountName": "s", "threshold": map[string]any{"pass": 90, "marginal": 75},
+			"metricsAccountName": "m", "configurationAccountName": "c", "storageAccountName": "s",
+			"threshold": map[string]any{"pass": 90, "marginal": 75},
 			"scopes": []any{map[string]any{
 				"name": "default", "controlScope": map[string]any{"scope": "app=a", "region": "eu", "step": 60},
 				"experimentScope": map[string]any{"scope": "app=b", "step": 60},
@@ -38,7 +40,8 @@ var kayentaContract = contract{
 			f.wantEqual("query", r.URL.Query(), url.Values{"application": {"guestbook"}, "configurationAccountName": {"c"}})
 			_, _ = w.Write([]byte(`[{"id":"other","name":"x"},{"id":"id-1","name":"my-test","updatedTimestamp":1}]`))
 		case "POST /canary/id-1":
-			f.wantEqual("query", r.URL.Query(), url.Values{"application": {"guestbook"}, "metricsAccountName": {"m"}, "configurationAccountName": {"c"}, "storageAccountName": {"s"}})
+			f.wantEqual("query", r.URL.Query(),
+				url.Values{"application": {"guestbook"}, "metricsAccountName": {"m"}, "configurationAccountName": {"c"}, "storageAccountName": {"s"}})
 			var got any
 			if err := json.Unmarshal([]byte(body), &got); err != nil {
 				f.t.Errorf("the body is no JSON: %v", err)
@@ -87,7 +90,8 @@ var webhookContract = contract{
 		}
 		f.want(r, http.MethodPost, "/gate/check")
 		f.wantEqual("Content-Type", r.Header.Get("Content-Type"), "application/json")
-		f.wantEqual("body", body, `{"checksum":"v1:abc","metadata":{"cmd":"hey -z 1m http://shop","type":"cmd"},"name":"checkout","namespace":"shop","phase":"Progressing"}`)
+		f.wantEqual("body", body, `{"checksum":"v1:abc","metadata":{"cmd":"hey -z 1m `+
+			`http://shop","type":"cmd"},"name":"checkout","namespace":"shop","phase":"Progressing"}`)
 		if f.reply == "closed" {
 			w.WriteHeader(http.StatusForbidden)
 		}
@@ -206,11 +210,13 @@ func TestJob(t *testing.T) {
 		phase   analysis.Phase
 		message string
 	}{
-		"runs":             {rollout.JobState{}, nil, analysis.Running, "the Job runs"},
-		"complete":         {rollout.JobState{Complete: true}, nil, analysis.Successful, ""},
-		"failed":           {rollout.JobState{Failed: true, Message: "BackoffLimitExceeded"}, nil, analysis.Failed, "the Job failed: BackoffLimitExceeded"},
-		"failed silently":  {rollout.JobState{Failed: true}, nil, analysis.Failed, "the Job failed"},
-		"no image":         {rollout.JobState{Stuck: "ErrImagePull", Message: "not found"}, nil, analysis.Inconclusive, "the Job cannot start: ErrImagePull: not found"},
+		"runs":     {rollout.JobState{}, nil, analysis.Running, "the Job runs"},
+		"complete": {rollout.JobState{Complete: true}, nil, analysis.Successful, ""},
+		"failed": {rollout.JobState{Failed: true, Message: "BackoffLimitExceeded"}, nil, analysis.Failed,
+			"the Job failed: BackoffLimitExceeded"},
+		"failed silently": {rollout.JobState{Failed: true}, nil, analysis.Failed, "the Job failed"},
+		"no image": {rollout.JobState{Stuck: "ErrImagePull", Message: "not found"}, nil, analysis.Inconclusive,
+			"the Job cannot start: ErrImagePull: not found"},
 		"failed and stuck": {rollout.JobState{Failed: true, Stuck: "ErrImagePull"}, nil, analysis.Failed, "the Job failed"},
 		"gone":             {rollout.JobState{Gone: true}, nil, analysis.Inconclusive, "the Job was deleted before it was over"},
 		"forbidden":        {rollout.JobState{}, errors.New("forbidden"), "", ""},
@@ -252,7 +258,8 @@ func TestJobsThatCannotBe(t *testing.T) {
 		}
 	}
 	jobs.err = errors.New("away")
-	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); !errors.Is(err, jobs.err) || !strings.HasPrefix(err.Error(), "delete the job shop/checkout-7d9f-integration-tests-12-") {
+	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); !errors.Is(err, jobs.err) ||
+		!strings.HasPrefix(err.Error(), "delete the job shop/checkout-7d9f-integration-tests-12-") {
 		t.Errorf("a Job that cannot be deleted: %v", err)
 	}
 }
@@ -265,7 +272,8 @@ func TestLookback(t *testing.T) {
 		started  time.Time
 		want     string
 	}{
-		"Interval": {false, started, "2026-01-31T11:55:30Z"}, "Run": {true, started, "2026-01-31T11:00:30Z"}, "NoRun": {true, time.Time{}, "2026-01-31T11:55:30Z"},
+		"Interval": {false, started, "2026-01-31T11:55:30Z"}, "Run": {true, started, "2026-01-31T11:00:30Z"},
+		"NoRun": {true, time.Time{}, "2026-01-31T11:55:30Z"},
 	} {
 		config := &kayentaConfig{Lookback: c.lookback, Threshold: &kayentaThreshold{}, Scopes: []kayentaScope{{Name: "d"}}}
 		s := &session{deps: Deps{Now: func() time.Time { return testNow }}, request: Request{Started: c.started, Interval: 5 * time.Minute}}
@@ -289,13 +297,12 @@ func TestJobObject(t *testing.T) {
 			"annotations":     map[string]any{"a": "b", AnnotationMeasurement: "checkout/7d9f/Integration Tests/12"},
 			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "checkout"}},
 		},
-		"spec": map[string]any{"backoffLimit": int64(1), "ttlSecondsAfterFinished": int64(86400), "template": map[string]any{"spec": map[string]any{
-			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "test", "image": "test:1"}},
-		}}},
+		"spec": map[string]any{"backoffLimit": int64(1), "ttlSecondsAfterFinished": int64(86400),
+			"template": map[string]any{"spec": map[string]any{
+				"restartPolicy": "Never", "containers": []any{map[string]any{"name": "test", "image": "test:1"}},
+			}}},
 	}
-	if diff := compare.Diff(want, jobs.made[0]); diff != "" {
-		t.Errorf("the Job differs (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "the Job differs", want, jobs.made[0])
 	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); err != nil || !compare.Equal(jobs.deleted, []string{"shop/" + name}) {
 		t.Errorf("deleted %v, %v", jobs.deleted, err)
 	}
@@ -321,7 +328,8 @@ func TestJobStaysToBeRead(t *testing.T) {
 func TestJobName(t *testing.T) {
 	form := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	seen := map[string]string{}
-	for _, id := range []string{"a", "A", "a/b", "a.b", "a-b", "日本", "-", strings.Repeat("x", 300), strings.Repeat("x", 301), strings.Repeat("ab/", 20)} {
+	for _, id := range []string{"a", "A", "a/b", "a.b", "a-b", "日本", "-", strings.Repeat("x", 300), strings.Repeat("x", 301),
+		strings.Repeat("ab/", 20)} {
 		name := jobName(id)
 		if !form.MatchString(name) || len(name) > 63 {
 			t.Errorf("%q becomes %q", id, name)
@@ -331,7 +339,8 @@ func TestJobName(t *testing.T) {
 		}
 		seen[name] = id
 	}
-	if got := jobName("checkout/7d9f/Integration Tests/12"); got != "checkout-7d9f-integration-tests-12-"+digest([]byte("checkout/7d9f/Integration Tests/12"))[:12] {
+	if got := jobName("checkout/7d9f/Integration Tests/12"); got != "checkout-7d9f-integration-tests-12-"+
+		digest([]byte("checkout/7d9f/Integration Tests/12"))[:12] {
 		t.Errorf("got %q", got)
 	}
 }

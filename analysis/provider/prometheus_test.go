@@ -38,22 +38,39 @@ func prometheusConfigAt(address string) map[string]any {
 }
 
 var prometheusAnswers = []canned{
-	{name: "one", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"up"},"value":[1435781451.781,"0.97"]}]}}`, want: []any{0.97}},
-	{name: "several", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"1"]},{"metric":{},"value":[1,"-2.5e3"]}]}}`, want: []any{1.0, -2500.0}},
+	{name: "one",
+		reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"up"},"value":[1435781451.781,"0.97"]}]}}`,
+		want:  []any{0.97}},
+	{name: "several",
+		reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"1"]},{"metric":{},"value":[1,"-2.5e3"]}]}}`,
+		want:  []any{1.0, -2500.0}},
 	{name: "scalar", reply: `{"status":"success","data":{"resultType":"scalar","result":[1435781451.781,"3"]}}`, want: 3.0},
-	{name: "pair", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"n":"of"},"value":[1,"100"]},{"metric":{"n":"bad"},"value":[1,"3"]}]}}`, want: []any{3.0, 100.0}},
-	{name: "none bad", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"n":"of"},"value":[1,"100"]}]}}`, want: []any{0.0, 100.0}},
-	{name: "no total", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"n":"bad"},"value":[1,"3"]}]}}`, want: []any{3.0}},
-	{name: "other names", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"n":"b"},"value":[1,"1"]},{"metric":{"n":"a"},"value":[1,"2"]}]}}`, want: []any{1.0, 2.0}},
-	{name: "three", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"n":"bad"},"value":[1,"1"]},{"metric":{"n":"of"},"value":[1,"2"]},{"metric":{"n":"bad"},"value":[1,"3"]}]}}`, want: []any{1.0, 2.0, 3.0}},
+	{name: "pair",
+		reply: `{"status":"success","data":{"resultType":"vector","result":[` +
+			`{"metric":{"n":"of"},"value":[1,"100"]},{"metric":{"n":"bad"},"value":[1,"3"]}]}}`, want: []any{3.0, 100.0}},
+	{name: "none bad", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"n":"of"},"value":[1,"100"]}]}}`,
+		want: []any{0.0, 100.0}},
+	{name: "no total", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"n":"bad"},"value":[1,"3"]}]}}`,
+		want: []any{3.0}},
+	{name: "other names",
+		reply: `{"status":"success","data":{"resultType":"vector","result":[` +
+			`{"metric":{"n":"b"},"value":[1,"1"]},{"metric":{"n":"a"},"value":[1,"2"]}]}}`, want: []any{1.0, 2.0}},
+	{name: "three",
+		reply: `{"status":"success","data":{"resultType":"vector","result":[` +
+			`{"metric":{"n":"bad"},"value":[1,"1"]},{"metric":{"n":"of"},"value":[1,"2"]},{"metric":{"n":"bad"},"value":[1,"3"]}]}}`,
+		want: []any{1.0, 2.0, 3.0}},
 	{name: "empty", reply: `{"status":"success","data":{"resultType":"vector","result":[]}}`, want: []any{}},
-	{name: "NaN", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"NaN"]},{"metric":{},"value":[1,"+Inf"]}]}}`, want: []any{math.NaN(), math.Inf(1)}},
+	{name: "NaN",
+		reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"NaN"]},{"metric":{},"value":[1,"+Inf"]}]}}`,
+		want:  []any{math.NaN(), math.Inf(1)}},
 	{name: "text", reply: `{"status":"success","data":{"resultType":"string","result":[1,"foo"]}}`, err: "ask for a number"},
-	{name: "histogram", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"histogram":[1,{"count":"60"}]}]}}`, err: "histogram_quantile"},
+	{name: "histogram", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"histogram":[1,{"count":"60"}]}]}}`,
+		err: "histogram_quantile"},
 	{name: "lies", reply: `{"status":"error","errorType":"bad_data","error":"unknown function \"summ\""}`, err: `unknown function "summ"`},
 	{name: "half a pair", reply: `{"status":"success","data":{"resultType":"scalar","result":[1]}}`, err: "differs from its documentation"},
 	{name: "no pair", reply: `{"status":"success","data":{"resultType":"scalar","result":{}}}`, err: "differs from its documentation"},
-	{name: "a number for a text", reply: `{"status":"success","data":{"resultType":"scalar","result":[1,2]}}`, err: "differs from its documentation"},
+	{name: "a number for a text", reply: `{"status":"success","data":{"resultType":"scalar","result":[1,2]}}`,
+		err: "differs from its documentation"},
 	{name: "another API", reply: `{"hello":"world"}`, err: "an error of Prometheus"},
 	{name: "no number", reply: `{"status":"success","data":{"resultType":"scalar","result":[1,"three"]}}`, err: "no number"},
 }
@@ -78,8 +95,11 @@ var prometheusRangeContract = contract{
 		"query": {`sum(rate(errors{app="a&b"}[5m]))`}, "start": {"1769860530"}, "end": {"1769860830"}, "step": {"60"},
 	}),
 	answers: []canned{
-		{name: "one", reply: `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1,"900"]]}]}}`, want: []any{900.0}},
-		{name: "several", reply: `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1,"1"],[2,"2"]]},{"metric":{},"values":[[1,"3"]]}]}}`, want: []any{1.0, 2.0, 3.0}},
+		{name: "one", reply: `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1,"900"]]}]}}`,
+			want: []any{900.0}},
+		{name: "several",
+			reply: `{"status":"success","data":{"resultType":"matrix","result":[` +
+				`{"metric":{},"values":[[1,"1"],[2,"2"]]},{"metric":{},"values":[[1,"3"]]}]}}`, want: []any{1.0, 2.0, 3.0}},
 		{name: "empty", reply: `{"status":"success","data":{"resultType":"matrix","result":[]}}`, want: []any{}},
 	},
 }
@@ -103,8 +123,12 @@ var lokiContract = contract{
 		return true
 	},
 	answers: []canned{
-		{name: "one", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1588889221,"1267.1266666666666"]}],"stats":{}}}`, want: []any{1267.1266666666666}},
-		{name: "several", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"level":"warn"},"value":[1,"3"]},{"metric":{"level":"info"},"value":[1,"4"]}]}}`, want: []any{3.0, 4.0}},
+		{name: "one",
+			reply: `{"status":"success","data":{"resultType":"vector","result":[` +
+				`{"metric":{},"value":[1588889221,"1267.1266666666666"]}],"stats":{}}}`, want: []any{1267.1266666666666}},
+		{name: "several",
+			reply: `{"status":"success","data":{"resultType":"vector","result":[` +
+				`{"metric":{"level":"warn"},"value":[1,"3"]},{"metric":{"level":"info"},"value":[1,"4"]}]}}`, want: []any{3.0, 4.0}},
 		{name: "empty", reply: `{"status":"success","data":{"resultType":"vector","result":[]}}`, want: []any{}},
 		{name: "lines", reply: `{"status":"success","data":{"resultType":"streams","result":[]}}`, err: "count_over_time"},
 		{name: "lies", reply: `{"status":"error","error":"parse error"}`, err: "parse error"},
@@ -128,7 +152,8 @@ func TestPrometheusAddress(t *testing.T) {
 	}
 	b := newBench(t, prometheusContract)
 	delete(b.request.Config, "address")
-	if _, err := b.measure(t.Context()); err == nil || err.Error() != "there is no address: write prometheus.address, or set GITROLLOUT_PROMETHEUS_ADDRESS" {
+	if _, err := b.measure(t.Context()); err == nil ||
+		err.Error() != "there is no address: write prometheus.address, or set GITROLLOUT_PROMETHEUS_ADDRESS" {
 		t.Errorf("without any address: %v", err)
 	}
 }
@@ -148,7 +173,8 @@ func TestPrometheusWithoutPost(t *testing.T) {
 	b := newBench(t, c)
 	b.reply = `{"status":"success","warnings":["partial","slow"],"data":{"resultType":"scalar","result":[1,"3"]}}`
 	got, err := b.measure(t.Context())
-	want := Result{Value: 3.0, Metadata: map[string]string{"ResolvedPrometheusQuery": `sum(rate(errors{app="a&b"}[5m]))`, "warnings": "partial; slow"}}
+	want := Result{Value: 3.0,
+		Metadata: map[string]string{"ResolvedPrometheusQuery": `sum(rate(errors{app="a&b"}[5m]))`, "warnings": "partial; slow"}}
 	if diff := compare.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

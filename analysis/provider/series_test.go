@@ -24,12 +24,14 @@ var wavefrontContract = contract{
 			return false
 		}
 		f.want(r, http.MethodGet, "/api/v2/chart/api")
-		f.wantEqual("query", r.URL.Query(), url.Values{"q": {`ts("requests")`}, "s": {"1769860830000"}, "e": {"1769860830000"}, "p": {"1"}, "g": {"s"}, "i": {"true"}})
+		f.wantEqual("query", r.URL.Query(),
+			url.Values{"q": {`ts("requests")`}, "s": {"1769860830000"}, "e": {"1769860830000"}, "p": {"1"}, "g": {"s"}, "i": {"true"}})
 		f.send(w, "application/json")
 		return true
 	},
 	answers: []canned{
-		{name: "one", reply: `{"query":"ts","timeseries":[{"label":"requests","data":[[1769860700,1],[1769860820,0.97],[1769860950,3]]}]}`, want: 0.97},
+		{name: "one",
+			reply: `{"query":"ts","timeseries":[{"label":"requests","data":[[1769860700,1],[1769860820,0.97],[1769860950,3]]}]}`, want: 0.97},
 		{name: "several", reply: `{"timeseries":[{"data":[[1769860830,1]]},{"data":[[1769860830,2]]}]}`, want: []any{1.0, 2.0}},
 		{name: "empty", reply: `{"warnings":"No metrics matching - [requests]"}`, want: nil},
 		{name: "no points", reply: `{"timeseries":[{"data":[]}]}`, want: nil},
@@ -44,7 +46,8 @@ var wavefrontContract = contract{
 var graphiteContract = contract{
 	kind: "graphite", doc: "https://graphite.readthedocs.io/en/stable/render_api.html",
 	config: func(address string) map[string]any {
-		return map[string]any{"address": "http://" + userinfo + address[len("http://"):] + "/graphite", "query": "target=summarize(\n  stats.{a,b}.count,\n  '5min')&from=-5min\n"}
+		return map[string]any{"address": "http://" + userinfo + address[len("http://"):] + "/graphite",
+			"query": "target=summarize(\n  stats.{a,b}.count,\n  '5min')&from=-5min\n"}
 	},
 	serve: func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
 		if _, password, _ := r.BasicAuth(); password != token {
@@ -57,7 +60,9 @@ var graphiteContract = contract{
 	},
 	answers: []canned{
 		{name: "one", reply: `[{"target":"entries","datapoints":[[1.5,1311836008]]}]`, want: []any{1.5}},
-		{name: "several", reply: `[{"target":"entries","datapoints":[[1.0,1311836008],[null,1311836009],["6",1311836012]]},{"target":"x","datapoints":[[9,1]]}]`, want: []any{1.0, 6.0}},
+		{name: "several",
+			reply: `[{"target":"entries","datapoints":[[1.0,1311836008],[null,1311836009],["6",1311836012]]},{"target":"x","datapoints":[[9,1]]}]`,
+			want:  []any{1.0, 6.0}},
 		{name: "empty", reply: `[]`, want: []any{}},
 		{name: "nothing but null", reply: `[{"target":"entries","datapoints":[[null,1311836009]]}]`, want: []any{}},
 		{name: "infinity", reply: `[{"target":"entries","datapoints":[[1e9999,1311836009]]}]`, want: []any{math.Inf(1)}},
@@ -68,7 +73,8 @@ var graphiteContract = contract{
 }
 
 var influxContract = contract{
-	kind: "influxdb", doc: "https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery, https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/",
+	kind: "influxdb", doc: "https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery, " +
+		"https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/",
 	config: func(string) map[string]any {
 		return map[string]any{"query": `from(bucket: "app") |> range(start: -15m)`}
 	},
@@ -94,26 +100,36 @@ var influxContract = contract{
 		return true
 	},
 	answers: []canned{
-		{name: "one", want: []any{15.43}, reply: "#group,false,false,true,true,false,false,true\r\n#datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,double,string\r\n#default,mean,,,,,,\r\n" +
-			",result,table,_start,_stop,_time,_value,_field\r\n,,0,2022-12-31T05:41:24Z,2023-01-31T05:41:24.001Z,2023-01-01T00:52:00Z,15.43,mem\r\n\r\n"},
-		{name: "several", want: []any{int64(3), int64(4), "a,b", true, nil, uint64(7)}, reply: "#datatype,string,long,long\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,0,3\n,,1,4\n\n" +
-			"#datatype,string,long,string\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,2,\"a,b\"\n\n" +
-			"#datatype,string,long,boolean\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,3,true\n,,3,\n\n" +
-			"#datatype,string,long,unsignedLong\n#group,false,false,false\n#default,_result,,7\n,result,table,_value\n,,3,\n"},
-		{name: "NaN", want: []any{math.NaN(), math.Inf(1)}, reply: "#datatype,string,long,double\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,0,NaN\n,,0,+Inf\n"},
+		{name: "one", want: []any{15.43}, reply: "#group,false,false,true,true,false,false,true\r\n" +
+			"#datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,double,string\r\n#default,mean,,,,,,\r\n" +
+			",result,table,_start,_stop,_time,_value,_field\r\n" +
+			",,0,2022-12-31T05:41:24Z,2023-01-31T05:41:24.001Z,2023-01-01T00:52:00Z,15.43,mem\r\n\r\n"},
+		{name: "several", want: []any{int64(3), int64(4), "a,b", true, nil, uint64(7)},
+			reply: "#datatype,string,long,long\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,0,3\n,,1,4\n\n" +
+				"#datatype,string,long,string\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,2,\"a,b\"\n\n" +
+				"#datatype,string,long,boolean\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,3,true\n,,3,\n\n" +
+				"#datatype,string,long,unsignedLong\n#group,false,false,false\n#default,_result,,7\n,result,table,_value\n,,3,\n"},
+		{name: "NaN", want: []any{math.NaN(), math.Inf(1)},
+			reply: "#datatype,string,long,double\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,0,NaN\n,,0,+Inf\n"},
 		{name: "empty", reply: "\r\n", want: []any{}},
-		{name: "lies", err: "an error of InfluxDB: Failed to parse query", reply: "#datatype,string,long\n#group,true,true\n#default,,\n,error,reference\n,Failed to parse query,897\n"},
-		{name: "lies late", err: "an error of InfluxDB: out of memory", reply: "#datatype,string,long,double\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,0,1\n\n#datatype,string,long\n#group,true,true\n#default,,\n,error,reference\n,out of memory,\n"},
-		{name: "ten", want: []any{int64(12), uint64(13)}, reply: "#datatype,string,long,long\n#default,_result,,\n,result,table,_value\n,,0,12\n\n#datatype,string,long,unsignedLong\n#default,_result,,\n,result,table,_value\n,,0,13\n"},
+		{name: "lies", err: "an error of InfluxDB: Failed to parse query",
+			reply: "#datatype,string,long\n#group,true,true\n#default,,\n,error,reference\n,Failed to parse query,897\n"},
+		{name: "lies late", err: "an error of InfluxDB: out of memory", reply: "#datatype,string,long,double\n#group,false,false,false\n" +
+			"#default,_result,,\n,result,table,_value\n,,0,1\n\n#datatype,string,long\n#group,true,true\n#default,,\n,error,reference\n" +
+			",out of memory,\n"},
+		{name: "ten", want: []any{int64(12), uint64(13)}, reply: "#datatype,string,long,long\n#default,_result,,\n,result,table,_value\n" +
+			",,0,12\n\n#datatype,string,long,unsignedLong\n#default,_result,,\n,result,table,_value\n,,0,13\n"},
 		{name: "no annotation", want: []any{"x"}, reply: ",_value\n,x\n"},
 		{name: "short annotations", want: []any{"x", nil}, reply: "#datatype,long\n#default,1\n,table,_value\n,0,x\n,0,\n"},
 		{name: "no values", want: []any{}, reply: "#datatype,string,long\n#default,_result,\n,result,table\n,,0\n"},
 		{name: "a short record", err: "it is no annotated CSV", reply: ",result,table,_value\n,,0\n"},
 		{name: "a header of nothing", err: "it is no annotated CSV", reply: "OK\n"},
-		{name: "errors that were measured", want: []any{int64(3)}, reply: "#datatype,string,string,long\n#default,,,\n,error,reference,_value\n,timeout,x,3\n"},
+		{name: "errors that were measured", want: []any{int64(3)},
+			reply: "#datatype,string,string,long\n#default,,,\n,error,reference,_value\n,timeout,x,3\n"},
 		{name: "a column named error", want: []any{}, reply: ",error,table\n,timeout,3\n"},
 		{name: "an error without text", want: []any{}, reply: ",reference,error\n,x\n"},
-		{name: "no number", err: "a value is no double", reply: "#datatype,string,long,double\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,0,much\n"},
+		{name: "no number", err: "a value is no double",
+			reply: "#datatype,string,long,double\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n,,0,much\n"},
 	},
 }
 
@@ -123,13 +139,15 @@ var cloudWatchContract = contract{
 		return map[string]any{"interval": "30m", "metricDataQueries": []any{
 			map[string]any{"id": "rate", "expression": "errors / 100", "label": "Rate"},
 			map[string]any{"id": "errors", "returnData": false, "metricStat": map[string]any{
-				"metric": map[string]any{"namespace": "app", "metricName": "errors", "dimensions": []any{map[string]any{"name": "Service", "value": "shop"}}},
+				"metric": map[string]any{"namespace": "app", "metricName": "errors",
+					"dimensions": []any{map[string]any{"name": "Service", "value": "shop"}}},
 				"period": "300", "stat": "Sum", "unit": "Count",
 			}},
 		}}
 	},
 	env: func(address string) map[string]string {
-		return map[string]string{"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "other" + token, "AWS_SESSION_TOKEN": token, "AWS_ENDPOINT_URL_CLOUDWATCH": address}
+		return map[string]string{"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "other" + token,
+			"AWS_SESSION_TOKEN": token, "AWS_ENDPOINT_URL_CLOUDWATCH": address}
 	},
 	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 		if r.Header.Get("X-Amz-Security-Token") != token {
@@ -146,7 +164,8 @@ var cloudWatchContract = contract{
 		f.wantEqual("form", form, url.Values{
 			"Action": {"GetMetricData"}, "Version": {"2010-08-01"}, "StartTime": {"2026-01-31T11:30:30Z"}, "EndTime": {"2026-01-31T12:00:30Z"},
 			q + "1.Id": {"rate"}, q + "1.Expression": {"errors / 100"}, q + "1.Label": {"Rate"},
-			q + "2.Id": {"errors"}, q + "2.ReturnData": {"false"}, q + "2.MetricStat.Stat": {"Sum"}, q + "2.MetricStat.Period": {"300"}, q + "2.MetricStat.Unit": {"Count"},
+			q + "2.Id": {"errors"}, q + "2.ReturnData": {"false"}, q + "2.MetricStat.Stat": {"Sum"}, q + "2.MetricStat.Period": {"300"},
+			q + "2.MetricStat.Unit":             {"Count"},
 			q + "2.MetricStat.Metric.Namespace": {"app"}, q + "2.MetricStat.Metric.MetricName": {"errors"},
 			q + "2.MetricStat.Metric.Dimensions.member.1.Name": {"Service"}, q + "2.MetricStat.Metric.Dimensions.member.1.Value": {"shop"},
 		})
@@ -154,11 +173,14 @@ var cloudWatchContract = contract{
 		return true
 	},
 	answers: []canned{
-		{name: "one", reply: cloudWatchReply("Complete", "<Values><member>0.0029</member></Values>"), want: []any{cloudWatchWant("Complete", 0.0029)}},
-		{name: "several", reply: cloudWatchReply("PartialData", "<Values><member>1.0</member><member>2.0E-3</member></Values>"), want: []any{cloudWatchWant("PartialData", 1.0, 0.002)}},
+		{name: "one", reply: cloudWatchReply("Complete", "<Values><member>0.0029</member></Values>"),
+			want: []any{cloudWatchWant("Complete", 0.0029)}},
+		{name: "several", reply: cloudWatchReply("PartialData", "<Values><member>1.0</member><member>2.0E-3</member></Values>"),
+			want: []any{cloudWatchWant("PartialData", 1.0, 0.002)}},
 		{name: "empty", reply: cloudWatchReply("Complete", "<Values/>"), want: []any{cloudWatchWant("Complete")}},
 		{name: "lies", reply: cloudWatchReply("InternalError", "<Values/>"), err: "an error of CloudWatch: rate is InternalError"},
-		{name: "forbidden", reply: cloudWatchReply("Forbidden", "<Values/><Messages><member><Code>Denied</Code><Value>no right</Value></member></Messages>"), err: "an error of CloudWatch: rate is Forbidden: Denied no right"},
+		{name: "forbidden", reply: cloudWatchReply("Forbidden", "<Values/><Messages><member><Code>Denied</Code><Value>no "+
+			"right</Value></member></Messages>"), err: "an error of CloudWatch: rate is Forbidden: Denied no right"},
 		{name: "no time", reply: cloudWatchReply("Complete", "<Timestamps><member>soon</member></Timestamps>"), err: "a timestamp is none"},
 		{name: "no number", reply: cloudWatchReply("Complete", "<Values><member>x</member></Values>"), err: "a value is no number"},
 		{name: "another API", reply: "<ListResponse/>", err: "differs from its documentation"},
@@ -167,7 +189,8 @@ var cloudWatchContract = contract{
 
 func cloudWatchReply(status, values string) string {
 	return `<GetMetricDataResponse xmlns="http://monitoring.amazonaws.com/doc/2010-08-01/"><GetMetricDataResult><MetricDataResults><member>` +
-		`<Timestamps/><Label>Rate</Label><Id>rate</Id><StatusCode>` + status + `</StatusCode>` + values + `</member></MetricDataResults><Messages/></GetMetricDataResult></GetMetricDataResponse>`
+		`<Timestamps/><Label>Rate</Label><Id>rate</Id><StatusCode>` + status + `</StatusCode>` + values +
+		`</member></MetricDataResults><Messages/></GetMetricDataResult></GetMetricDataResponse>`
 }
 
 func cloudWatchWant(status string, values ...any) any {
@@ -194,11 +217,14 @@ func searchContract(kind, doc string) contract {
 			return true
 		},
 		answers: []canned{
-			{name: "one", reply: `{"took":5,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},"hits":{"total":{"value":20,"relation":"eq"},"max_score":null,"hits":[]}}`, want: 20.0},
+			{name: "one", reply: `{"took":5,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},` +
+				`"hits":{"total":{"value":20,"relation":"eq"},"max_score":null,"hits":[]}}`, want: 20.0},
 			{name: "empty", reply: `{"timed_out":false,"_shards":{"total":0,"failed":0},"hits":{"total":{"value":0}}}`, want: 0.0},
-			{name: "lies", reply: `{"error":{"root_cause":[],"type":"parsing_exception","reason":"unknown query [tern]"},"status":400}`, err: "unknown query [tern]"},
+			{name: "lies", reply: `{"error":{"root_cause":[],"type":"parsing_exception","reason":"unknown query [tern]"},"status":400}`,
+				err: "unknown query [tern]"},
 			{name: "timed out", reply: `{"timed_out":true,"_shards":{"total":1,"failed":0},"hits":{"total":{"value":20}}}`, err: "took too long"},
-			{name: "half of it", reply: `{"timed_out":false,"_shards":{"total":3,"failed":1},"hits":{"total":{"value":20}}}`, err: "1 of 3 shards failed"},
+			{name: "half of it", reply: `{"timed_out":false,"_shards":{"total":3,"failed":1},"hits":{"total":{"value":20}}}`,
+				err: "1 of 3 shards failed"},
 			{name: "another API", reply: `{"hits":{"total":{"value":20}}}`, err: "it has no timed_out"},
 		},
 	}
@@ -218,7 +244,8 @@ func TestAggregations(t *testing.T) {
 		return true
 	}
 	b := newBench(t, c)
-	b.reply = `{"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"total":{"value":20}},"aggregations":{"p99":{"values":{"99.0":120.5}}}}`
+	b.reply = `{"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"total":{"value":20}},` +
+		`"aggregations":{"p99":{"values":{"99.0":120.5}}}}`
 	delete(b.request.Config, "query")
 	b.request.Config["aggs"] = `{"p99": {"percentiles": {"field": "ms", "percents": [99]}}}`
 	b.request.Config["jsonPath"] = `{$.aggregations.p99.values['99\.0']}`
@@ -237,13 +264,17 @@ func TestWhatPeopleAreShown(t *testing.T) {
 		reply string
 		want  map[string]string
 	}{
-		"wavefront":               {wavefrontContract, `{"timeseries":[{"data":[[1769860700,1],[1769860820.5,0.97]]}]}`, map[string]string{"timestamps": "1769860820", "drift": "-10"}},
-		"several of wavefront":    {wavefrontContract, `{"warnings":"slow","timeseries":[{"data":[[1769860830,1]]},{"data":[[1769860832,2]]}]}`, map[string]string{"warnings": "slow", "timestamps": "[1769860830,1769860832]", "drift": "[0,2]"}},
-		"none of wavefront":       {wavefrontContract, `{}`, map[string]string{}},
-		"cloudWatch":              {cloudWatchContract, strings.Replace(cloudWatchReply("Complete", said("A")), "<Messages/>", said("B"), 1), map[string]string{"messages": "B is late; A is late"}},
+		"wavefront": {wavefrontContract, `{"timeseries":[{"data":[[1769860700,1],[1769860820.5,0.97]]}]}`,
+			map[string]string{"timestamps": "1769860820", "drift": "-10"}},
+		"several of wavefront": {wavefrontContract, `{"warnings":"slow","timeseries":[{"data":[[1769860830,1]]},{"data":[[1769860832,2]]}]}`,
+			map[string]string{"warnings": "slow", "timestamps": "[1769860830,1769860832]", "drift": "[0,2]"}},
+		"none of wavefront": {wavefrontContract, `{}`, map[string]string{}},
+		"cloudWatch": {cloudWatchContract, strings.Replace(cloudWatchReply("Complete", said("A")), "<Messages/>", said("B"), 1),
+			map[string]string{"messages": "B is late; A is late"}},
 		"cloudWatch says nothing": {cloudWatchContract, cloudWatchReply("Complete", ""), nil},
 		"prometheus":              {prometheusContract, prometheusAnswers[0].reply, nil},
-		"prometheus warns":        {prometheusContract, strings.Replace(prometheusAnswers[0].reply, "{", `{"warnings":["it is old"],`, 1), map[string]string{"warnings": "it is old"}},
+		"prometheus warns": {prometheusContract, strings.Replace(prometheusAnswers[0].reply, "{", `{"warnings":["it is old"],`, 1),
+			map[string]string{"warnings": "it is old"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, c.contract)

@@ -32,7 +32,8 @@ func (c *diceConfig) measure(context.Context, *session) (Result, error) {
 // TestAProviderIsOneRow adds a provider as a row of the table, and checks that it works like the others.
 func TestAProviderIsOneRow(t *testing.T) {
 	known := table
-	table = append(slices.Clone(table), provider{kind: "dice", title: "Dice", result: "a number", keys: "none", config: func() config { return &diceConfig{} }})
+	table = append(slices.Clone(table),
+		provider{kind: "dice", title: "Dice", result: "a number", keys: "none", config: func() config { return &diceConfig{} }})
 	defer func() { table = known }()
 
 	last := Rows()[len(Rows())-1]
