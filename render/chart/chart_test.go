@@ -52,11 +52,12 @@ func text(files []File) string {
 func TestChanceIsRefused(t *testing.T) {
 	const set = "; set secret.key in the values"
 	for name, c := range map[string]struct{ call, function string }{
-		"a password":       {`{{ .Values.secret.key | default (randAlphaNum 16) }}`, "randAlphaNum"},
-		"one digit":        {`{{ .Values.secret.key | default (randNumeric 1) | quote }}`, "randNumeric"},
-		"a key":            {`{{ .Values.secret.key | default (genPrivateKey "rsa") | b64enc }}`, "genPrivateKey"},
-		"a certificate":    {`{{ $ca := genCA "x" 365 }}{{ .Values.secret.key | default $ca.Cert }}`, "genCA"},
-		"a signed one":     {`{{ $c := genSignedCert "x" nil (list "a") 365 (genCA "ca" 365) }}{{ .Values.secret.key | default $c.Key }}`, "genCA, genSignedCert"},
+		"a password":    {`{{ .Values.secret.key | default (randAlphaNum 16) }}`, "randAlphaNum"},
+		"one digit":     {`{{ .Values.secret.key | default (randNumeric 1) | quote }}`, "randNumeric"},
+		"a key":         {`{{ .Values.secret.key | default (genPrivateKey "rsa") | b64enc }}`, "genPrivateKey"},
+		"a certificate": {`{{ $ca := genCA "x" 365 }}{{ .Values.secret.key | default $ca.Cert }}`, "genCA"},
+		"a signed one": {`{{ $c := genSignedCert "x" nil (list "a") 365 (genCA "ca" 365) }}{{ .Values.secret.key | default $c.Key }}`,
+			"genCA, genSignedCert"},
 		"an id":            {`{{ .Values.secret.key | default uuidv4 }}`, "uuidv4"},
 		"a hash":           {`{{ .Values.secret.key | default (htpasswd "me" "x") | b64enc }}`, "htpasswd"},
 		"another hash":     {`{{ .Values.secret.key | default (bcrypt "x") | b64enc }}`, "bcrypt"},
@@ -117,7 +118,8 @@ func TestSchemaStaysAtHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	schema := func(ref string) []File {
-		return shop("values.schema.json", `{"$schema": "`+server.URL+`/meta", "properties": {"a": {"$ref": "`+ref+`"}, "n": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "integer"}}}`,
+		return shop("values.schema.json", `{"$schema": "`+server.URL+`/meta", "properties": {"a": {"$ref": "`+ref+
+			`"}, "n": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "integer"}}}`,
 			"values.yaml", "a: text\nn: 1\n", "templates/a.yaml", config("y"))
 	}
 	for _, ref := range []string{server.URL + "/s.json", "file://" + secret, "other.json"} {
@@ -126,9 +128,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 			t.Fatalf("%s: %v", ref, err)
 		}
 		want := []string{"chart shop: values.schema.json refers to " + ref + ", which is not in the chart: values are not checked against that"}
-		if diff := compare.Diff(want, out.Warnings); diff != "" {
-			t.Errorf("warnings (-want +got):\n%s", diff)
-		}
+		compare.CheckNamed(t, "warnings", want, out.Warnings)
 	}
 	if asked > 0 {
 		t.Errorf("%d requests", asked)
@@ -177,11 +177,13 @@ func TestArchives(t *testing.T) {
 		file string
 		want string
 	}{
-		"one in the other":     {packed(t, sub("outer", "outer/charts/inner-1.0.0.tgz", inner)...), "x: inner"},
-		"large":                {packed(t, sub("large", "large/a", big, "large/b", big, "large/c", big, "large/d", big, "large/e", big)...), "is a chart of more than 20971520 bytes, unpacked"},
-		"many":                 {packed(t, sub("many", tiny...)...), "is a chart of more than 5000 files, unpacked"},
-		"a path that leads up": {packed(t, "evil/../../etc/passwd", "x"), "charts/sub-1.0.0.tgz: Helm: chart illegally references parent directory"},
-		"an absolute one":      {packed(t, "evil//etc/passwd", "x"), "charts/sub-1.0.0.tgz: Helm: chart illegally contains absolute paths"},
+		"one in the other": {packed(t, sub("outer", "outer/charts/inner-1.0.0.tgz", inner)...), "x: inner"},
+		"large": {packed(t, sub("large", "large/a", big, "large/b", big, "large/c", big, "large/d", big, "large/e", big)...),
+			"is a chart of more than 20971520 bytes, unpacked"},
+		"many": {packed(t, sub("many", tiny...)...), "is a chart of more than 5000 files, unpacked"},
+		"a path that leads up": {packed(t, "evil/../../etc/passwd", "x"),
+			"charts/sub-1.0.0.tgz: Helm: chart illegally references parent directory"},
+		"an absolute one": {packed(t, "evil//etc/passwd", "x"), "charts/sub-1.0.0.tgz: Helm: chart illegally contains absolute paths"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := text(shop("charts/sub-1.0.0.tgz", c.file)); !strings.Contains(got, c.want) {
@@ -219,24 +221,39 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 		r     Release
 		want  string // the error, or source, hook and first words of each document
 	}{
-		"a name that is none":    {shop(), Release{Name: "No"}, `.: the release name "No" is none; use lower-case letters, digits, - and ., at most 53`},
-		"a version that is none": {shop(), Release{Name: "eu", KubeVersion: "new"}, `.: "new" is no version of Kubernetes; write 1.36.3 or the like`},
-		"a version that fits":    {chart(main+"kubeVersion: '>=1.36-0'\n", "templates/a.yaml", config("1")), Release{Name: "eu", KubeVersion: "1.36.3"}, "shop/templates/a.yaml ConfigMap"},
-		"a version that is old":  {chart(main + "kubeVersion: '>=1.99-0'\n"), Release{Name: "eu", KubeVersion: "v1.36.3"}, "Chart.yaml: kubeVersion: >=1.99-0 does not fit Kubernetes v1.36.3; say in kubernetes.version of the cluster's config.yaml which one it has"},
-		"a library":              {chart(main + "type: library\n"), Release{Name: "eu"}, "Chart.yaml: type: is library: such a chart has nothing to render; name the chart that uses it"},
-		"an application":         {chart(main+"type: application\n", "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap"},
-		"no chart":               {[]File{{"values.yaml", []byte("a: 1")}}, Release{Name: "eu"}, ".: Helm: Chart.yaml file is missing"},
+		"a name that is none": {shop(), Release{Name: "No"},
+			`.: the release name "No" is none; use lower-case letters, digits, - and ., at most 53`},
+		"a version that is none": {shop(), Release{Name: "eu", KubeVersion: "new"},
+			`.: "new" is no version of Kubernetes; write 1.36.3 or the like`},
+		"a version that fits": {chart(main+"kubeVersion: '>=1.36-0'\n", "templates/a.yaml", config("1")),
+			Release{Name: "eu", KubeVersion: "1.36.3"}, "shop/templates/a.yaml ConfigMap"},
+		"a version that is old": {chart(main + "kubeVersion: '>=1.99-0'\n"), Release{Name: "eu", KubeVersion: "v1.36.3"},
+			"Chart.yaml: kubeVersion: >=1.99-0 does not fit Kubernetes v1.36.3; say in kubernetes.version of the cluster's config.yaml which one " +
+				"it has"},
+		"a library": {chart(main + "type: library\n"), Release{Name: "eu"},
+			"Chart.yaml: type: is library: such a chart has nothing to render; name the chart that uses it"},
+		"an application": {chart(main+"type: application\n", "templates/a.yaml", config("1")), Release{Name: "eu"},
+			"shop/templates/a.yaml ConfigMap"},
+		"no chart": {[]File{{"values.yaml", []byte("a: 1")}}, Release{Name: "eu"}, ".: Helm: Chart.yaml file is missing"},
 		"a chart that is not there": {chart(dependency("sub")), Release{Name: "eu"},
-			"Chart.yaml: dependencies[0]: the chart sub is not in charts/; run helm dependency build, and commit its output: charts are read from Git alone"},
+			"Chart.yaml: dependencies[0]: the chart sub is not in charts/; run helm dependency build, and commit its output: " +
+				"charts are read from Git alone"},
 		"a chart that is there": {chart(dependency("sub"), sub...), Release{Name: "eu"}, "shop/charts/sub/templates/s.yaml ConfigMap"},
-		"below a chart it lacks": {chart(main, "charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n", "charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\ndependencies: [{name: x, version: 1.0.0}]\n"), Release{Name: "eu"},
-			"charts/sub/Chart.yaml: dependencies[0]: the chart x is not in charts/; run helm dependency build, and commit its output: charts are read from Git alone"},
-		"definitions":                     {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu", CRDs: true}, "shop/crds/w.yaml CustomResourceDefinition; shop/templates/a.yaml ConfigMap"},
-		"no definitions":                  {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap"},
-		"hooks and notes":                 {shop("templates/h.yaml", hook, "templates/NOTES.txt", "kind: no", "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap; shop/templates/h.yaml (pre-install,post-upgrade) Pod"},
-		"an API of the cluster":           {shop("templates/a.yaml", `{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), Release{Name: "eu", APIVersions: []string{"example.com/v1/Widget"}}, "shop/templates/a.yaml ConfigMap"},
-		"an API that is not there":        {shop("templates/a.yaml", `{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), Release{Name: "eu"}, ""},
-		"a template that is none":         {shop("templates/a.yaml", "{{ if }}"), Release{Name: "eu"}, ".: Helm: parse error at (shop/templates/a.yaml:1): missing value for if"},
+		"below a chart it lacks": {chart(main, "charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n", "charts/sub/Chart.yaml",
+			"apiVersion: v2\nname: sub\nversion: 1.0.0\ndependencies: [{name: x, version: 1.0.0}]\n"), Release{Name: "eu"},
+			"charts/sub/Chart.yaml: dependencies[0]: the chart x is not in charts/; run helm dependency build, and commit its output: " +
+				"charts are read from Git alone"},
+		"definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu", CRDs: true},
+			"shop/crds/w.yaml CustomResourceDefinition; shop/templates/a.yaml ConfigMap"},
+		"no definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap"},
+		"hooks and notes": {shop("templates/h.yaml", hook, "templates/NOTES.txt", "kind: no", "templates/a.yaml", config("1")),
+			Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap; shop/templates/h.yaml (pre-install,post-upgrade) Pod"},
+		"an API of the cluster": {shop("templates/a.yaml", `{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+
+			"{{ end }}"), Release{Name: "eu", APIVersions: []string{"example.com/v1/Widget"}}, "shop/templates/a.yaml ConfigMap"},
+		"an API that is not there": {shop("templates/a.yaml",
+			`{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), Release{Name: "eu"}, ""},
+		"a template that is none": {shop("templates/a.yaml", "{{ if }}"), Release{Name: "eu"},
+			".: Helm: parse error at (shop/templates/a.yaml:1): missing value for if"},
 		"a template that renders no YAML": {shop("templates/a.yaml", "kind: [\n"), Release{Name: "eu"}, ".: Helm: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -268,10 +285,11 @@ func TestWhereChanceShows(t *testing.T) {
 	const suffix = " would be another at each render (randInt); give it by a value, or take it out of the template"
 	if1 := "{{ if eq (randInt 1 3) %s }}%s{{ end }}"
 	for name, c := range map[string]struct{ template, want string }{
-		"in a list":              {config("[a, '{{ randInt 1 3 }}', b]"), "templates/a.yaml: ConfigMap/a: data.x[1]" + suffix},
-		"in a list of maps":      {config("[{z: 1}, {z: {{ randInt 1 3 }}}]"), "templates/a.yaml: ConfigMap/a: data.x[1].z" + suffix},
-		"a longer list":          {config("[a{{ if eq (randInt 1 3) 1 }}, b{{ end }}]"), "templates/a.yaml: ConfigMap/a: data.x" + suffix},
-		"a list or none":         {config("{{ if eq (randInt 1 3) 1 }}[a]{{ else }}a{{ end }}"), "templates/a.yaml: ConfigMap/a: data.x" + suffix},
+		"in a list":         {config("[a, '{{ randInt 1 3 }}', b]"), "templates/a.yaml: ConfigMap/a: data.x[1]" + suffix},
+		"in a list of maps": {config("[{z: 1}, {z: {{ randInt 1 3 }}}]"), "templates/a.yaml: ConfigMap/a: data.x[1].z" + suffix},
+		"a longer list":     {config("[a{{ if eq (randInt 1 3) 1 }}, b{{ end }}]"), "templates/a.yaml: ConfigMap/a: data.x" + suffix},
+		"a list or none": {config("{{ if eq (randInt 1 3) 1 }}[a]{{ else }}a{{ end }}"),
+			"templates/a.yaml: ConfigMap/a: data.x" + suffix},
 		"a key that goes":        {config("a\n" + fmt.Sprintf(if1, "1", "  z: b")), "templates/a.yaml: ConfigMap/a: data.z" + suffix},
 		"a key that comes":       {config("a\n" + fmt.Sprintf(if1, "2", "  z: b")), "templates/a.yaml: ConfigMap/a: data.z" + suffix},
 		"a comment":              {config("a # {{ randInt 1 3 }}"), "templates/a.yaml: ConfigMap/a: the text" + suffix},
@@ -299,16 +317,20 @@ func TestWhereChanceShows(t *testing.T) {
 		}
 	}
 	values := map[string]string{
-		"templates/a.yaml": config("{{ .Values.a.b | default uuidv4 }}"), "templates/b.yaml": strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1),
+		"templates/a.yaml": config("{{ .Values.a.b | default uuidv4 }}"),
+		"templates/b.yaml": strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1),
 	}
-	if got := text(shop("values.yaml", "a: {b: ''}", "templates/a.yaml", values["templates/a.yaml"], "templates/b.yaml", values["templates/b.yaml"])); !strings.HasSuffix(got, "; set a.b in the values") {
+	if got := text(shop("values.yaml", "a: {b: ''}", "templates/a.yaml", values["templates/a.yaml"], "templates/b.yaml",
+		values["templates/b.yaml"])); !strings.HasSuffix(got, "; set a.b in the values") {
 		t.Errorf("the value beside the call: %s", got)
 	}
 	far := "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
-	if got := text(shop("templates/_h.tpl", far, "templates/a.yaml", config(`{{ include "id" . }} {{ .Values.d }}`))); !strings.HasSuffix(got, "; set c in the values") {
+	if got := text(shop("templates/_h.tpl", far, "templates/a.yaml", config(`{{ include "id" . }} {{ .Values.d }}`))); !strings.HasSuffix(got,
+		"; set c in the values") {
 		t.Errorf("the value in another file: %s", got)
 	}
-	sub := shop("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/a.yaml", config("{{ .Values.key | default uuidv4 }}"))
+	sub := shop("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/a.yaml",
+		config("{{ .Values.key | default uuidv4 }}"))
 	if got := text(sub); !strings.HasPrefix(got, "charts/sub/templates/a.yaml: ") || !strings.HasSuffix(got, "; set sub.key in the values") {
 		t.Errorf("the value of a chart below: %s", got)
 	}
@@ -316,7 +338,8 @@ func TestWhereChanceShows(t *testing.T) {
 
 // TestNamesOfReleases renders release names from templates, which must give the same result each time.
 func TestNamesOfReleases(t *testing.T) {
-	for text, want := range map[string]string{`shop-{{ "EU" | lower }}`: "shop-eu", `{{ randAlpha 3 | len }}`: "would be another name at each render", "{{": "Helm: parse error"} {
+	for text, want := range map[string]string{`shop-{{ "EU" | lower }}`: "shop-eu",
+		`{{ randAlpha 3 | len }}`: "would be another name at each render", "{{": "Helm: parse error"} {
 		got, err := ReleaseName(text)
 		if err != nil {
 			got = err.Error()
@@ -332,7 +355,8 @@ func TestIgnored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{"README.md": true, "docs/a.md": true, "ci": false, "ci/": true, "templates/.hidden": true, "templates/a.yaml": false} {
+	for name, want := range map[string]bool{"README.md": true, "docs/a.md": true, "ci": false, "ci/": true, "templates/.hidden": true,
+		"templates/a.yaml": false} {
 		if got := ignored(strings.TrimSuffix(name, "/"), strings.HasSuffix(name, "/")); got != want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -344,8 +368,10 @@ func TestIgnored(t *testing.T) {
 
 // TestSchemasOfChartsBelow checks that subcharts' schemas read no URL or file either, and that numbers keep their form.
 func TestSchemasOfChartsBelow(t *testing.T) {
-	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, {"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",
-		"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/values.schema.json", `{"$ref": "z.json"}`, "templates/a.yaml", config("1")), Release{Name: "eu"})
+	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
+		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",
+		"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/values.schema.json", `{"$ref": "z.json"}`,
+		"templates/a.yaml", config("1")), Release{Name: "eu"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +379,8 @@ func TestSchemasOfChartsBelow(t *testing.T) {
 	for _, w := range out.Warnings {
 		got = append(got, strings.TrimSuffix(w, ", which is not in the chart: values are not checked against that"))
 	}
-	if diff := compare.Diff([]string{"chart shop: values.schema.json refers to x.json", "chart shop: values.schema.json refers to y.json", "chart sub: values.schema.json refers to z.json"}, got); diff != "" {
+	if diff := compare.Diff([]string{"chart shop: values.schema.json refers to x.json", "chart shop: values.schema.json refers to y.json",
+		"chart sub: values.schema.json refers to z.json"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), Release{Name: "eu"}); err == nil {

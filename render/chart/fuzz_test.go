@@ -9,7 +9,8 @@ import (
 )
 
 // unbounded are functions by which a few bytes can use unlimited time or memory: they need a process with limits.
-var unbounded = regexp.MustCompile(`include|template|define|block|tpl|until|seq|repeat|rand|gen|indent|derive|range|break|pow|wrap|printf|%|abbrev`)
+var unbounded = regexp.MustCompile(`include|template|define|block|tpl|until|seq|repeat|` +
+	`rand|gen|indent|derive|range|break|pow|wrap|printf|%|abbrev`)
 
 // FuzzChart renders any template with any values and schema: two results are equal, or the error is a user's mistake.
 func FuzzChart(f *testing.F) {
