@@ -15,7 +15,8 @@ import (
 // with more annotations.
 func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Render {
 	r := &rollout.Render{
-		Commit: rollout.Commit{ID: commit, Author: "Ann <ann@example.com>", Subject: "version " + string(content), When: noon}, Digest: string(content),
+		Commit:    rollout.Commit{ID: commit, Author: "Ann <ann@example.com>", Subject: "version " + string(content), When: noon},
+		Digest:    string(content),
 		Templates: map[rollout.Workload]rollout.Hash{web: "h1-" + content[3:]}, Content: content, Hooked: true,
 	}
 	for name, when := range map[string]string{"migrate": "before", "check": "after"} {
@@ -40,8 +41,10 @@ func checked() strategies.Input {
 		Head:    strategies.Head{Commit: head.Commit, Render: head}, Source: head,
 		State: rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Promoting, Source: "c2", Stable: stable, Release: release,
 			Hooks: []rollout.HookRun{
-				{Name: "shop/migrate", When: rollout.HookBefore, Release: "c1-2", Job: "migrate-2-1", Phase: rollout.HookSucceeded, Since: minute(1), Attempt: 1},
-				{Name: "shop/check", When: rollout.HookAfter, Release: "c1-2", Job: "check-2-1", Phase: rollout.HookRunning, Since: minute(2), Attempt: 1},
+				{Name: "shop/migrate", When: rollout.HookBefore, Release: "c1-2", Job: "migrate-2-1", Phase: rollout.HookSucceeded,
+					Since: minute(1), Attempt: 1},
+				{Name: "shop/check", When: rollout.HookAfter, Release: "c1-2", Job: "check-2-1", Phase: rollout.HookRunning,
+					Since: minute(2), Attempt: 1},
 			}},
 		Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {
 			Replicas: 2, Hash: "h1-2", Synced: true, Complete: true, Revisions: []rollout.Revision{
@@ -61,7 +64,8 @@ func unready(in *strategies.Input) {
 	in.State.Hooks = nil
 	live := in.Observed.Workloads[web]
 	live.Complete, live.Revisions[0].ReadySince = false, nil
-	live.Revisions = append(live.Revisions, rollout.Revision{Name: "web-aaa", Hash: "h1-1", Desired: 1, Pods: 1, ReadySince: []time.Time{noon}})
+	live.Revisions = append(live.Revisions,
+		rollout.Revision{Name: "web-aaa", Hash: "h1-1", Desired: 1, Pods: 1, ReadySince: []time.Time{noon}})
 	in.Observed.Workloads[web] = live
 }
 
@@ -163,7 +167,8 @@ func TestOfContent(t *testing.T) {
 		}, head + check + "; commit c3 by Ann <ann@example.com> waits until then\n" + strings.TrimSpace(look)},
 		"a newer release that waits for the Job of one that is left": {left,
 			"phase: Healthy\nrunning hooks: HookRuns release c1-3 of c3 by Ann <ann@example.com> waits for its hooks\n" +
-				"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/check (after c1-2): Job check-2-1 to end, which decides nothing any more and may be deleted to go on\nshop/web: plain \n" +
+				"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/check (after c1-2): Job check-2-1 to end, " +
+				"which decides nothing any more and may be deleted to go on\nshop/web: plain \n" +
 				check + ", which decides nothing any more and may be deleted to go on\n" + look +
 				"to go on without that Job: kubectl -n shop delete job check-2-1\nto reject it: gitrollout abort shop"},
 		"a newer commit that waits for it after a rollback": {func(in *strategies.Input) {
@@ -174,21 +179,28 @@ func TestOfContent(t *testing.T) {
 			"to go on without that Job: kubectl -n shop delete job check-2-1"},
 		"a hold while a Job before the release runs": {func(in *strategies.Input) {
 			left(in)
-			in.State.Hooks = []rollout.HookRun{{Name: "shop/migrate", When: rollout.HookBefore, Release: "c1-3", Job: "migrate-3-1", Phase: rollout.HookRunning, Since: minute(2), Attempt: 1}}
+			in.State.Hooks = []rollout.HookRun{{Name: "shop/migrate", When: rollout.HookBefore, Release: "c1-3", Job: "migrate-3-1",
+				Phase: rollout.HookRunning, Since: minute(2), Attempt: 1}}
 			in.Answers.Jobs["shop/migrate-3-1"] = rollout.JobState{Waits: "no node has room"}
 			in.Promotion = &rollout.Promotion{Release: "c1-3", Decision: rollout.Hold, Reason: "wait for db", Author: "Bob <bob@example.com>"}
 		}, "phase: Healthy\nrunning hooks: HookRuns release c1-3 of c3 by Ann <ann@example.com> waits for its hooks\n" +
-			"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/migrate (before c1-3): Job migrate-3-1 to end (no node has room), and then the end of decision: hold by Bob <bob@example.com>: wait for db\nshop/web: plain \n" +
-			"waits: hook shop/migrate (before c1-3): Job migrate-3-1 to end (no node has room), and then the end of decision: hold by Bob <bob@example.com>: wait for db\n" +
+			"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/migrate (before c1-3): " +
+			"Job migrate-3-1 to end (no node has room), and then the end of decision: hold by Bob <bob@example.com>: wait for db\n" +
+			"shop/web: plain \n" +
+			"waits: hook shop/migrate (before c1-3): Job migrate-3-1 to end (no node has room), and then the end of decision: " +
+			"hold by Bob <bob@example.com>: wait for db\n" +
 			"to look at the Job: kubectl -n shop describe job migrate-3-1\nto look at the Job: kubectl -n shop logs job/migrate-3-1\n" +
 			"to end the hold: gitrollout hold shop --off\nto reject it: gitrollout abort shop"},
 		"a hold before the first Job": {func(in *strategies.Input) {
 			left(in)
 			in.State.Hooks = nil
-			in.State.Held = &rollout.Held{Reason: rollout.HeldClosed, Message: "release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>"}
+			in.State.Held = &rollout.Held{Reason: rollout.HeldClosed,
+				Message: "release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>"}
 			in.Promotion = &rollout.Promotion{Release: "c1-3", Decision: rollout.Hold, Reason: "wait for db", Author: "Bob <bob@example.com>"}
-		}, "phase: Healthy\nwaiting: ReleasesClosed release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>\n" +
-			"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>: wait for db\nshop/web: plain \n" +
+		}, "phase: Healthy\nwaiting: ReleasesClosed release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: " +
+			"hold by Bob <bob@example.com>\n" +
+			"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>: wait for db\n" +
+			"shop/web: plain \n" +
 			"waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off\n" +
 			"to reject it: gitrollout abort shop"},
 		"new pods that are never ready": {unready, head + "waits: Deployment shop/web: 0 of 2 new pods are ready\n" + back},

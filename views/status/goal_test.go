@@ -11,7 +11,8 @@ import (
 func TestJudge(t *testing.T) {
 	w := rollout.Workload{Namespace: "shop", Name: "shop"}
 	build := func(template rollout.Hash, digest string) *rollout.Render {
-		return &rollout.Render{Digest: digest, Specs: []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}}, Templates: map[rollout.Workload]rollout.Hash{w: template}}
+		return &rollout.Render{Digest: digest, Specs: []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}},
+			Templates: map[rollout.Workload]rollout.Hash{w: template}}
 	}
 	old, now, newer := build("h1-old", "old"), build("h1-now", "now"), build("h1-newer", "newer")
 	oldRelease, release := &rollout.Release{Hash: old.Release()}, &rollout.Release{Hash: now.Release(), Commit: "1234567890"}
@@ -31,46 +32,54 @@ func TestJudge(t *testing.T) {
 
 	ailing := look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release})
 	ailing.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{w: {Replicas: 1}}
-	aborting := rollout.State{Phase: rollout.Aborting, Stable: oldRelease, Release: release}
+	moving := func(phase rollout.Phase) rollout.State {
+		return rollout.State{Phase: phase, Stable: oldRelease, Release: release}
+	}
+	aborting, overtaken := moving(rollout.Aborting), moving(rollout.Progressing)
+	overtaken.Release = &rollout.Release{Hash: newer.Release()}
 
 	const waits = "waits"
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		goal Goal
 		in   strategies.Input
 		want string // the exit code of status, or waits
 	}{
-		"nothing recorded":                      {ask, look(now, nil, rollout.State{}), waits},
-		"the old version is healthy":            {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease}), waits},
-		"in flight":                             {ask, look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), waits},
-		"at a gate":                             {ask, look(now, now, rollout.State{Phase: rollout.Paused, Stable: oldRelease, Release: release}), waits},
-		"stalled, which heals":                  {ask, look(now, now, rollout.State{Phase: rollout.Stalled, Stable: oldRelease, Release: release}), waits},
-		"healthy":                               {ask, look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
-		"healthy by hash":                       {byHash, look(newer, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
-		"only its configuration is older":       {ask, look(now, build("h1-now", "before"), rollout.State{Phase: rollout.Healthy, Stable: release}), waits},
-		"rejected":                              {ask, look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "6"},
-		"tried again":                           {ask, look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release, Rejected: rejected}), waits},
+		"nothing recorded":           {ask, look(now, nil, rollout.State{}), waits},
+		"the old version is healthy": {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease}), waits},
+		"in flight":                  {ask, look(now, now, moving(rollout.Progressing)), waits},
+		"at a gate":                  {ask, look(now, now, moving(rollout.Paused)), waits},
+		"stalled, which heals":       {ask, look(now, now, moving(rollout.Stalled)), waits},
+		"healthy":                    {ask, look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
+		"healthy by hash":            {byHash, look(newer, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
+		"only its configuration is older": {ask,
+			look(now, build("h1-now", "before"), rollout.State{Phase: rollout.Healthy, Stable: release}), waits},
+		"rejected": {ask, look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "6"},
+		"tried again": {ask,
+			look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release, Rejected: rejected}), waits},
 		"rolling back":                          {ask, look(now, now, aborting), "6"},
 		"reverted":                              {ask, look(old, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease}), "6"},
-		"overtaken":                             {ask, look(newer, newer, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: &rollout.Release{Hash: newer.Release()}}), "6"},
-		"overtaken, by hash":                    {byHash, look(newer, nil, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: &rollout.Release{Hash: newer.Release()}}), "6"},
-		"pushed over, not yet followed":         {ask, look(newer, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), waits},
+		"overtaken":                             {ask, look(newer, newer, overtaken), "6"},
+		"overtaken, by hash":                    {byHash, look(newer, nil, overtaken), "6"},
+		"pushed over, not yet followed":         {ask, look(newer, now, moving(rollout.Progressing)), waits},
 		"held":                                  {ask, look(now, old, held("head")), "8"},
 		"held by an error that was fixed since": {ask, look(now, old, held("before")), waits},
 		"the branch cannot be built":            {ask, broken, "8"},
-		"waits for a window":                    {ask, look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease, Held: &rollout.Held{Reason: rollout.HeldClosed}}), waits},
+		"waits for a window": {ask,
+			look(now, old, rollout.State{Phase: rollout.Healthy, Stable: oldRelease, Held: &rollout.Held{Reason: rollout.HeldClosed}}), waits},
 
-		"healthy, and not well for long":     {ask, look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "8"},
-		"for degraded, and it is not well":   {until("degraded"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "0"},
+		"healthy, and not well for long": {ask, look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "8"},
+		"for degraded, and it is not well": {until("degraded"),
+			look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "0"},
 		"healthy, and pods are on their way": {ask, ailing, waits},
 
-		"for paused":                   {until("paused"), look(now, now, rollout.State{Phase: rollout.Paused, Stable: oldRelease, Release: release}), "0"},
-		"for paused, not yet":          {until("paused"), look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), waits},
-		"for paused, and past it":      {until("paused"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
-		"for started":                  {until("started"), look(now, now, rollout.State{Phase: rollout.Progressing, Stable: oldRelease, Release: release}), "0"},
-		"for degraded":                 {until("degraded"), look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "0"},
+		"for paused":              {until("paused"), look(now, now, moving(rollout.Paused)), "0"},
+		"for paused, not yet":     {until("paused"), look(now, now, moving(rollout.Progressing)), waits},
+		"for paused, and past it": {until("paused"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
+		"for started":             {until("started"), look(now, now, moving(rollout.Progressing)), "0"},
+		"for degraded": {until("degraded"),
+			look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "0"},
 		"for degraded, and it is well": {until("degraded"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "6"},
-	}
-	for name, c := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			v := c.goal.Judge(c.in)
 			got := map[Ending]string{NotYet: waits, Reached: "0", Missed: "6", Stuck: "8"}[v.Ending]

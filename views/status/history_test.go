@@ -15,7 +15,8 @@ import (
 func minute(n int) time.Time { return time.Date(2026, 11, 20, 12, n, 0, 0, time.UTC) }
 
 func version(hash string, at int) *rollout.Release {
-	return &rollout.Release{Hash: rollout.Hash(hash), Commit: hash + "-commit", Author: "Ann <ann@example.com>", Subject: "version " + hash, Since: minute(at)}
+	return &rollout.Release{Hash: rollout.Hash(hash), Commit: hash + "-commit", Author: "Ann <ann@example.com>", Subject: "version " + hash,
+		Since: minute(at)}
 }
 
 func moving(phase rollout.Phase, stable, release *rollout.Release, step int, opened string) rollout.State {
@@ -26,7 +27,8 @@ func moving(phase rollout.Phase, stable, release *rollout.Release, step int, ope
 func TestStepsLeftOut(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	for want, states := range map[int][]rollout.State{
-		2: {moving(rollout.Paused, one, two, 1, ""), moving(rollout.Promoting, one, two, 4, "Bob"), moving(rollout.Promoting, one, two, 4, "Bob")},
+		2: {moving(rollout.Paused, one, two, 1, ""), moving(rollout.Promoting, one, two, 4, "Bob"),
+			moving(rollout.Promoting, one, two, 4, "Bob")},
 		0: {moving(rollout.Paused, one, two, 1, ""), moving(rollout.Progressing, one, two, 2, "Bob"), moving(rollout.Promoting, one, two, 4, "")},
 	} {
 		var events []Event
@@ -88,7 +90,8 @@ func TestReleases(t *testing.T) {
 	waits := func(hash string, phase rollout.HookPhase) rollout.State {
 		s := named(healthy(*one, 0))
 		s.Held = &rollout.Held{Reason: rollout.HeldHook, Commit: hash + "-commit"}
-		s.Hooks = []rollout.HookRun{{When: rollout.HookBefore, Release: rollout.Hash(hash), Job: "migrate-" + hash, Phase: phase, Since: minute(10)}}
+		s.Hooks = []rollout.HookRun{{When: rollout.HookBefore, Release: rollout.Hash(hash), Job: "migrate-" + hash, Phase: phase,
+			Since: minute(10)}}
 		return s
 	}
 	left, leftAndOver := named(healthy(*one, 0)), named(healthy(*one, 0))
@@ -105,7 +108,7 @@ func TestReleases(t *testing.T) {
 	reverted := room
 	reverted.Rollback = &rollout.Rollback{To: "head"}
 
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		events []Event
 		whole  bool
 		want   []string
@@ -141,7 +144,8 @@ func TestReleases(t *testing.T) {
 			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, room), at(12, reverted), at(13, healthy(*one, 0)),
 		}, false, []string{"h1-2 reverted 10-13 1/4: superseded by h1-3 (4)"}},
 		"without stages": {[]Event{
-			at(0, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(1, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(5, rollout.State{Phase: rollout.Healthy, Source: "bb"}),
+			at(0, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(1, rollout.State{Phase: rollout.Healthy, Source: "aa"}),
+			at(5, rollout.State{Phase: rollout.Healthy, Source: "bb"}),
 		}, true, []string{" applied 5-5 (1)", " applied 0-0 (1)"}},
 		"the record begins at rest": {[]Event{at(7, healthy(*one, 3))}, true, []string{"h1-1 recorded 3-3 (1)"}},
 		"rejected in an earlier try, and reverted in this one": {[]Event{
@@ -153,18 +157,21 @@ func TestReleases(t *testing.T) {
 		"rejected as it began": {[]Event{
 			at(10, moving(rollout.Progressing, one, two, 0, "")), at(11, rejectedAt(10)),
 		}, false, []string{"h1-2 rejected 10-10 0/4: too slow (2)"}},
-		"of two workloads the slower one counts": {[]Event{at(10, rollout.State{Phase: rollout.Progressing, Stable: one, Release: two, Progress: []rollout.Progress{
-			{Step: 2, Of: 4}, {Step: 1, Of: 3, Opened: "Ann"}, {Step: 2, Of: 6, Opened: "Ann"}, {Step: 3, Of: 4, Opened: "Bob"}}})},
+		"of two workloads the slower one counts": {[]Event{at(10,
+			rollout.State{Phase: rollout.Progressing, Stable: one, Release: two, Progress: []rollout.Progress{
+				{Step: 2, Of: 4}, {Step: 1, Of: 3, Opened: "Ann"}, {Step: 2, Of: 6, Opened: "Ann"}, {Step: 3, Of: 4, Opened: "Bob"}}})},
 			false, []string{"h1-2 inFlight 10- 1/3 by Ann,Bob (1)"}},
 		"without stages, from the middle": {[]Event{
-			at(0, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(5, rollout.State{Phase: rollout.Healthy}), at(6, rollout.State{Phase: rollout.Healthy, Source: "bb"}),
+			at(0, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(5, rollout.State{Phase: rollout.Healthy}),
+			at(6, rollout.State{Phase: rollout.Healthy, Source: "bb"}),
 		}, false, []string{" applied 6-6 (1)"}},
 		"released without steps in one record": {[]Event{at(2, healthy(*one, 2)), at(16, healthy(*two, 16))}, false,
 			[]string{"h1-2 healthy 16-16 (1)", "h1-1 recorded 2-2 (1)"}},
 		"superseded by one that is reverted, before either began": {[]Event{
 			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
 			at(12, waits("h1-3", rollout.HookRunning)), at(13, left), at(14, leftAndOver), at(15, named(healthy(*one, 0))),
-		}, true, []string{"h1-3 reverted 10-13 (2) migrate-h1-3 Succeeded", "h1-2 superseded 10-12 (3) migrate-h1-2 Succeeded", "h1-1 recorded 0-0 (1)"}},
+		}, true, []string{"h1-3 reverted 10-13 (2) migrate-h1-3 Succeeded", "h1-2 superseded 10-12 (3) migrate-h1-2 Succeeded",
+			"h1-1 recorded 0-0 (1)"}},
 		"rejected by the hook before it": {[]Event{
 			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(12, failed),
 		}, true, []string{"h1-2 rejected 10-12: too slow (2) migrate-h1-2 Failed", "h1-1 recorded 0-0 (1)"}},
@@ -172,16 +179,13 @@ func TestReleases(t *testing.T) {
 			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
 			at(12, moving(rollout.Progressing, one, version("h1-2", 12), 0, "")), at(13, healthy(*two, 13)),
 		}, true, []string{"h1-2 healthy 12-13 0/4 (4) migrate-h1-2 Succeeded", "h1-1 recorded 0-0 (1)"}},
-	}
-	for name, c := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, p := range Releases(c.events, c.whole) {
 				got = append(got, inWords(p))
 			}
-			if diff := compare.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }
@@ -220,10 +224,9 @@ func TestTransitions(t *testing.T) {
 		got = append(got, x.At.Format("15:04 MST ")+x.Text)
 	}
 	const where = "Paused at step 2/4 (pause, 20%), release h1-2 of h1-2-co, stable h1-1 of h1-1-co"
-	want := []string{"12:10 UTC " + where + ": waits", "12:11 UTC " + where + ", held: a typo", "12:12 UTC Promoting at step 4/4 (, 0%), release h1-2 of h1-2-co"}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	want := []string{"12:10 UTC " + where + ": waits", "12:11 UTC " + where + ", held: a typo",
+		"12:12 UTC Promoting at step 4/4 (, 0%), release h1-2 of h1-2-co"}
+	compare.Check(t, want, got)
 	past := Releases([]Event{{At: minute(10), State: s}, {At: minute(13).In(zone), State: rollout.State{Stable: one}}}, true)
 	if p := past[0]; p.Took(minute(50)) != 3*time.Minute || p.Ended.Location() != time.UTC {
 		t.Errorf("%+v", p)
@@ -234,7 +237,8 @@ func TestTransitions(t *testing.T) {
 func TestHistoryHasTheLogsOfEarlierRuns(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	failed := moving(rollout.Progressing, one, two, 0, "")
-	failed.Hooks = []rollout.HookRun{{When: rollout.HookBefore, Release: two.Hash, Job: "migrate-1", Phase: rollout.HookFailed, Log: "relation missing"}}
+	failed.Hooks = []rollout.HookRun{{When: rollout.HookBefore, Release: two.Hash, Job: "migrate-1", Phase: rollout.HookFailed,
+		Log: "relation missing"}}
 	next := moving(rollout.Progressing, two, version("h1-3", 20), 0, "")
 	next.Hooks = []rollout.HookRun{failed.Hooks[0], {When: rollout.HookBefore, Release: "h1-3", Job: "migrate-2", Phase: rollout.HookRunning}}
 	next.Hooks[0].Log, next.Hooks[0].Past = "", true

@@ -20,16 +20,20 @@ func TestNextOfHooks(t *testing.T) {
 		s    rollout.State
 		want string
 	}{
-		"runs":             {rollout.State{Hooks: run(rollout.HookRunning)}, "kubectl -n shop describe job migrate-2-1\nkubectl -n shop logs job/migrate-2-1"},
-		"succeeded":        {rollout.State{Hooks: run(rollout.HookSucceeded)}, ""},
-		"failed":           {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded, Rejected: failed}, "kubectl -n shop logs job/migrate-2-1"},
-		"in the rollback":  {aborting, "kubectl -n shop logs job/migrate-2-1"},
-		"of another hook":  {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded, Rejected: []rollout.Rejection{{Hash: "h1-2", Hook: "shop/check"}}}, ""},
+		"runs": {rollout.State{Hooks: run(rollout.HookRunning)},
+			"kubectl -n shop describe job migrate-2-1\nkubectl -n shop logs job/migrate-2-1"},
+		"succeeded": {rollout.State{Hooks: run(rollout.HookSucceeded)}, ""},
+		"failed": {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded, Rejected: failed},
+			"kubectl -n shop logs job/migrate-2-1"},
+		"in the rollback": {aborting, "kubectl -n shop logs job/migrate-2-1"},
+		"of another hook": {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded,
+			Rejected: []rollout.Rejection{{Hash: "h1-2", Hook: "shop/check"}}}, ""},
 		"and goes on":      {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Progressing, Rejected: failed}, ""},
 		"nothing rejected": {rollout.State{Hooks: run(rollout.HookFailed), Phase: rollout.Degraded}, ""},
-		"held":             {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldHookFailed}}, "kubectl -n shop logs job/migrate-2-1\ngitrollout retry shop"},
-		"held otherwise":   {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldClosed}}, ""},
-		"none":             {rollout.State{}, ""},
+		"held": {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldHookFailed}},
+			"kubectl -n shop logs job/migrate-2-1\ngitrollout retry shop"},
+		"held otherwise": {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldClosed}}, ""},
+		"none":           {rollout.State{}, ""},
 	} {
 		var got []string
 		for _, n := range nextOfHooks(c.s, nil, name == "held", "shop") {

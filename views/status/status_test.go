@@ -27,7 +27,8 @@ func paused() strategies.Input {
 	}
 	render := func(commit string, hash rollout.Hash) *rollout.Render {
 		return &rollout.Render{
-			Commit: rollout.Commit{ID: commit, Author: "Ann <ann@example.com>", Subject: "version " + string(hash), When: noon}, Digest: string(hash),
+			Commit:    rollout.Commit{ID: commit, Author: "Ann <ann@example.com>", Subject: "version " + string(hash), When: noon},
+			Digest:    string(hash),
 			Templates: map[rollout.Workload]rollout.Hash{web: hash}, Specs: []rollout.Spec{spec},
 		}
 	}
@@ -52,8 +53,10 @@ func paused() strategies.Input {
 		},
 		Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {
 			Replicas: 5, Synced: true, Revisions: []rollout.Revision{
-				{Name: "web-bbb", Pin: rollout.PodHash("bbb"), Hash: "h1-2", Current: true, Desired: 1, Pods: 1, ReadySince: []time.Time{noon}, Members: ready("web-bbb-", 1)},
-				{Name: "web-aaa", Pin: rollout.PodHash("aaa"), Hash: "h1-1", Desired: 5, Pods: 5, ReadySince: []time.Time{noon, noon, noon, noon, noon}, Members: ready("web-aaa-", 5)},
+				{Name: "web-bbb", Pin: rollout.PodHash("bbb"), Hash: "h1-2", Current: true, Desired: 1, Pods: 1, ReadySince: []time.Time{noon},
+					Members: ready("web-bbb-", 1)},
+				{Name: "web-aaa", Pin: rollout.PodHash("aaa"), Hash: "h1-1", Desired: 5, Pods: 5, ReadySince: []time.Time{noon, noon, noon, noon, noon},
+					Members: ready("web-aaa-", 5)},
 			},
 		}}},
 	}
@@ -106,27 +109,35 @@ func TestOf(t *testing.T) {
 	back := "to go back: gitrollout undo shop\nto go back: gitrollout abort shop"
 	proposed := map[string]string{"gitrollout/promote/prod/shop": "c9"}
 	reverting := map[string]string{"gitrollout/revert/prod/shop": "c8"}
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		change    func(*strategies.Input)
 		proposals map[string]string
 		want      string
 	}{
 		"a gate": {nil, proposed, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\n" +
 			"to go on: git fetch && git merge --no-ff origin/gitrollout/promote/prod/shop && git push\nto go on: gitrollout promote shop\n" + back},
-		"a revert that was proposed": {nil, reverting, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" +
-			"to go back: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\n" + back},
-		"a gate whose proposal is gone": {nil, nil, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
+		"a revert that was proposed": {nil, reverting,
+			"phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" +
+				"to go back: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\n" + back},
+		"a gate whose proposal is gone": {nil, nil,
+			"phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
 		"a hold": {func(in *strategies.Input) {
-			in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold, Author: "Bob <bob@example.com>", Reason: "wait for db"}
-		}, proposed, "phase: Paused\n" + steps + "waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off\n" + back},
+			in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold, Author: "Bob <bob@example.com>",
+				Reason: "wait for db"}
+		}, proposed, "phase: Paused\n" + steps +
+			"waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off\n" + back},
 		"a pause by the clock": {func(in *strategies.Input) {
 			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
-		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\nwaits: pause 10m0s, until 2026-11-20T12:11:00Z\nto skip the wait: gitrollout promote shop\n" + back},
+		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\n" +
+			"waits: pause 10m0s, until 2026-11-20T12:11:00Z\nto skip the wait: gitrollout promote shop\n" + back},
 		"a Job after the release, at a step": {func(in *strategies.Input) {
-			in.State.Hooks = []rollout.HookRun{{Name: "shop/check", When: rollout.HookAfter, Release: in.State.Release.Hash, Job: "check-2-1", Phase: rollout.HookRunning}}
+			in.State.Hooks = []rollout.HookRun{{Name: "shop/check", When: rollout.HookAfter, Release: in.State.Release.Hash, Job: "check-2-1",
+				Phase: rollout.HookRunning}}
 			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
-		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\nwaits: hook shop/check (after RELEASE): Job check-2-1 to end\n" +
-			"to look at the Job: kubectl -n shop describe job check-2-1\nto look at the Job: kubectl -n shop logs job/check-2-1\nto skip the wait: gitrollout promote shop\n" + back},
+		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\n" +
+			"waits: hook shop/check (after RELEASE): Job check-2-1 to end\n" +
+			"to look at the Job: kubectl -n shop describe job check-2-1\nto look at the Job: kubectl -n shop logs job/check-2-1\n" +
+			"to skip the wait: gitrollout promote shop\n" + back},
 		"never seen": {func(in *strategies.Input) { in.State = rollout.State{}; in.Observed.Workloads = nil }, nil,
 			"phase: Pending\nreason: gitrollout has not seen this app yet; is gitrollout run at work?\n" + strings.TrimSuffix(still, "\n")},
 		"a head that cannot be read, before that is on record": {func(in *strategies.Input) {
@@ -141,31 +152,38 @@ func TestOf(t *testing.T) {
 			reject(in)
 			in.Source, in.Head.Render, in.Head.Err = in.Head.Render, nil, errors.New("apps: no longer lists shop")
 			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "apps: no longer lists shop"}
-		}, nil, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nheld: InvalidInput apps: no longer lists shop\n" + strings.TrimSuffix(still, "\n")},
+		}, nil, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\n" +
+			"held: InvalidInput apps: no longer lists shop\n" + strings.TrimSuffix(still, "\n")},
 		"a rejected release, without its Rollout document": {func(in *strategies.Input) {
 			reject(in)
 			in.Head.Render.Specs = nil
 		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nshop/web: plain \n" +
-			"waits: a revert of RELEASE in Git, a new version, or its Rollout document\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
+			"waits: a revert of RELEASE in Git, a new version, or its Rollout document\nto go back in Git too: " +
+			"git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
 		"a rejected version that serves": {func(in *strategies.Input) {
 			reject(in)
 			in.State.Phase, in.State.Reason = rollout.Healthy, ""
 			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
 			in.Observed.Workloads = nil
 		}, nil, "phase: Healthy\n" + strings.TrimSuffix(still, "\n")},
-		"a rejected release": {reject, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
-			"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
+		"a rejected release": {reject, reverting,
+			"phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
+				"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto go back in Git too: " +
+				"git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
 		"a commit that scales the rejected release": {func(in *strategies.Input) {
 			reject(in)
 			in.Head.Commit.ID = "c3"
-		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
-			"waits: a revert of RELEASE in Git, a new version, or decision: retry; of pushes until then, replicas alone have an effect\n" +
-			"to go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
+		}, reverting,
+			"phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
+				"waits: a revert of RELEASE in Git, a new version, or decision: retry; of pushes until then, replicas alone have an effect\n" +
+				"to go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\n" +
+				"to try it again: gitrollout retry shop"},
 		"content that was rejected, and a later commit elsewhere": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.Head.Render.Hooked, in.Head.Render.Content = nil, true, in.State.Release.Hash
 			reject(in)
 			in.State.Stable.Templates, in.Head.Commit.ID = nil, "c3"
-		}, nil, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\nshop/web: plain \n" +
+		}, nil, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" +
+			"shop/web: plain \n" +
 			"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto try it again: gitrollout retry shop"},
 		"another version that waits for its hooks": {func(in *strategies.Input) {
 			reject(in)
@@ -176,26 +194,32 @@ func TestOf(t *testing.T) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
 			in.State.Rollback = &rollout.Rollback{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
-		}, nil, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to be of the stable version"},
+		}, nil, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\n" +
+			"shop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to be of the stable version"},
 		"a rollback that Git does not agree with": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
 			in.State.Rollback = &rollout.Rollback{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
-		}, reverting, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause, setWeight 60\n" +
-			"waits: all pods to be of the stable version\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
+		}, reverting,
+			"phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause, setWeight 60\n" +
+				"waits: all pods to be of the stable version\nto go back in Git too: git fetch && git merge --no-ff " +
+				"origin/gitrollout/revert/prod/shop && git push"},
 		"a Deployment without a Rollout": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
 		}, nil, "phase: Progressing\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
 		"a workload unhealthy for long": {func(in *strategies.Input) {
-			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
+			in.Head.Render.Specs, in.State = nil,
+				rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
 		}, nil, "phase: Degraded\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
 		"an unhealthy workload in an unseen cluster": {func(in *strategies.Input) {
-			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
+			in.Head.Render.Specs, in.State = nil,
+				rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
 			in.Observed.Workloads = nil
 		}, nil, "phase: Degraded\nreason: Deployment shop/web: 0 of 5 pods are ready"},
 		"an object of another kind": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
-			in.Observed = rollout.Observed{Troubled: []rollout.Trouble{{Ref: rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}, Failed: true, Message: "Job failed"}}}
+			in.Observed = rollout.Observed{Troubled: []rollout.Trouble{{Ref: rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop",
+				Name: "move"}, Failed: true, Message: "Job failed"}}}
 		}, nil, "phase: Progressing\nreason: Job shop/move: Job failed"},
 		"a workload that runs already": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldAdoption, Message: "it runs already"}
@@ -203,10 +227,12 @@ func TestOf(t *testing.T) {
 		"a renamed workload": {func(in *strategies.Input) {
 			in.State.Held, in.State.Release = &rollout.Held{Reason: rollout.HeldRenamed, Message: "it was web"}, nil
 			in.State.Phase, in.Observed.Workloads = rollout.Healthy, nil
-		}, nil, "phase: Healthy\nreason: the objects applied last serve, and Git is not followed while the app is held\nheld: Renamed it was web\n" + still + "to start all its pods at once: gitrollout promote shop --full"},
+		}, nil, "phase: Healthy\nreason: the objects applied last serve, and Git is not followed while the app is held\n" +
+			"held: Renamed it was web\n" + still + "to start all its pods at once: gitrollout promote shop --full"},
 		"another controller's workload": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldForeign, Message: "Flux has it"}
-		}, nil, "phase: Paused\nheld: ForeignController Flux has it\n" + steps + "to take it over anyway: gitrollout promote shop --adopt-anyway"},
+		}, nil, "phase: Paused\nheld: ForeignController Flux has it\n" + steps +
+			"to take it over anyway: gitrollout promote shop --adopt-anyway"},
 		"a release that lost its Rollout document": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldRolloutRemoved, Message: "it is gone"}
 		}, nil, "phase: Paused\nheld: RolloutRemoved it is gone\n" + steps + "to promote it fully: gitrollout promote shop --full\n" + back},
@@ -228,9 +254,9 @@ func TestOf(t *testing.T) {
 			"phase: Stalled\nreason: no progress\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
 		"under way": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Progress[0].Step = rollout.Progressing, 2
-		}, nil, "phase: Progressing\nshop/web: canary setWeight 20 done, pause done, setWeight 60 current\nwaits: pods of the new version: 1 of 3 serve\nto go back: gitrollout undo shop\nto go back: gitrollout abort shop"},
-	}
-	for name, c := range cases {
+		}, nil, "phase: Progressing\nshop/web: canary setWeight 20 done, pause done, setWeight 60 current\n" +
+			"waits: pods of the new version: 1 of 3 serve\nto go back: gitrollout undo shop\nto go back: gitrollout abort shop"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			in := paused()
 			hash := string(in.State.Release.Hash)
@@ -238,9 +264,7 @@ func TestOf(t *testing.T) {
 				c.change(&in)
 			}
 			got := strings.ReplaceAll(inLines(Of(in, "prod", c.proposals)), hash, "RELEASE")
-			if diff := compare.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }
@@ -298,7 +322,8 @@ func TestWarnings(t *testing.T) {
 	in.Head.Render.Warnings, in.State.Kept = []string{"a typo"}, "a volume is kept"
 	in.Promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Author: "Bob <bob@example.com>"}
 	got := Of(in, "prod", nil).Warnings
-	if len(got) != 3 || got[0] != "a typo" || got[1] != "a volume is kept" || !strings.HasPrefix(got[2], "ignored: .gitrollout/prod/promote/shop.yaml: ") {
+	if len(got) != 3 || got[0] != "a typo" || got[1] != "a volume is kept" ||
+		!strings.HasPrefix(got[2], "ignored: .gitrollout/prod/promote/shop.yaml: ") {
 		t.Errorf("%q", got)
 	}
 	if len(in.Head.Render.Warnings) != 1 {
@@ -343,9 +368,7 @@ func TestPlainWorkloads(t *testing.T) {
 			got = append(got, text)
 		}
 		want := []string{"shop/a plain ", "shop/b plain ", "shop/c experiment ", "shop/web plain ****** web-bbb web-aaa asked ending new"}
-		if diff := compare.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		compare.Check(t, want, got)
 	}
 	in.Head.Render, in.Head.Err = nil, errors.New("is broken")
 	if got := Of(in, "prod", nil).Workloads; len(got) != 4 {
@@ -416,9 +439,10 @@ func TestOfWhatWasNotRead(t *testing.T) {
 		want []string
 		not  []string
 	}{
-		"read":     {of(func(*strategies.Input) {}), []string{`"ready":6`, `"realWeight":16`, `"step":2`}, []string{"unread"}},
-		"none":     {of(func(in *strategies.Input) { clear(in.Observed.Workloads) }), []string{`"ready":0`, `"realWeight":0`}, []string{"unread"}},
-		"not read": {of(func(in *strategies.Input) { in.Observed.Workloads = nil }), []string{`"unread":true`, `"step":2`}, []string{`"ready"`, `"realWeight"`}},
+		"read": {of(func(*strategies.Input) {}), []string{`"ready":6`, `"realWeight":16`, `"step":2`}, []string{"unread"}},
+		"none": {of(func(in *strategies.Input) { clear(in.Observed.Workloads) }), []string{`"ready":0`, `"realWeight":0`}, []string{"unread"}},
+		"not read": {of(func(in *strategies.Input) { in.Observed.Workloads = nil }), []string{`"unread":true`, `"step":2`},
+			[]string{`"ready"`, `"realWeight"`}},
 	} {
 		for _, want := range c.want {
 			if !strings.Contains(c.json, want) {
@@ -460,7 +484,8 @@ func TestOfCluster(t *testing.T) {
 	fresh := rollout.Revision{Name: "new", Hash: "h1-2", Pods: 1, Desired: 1, ReadySince: since(1), Current: true}
 	gone := rollout.Revision{Name: "gone", Hash: "h1-0"}
 	live := func(held string, complete bool, revisions ...rollout.Revision) Live {
-		return Live{Workload: web, Commit: "c2", Held: held, Observed: rollout.ObservedWorkload{Hash: "h1-2", Replicas: 4, Complete: complete, Revisions: revisions}}
+		return Live{Workload: web, Commit: "c2", Held: held,
+			Observed: rollout.ObservedWorkload{Hash: "h1-2", Replicas: 4, Complete: complete, Revisions: revisions}}
 	}
 	const rest = "Unknown: all pods are of one version; whether Git asks for another one is not known"
 	for name, c := range map[string]struct {
@@ -471,8 +496,8 @@ func TestOfCluster(t *testing.T) {
 		"at rest": {[]Live{live("", true, fresh, gone)}, rest + "; stable h1-2; shop/web 1/4 0% new stable"},
 		"nothing is ready": {[]Live{live("", true, rollout.Revision{Name: "new", Hash: "h1-2", Current: true})},
 			rest + "; stable h1-2; shop/web 0/4 0% new stable"},
-		"pods that are not counted yet": {[]Live{live("", true, rollout.Revision{Name: "a", Members: []rollout.Pod{{}}}, rollout.Revision{Name: "b", Desired: 1}, rollout.Revision{Name: "c", Pods: 1})},
-			rest + "; stable h1-2; shop/web 0/4 0% a  b  c "},
+		"pods that are not counted yet": {[]Live{live("", true, rollout.Revision{Name: "a", Members: []rollout.Pod{{}}},
+			rollout.Revision{Name: "b", Desired: 1}, rollout.Revision{Name: "c", Pods: 1})}, rest + "; stable h1-2; shop/web 0/4 0% a  b  c "},
 		"pods are replaced": {[]Live{live("", false, fresh, old)},
 			"Progressing: the cluster is replacing pods; stable h1-2; shop/web 4/4 0% new stable old "},
 		"held at a step": {[]Live{live("step 2 of h1-2; see: kubectl", false, fresh, old)},

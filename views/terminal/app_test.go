@@ -45,7 +45,8 @@ func golden(t *testing.T, name, got string) {
 func pods(name, state string, n int, since time.Duration) []status.Pod {
 	var out []status.Pod
 	for i := range n {
-		out = append(out, status.Pod{Name: name + "-" + strings.Repeat(string(rune('b'+i)), 5), Status: state, Ready: state == "Running", Created: before(since)})
+		out = append(out,
+			status.Pod{Name: name + "-" + strings.Repeat(string(rune('b'+i)), 5), Status: state, Ready: state == "Running", Created: before(since)})
 	}
 	return out
 }
@@ -57,7 +58,8 @@ func revision(role, deployment, podHash string, ready, desired int, since time.D
 
 // steps returns four steps, with the one at current in progress.
 func steps(current int) []status.Step {
-	list := []status.Step{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60}, {Name: "soak", Text: "pause 10m0s", Weight: 60}}
+	list := []status.Step{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60},
+		{Name: "soak", Text: "pause 10m0s", Weight: 60}}
 	for i := range list {
 		switch {
 		case i < current:
@@ -72,11 +74,13 @@ func steps(current int) []status.Step {
 }
 
 func shopRelease() *status.Release {
-	return &status.Release{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8b7a6", Author: "Ann Lee <ann@example.com>", Subject: "A bigger cache for the checkout", Since: before(14 * time.Minute)}
+	return &status.Release{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8b7a6", Author: "Ann Lee <ann@example.com>",
+		Subject: "A bigger cache for the checkout", Since: before(14 * time.Minute)}
 }
 
 func shopStable() *status.Release {
-	return &status.Release{Hash: "h1-2c9d0f1b77", Commit: "4be01d2c9a3f1e5d", Author: "Bob Ray <bob@example.com>", Subject: "Prices with VAT", Since: before(75 * time.Hour)}
+	return &status.Release{Hash: "h1-2c9d0f1b77", Commit: "4be01d2c9a3f1e5d", Author: "Bob Ray <bob@example.com>", Subject: "Prices with VAT",
+		Since: before(75 * time.Hour)}
 }
 
 func canaryPaused() status.App {
@@ -92,7 +96,8 @@ func canaryPaused() status.App {
 			},
 		}},
 		Next: []status.Next{
-			{To: "go on", Command: "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"}, {To: "go on", Command: "gitrollout promote shop"},
+			{To: "go on", Command: "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"},
+			{To: "go on", Command: "gitrollout promote shop"},
 			{To: "go back", Command: "gitrollout undo shop"}, {To: "go back", Command: "gitrollout abort shop"},
 		},
 	}
@@ -139,7 +144,8 @@ func blueGreenPreview() status.App {
 			Workload: "shop/checkout", Strategy: "blueGreen", Replicas: 3, Ready: 6, Step: 2, Moving: true, Entered: ptr(before(40 * time.Second)),
 			Steps: []status.Step{
 				{Name: "preview", Text: "preview", Status: "done"}, {Name: "promotion", Text: "wait for promotion", Status: "current"},
-				{Name: "switch", Text: "switch", Weight: 100, Status: "pending"}, {Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Status: "pending"},
+				{Name: "switch", Text: "switch", Weight: 100, Status: "pending"},
+				{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Status: "pending"},
 			},
 			Revisions: []status.Revision{
 				revision("preview", "checkout", "844b48dbb5", 3, 3, time.Minute), revision("active", "checkout", "6f9c7b5d4c", 3, 3, 75*time.Hour),
@@ -155,7 +161,8 @@ func promoting() status.App {
 	w := &a.Workloads[0]
 	w.Step, w.Steps, w.Weight, w.RealWeight, w.Entered = 4, steps(4), 100, 70, nil
 	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 7, 10, 2*time.Minute)
-	w.Revisions[0].Pods = append(w.Revisions[0].Pods, status.Pod{Name: "checkout-5d8f7c9b4-zzzzz", Status: "ContainerCreating", Created: before(2 * time.Second)})
+	w.Revisions[0].Pods = append(w.Revisions[0].Pods,
+		status.Pod{Name: "checkout-5d8f7c9b4-zzzzz", Status: "ContainerCreating", Created: before(2 * time.Second)})
 	w.Revisions[1] = revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)
 	return a
 }
@@ -163,9 +170,10 @@ func promoting() status.App {
 func degradedRejected() status.App {
 	return status.App{
 		App: "shop", Cluster: "prod-eu", Phase: rollout.Degraded, Stable: shopStable(),
-		Reason:   "Git asks for h1-7b4e2a91d0, which was rejected: aborted by Ann Lee <ann@example.com>: errors in checkout",
-		Rejected: &status.Rejected{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8", Reason: "aborted by Ann Lee <ann@example.com>: errors in checkout", At: before(25 * time.Minute)},
-		Waiting:  "a revert of h1-2c9d0f1b77 in Git, a new version, or decision: retry",
+		Reason: "Git asks for h1-7b4e2a91d0, which was rejected: aborted by Ann Lee <ann@example.com>: errors in checkout",
+		Rejected: &status.Rejected{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8",
+			Reason: "aborted by Ann Lee <ann@example.com>: errors in checkout", At: before(25 * time.Minute)},
+		Waiting: "a revert of h1-2c9d0f1b77 in Git, a new version, or decision: retry",
 		Workloads: []status.Workload{{
 			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 3, Steps: idle(steps(0)),
 			Revisions: []status.Revision{revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)},
@@ -209,14 +217,16 @@ func firstDeployment() status.App {
 func plainApp() status.App {
 	return status.App{
 		App: "ingress", Cluster: "prod-eu", Phase: rollout.Healthy,
-		Source:    &rollout.Commit{ID: "4be01d2c9a3f", Author: "Bob Ray <bob@example.com>", Subject: "Two replicas"},
-		Workloads: []status.Workload{{Workload: "edge/ingress", Strategy: "plain", Replicas: 2, Ready: 2, Revisions: []status.Revision{revision("", "ingress", "6d4cf56db6", 2, 2, 50*time.Hour)}}},
+		Source: &rollout.Commit{ID: "4be01d2c9a3f", Author: "Bob Ray <bob@example.com>", Subject: "Two replicas"},
+		Workloads: []status.Workload{{Workload: "edge/ingress", Strategy: "plain", Replicas: 2, Ready: 2,
+			Revisions: []status.Revision{revision("", "ingress", "6d4cf56db6", 2, 2, 50*time.Hour)}}},
 	}
 }
 
 func aborting() status.App {
 	a := canaryPaused()
-	a.Phase, a.Reason, a.Waiting = rollout.Aborting, "aborted by Ann Lee <ann@example.com>: errors in checkout", "all pods to be of the stable version"
+	a.Phase, a.Reason, a.Waiting = rollout.Aborting, "aborted by Ann Lee <ann@example.com>: errors in checkout",
+		"all pods to be of the stable version"
 	a.Rejected, a.Next = degradedRejected().Rejected, degradedRejected().Next[:1]
 	w := &a.Workloads[0]
 	w.Weight, w.Ready, w.RealWeight, w.Steps[1].Status = 0, 8, 0, "pending"
@@ -229,7 +239,9 @@ func aborting() status.App {
 
 func wideCharacters() status.App {
 	a := canaryPaused()
-	a.Release.Author, a.Release.Subject = "山田太郎 <yamada@example.com>", "チェックアウトのキャッシュを大きくする 🚀 （注文が多い日のために、メモリーも倍にする）と\x1b[31m色"
+	a.Release.Author, a.Release.Subject = "山田太郎 <yamada@example.com>",
+		"チェックアウトのキャッシュを大きくする 🚀 "+
+			"（注文が多い日のために、メモリーも倍にする）と\x1b[31m色"
 	a.Workloads[0].Steps[1].Name = "承認"
 	a.Next = nil
 	return a
@@ -260,13 +272,17 @@ func measured() status.App {
 	}
 	a.Analyses = []rollout.AnalysisRun{
 		{Name: "background", Phase: rollout.AnalysisRunning, Started: before(13 * time.Minute), Metrics: []rollout.MetricProgress{
-			{Metric: "success-rate", Phase: rollout.AnalysisRunning, Condition: "successCondition: result[0] >= 0.95", Count: 9, Successful: 8, Failed: 1, Errors: 1,
-				Measurements: append(series(rollout.AnalysisSuccessful, "[0.99]", "[0.991]", "[0.98]", "", "[0.99]"), series(rollout.AnalysisFailed, "[0.94]")...)},
-			{Metric: "p99-ms", Phase: rollout.AnalysisSuccessful, Count: 5, Successful: 5, Measurements: series(rollout.AnalysisSuccessful, "120", "120", "120", "120", "120")},
+			{Metric: "success-rate", Phase: rollout.AnalysisRunning, Condition: "successCondition: result[0] >= 0.95", Count: 9, Successful: 8,
+				Failed: 1, Errors: 1,
+				Measurements: append(series(rollout.AnalysisSuccessful, "[0.99]", "[0.991]", "[0.98]", "", "[0.99]"),
+					series(rollout.AnalysisFailed, "[0.94]")...)},
+			{Metric: "p99-ms", Phase: rollout.AnalysisSuccessful, Count: 5, Successful: 5,
+				Measurements: series(rollout.AnalysisSuccessful, "120", "120", "120", "120", "120")},
 			{Metric: "遅延", Phase: rollout.AnalysisPending, DryRun: true},
 		}},
 		{Name: "step-2", Phase: rollout.AnalysisFailed, Started: before(11 * time.Minute), Metrics: []rollout.MetricProgress{
-			{Metric: "smoke-test-of-the-whole-checkout", Phase: rollout.AnalysisFailed, Message: "the Job failed: 3 of 40 checks, the first of them is the payment by invoice", Count: 1, Failed: 1,
+			{Metric: "smoke-test-of-the-whole-checkout", Phase: rollout.AnalysisFailed,
+				Message: "the Job failed: 3 of 40 checks, the first of them is the payment by invoice", Count: 1, Failed: 1,
 				Measurements: series(rollout.AnalysisFailed, "Failed")},
 		}},
 	}
@@ -286,7 +302,8 @@ func TestViews(t *testing.T) {
 			got := App(a, narrow)
 			golden(t, name, got)
 			for line := range strings.Lines(got) {
-				if n := width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.HasPrefix(line, "    git ") && !strings.HasPrefix(line, "    https://") {
+				if n := width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.HasPrefix(line, "    git ") &&
+					!strings.HasPrefix(line, "    https://") {
 					t.Errorf("%d columns: %s", n, line)
 				}
 			}
@@ -332,9 +349,11 @@ func TestOneAppInDetail(t *testing.T) {
 	w.Revisions = []status.Revision{
 		{Role: "", PodHash: "0123456789abcdef", Hash: "h1-9", Pods: []status.Pod{
 			{Name: strings.Repeat("checkout-of-everything-", 3) + "x", Status: "Running", Created: before(time.Minute)},
-			{Name: "b", Status: "Completed", Restarts: 1, Created: before(time.Minute)}, {Name: "c", Status: "Terminating", Created: before(time.Minute)},
+			{Name: "b", Status: "Completed", Restarts: 1, Created: before(time.Minute)},
+			{Name: "c", Status: "Terminating", Created: before(time.Minute)},
 			{Name: "d", Status: "Running", Ready: true, Restarts: 2, Created: before(time.Minute)}}},
-		{PodHash: "1", Pods: pods("one", "Running", 7, time.Hour)}, {PodHash: "2", Hash: "h1-8", Desired: 1, Pods: pods("two", "Running", 6, time.Hour)},
+		{PodHash: "1", Pods: pods("one", "Running", 7, time.Hour)},
+		{PodHash: "2", Hash: "h1-8", Desired: 1, Pods: pods("two", "Running", 6, time.Hour)},
 	}
 	golden(t, "detail", App(a, Look{Width: 80, Color: true, Now: at()}))
 	golden(t, "detail-narrow", App(a, Look{Width: 50, Now: at(), fewer: 3}))
@@ -345,7 +364,8 @@ func TestOneAppInDetail(t *testing.T) {
 	m := measured()
 	m.Analyses[0].Metrics[0].Message, m.Analyses[0].Metrics[0].Measurements = "too low", nil
 	for i := range 14 {
-		m.Analyses[0].Metrics[0].Measurements = append(m.Analyses[0].Metrics[0].Measurements, rollout.Measurement{Value: "[" + strings.Repeat("1", i+1) + "]"})
+		m.Analyses[0].Metrics[0].Measurements = append(m.Analyses[0].Metrics[0].Measurements,
+			rollout.Measurement{Value: "[" + strings.Repeat("1", i+1) + "]"})
 	}
 	m.Analyses[0].Metrics[1].Measurements[4].Value = "[1 2]"
 	m.Analyses[0].Metrics[1].Measurements[3].Value = "1e999"
@@ -356,9 +376,12 @@ func TestOneAppInDetail(t *testing.T) {
 func TestHooks(t *testing.T) {
 	a := plainApp()
 	a.Hooks = []rollout.HookRun{
-		{Name: "shop/migrate", When: rollout.HookBefore, Release: "h1-7b4e2a91d0", Job: "migrate-7b4e2a91-1", Phase: rollout.HookSucceeded, Since: before(time.Hour), Attempt: 1},
-		{Name: "shop/check", When: rollout.HookAfter, Release: "h1-7b4e2a91d0", Job: "check-7b4e2a91-1", Phase: rollout.HookFailed, Since: before(time.Minute), Attempt: 1, Message: "BackoffLimitExceeded", Log: "connected\nERROR: relation \"orders\" does not exist"},
-		{Name: "shop/undo", When: rollout.HookAbort, Release: "h1-7b4e2a91d0", Job: "undo-7b4e2a91-1", Phase: rollout.HookRunning, Since: before(time.Second), Attempt: 1},
+		{Name: "shop/migrate", When: rollout.HookBefore, Release: "h1-7b4e2a91d0", Job: "migrate-7b4e2a91-1", Phase: rollout.HookSucceeded,
+			Since: before(time.Hour), Attempt: 1},
+		{Name: "shop/check", When: rollout.HookAfter, Release: "h1-7b4e2a91d0", Job: "check-7b4e2a91-1", Phase: rollout.HookFailed,
+			Since: before(time.Minute), Attempt: 1, Message: "BackoffLimitExceeded", Log: "connected\nERROR: relation \"orders\" does not exist"},
+		{Name: "shop/undo", When: rollout.HookAbort, Release: "h1-7b4e2a91d0", Job: "undo-7b4e2a91-1", Phase: rollout.HookRunning,
+			Since: before(time.Second), Attempt: 1},
 	}
 	golden(t, "hooks", drawHooks(a, Look{Width: 80, Color: true, Now: at()}))
 	a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-7b4e2a91d0 waits for its hooks"}
@@ -376,8 +399,10 @@ func TestListingsWithoutMuch(t *testing.T) {
 	mixed, unknown := canaryPaused(), canaryPaused()
 	behind := mixed.Workloads[0]
 	behind.Strategy, behind.Step, behind.Weight, behind.FullWeight = "blueGreen", 1, 10, 1000
-	mixed.Workloads = append(mixed.Workloads, behind, status.Workload{Strategy: "plain", Replicas: 2, Ready: 1}, status.Workload{Strategy: "experiment"})
-	unknown.Workloads = []status.Workload{{Strategy: "plain", Replicas: 1}, {Strategy: ""}, {Strategy: "canary", Moving: true, Replicas: 3}, {Strategy: "experiment"}}
+	mixed.Workloads = append(mixed.Workloads, behind, status.Workload{Strategy: "plain", Replicas: 2, Ready: 1},
+		status.Workload{Strategy: "experiment"})
+	unknown.Workloads = []status.Workload{{Strategy: "plain", Replicas: 1}, {Strategy: ""}, {Strategy: "canary", Moving: true, Replicas: 3},
+		{Strategy: "experiment"}}
 	unknown.Release, unknown.Stable, unknown.Waiting, unknown.Reason = nil, nil, "", "it waits"
 	unknown.Source = &rollout.Commit{Author: "Ann Lee <ann@example.com>"}
 	healthy := unknown

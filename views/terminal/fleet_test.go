@@ -18,12 +18,13 @@ func fleet() status.Listing {
 	for i := range 40 {
 		l.Apps = append(l.Apps, named(calm, fmt.Sprintf("api-%02d", i)))
 	}
-	l.Apps = append(l.Apps, named(timedPauseView(), "cart"), named(blueGreenPreview(), "checkout"), named(heldByInput(), "search"), named(degradedRejected(), "shop"), named(stalledCrashLoop(), "web"))
+	l.Apps = append(l.Apps, named(timedPauseView(), "cart"), named(blueGreenPreview(), "checkout"), named(heldByInput(), "search"),
+		named(degradedRejected(), "shop"), named(stalledCrashLoop(), "web"))
 	return l
 }
 
 func TestFleetFilter(t *testing.T) {
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		filter Filter
 		want   string
 	}{
@@ -39,8 +40,7 @@ func TestFleetFilter(t *testing.T) {
 		"all of them":     {Filter{Waiting: true, Phases: []string{"Paused"}}, "checkout"},
 		"nothing matches": {Filter{Text: "no such thing"}, ""},
 		"by urgency":      {Filter{Sort: "urgency", Names: []string{"api-00", "[c-w]*"}}, "shop web search cart checkout api-00"},
-	}
-	for name, c := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.filter.Check(); err != nil {
 				t.Fatal(err)
@@ -49,9 +49,7 @@ func TestFleetFilter(t *testing.T) {
 			for _, a := range c.filter.Apply(fleet()).Apps {
 				names = append(names, a.App)
 			}
-			if diff := compare.Diff(c.want, strings.Join(names, " ")); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, c.want, strings.Join(names, " "))
 		})
 	}
 	for _, bad := range []Filter{{Phases: []string{"fine"}}, {Names: []string{"["}}, {Sort: "size"}} {

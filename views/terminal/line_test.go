@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -43,9 +44,7 @@ func TestLine(t *testing.T) {
 		if a.Held.Waits() && waitingText(a) != a.WhyHeld() {
 			t.Errorf("a list says %q", waitingText(a))
 		}
-		if is := Line(a); is != want {
-			t.Errorf("%q, want %q", is, want)
-		}
+		compare.Check(t, want, Line(a))
 	}
 }
 

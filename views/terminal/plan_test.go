@@ -14,32 +14,42 @@ import (
 func plannedViews() []plan.Plan {
 	enters := func(after time.Duration) *time.Time { return ptr(at().Add(after)) }
 	shop := plan.App{
-		App: "shop", Change: plan.Release, Summary: "h1-2c9d0f1b77 -> h1-7b4e2a91d0", AtLeast: plan.Span(70 * time.Minute), Gates: 1, Ends: enters(68 * time.Hour),
+		App: "shop", Change: plan.Release, Summary: "h1-2c9d0f1b77 -> h1-7b4e2a91d0", AtLeast: plan.Span(70 * time.Minute), Gates: 1,
+		Ends: enters(68 * time.Hour),
 		Workloads: []plan.Workload{{
 			Workload: rollout.Workload{Namespace: "shop", Name: "shop"}, Kind: "Deployment", Strategy: "canary", Staged: true, Replicas: 4,
 			Sized: "minReplicas of HorizontalPodAutoscaler shop", Full: 1000,
 			Stages: []plan.Stage{
 				{Text: "setWeight 5", Weight: 5, Canary: 1, Stable: 4, Wait: "pods", AtLeast: plan.Span(10 * time.Second), Enters: enters(0)},
-				{Name: "ask", Text: "pause, at most 2h0m0s", Weight: 5, Canary: 1, Stable: 4, Wait: "promotion", Timeout: plan.Span(2 * time.Hour), OnTimeout: "abort", Enters: enters(10 * time.Second)},
-				{Text: "pause 1h0m0s", Weight: 500, Canary: 2, Stable: 4, Wait: "time", AtLeast: plan.Span(time.Hour), Enters: enters(68 * time.Hour), Shut: "a release window, until 2026-11-23T08:00:00Z"},
+				{Name: "ask", Text: "pause, at most 2h0m0s", Weight: 5, Canary: 1, Stable: 4, Wait: "promotion", Timeout: plan.Span(2 * time.Hour),
+					OnTimeout: "abort", Enters: enters(10 * time.Second)},
+				{Text: "pause 1h0m0s", Weight: 500, Canary: 2, Stable: 4, Wait: "time", AtLeast: plan.Span(time.Hour), Enters: enters(68 * time.Hour),
+					Shut: "a release window, until 2026-11-23T08:00:00Z"},
 				{Name: "promote", Text: "rolling update", Weight: 1000, Canary: 4, Shut: `the end of the freeze "year's end"`},
 			},
 		}},
 		Notes: []plan.Note{
-			{Level: plan.Refused, Message: "spec.selector of Deployment shop cannot be changed: the API server refuses it", Fix: "leave spec.selector as it is"},
-			{Level: plan.AtOnce, Message: "ConfigMap shop is mounted by Deployment shop under the same name before and after", Fix: "use a configMapGenerator"},
+			{Level: plan.Refused, Message: "spec.selector of Deployment shop cannot be changed: the API server refuses it",
+				Fix: "leave spec.selector as it is"},
+			{Level: plan.AtOnce, Message: "ConfigMap shop is mounted by Deployment shop under the same name before and after",
+				Fix: "use a configMapGenerator"},
 			{Level: plan.Hint, Message: "Deployment/shop/shop: replicas are ignored"},
 		},
 		Objects: []plan.Object{
-			{Object: rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: "shop-782t6ck7kc"}, Was: "shop-b5g778hd6d", Change: "changed", Diff: "--- base/a\n+++ head/a\n@@ -1 +1 @@\n-mode: a\n+mode: b\n"},
+			{Object: rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: "shop-782t6ck7kc"}, Was: "shop-b5g778hd6d", Change: "changed",
+				Diff: "--- base/a\n+++ head/a\n@@ -1 +1 @@\n-mode: a\n+mode: b\n"},
 		},
 	}
-	broken := plan.App{App: "web", Change: plan.Invalid, Summary: "cannot be rendered: the app would be held as it is", Error: &rollout.InvalidError{File: "apps/web/kustomization.yaml", Field: "resources[0]", Msg: "gone.yaml does not exist in this commit"}}
+	broken := plan.App{App: "web", Change: plan.Invalid, Summary: "cannot be rendered: the app would be held as it is",
+		Error: &rollout.InvalidError{File: "apps/web/kustomization.yaml", Field: "resources[0]", Msg: "gone.yaml does not exist in this commit"}}
 	return []plan.Plan{
-		{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "gitrollout/state/prod at 2b53797", Apps: []plan.App{shop, broken}, Unchanged: 12,
+		{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "gitrollout/state/prod at 2b53797",
+			Apps: []plan.App{shop, broken}, Unchanged: 12,
 			Shared: []plan.Shared{{File: "base/deployment.yaml", Apps: []string{"shop", "web"}}}},
-		{Cluster: "staging", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "not read: the base is taken for the stable version",
-			Error: &rollout.InvalidError{File: ".gitrollout/staging/config.yaml", Field: "interval", Msg: `"fast" is not a duration`, Fix: "write 30s, 1m or the like"}},
+		{Cluster: "staging", Base: "4d6eb88 (main)", Head: "the working tree", At: at(),
+			State: "not read: the base is taken for the stable version",
+			Error: &rollout.InvalidError{File: ".gitrollout/staging/config.yaml", Field: "interval", Msg: `"fast" is not a duration`,
+				Fix: "write 30s, 1m or the like"}},
 	}
 }
 
@@ -50,8 +60,10 @@ func TestPlanViews(t *testing.T) {
 	golden(t, "plan-piped", Plans(plannedViews(), Look{Now: at()}))
 	e := doctor.Examination{Cluster: "prod"}
 	e.Add("git.read", doctor.Healthy, "", "https://git.example.com/shop.git can be read, main is at 4d6eb88")
-	e.Add("cluster.rights", doctor.Problem, `add to its Role: {apiGroups: [""], resources: [configmaps], verbs: [create, delete, get, patch]}`, "system:serviceaccount:gitrollout:gitrollout may not create, delete, get, patch configmaps in namespace shop")
-	e.Add("clock.cluster", doctor.Warning, "keep both clocks right with NTP (timedatectl, chrony)", "the clocks of this machine and of the API server are 20s apart")
+	e.Add("cluster.rights", doctor.Problem, `add to its Role: {apiGroups: [""], resources: [configmaps], verbs: [create, delete, get, patch]}`,
+		"system:serviceaccount:gitrollout:gitrollout may not create, delete, get, patch configmaps in namespace shop")
+	e.Add("clock.cluster", doctor.Warning, "keep both clocks right with NTP (timedatectl, chrony)",
+		"the clocks of this machine and of the API server are 20s apart")
 	golden(t, "doctor", Examination(e, Look{Width: 80, Now: at()}))
 }
 
@@ -66,7 +78,8 @@ func TestReport(t *testing.T) {
 	}}
 	golden(t, "report", Report(r, Look{Width: 80, Color: true}))
 	e := doctor.Examination{Cluster: "prod"}
-	e.Add("git", doctor.Unknown, "ask somebody who may say so, in words that take more than a line of this terminal to say", "%s", strings.Repeat("not known ", 9))
+	e.Add("git", doctor.Unknown, "ask somebody who may say so, in words that take more than a line of this terminal to say", "%s",
+		strings.Repeat("not known ", 9))
 	golden(t, "doctor-piped", Examination(e, Look{}))
 	golden(t, "doctor-narrow", Examination(e, Look{Width: 60, Color: true}))
 }

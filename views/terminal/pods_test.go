@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -11,10 +12,9 @@ import (
 func TestPodsThatAreAsked(t *testing.T) {
 	w := status.Workload{Workload: "shop/web", Strategy: "canary", Moving: true, Step: 1, Replicas: 5, Pods: 2, RealWeight: 20,
 		Steps: []status.Step{{Text: "setCanaryScale replicas 2", Status: "current"}}, Revisions: []status.Revision{{Role: "canary"}}}
-	const bar = "  ██████▒▒▒▒▒▒░░░░░░░░░░░░░░░░░░  2 pods asked, 20% of the ready pods\n"
-	if got := drawWeight(w, Look{}); got != bar {
-		t.Errorf("%q, want %q", got, bar)
-	}
+	const bar = "  ██████▒▒▒▒▒▒░░░░░░░░░░░░░░░░░░  2 pods asked, " +
+		"20% of the ready pods\n"
+	compare.Check(t, bar, drawWeight(w, Look{}))
 	if got := Line(status.App{Workloads: []status.Workload{w}}); !strings.HasSuffix(got, "(setCanaryScale replicas 2, 2 pods)") {
 		t.Errorf("%q", got)
 	}
@@ -32,8 +32,6 @@ func TestRolesWithoutAStage(t *testing.T) {
 		"old      74844b988f  0/0 ready": {},
 	} {
 		r.Hash, r.PodHash = "h1-1", "74844b988f"
-		if got := strings.TrimSpace(drawRevision(r, Look{})); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		compare.Check(t, want, strings.TrimSpace(drawRevision(r, Look{})))
 	}
 }

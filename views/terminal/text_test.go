@@ -11,15 +11,14 @@ import (
 )
 
 func TestWidth(t *testing.T) {
-	for text, want := range map[string]int{"": 0, "shop": 4, "→ ✔": 3, "山田": 4, "e\u0301": 1, "🚀": 2, "한국": 4, "ｱ": 1, "✅ ⭐": 5, "🥇": 2, "🫠": 2, "✔ ✖ ●": 5} {
-		if got := width(text); got != want {
-			t.Errorf("width(%q) = %d, want %d", text, got, want)
-		}
+	for text, want := range map[string]int{"": 0, "shop": 4, "→ ✔": 3, "山田": 4, "e\u0301": 1, "🚀": 2, "한국": 4, "ｱ": 1,
+		"✅ ⭐": 5, "🥇": 2, "🫠": 2, "✔ ✖ ●": 5} {
+		compare.CheckNamed(t, text, want, width(text))
 	}
 }
 
 func TestTruncate(t *testing.T) {
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		text string
 		n    int
 		want string
@@ -29,18 +28,15 @@ func TestTruncate(t *testing.T) {
 		"wide at the edge": {"山田太郎", 4, "山…"},
 		"nothing left":     {"shop", 0, ""},
 		"one column":       {"shop", 1, "…"},
-	}
-	for name, c := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Truncate(c.text, c.n); got != c.want {
-				t.Errorf("Truncate(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
-			}
+			compare.CheckNamed(t, c.text, c.want, Truncate(c.text, c.n))
 		})
 	}
 }
 
 func TestWrap(t *testing.T) {
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		text string
 		n    int
 		want []string
@@ -48,18 +44,16 @@ func TestWrap(t *testing.T) {
 		"nothing":           {"", 20, []string{""}},
 		"to the edge":       {strings.Repeat("x", 20) + " y", 20, []string{strings.Repeat("x", 20), "y"}},
 		"a long word alone": {strings.Repeat("x", 45), 20, []string{strings.Repeat("x", 20), strings.Repeat("x", 20), "xxxxx"}},
-		"half is free":      {"123456789 " + strings.Repeat("x", 21), 20, []string{"123456789 " + strings.Repeat("x", 10), strings.Repeat("x", 11)}},
+		"half is free": {"123456789 " + strings.Repeat("x", 21), 20,
+			[]string{"123456789 " + strings.Repeat("x", 10), strings.Repeat("x", 11)}},
 		"less is free":      {"1234567890 " + strings.Repeat("x", 21), 20, []string{"1234567890", strings.Repeat("x", 20), "x"}},
 		"between words":     {"one two three four five six", 20, []string{"one two three four", "five six"}},
 		"a word too long":   {"see " + strings.Repeat("x", 30), 20, []string{"see " + strings.Repeat("x", 16), strings.Repeat("x", 14)}},
 		"never below 20":    {"one two three four five", 3, []string{"one two three four", "five"}},
 		"space of any kind": {"one\n two\tthree", 20, []string{"one two three"}},
-	}
-	for name, c := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := compare.Diff(c.want, wrap(c.text, c.n)); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, c.want, wrap(c.text, c.n))
 		})
 	}
 }
@@ -87,13 +81,15 @@ func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
 func TestAges(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 90 * time.Second: "90s", 3 * time.Minute: "3m", 26 * time.Hour: "26h", 72 * time.Hour: "3d",
-		0: "0s", 2*time.Minute - 1: "119s", 2 * time.Minute: "2m", 2*time.Hour - 1: "119m", 2 * time.Hour: "2h", 48*time.Hour - 1: "47h", 48 * time.Hour: "2d",
+		0: "0s", 2*time.Minute - 1: "119s", 2 * time.Minute: "2m", 2*time.Hour - 1: "119m", 2 * time.Hour: "2h", 48*time.Hour - 1: "47h",
+		48 * time.Hour: "2d",
 	} {
 		if got := age(d); got != want {
 			t.Errorf("age(%s) = %s, want %s", d, got, want)
 		}
 	}
-	for d, want := range map[time.Duration]string{-time.Second: "0s", 372 * time.Second: "6m12s", 1500 * time.Millisecond: "2s", 0: "0s", 1: "1s", time.Second: "1s", time.Second + 1: "2s"} {
+	for d, want := range map[time.Duration]string{-time.Second: "0s", 372 * time.Second: "6m12s", 1500 * time.Millisecond: "2s", 0: "0s",
+		1: "1s", time.Second: "1s", time.Second + 1: "2s"} {
 		if got := countdown(d); got != want {
 			t.Errorf("countdown(%s) = %s, want %s", d, got, want)
 		}
@@ -107,7 +103,7 @@ func TestCleanTakesControlOut(t *testing.T) {
 }
 
 func TestScreen(t *testing.T) {
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		texts         []string
 		columns, rows int
 		want          string // written for the last text
@@ -115,18 +111,20 @@ func TestScreen(t *testing.T) {
 		"first":            {[]string{"one\ntwo\n"}, 20, 10, "\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
 		"a different line": {[]string{"one\ntwo\nthree\n", "one\nTWO\nthree\n"}, 20, 10, "\x1b[3A\r\n\x1b[2KTWO\n\n"},
 		"shorter":          {[]string{"one\ntwo\nthree\n", "one\ntwo\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[J"},
-		"a long line":      {[]string{strings.Repeat("x", 25) + "\nend\n", strings.Repeat("x", 25) + "\nEND\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[2KEND\n"},
-		"lines that move":  {[]string{"one\nend\n", strings.Repeat("x", 25) + "\nend\n"}, 20, 10, "\x1b[2A\r\x1b[J\x1b[2K" + strings.Repeat("x", 25) + "\n\x1b[2Kend\n"},
-		"another width":    {[]string{"one\ntwo\n", "one\ntwo\n"}, -20, 10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
-		"another height":   {[]string{"one\ntwo\n", "one\ntwo\n"}, 20, -10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
-		"a full line":      {[]string{strings.Repeat("x", 20) + "\n", "y\n"}, 20, 10, "\x1b[1A\r\x1b[2Ky\n"},
-		"painted":          {[]string{"\x1b[31m" + strings.Repeat("x", 20) + "\x1b[0m\n\n", "y\n\n"}, 20, 10, "\x1b[2A\r\x1b[2Ky\n\n"},
-		"just fits":        {[]string{"1\n2\n3\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K3\n"},
-		"two rows":         {[]string{"1\n2\n3\n"}, 60, 3, "\x1b[J\x1b[2K1\n\x1b[2K… 2 more lines; the window is too small for them\n"},
-		"one row":          {[]string{"1\n2\n"}, 60, 2, "\x1b[J\x1b[2K1\n\x1b[2K2\n"},
-		"too tall":         {[]string{"1\n2\n3\n4\n5\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K… 3 more lines; the window is too small for them\n"},
-	}
-	for name, c := range cases {
+		"a long line": {[]string{strings.Repeat("x", 25) + "\nend\n", strings.Repeat("x", 25) + "\nEND\n"}, 20, 10,
+			"\x1b[3A\r\n\n\x1b[2KEND\n"},
+		"lines that move": {[]string{"one\nend\n", strings.Repeat("x", 25) + "\nend\n"}, 20, 10,
+			"\x1b[2A\r\x1b[J\x1b[2K" + strings.Repeat("x", 25) + "\n\x1b[2Kend\n"},
+		"another width":  {[]string{"one\ntwo\n", "one\ntwo\n"}, -20, 10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
+		"another height": {[]string{"one\ntwo\n", "one\ntwo\n"}, 20, -10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
+		"a full line":    {[]string{strings.Repeat("x", 20) + "\n", "y\n"}, 20, 10, "\x1b[1A\r\x1b[2Ky\n"},
+		"painted":        {[]string{"\x1b[31m" + strings.Repeat("x", 20) + "\x1b[0m\n\n", "y\n\n"}, 20, 10, "\x1b[2A\r\x1b[2Ky\n\n"},
+		"just fits":      {[]string{"1\n2\n3\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K3\n"},
+		"two rows":       {[]string{"1\n2\n3\n"}, 60, 3, "\x1b[J\x1b[2K1\n\x1b[2K… 2 more lines; the window is too small for them\n"},
+		"one row":        {[]string{"1\n2\n"}, 60, 2, "\x1b[J\x1b[2K1\n\x1b[2K2\n"},
+		"too tall": {[]string{"1\n2\n3\n4\n5\n"}, 60, 4,
+			"\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K… 3 more lines; the window is too small for them\n"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			s := &Screen{Out: &out}
@@ -140,9 +138,7 @@ func TestScreen(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := compare.Diff(c.want, out.String()); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, c.want, out.String())
 		})
 	}
 }
@@ -191,10 +187,9 @@ func TestApart(t *testing.T) {
 }
 
 func TestTextsOfPeople(t *testing.T) {
-	for author, want := range map[string]string{"Ann Lee <ann@example.com>": "Ann Lee", " <ann@example.com>": "ann@example.com", "": "", "Ann": "Ann"} {
-		if got := person(author); got != want {
-			t.Errorf("%q: %q, want %q", author, got, want)
-		}
+	for author, want := range map[string]string{"Ann Lee <ann@example.com>": "Ann Lee", " <ann@example.com>": "ann@example.com",
+		"": "", "Ann": "Ann"} {
+		compare.CheckNamed(t, author, want, person(author))
 	}
 	if got := CleanLines("a\n  b\x1bc  \n\n d"); got != "a\n  bc\n\n d\n" {
 		t.Errorf("%q", got)
@@ -215,8 +210,6 @@ func TestMetricCounts(t *testing.T) {
 		"2 ok, 1 without a verdict":      {Count: 3, Successful: 2},
 		"1 error":                        {Errors: 1},
 	} {
-		if got := strings.Join(metricCounts(m), ", "); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		compare.Check(t, want, strings.Join(metricCounts(m), ", "))
 	}
 }
