@@ -11,16 +11,23 @@ import (
 )
 
 const (
-	fluxRepository = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: charts}\nspec: {url: \"https://charts.example.com\"}\n"
-	fluxRelease    = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis}\nspec:\n  chart:\n    spec: " +
+	fluxRepository = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: charts}\n" +
+		"spec: {url: \"https://charts.example.com\"}\n"
+	fluxRelease = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis}\nspec:\n  chart:\n    spec: " +
 		"{chart: redis, version: 20.x, sourceRef: {kind: HelmRepository, name: charts}}\n"
-	fluxReference = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web}\nspec: {chartRef: {kind: OCIRepository, name: web}}\n"
-	fluxArtifact  = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: web}\nspec: {url: \"oci://ghcr.io/org/charts/web\", ref: {semver: 6.x}}\n"
-	fluxGit       = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: base}\nspec: {url: \"https://github.com/org/base\", ref: {tag: v1.4.2}}\n"
-	fluxFolder    = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: base}\nspec: {path: ./deploy/prod, sourceRef: {kind: GitRepository, name: base}}\n"
-	fluxBundle    = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web}\nspec: {path: ./, sourceRef: {kind: OCIRepository, name: web}}\n"
-	argoChart     = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: guest}\nspec:\n  source: {repoURL: ghcr.io/org/charts, chart: guest, targetRevision: 1.2.3}\n"
-	argoSources   = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: two}\nspec:\n  sources:\n" +
+	fluxReference = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web}\n" +
+		"spec: {chartRef: {kind: OCIRepository, name: web}}\n"
+	fluxArtifact = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: web}\n" +
+		"spec: {url: \"oci://ghcr.io/org/charts/web\", ref: {semver: 6.x}}\n"
+	fluxGit = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: base}\n" +
+		"spec: {url: \"https://github.com/org/base\", ref: {tag: v1.4.2}}\n"
+	fluxFolder = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: base}\n" +
+		"spec: {path: ./deploy/prod, sourceRef: {kind: GitRepository, name: base}}\n"
+	fluxBundle = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web}\n" +
+		"spec: {path: ./, sourceRef: {kind: OCIRepository, name: web}}\n"
+	argoChart = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: guest}\nspec:\n" +
+		"  source: {repoURL: ghcr.io/org/charts, chart: guest, targetRevision: 1.2.3}\n"
+	argoSources = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: two}\nspec:\n  sources:\n" +
 		"  - {repoURL: \"https://charts.example.com\", chart: mail}\n  - {repoURL: \"https://git.example.com/ours\", path: values, ref: values}\n"
 )
 
@@ -37,18 +44,21 @@ func TestFromEngines(t *testing.T) {
 			[]string{"charts chart https://charts.example.com redis 20.x flat"},
 		},
 		"two releases of one": {
-			map[string]string{"all.yaml": fluxRelease + "--- # another\n" + strings.Replace(fluxRelease, "name: redis}", "name: cache}", 1) + "---\n" + fluxRepository},
+			map[string]string{"all.yaml": fluxRelease + "--- # another\n" + strings.Replace(fluxRelease, "name: redis}", "name: cache}", 1) +
+				"---\n" + fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x flat"},
 		},
 		"two versions of one": {
-			map[string]string{"all.yaml": fluxRelease + "---\n" + strings.NewReplacer("name: redis}", "name: cache}", "20.x", "21.0.0").Replace(fluxRelease) + "---\n" + fluxRepository},
+			map[string]string{"all.yaml": fluxRelease + "---\n" +
+				strings.NewReplacer("name: redis}", "name: cache}", "20.x", "21.0.0").Replace(fluxRelease) + "---\n" + fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x flat", "charts/2 chart https://charts.example.com redis 21.0.0 flat"},
 		},
 		"a chart of a registry": {
 			map[string]string{"all.yml": fluxReference + "---\n" + fluxArtifact}, []string{"charts chart oci://ghcr.io/org/charts web 6.x flat"},
 		},
 		"a folder of Git": {
-			map[string]string{"all.yaml": fluxFolder + "---\n" + fluxGit}, []string{"vendor/base-deploy git https://github.com/org/base v1.4.2 deploy"},
+			map[string]string{"all.yaml": fluxFolder + "---\n" + fluxGit},
+			[]string{"vendor/base-deploy git https://github.com/org/base v1.4.2 deploy"},
 		},
 		"an artifact": {
 			map[string]string{"all.yaml": fluxBundle + "---\n" + fluxArtifact}, []string{"vendor/web oci oci://ghcr.io/org/charts/web 6.x"},
@@ -56,40 +66,39 @@ func TestFromEngines(t *testing.T) {
 		"an Application":            {map[string]string{"a.yaml": argoChart}, []string{"charts chart oci://ghcr.io/org/charts guest 1.2.3 flat"}},
 		"sources of an Application": {map[string]string{"a.yaml": argoSources}, []string{"charts chart https://charts.example.com mail * flat"}},
 		"objects beside a kustomization": {
-			map[string]string{"kustomization.yaml": "resources: [release.yaml]\nhelmCharts:\n- {name: redis, repo: \"https://charts.example.com\", version: 20.x}\n",
+			map[string]string{"kustomization.yaml": "resources: [release.yaml]\nhelmCharts:\n- {name: redis, repo: " +
+				"\"https://charts.example.com\", version: 20.x}\n",
 				"release.yaml": fluxRelease + "---\n" + fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x"},
 		},
 		"sources in this repository": {map[string]string{"all.yaml": own, "charts/x/templates/a.yaml": fluxRelease}, nil},
-		"a patch of a release":       {map[string]string{"a.yaml": fluxRelease + "---\n" + fluxRepository, "p.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis}\nspec: {chart: {spec: {version: 21.x}}}\n"}, []string{"charts chart https://charts.example.com redis 20.x flat"}},
-		"a listed source":            {map[string]string{"a.yaml": argoChart, "vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: \"oci://ghcr.io/org/charts\", name: guest, version: 1.2.3, provenance: k.asc}\n  into: ours\n"}, []string{"ours chart oci://ghcr.io/org/charts guest 1.2.3 signed by k.asc"}},
+		"a patch of a release": {map[string]string{"a.yaml": fluxRelease + "---\n" + fluxRepository,
+			"p.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis}\nspec: {chart: {spec: {version: 21.x}}}\n"},
+			[]string{"charts chart https://charts.example.com redis 20.x flat"}},
+		"a listed source": {map[string]string{"a.yaml": argoChart,
+			"vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: \"oci://ghcr.io/org/charts\", name: " +
+				"guest, version: 1.2.3, provenance: k.asc}\n  into: ours\n"},
+			[]string{"ours chart oci://ghcr.io/org/charts guest 1.2.3 signed by k.asc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withoutGit(t)
 			for name, content := range c.files {
-				if err := os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755))
 				w.write(name, content)
 			}
 			for range 2 {
-				if _, err := From(w.on()); err != nil {
-					t.Fatal(err)
-				}
+				_, err := From(w.on())
+				must(t, err)
 			}
 			var got []string
 			if data, err := os.ReadFile(filepath.Join(w.dir, "vendor.yaml")); err == nil {
 				sources, err := rollout.ParseVendor("vendor.yaml", data)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, s := range sources {
 					got = append(got, s.Into+" "+s.Wants())
 				}
 			}
-			if diff := compare.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, c.want, got)
 			for name, content := range c.files {
 				if data, _ := os.ReadFile(filepath.Join(w.dir, name)); string(data) != content {
 					t.Errorf("%s is now\n%s", name, data)
@@ -106,11 +115,8 @@ func TestFromEnginesLeavesOut(t *testing.T) {
 	for _, isFirst := range []bool{true, false} {
 		said, err := From(w.on())
 		text := strings.Join(said, "\n")
-		for _, want := range []string{"left out all.yaml: HelmRelease redis is of HelmRepository charts, which is not", "left out all.yaml: Kustomization base is of"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("said %s, want %s", text, want)
-			}
-		}
+		compare.Contains(t, text, "left out all.yaml: HelmRelease redis is of HelmRepository charts, which is not",
+			"left out all.yaml: Kustomization base is of")
 		if err != nil || strings.Contains(text, "Application guest") != isFirst {
 			t.Errorf("error %v, said %s", err, text)
 		}
@@ -123,10 +129,14 @@ func TestFromEnginesLeavesOut(t *testing.T) {
 // TestFromEnginesRefuses names the object of an invalid source, and writes nothing.
 func TestFromEnginesRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
-		"no source":         {fluxRelease, "all.yaml: HelmRelease redis is of HelmRepository charts, which is not in this folder; name a folder that has both"},
-		"no url":            {fluxRelease + "---\n" + strings.Replace(fluxRepository, "url:", "uri:", 1), "HelmRelease redis is of HelmRepository charts, whose url cannot be read"},
-		"a range of tags":   {fluxFolder + "---\n" + strings.Replace(fluxGit, "tag: v1.4.2", `semver: ">=1"`, 1), "Kustomization base is of a repository without a tag, a branch or a commit"},
-		"only a digest":     {fluxBundle + "---\n" + strings.Replace(fluxArtifact, "semver: 6.x", "digest: sha256:x", 1), "Kustomization web is of an artifact without a tag or a semver"},
+		"no source": {fluxRelease,
+			"all.yaml: HelmRelease redis is of HelmRepository charts, which is not in this folder; name a folder that has both"},
+		"no url": {fluxRelease + "---\n" + strings.Replace(fluxRepository, "url:", "uri:", 1),
+			"HelmRelease redis is of HelmRepository charts, whose url cannot be read"},
+		"a range of tags": {fluxFolder + "---\n" + strings.Replace(fluxGit, "tag: v1.4.2", `semver: ">=1"`, 1),
+			"Kustomization base is of a repository without a tag, a branch or a commit"},
+		"only a digest": {fluxBundle + "---\n" + strings.Replace(fluxArtifact, "semver: 6.x", "digest: sha256:x", 1),
+			"Kustomization web is of an artifact without a tag or a semver"},
 		"another form":      {strings.Replace(argoChart, "chart: guest", "chart: [guest]", 1), "Application guest cannot be read"},
 		"nothing of theirs": {"apiVersion: v1\nkind: Service\nmetadata: {name: a}\n", "there is no kustomization.yaml in "},
 	} {

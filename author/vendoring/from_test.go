@@ -13,17 +13,18 @@ import (
 
 // TestRemote parses addresses from kustomize's documentation, and common ones.
 func TestRemote(t *testing.T) {
+	const kustomize = "github.com/kubernetes-sigs/kustomize"
 	for entry, want := range map[string]string{
-		"https://github.com/kubernetes-sigs/kustomize//examples/multibases/dev/?timeout=120&ref=v3.3.1": "https://github.com/kubernetes-sigs/kustomize v3.3.1 examples/multibases/dev",
-		"https://github.com/kubernetes-sigs/kustomize?ref=v3.3.1":                                       "https://github.com/kubernetes-sigs/kustomize v3.3.1 ",
-		"github.com/kubernetes-sigs/kustomize/examples/multibases/dev?ref=v1.0.6":                       "https://github.com/kubernetes-sigs/kustomize v1.0.6 examples/multibases/dev",
-		"https://github.com/org/repo/deploy?ref=v1":                                                     "https://github.com/org/repo v1 deploy",
-		"git@github.com:org/repo//deploy?ref=v1":                                                        "git@github.com:org/repo v1 deploy",
-		"git@github.com:org/repo/deploy/a?version=v1":                                                   "git@github.com:org/repo v1 deploy/a",
-		"git@github.com:org/repo.git/deploy?ref=v1":                                                     "git@github.com:org/repo.git v1 deploy",
-		"git::https://git.example.com/a/b/c.git//deploy?ref=v1":                                         "https://git.example.com/a/b/c.git v1 deploy",
-		"ssh://git@git.example.com:7999/a/b.git/deploy?ref=v1":                                          "ssh://git@git.example.com:7999/a/b.git v1 deploy",
-		"https://git.example.com/a/b/c":                                                                 "https://git.example.com/a/b/c  ",
+		"https://" + kustomize + "//examples/multibases/dev/?timeout=120&ref=v3.3.1": "https://" + kustomize + " v3.3.1 examples/multibases/dev",
+		"https://" + kustomize + "?ref=v3.3.1":                                       "https://" + kustomize + " v3.3.1 ",
+		kustomize + "/examples/multibases/dev?ref=v1.0.6":                            "https://" + kustomize + " v1.0.6 examples/multibases/dev",
+		"https://github.com/org/repo/deploy?ref=v1":                                  "https://github.com/org/repo v1 deploy",
+		"git@github.com:org/repo//deploy?ref=v1":                                     "git@github.com:org/repo v1 deploy",
+		"git@github.com:org/repo/deploy/a?version=v1":                                "git@github.com:org/repo v1 deploy/a",
+		"git@github.com:org/repo.git/deploy?ref=v1":                                  "git@github.com:org/repo.git v1 deploy",
+		"git::https://git.example.com/a/b/c.git//deploy?ref=v1":                      "https://git.example.com/a/b/c.git v1 deploy",
+		"ssh://git@git.example.com:7999/a/b.git/deploy?ref=v1":                       "ssh://git@git.example.com:7999/a/b.git v1 deploy",
+		"https://git.example.com/a/b/c":                                              "https://git.example.com/a/b/c  ",
 	} {
 		repo, ref, below := remote(entry)
 		if got := repo + " " + ref + " " + below; got != want || !isRemote(entry) {
@@ -40,25 +41,24 @@ func TestRemote(t *testing.T) {
 // TestFrom rewrites a kustomization, brings in its remote resources, and changes nothing the second time.
 func TestFrom(t *testing.T) {
 	w := newWorld(t)
-	if err := os.Remove(filepath.Join(w.dir, "vendor.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(w.dir, "vendor.yaml")))
 	w.git.Write(map[string]string{"deploy/overlay/kustomization.yaml": "resources: [../base.yaml]\n"})
 	w.git.Commit("an overlay")
-	w.write("kustomization.yml", "# ours\nresources:\n- app.yaml # stays\n- "+w.gitURL+"//deploy/overlay?ref=main # theirs\n- \""+w.gitURL+"//deploy?ref=main\"\ncomponents: [\""+w.gitURL+"?ref=main\"]\n"+
+	w.write("kustomization.yml", "# ours\nresources:\n- app.yaml # stays\n- "+w.gitURL+"//deploy/overlay?ref=main # theirs\n- \""+w.gitURL+
+		"//deploy?ref=main\"\ncomponents: [\""+w.gitURL+"?ref=main\"]\n"+
 		"helmCharts:\n- {name: redis, repo: http://"+w.host+"/charts, version: 20.1.5, releaseName: a}\n- {name: ours, releaseName: b}\n")
 	said, err := From(w.on())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name := strings.TrimSuffix(filepath.Base(w.gitURL), ".git")
-	want := "# ours\nresources:\n- app.yaml # stays\n- vendor/" + name + "-deploy/overlay # theirs\n- \"vendor/" + name + "-deploy\"\ncomponents: [\"vendor/" + name + "\"]\n"
+	want := "# ours\nresources:\n- app.yaml # stays\n- vendor/" + name + "-deploy/overlay # theirs\n- \"vendor/" + name +
+		"-deploy\"\ncomponents: [\"vendor/" + name + "\"]\n"
 	has := w.has()
 	if got := has["kustomization.yml"]; !strings.HasPrefix(got, want) || len(said) != 4 {
 		t.Errorf("said %q (-want +got):\n%s", said, compare.Diff(want, got))
 	}
 	w.update("")
-	if has = w.has(); has["vendor/"+name+"-deploy/overlay/kustomization.yaml"] == "" || has["vendor/"+name+"/README.md"] == "" || has["charts/redis-20.1.5/redis/Chart.yaml"] == "" || len(w.wrong()) > 0 {
+	if has = w.has(); has["vendor/"+name+"-deploy/overlay/kustomization.yaml"] == "" || has["vendor/"+name+"/README.md"] == "" ||
+		has["charts/redis-20.1.5/redis/Chart.yaml"] == "" || len(w.wrong()) > 0 {
 		t.Errorf("there is %v, wrong %v", has, w.wrong())
 	}
 	before, _ := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
@@ -66,11 +66,11 @@ func TestFrom(t *testing.T) {
 		t.Errorf("the second time: %v, error %v", said, err)
 	}
 	w.write("kustomization.yml", strings.Replace(want, "app.yaml", "https://github.com/org/repo?ref=v1", 1))
-	if _, err := From(w.on()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = From(w.on())
+	must(t, err)
 	after, _ := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
-	if sources, err := rollout.ParseVendor("vendor.yaml", after); err != nil || len(sources) != 4 || !strings.HasPrefix(string(after), string(before)) {
+	if sources, err := rollout.ParseVendor("vendor.yaml", after); err != nil || len(sources) != 4 ||
+		!strings.HasPrefix(string(after), string(before)) {
 		t.Errorf("%d sources, error %v:\n%s", len(sources), err, after)
 	}
 }
@@ -83,14 +83,13 @@ func TestFromBesideOthers(t *testing.T) {
 		"- chart: {repo: https://example.com, name: a, version: 1.0.0, provenance: keys.asc}\n  into: charts\n" +
 		"- git: {url: https://github.com/org/repo, ref: v1}\n  into: vendor/repo"
 	w.write("vendor.yaml", before)
-	const charts = "helmCharts: [{name: web, repo: \"oci://ghcr.io/charts\", version: 1.2.3}, {name: a, repo: https://example.com, version: 1.0.0}]\n"
-	w.write("kustomization.yml", "resources:\n- github.com/org/repo?ref=v2\n- github.com/org/repo?ref=v1\n- github.com/org/repo?ref=v3\n"+charts)
-	if _, err := From(w.on()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := compare.Diff("resources:\n- vendor/repo-2\n- vendor/repo\n- vendor/repo-3\n"+charts, w.has()["kustomization.yml"]); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	const charts = "helmCharts: [{name: web, repo: \"oci://ghcr.io/charts\", version: 1.2.3}, " +
+		"{name: a, repo: https://example.com, version: 1.0.0}]\n"
+	w.write("kustomization.yml",
+		"resources:\n- github.com/org/repo?ref=v2\n- github.com/org/repo?ref=v1\n- github.com/org/repo?ref=v3\n"+charts)
+	_, err := From(w.on())
+	must(t, err)
+	compare.Check(t, "resources:\n- vendor/repo-2\n- vendor/repo\n- vendor/repo-3\n"+charts, w.has()["kustomization.yml"])
 	after, _ := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
 	sources, err := rollout.ParseVendor("vendor.yaml", after)
 	if err != nil || !strings.HasPrefix(string(after), before+"\n- ") {
@@ -100,7 +99,8 @@ func TestFromBesideOthers(t *testing.T) {
 	for _, s := range sources {
 		wants = append(wants, s.Into+" "+s.Wants())
 	}
-	if diff := compare.Diff([]string{"charts chart https://example.com a 1.0.0 signed by keys.asc", "vendor/repo git https://github.com/org/repo v1 .", "vendor/repo-2 git https://github.com/org/repo v2 .",
+	if diff := compare.Diff([]string{"charts chart https://example.com a 1.0.0 signed by keys.asc",
+		"vendor/repo git https://github.com/org/repo v1 .", "vendor/repo-2 git https://github.com/org/repo v2 .",
 		"vendor/repo-3 git https://github.com/org/repo v3 .", "charts chart oci://ghcr.io/charts web 1.2.3"}, wants); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -137,9 +137,7 @@ transformers:
   {apiVersion: builtin, kind: NamespaceTransformer, metadata: {name: a, annotations: {docs: "https://example.com/z.yaml"}}}
 `)
 	said, err := From(w.on())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := `commonAnnotations: {docs: "https://example.com/docs.yaml"}
 resources:
 - vendor/base-deploy/install.yaml
@@ -170,9 +168,11 @@ transformers:
 	}
 	sources, _, err := read(w.on())
 	wants := rollout.Mapped(sources, func(s rollout.VendorSource) string { return s.Into + " " + s.Wants() })
-	if diff := compare.Diff([]string{"vendor/base-deploy git https://gitlab.com/team/base v2 deploy", "vendor/base-deploy-2 git https://bitbucket.org/team/base v3 deploy",
+	if diff := compare.Diff([]string{"vendor/base-deploy git https://gitlab.com/team/base v2 deploy",
+		"vendor/base-deploy-2 git https://bitbucket.org/team/base v3 deploy",
 		"vendor/repo git https://github.com/org/repo main .", "vendor/repo-crds git https://github.com/org/repo v1 crds",
-		"vendor/repo-config git https://github.com/org/repo v1 config", "vendor/repo-2 git https://github.com/org/repo v1 ."}, wants); err != nil || diff != "" {
+		"vendor/repo-config git https://github.com/org/repo v1 config",
+		"vendor/repo-2 git https://github.com/org/repo v1 ."}, wants); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
 }
@@ -180,13 +180,20 @@ transformers:
 // TestFromRefuses reports an unsupported address with its field and the remedy, and writes nothing.
 func TestFromRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ kustomization, vendor, want string }{
-		"no ref":              {"resources: [https://github.com/org/repo//deploy]\n", "", "kustomization.yml: resources[0]: https://github.com/org/repo//deploy names no tag, branch or commit; append ?ref=TAG"},
-		"a file":              {"resources:\n- a.yaml\n- https://example.com/install.yaml\n", "", "resources[1]: https://example.com/install.yaml is no folder of a repository of Git; download it"},
-		"a file of a patch":   {"patches:\n- path: https://example.com/patch.yaml\n", "", "patches[0].path: https://example.com/patch.yaml is no folder of a repository of Git; download it"},
-		"no version":          {"helmCharts: [{name: a, repo: https://example.com}]\n", "", "helmCharts[0].version: is missing"},
-		"charts above":        {"helmGlobals: {chartHome: ../charts}\nhelmCharts: [{name: a, repo: https://example.com, version: 1.0.0}]\n", "", "helmGlobals.chartHome: ../charts is not below this folder"},
-		"twice in a line":     {"resources: [\"https://github.com/a/b?ref=v1\", \"https://github.com/a/b?ref=v1\"]\n", "", "resources[0]: https://github.com/a/b?ref=v1 cannot be replaced"},
-		"a list in a line":    {"resources: [\"https://github.com/a/b?ref=v1\"]\n", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources: [{git: {url: https://github.com/a/c, ref: v1}, into: c}]\n", "vendor.yaml: has sources to which none can be appended"},
+		"no ref": {"resources: [https://github.com/org/repo//deploy]\n", "",
+			"kustomization.yml: resources[0]: https://github.com/org/repo//deploy names no tag, branch or commit; append ?ref=TAG"},
+		"a file": {"resources:\n- a.yaml\n- https://example.com/install.yaml\n", "",
+			"resources[1]: https://example.com/install.yaml is no folder of a repository of Git; download it"},
+		"a file of a patch": {"patches:\n- path: https://example.com/patch.yaml\n", "",
+			"patches[0].path: https://example.com/patch.yaml is no folder of a repository of Git; download it"},
+		"no version": {"helmCharts: [{name: a, repo: https://example.com}]\n", "", "helmCharts[0].version: is missing"},
+		"charts above": {"helmGlobals: {chartHome: ../charts}\nhelmCharts: [{name: a, repo: https://example.com, version: 1.0.0}]\n", "",
+			"helmGlobals.chartHome: ../charts is not below this folder"},
+		"twice in a line": {"resources: [\"https://github.com/a/b?ref=v1\", \"https://github.com/a/b?ref=v1\"]\n", "",
+			"resources[0]: https://github.com/a/b?ref=v1 cannot be replaced"},
+		"a list in a line": {"resources: [\"https://github.com/a/b?ref=v1\"]\n",
+			"apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources: [{git: {url: https://github.com/a/c, ref: v1}, into: c}]\n",
+			"vendor.yaml: has sources to which none can be appended"},
 		"a bad vendor.yaml":   {"resources: [\"https://github.com/a/b?ref=v1\"]\n", "kind: Vendor\n", "vendor.yaml"},
 		"no YAML":             {"resources: [\n", "", "kustomization.yml: cannot be read"},
 		"no mapping":          {"- a\n", "", "kustomization.yml: cannot be read"},
@@ -205,8 +212,6 @@ func TestFromRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &invalid) && invalid.Fix == "" {
 			t.Errorf("%s: error %v, want %s", name, err, c.want)
 		}
-		if diff := compare.Diff(before, w.has()); diff != "" {
-			t.Errorf("%s: written: %s", name, diff)
-		}
+		compare.CheckNamed(t, name+": written", before, w.has())
 	}
 }

@@ -23,9 +23,7 @@ func TestWorkingCopy(t *testing.T) {
 	commit := func() string {
 		t.Helper()
 		id, err := w.Commit(t.Context(), "vendored", "Vendor: x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return id
 	}
 	if err := w.Clean(t.Context()); err != nil {
@@ -35,16 +33,12 @@ func TestWorkingCopy(t *testing.T) {
 		t.Errorf("a commit of nothing: %s", id)
 	}
 	repo.Write(map[string]string{"a/charts/x.yaml": "1\n", "b/other.yaml": "1\n", "a/run.log": "1\n"})
-	if err := os.Remove(filepath.Join(repo.Work, "a/gone.txt")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(repo.Work, "a/gone.txt")))
 	if err := w.Clean(t.Context()); err == nil || !strings.Contains(err.Error(), "commit or stash it") {
 		t.Errorf("with changes: %v", err)
 	}
 	first := commit()
-	if err := w.Push(t.Context(), first, "vendored"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Push(t.Context(), first, "vendored"))
 	if files := strings.Join(repo.Files("vendored"), " "); files != ".gitignore a/charts/x.yaml a/vendor.yaml b/other.yaml" {
 		t.Errorf("it has %s", files)
 	}

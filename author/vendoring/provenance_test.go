@@ -19,9 +19,7 @@ type signer struct{ *openpgp.Entity }
 func newSigner(t *testing.T) signer {
 	t.Helper()
 	key, err := openpgp.NewEntity("Ann", "", "ann@example.com", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return signer{key}
 }
 
@@ -32,9 +30,7 @@ func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public stri
 	var err error
 	var out bytes.Buffer
 	if !armored {
-		if err := key.Serialize(&out); err != nil {
-			t.Fatal(err)
-		}
+		must(t, key.Serialize(&out))
 		return key, out.String()
 	}
 	w, err := armor.Encode(&out, openpgp.PublicKeyType, nil)
@@ -44,9 +40,7 @@ func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public stri
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return key, out.String()
 }
 
@@ -54,9 +48,7 @@ func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public stri
 func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte {
 	t.Helper()
 	text, err := (&provenance.Signatory{Entity: key}).ClearSign(archive, name, []byte("name: redis\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return []byte(text)
 }
 
@@ -73,14 +65,19 @@ func TestProvenance(t *testing.T) {
 		spoil  func(w *world, key *openpgp.Entity)
 		want   []string // words of the error; none: accepted
 	}{
-		"signed":           {source: chart},
-		"a keyring":        {source: chart, binary: true},
-		"of a registry":    {source: oci},
-		"no file of keys":  {chart, false, func(w *world, _ *openpgp.Entity) { _ = os.RemoveAll(filepath.Join(w.dir, "keys")) }, []string{"keys/team.asc"}},
-		"keys that are no": {chart, false, func(w *world, _ *openpgp.Entity) { w.write("keys/team.asc", "x") }, []string{"holds no public keys", "gpg --export"}},
-		"keys elsewhere":   {strings.Replace(chart, "keys/", "../", 1), false, func(*world, *openpgp.Entity) {}, []string{"../team.asc", "escapes"}},
-		"not signed":       {chart, false, func(w *world, _ *openpgp.Entity) { delete(w.answers, redis+".prov") }, []string{redis + ".prov answers 404"}},
-		"no signature":     {chart, false, func(w *world, _ *openpgp.Entity) { w.answers[redis+".prov"] = []byte("x") }, []string{"is not signed by any of the keys"}},
+		"signed":        {source: chart},
+		"a keyring":     {source: chart, binary: true},
+		"of a registry": {source: oci},
+		"no file of keys": {chart, false, func(w *world, _ *openpgp.Entity) { _ = os.RemoveAll(filepath.Join(w.dir, "keys")) },
+			[]string{"keys/team.asc"}},
+		"keys that are no": {chart, false, func(w *world, _ *openpgp.Entity) { w.write("keys/team.asc", "x") },
+			[]string{"holds no public keys", "gpg --export"}},
+		"keys elsewhere": {strings.Replace(chart, "keys/", "../", 1), false, func(*world, *openpgp.Entity) {},
+			[]string{"../team.asc", "escapes"}},
+		"not signed": {chart, false, func(w *world, _ *openpgp.Entity) { delete(w.answers, redis+".prov") },
+			[]string{redis + ".prov answers 404"}},
+		"no signature": {chart, false, func(w *world, _ *openpgp.Entity) { w.answers[redis+".prov"] = []byte("x") },
+			[]string{"is not signed by any of the keys"}},
 		"signed by another key": {chart, false, func(w *world, _ *openpgp.Entity) {
 			w.answers[redis+".prov"] = sign(t, other.Entity, w.answers[redis], "redis-20.1.4.tgz")
 		}, []string{"redis-20.1.4.tgz is not signed by any of the keys"}},
@@ -97,9 +94,7 @@ func TestProvenance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := withoutGit(t)
 			key, public := ann.as(t, !c.binary)
-			if err := os.Mkdir(filepath.Join(w.dir, "keys"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(filepath.Join(w.dir, "keys"), 0o755))
 			w.write("keys/team.asc", public)
 			w.answers[redis+".prov"] = sign(t, key, w.answers[redis], "redis-20.1.4.tgz")
 			archive := packed(t, plain("web/Chart.yaml", "name: web\nversion: 1.2.3+b1\n"))

@@ -303,13 +303,16 @@ func TestWhatServersSay(t *testing.T) {
 		"an index that is no YAML": {redis, func(w *world) { w.answers["/charts/index.yaml"] = []byte("{") }, "its index.yaml cannot be read"},
 		"a slash behind":           {podinfo, nil, ""},
 		"a manifest that is none":  {podinfo, manifest("<html>"), "the manifest of 6.9.0 cannot be read"},
-		"no archive in it":         {podinfo, manifest(`{"layers": [{"mediaType": "text/plain", "digest": "x"}]}`), "6.9.0 has no layer that is a .tar.gz"},
-		"a layer that has gone":    {podinfo, manifest(`{"layers": [{"mediaType": "x.tar+gzip", "digest": "sha256:1"}]}`), "/blobs/sha256:1 answers 404"},
+		"no archive in it": {podinfo, manifest(`{"layers": [{"mediaType": "text/plain", "digest": "x"}]}`),
+			"6.9.0 has no layer that is a .tar.gz"},
+		"a layer that has gone": {podinfo, manifest(`{"layers": [{"mediaType": "x.tar+gzip", "digest": "sha256:1"}]}`),
+			"/blobs/sha256:1 answers 404"},
 		"the type of Docker images": {podinfo, func(w *world) {
 			m := w.answers["/v2/manifests/podinfo/manifests/6.9.0"]
 			manifest(strings.ReplaceAll(string(m), "tar+gzip", "tar.gzip"))(w)
 		}, ""},
-		"tags that are none": {strings.ReplaceAll(podinfo, "tag: 6.9.0", `semver: "*"`), func(w *world) { w.answers["/v2/manifests/podinfo/tags/list"] = []byte("<") }, "invalid character"},
+		"tags that are none": {strings.ReplaceAll(podinfo, "tag: 6.9.0", `semver: "*"`),
+			func(w *world) { w.answers["/v2/manifests/podinfo/tags/list"] = []byte("<") }, "invalid character"},
 		"a folder of a commit": {"- git: {url: GIT, ref: main, path: empty}\n  into: base\n", func(w *world) {
 			w.git.Write(map[string]string{"empty/.gitmodules": ""}).Commit("nothing else")
 		}, "has no file"},
@@ -339,10 +342,9 @@ func TestWhatIsSaid(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	w := newWorld(t)
 	said, err := w.getter.Update(t.Context(), w.on(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []string{"charts/redis-20.1.5  20.1.5 sha256:", "base  ", "podinfo  6.10.1 sha256:", "charts/web-1.2.3+b1  1.2.3+b1 sha256:"} {
+	must(t, err)
+	for i, want := range []string{"charts/redis-20.1.5  20.1.5 sha256:", "base  ", "podinfo  6.10.1 sha256:",
+		"charts/web-1.2.3+b1  1.2.3+b1 sha256:"} {
 		count := []string{", 2 files", ", 1 files"}[min(i, 1)]
 		if !strings.HasPrefix(said[i], want) || !strings.HasSuffix(said[i], count) {
 			t.Errorf("it says %q, want %q and %q", said[i], want, count)
@@ -363,13 +365,17 @@ func TestWhatPeopleChanged(t *testing.T) {
 		change func(w *world)
 		want   []string
 	}{
-		"a byte":                    {func(w *world) { w.write("base/base.yaml", "base: mine\n") }, []string{"base differs from vendor.lock", "keep your changes"}},
-		"a symlink":                 {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, []string{"base/x is no plain file"}},
-		"a folder":                  {func(w *world) { _ = os.RemoveAll(filepath.Join(w.dir, "podinfo")) }, nil},
-		"the source":                {func(w *world) { w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n") }, nil},
-		"a lock of something else":  {func(w *world) { w.write("vendor.lock", "apiVersion: v1\nkind: ConfigMap\n") }, []string{"vendor.lock", "it is none", "take it from Git again"}},
-		"a lock of another version": {func(w *world) { w.write("vendor.lock", "apiVersion: gitrollout.dev/v2\nkind: VendorLock\n") }, []string{"it is none"}},
-		"a lock of another kind":    {func(w *world) { w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\n") }, []string{"it is none"}},
+		"a byte": {func(w *world) { w.write("base/base.yaml", "base: mine\n") },
+			[]string{"base differs from vendor.lock", "keep your changes"}},
+		"a symlink":  {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, []string{"base/x is no plain file"}},
+		"a folder":   {func(w *world) { _ = os.RemoveAll(filepath.Join(w.dir, "podinfo")) }, nil},
+		"the source": {func(w *world) { w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n") }, nil},
+		"a lock of something else": {func(w *world) { w.write("vendor.lock", "apiVersion: v1\nkind: ConfigMap\n") },
+			[]string{"vendor.lock", "it is none", "take it from Git again"}},
+		"a lock of another version": {func(w *world) { w.write("vendor.lock", "apiVersion: gitrollout.dev/v2\nkind: VendorLock\n") },
+			[]string{"it is none"}},
+		"a lock of another kind": {func(w *world) { w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\n") },
+			[]string{"it is none"}},
 		"a lock of the whole folder": {func(w *world) {
 			w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: VendorLock\nsources: [{wants: x, into: ., tree: y}]\n")
 		}, []string{`"." is no folder beside it`}},
@@ -387,9 +393,7 @@ func TestWhatPeopleChanged(t *testing.T) {
 			}
 			switch name {
 			case "a folder":
-				if diff := compare.Diff(first, w.has()); diff != "" {
-					t.Errorf("(-before +after):\n%s", diff)
-				}
+				compare.Check(t, first, w.has())
 			case "the source":
 				if wrong := w.wrong(); len(w.has()) != 2 || len(wrong) > 0 {
 					t.Errorf("it has %v, of which is wrong: %v", w.has(), wrong)
@@ -405,7 +409,8 @@ func TestFoldersApart(t *testing.T) {
 	for _, c := range []struct {
 		into []string
 		is   bool
-	}{{[]string{"a", "a"}, false}, {[]string{"a", "a/b"}, false}, {[]string{"a/b", "a"}, false}, {[]string{"a", "ab"}, true}, {[]string{"b", "c", "b/d"}, false}} {
+	}{{[]string{"a", "a"}, false}, {[]string{"a", "a/b"}, false}, {[]string{"a/b", "a"}, false}, {[]string{"a", "ab"}, true},
+		{[]string{"b", "c", "b/d"}, false}} {
 		var pins []Pin
 		for _, into := range c.into {
 			pins = append(pins, Pin{Into: into})
@@ -422,16 +427,13 @@ func TestLoginsOfHelm(t *testing.T) {
 	home, elsewhere := t.TempDir(), t.TempDir()
 	auth := func(who string) string { return `{"auth": "` + base64.StdEncoding.EncodeToString([]byte(who)) + `"}` }
 	for file, content := range map[string]string{
-		filepath.Join(home, ".config/helm/registry/config.json"): `{"auths": {"a.example.com": ` + auth("helm:1") + `, "b.example.com": ` + auth("helm:2") + `, "c.example.com": {"auth": "%"}}}`,
-		filepath.Join(elsewhere, "config.json"):                  `{"auths": {"https://b.example.com/v2/": ` + auth("docker:3") + `, "a.example.com": {}}}`,
-		filepath.Join(home, ".docker/config.json"):               `{"auths": {`,
+		filepath.Join(home, ".config/helm/registry/config.json"): `{"auths": {"a.example.com": ` + auth("helm:1") + `, "b.example.com": ` +
+			auth("helm:2") + `, "c.example.com": {"auth": "%"}}}`,
+		filepath.Join(elsewhere, "config.json"):    `{"auths": {"https://b.example.com/v2/": ` + auth("docker:3") + `, "a.example.com": {}}}`,
+		filepath.Join(home, ".docker/config.json"): `{"auths": {`,
 	} {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 	for folder, wants := range map[string][]string{elsewhere: {"helm 1", "docker 3", " "}, "": {"helm 1", "helm 2", " "}} {
 		login := Logins(home, func(name string) string { return map[string]string{"DOCKER_CONFIG": folder}[name] })
@@ -463,7 +465,8 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"https://example.com/a", "oci:///a", "oci://example.com", "oci://example.com/", "::"} {
-		if _, _, err := g.artifact(t.Context(), address, "v1", true, nil, nil); err == nil || !strings.Contains(err.Error(), "none of oci://host/path") {
+		if _, _, err := g.artifact(t.Context(), address, "v1", true, nil, nil); err == nil ||
+			!strings.Contains(err.Error(), "none of oci://host/path") {
 			t.Errorf("%q: error %v", address, err)
 		}
 	}

@@ -19,6 +19,14 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // packed returns a .tar.gz of these headers, each with its content.
 func packed(t *testing.T, entries ...entry) []byte {
 	t.Helper()
@@ -33,19 +41,12 @@ func packed(t *testing.T, entries ...entry) []byte {
 		if h.Typeflag != tar.TypeXGlobalHeader {
 			h.Mode, h.Size = 0o644, int64(len(e.content))
 		}
-		if err := archive.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write([]byte(e.content)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, archive.WriteHeader(&h))
+		_, err := archive.Write([]byte(e.content))
+		must(t, err)
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, archive.Close())
+	must(t, zip.Close())
 	return b.Bytes()
 }
 
@@ -99,17 +100,19 @@ func TestMaliciousArchives(t *testing.T) {
 		"two folders of one name":      {packed(t, plain("a/x", "x"), plain("A/y", "y")), "cannot be beside each other"},
 		"a file that is a folder":      {packed(t, plain("a", "x"), plain("a/b", "y")), "cannot be beside each other"},
 		"a bomb":                       {packed(t, plain("a", strings.Repeat("\x00", maxBytes+1))), "more than 20 MiB"},
-		"a bomb of several":            {packed(t, plain("a", strings.Repeat("\x00", maxBytes/2)), plain("b", strings.Repeat("\x00", maxBytes/2+1))), "more than 20 MiB"},
-		"too many":                     {packed(t, many...), "more than 5000 files"},
-		"nothing":                      {packed(t), "has no file"},
-		"half of one":                  {good[:len(good)/2], "cannot be unpacked"},
-		"no archive":                   {[]byte("<html>"), "is no .tar.gz"},
+		"a bomb of several": {packed(t, plain("a", strings.Repeat("\x00", maxBytes/2)),
+			plain("b", strings.Repeat("\x00", maxBytes/2+1))), "more than 20 MiB"},
+		"too many":    {packed(t, many...), "more than 5000 files"},
+		"nothing":     {packed(t), "has no file"},
+		"half of one": {good[:len(good)/2], "cannot be unpacked"},
+		"no archive":  {[]byte("<html>"), "is no .tar.gz"},
 	} {
 		if all, err := unzip(c.archive); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %d files, error %v, want %s", name, len(all), err, c.want)
 		}
 	}
-	all, err := unzip(packed(t, special("a/", tar.TypeDir, ""), plain("./a/b.yaml", "x"), plain("a/.gitignore", "*"), plain("a/.helmignore", "y")))
+	all, err := unzip(packed(t, special("a/", tar.TypeDir, ""), plain("./a/b.yaml", "x"), plain("a/.gitignore", "*"),
+		plain("a/.helmignore", "y")))
 	if diff := compare.Diff(files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
@@ -176,9 +179,7 @@ func (w *world) copied(t *testing.T) *world {
 	t.Helper()
 	own := *w
 	own.t, own.dir = t, t.TempDir()
-	if err := os.CopyFS(own.dir, os.DirFS(w.dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(own.dir, os.DirFS(w.dir)))
 	return &own
 }
 
@@ -188,9 +189,7 @@ func (w *world) vendor(sources string) {
 
 func (w *world) write(name, content string) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o644))
 }
 
 func (w *world) chart(name, version, values string) {
@@ -207,7 +206,8 @@ func (w *world) chart(name, version, values string) {
 func (w *world) artifact(name, tag string, archive []byte) { w.signed(name, tag, archive, []byte("x")) }
 
 func (w *world) signed(name, tag string, archive, prov []byte) {
-	m := fmt.Appendf(nil, `{"layers": [{"mediaType": %q, "digest": %q}, {"mediaType": "application/vnd.cncf.flux.content.v1.tar+gzip", "digest": %q}]}`,
+	m := fmt.Appendf(nil,
+		`{"layers": [{"mediaType": %q, "digest": %q}, {"mediaType": "application/vnd.cncf.flux.content.v1.tar+gzip", "digest": %q}]}`,
 		provenanceType, digest(prov), digest(archive))
 	w.answers["/v2/"+name+"/manifests/"+tag] = m
 	w.answers["/v2/"+name+"/blobs/"+digest(prov)] = prov
@@ -221,7 +221,8 @@ func (w *world) ServeHTTP(to http.ResponseWriter, req *http.Request) {
 	w.asked = append(w.asked, req.URL.Path)
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:secret"))
 	switch who := req.Header.Get("Authorization"); {
-	case req.URL.Path == "/token" && who == basic && req.URL.Query().Get("service") == "s" && strings.HasPrefix(req.URL.Query().Get("scope"), "repository:"):
+	case req.URL.Path == "/token" && who == basic && req.URL.Query().Get("service") == "s" &&
+		strings.HasPrefix(req.URL.Query().Get("scope"), "repository:"):
 		_, _ = to.Write([]byte(`{"token": "t"}`))
 	case strings.HasPrefix(req.URL.Path, "/v2/") && who != "Bearer t":
 		to.Header().Set("WWW-Authenticate", `Bearer realm="http://`+w.host+`/token",service="s",scope="repository:x:pull"`)
@@ -239,9 +240,7 @@ func (w *world) ServeHTTP(to http.ResponseWriter, req *http.Request) {
 func (w *world) on() *os.Root {
 	w.t.Helper()
 	root, err := os.OpenRoot(w.dir)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.t.Cleanup(func() { _ = root.Close() })
 	return root
 }
@@ -253,11 +252,7 @@ func (w *world) update(name string, words ...string) {
 	if (err == nil) != (len(words) == 0) {
 		w.t.Fatalf("error %v, want %v", err, words)
 	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			w.t.Errorf("error %v, want %s in it", err, word)
-		}
-	}
+	compare.Contains(w.t, fmt.Sprint(err), words...)
 	if err != nil && strings.Contains(err.Error(), "secret") {
 		w.t.Errorf("a password is in the error %v", err)
 	}
@@ -266,9 +261,7 @@ func (w *world) update(name string, words ...string) {
 func (w *world) wrong() []string {
 	w.t.Helper()
 	wrong, err := Check(w.on())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return wrong
 }
 
@@ -276,9 +269,7 @@ func (w *world) wrong() []string {
 func (w *world) has() map[string]string {
 	w.t.Helper()
 	all, err := onDisk(w.on(), ".")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	out := map[string]string{}
 	for name, content := range all {
 		if name != "vendor.yaml" {
@@ -298,16 +289,12 @@ func TestUpdate(t *testing.T) {
 	delete(first, "vendor.lock")
 	want := map[string]string{
 		"charts/redis-20.1.5/redis/Chart.yaml": "name: redis\nversion: 20.1.5\n", "charts/redis-20.1.5/redis/values.yaml": "a: 2\n",
-		"base/base.yaml": "base: 1\n", "podinfo/podinfo.yaml": "v: 6.10.1\n", "charts/web-1.2.3+b1/web/Chart.yaml": "name: web\nversion: 1.2.3+b1\n",
+		"base/base.yaml": "base: 1\n", "podinfo/podinfo.yaml": "v: 6.10.1\n",
+		"charts/web-1.2.3+b1/web/Chart.yaml": "name: web\nversion: 1.2.3+b1\n",
 	}
-	if diff := compare.Diff(want, first); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	for _, text := range []string{"wants: chart http://HOST/charts redis ~20.1", "into: charts/redis-20.1.5", "version: 6.10.1", "commit: ", "digest: sha256:", "tree: sha256:"} {
-		if !strings.Contains(lock, text) {
-			t.Errorf("vendor.lock does not have %q:\n%s", text, lock)
-		}
-	}
+	compare.Check(t, want, first)
+	compare.Contains(t, lock, "wants: chart http://HOST/charts redis ~20.1", "into: charts/redis-20.1.5", "version: 6.10.1", "commit: ",
+		"digest: sha256:", "tree: sha256:")
 	w.chart("redis", "20.1.6", "a: 6\n")
 	w.artifact("manifests/podinfo", "7.0.0", packed(t, plain("podinfo.yaml", "v: 7\n")))
 	w.update("")
@@ -319,7 +306,8 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("wrong: %v", wrong)
 	}
 	w.update("redis")
-	if third := w.has(); third["charts/redis-20.1.6/redis/values.yaml"] != "a: 6\n" || third["charts/redis-20.1.5/redis/values.yaml"] != "" || third["podinfo/podinfo.yaml"] != "v: 6.10.1\n" {
+	if third := w.has(); third["charts/redis-20.1.6/redis/values.yaml"] != "a: 6\n" || third["charts/redis-20.1.5/redis/values.yaml"] != "" ||
+		third["podinfo/podinfo.yaml"] != "v: 6.10.1\n" {
 		t.Errorf("after an update of redis: %v", third)
 	}
 	w.update(All)
@@ -345,9 +333,7 @@ func TestFlat(t *testing.T) {
 	head := "name: redis\nversion: 20.1.6\n"
 	want := map[string]string{"charts/redis/Chart.yaml": head, "charts/redis/values.yaml": "a: 6\n",
 		"charts/redis-20.1.6/redis/Chart.yaml": head, "charts/redis-20.1.6/redis/values.yaml": "a: 6\n"}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, want, got)
 	if wrong := w.wrong(); len(wrong) != 0 {
 		t.Errorf("wrong: %v", wrong)
 	}
@@ -376,9 +362,7 @@ func TestMoved(t *testing.T) {
 			before := w.has()
 			c.move(w)
 			w.update("", "has moved", "--update=", c.want)
-			if diff := compare.Diff(before, w.has()); diff != "" {
-				t.Errorf("something was written (-before +after):\n%s", diff)
-			}
+			compare.CheckNamed(t, "something was written", before, w.has())
 			w.update(All)
 		})
 	}
@@ -394,7 +378,8 @@ func TestCheck(t *testing.T) {
 	}{
 		"a byte":        {func(w *world) { w.write("base/base.yaml", "base: 2\n") }, "base differs from vendor.lock"},
 		"one more file": {func(w *world) { w.write("base/more.yaml", "") }, "base differs from vendor.lock"},
-		"one file less": {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "charts/redis-20.1.5/redis/values.yaml")) }, "charts/redis-20.1.5 differs from vendor.lock"},
+		"one file less": {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "charts/redis-20.1.5/redis/values.yaml")) },
+			"charts/redis-20.1.5 differs from vendor.lock"},
 		"a folder less": {func(w *world) { _ = os.RemoveAll(filepath.Join(w.dir, "podinfo")) }, "podinfo is not there"},
 		"a symlink":     {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, "base/x is no plain file"},
 		"another range": {func(w *world) {
@@ -437,7 +422,8 @@ func TestRefused(t *testing.T) {
 		prepare func(w *world)
 		want    string
 	}{
-		"another archive than its digest": {redis, func(w *world) { w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, plain("redis/Chart.yaml", "")) }, "and its index.yaml says"},
+		"another archive than its digest": {redis,
+			func(w *world) { w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, plain("redis/Chart.yaml", "")) }, "and its index.yaml says"},
 		"another layer than its digest": {podinfo, func(w *world) {
 			w.artifact("manifests/podinfo", "6.9.0", []byte("x"))
 			w.answers["/v2/manifests/podinfo/blobs/"+digest([]byte("x"))] = []byte("y")
@@ -456,20 +442,22 @@ func TestRefused(t *testing.T) {
 			w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, special("redis/x", tar.TypeSymlink, "/etc"))
 			w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [redis-20.1.4.tgz]}]}")
 		}, "no plain file"},
-		"no such version":                  {strings.ReplaceAll(redis, "20.1.4", "~22"), nil, "none of its 3 versions is ~22"},
-		"no range":                         {strings.ReplaceAll(redis, "20.1.4", "newest"), nil, "is no version and no range"},
-		"no index":                         {strings.ReplaceAll(redis, "/charts", "/none"), nil, "none/index.yaml answers 404"},
-		"no tag":                           {strings.ReplaceAll(podinfo, "6.9.0", "6.9.9"), nil, "answers 404"},
-		"another network without https":    {strings.ReplaceAll(redis, "HOST", "charts.example.com"), nil, "does not use https"},
-		"no ref":                           {"- git: {url: GIT, ref: v9}\n  into: base\n", nil, "git fetch"},
-		"no folder of a commit":            {"- git: {url: GIT, ref: main, path: none}\n  into: base\n", nil, "git archive"},
-		"an option for a ref":              {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is no tag, branch or commit"},
-		"a program for an address":         {"- git: {url: \"ext::sh -c x\", ref: main}\n  into: base\n", nil, "git fetch"},
-		"a folder above":                   {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is no folder beside it"},
-		"one folder in the other":          {podinfo + strings.ReplaceAll(podinfo, "into: podinfo", "into: podinfo/x"), nil, "are one in the other"},
-		"a folder that is not in the lock": {podinfo, func(w *world) { _ = os.Mkdir(filepath.Join(w.dir, "podinfo"), 0o755) }, "vendor.lock does not have it"},
-		"a symlink out":                    {strings.ReplaceAll(podinfo, "into: podinfo", "into: out/podinfo"), func(w *world) { _ = os.Symlink(w.t.TempDir(), filepath.Join(w.dir, "out")) }, "path escapes from parent"},
-		"two kinds":                        {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
+		"no such version":               {strings.ReplaceAll(redis, "20.1.4", "~22"), nil, "none of its 3 versions is ~22"},
+		"no range":                      {strings.ReplaceAll(redis, "20.1.4", "newest"), nil, "is no version and no range"},
+		"no index":                      {strings.ReplaceAll(redis, "/charts", "/none"), nil, "none/index.yaml answers 404"},
+		"no tag":                        {strings.ReplaceAll(podinfo, "6.9.0", "6.9.9"), nil, "answers 404"},
+		"another network without https": {strings.ReplaceAll(redis, "HOST", "charts.example.com"), nil, "does not use https"},
+		"no ref":                        {"- git: {url: GIT, ref: v9}\n  into: base\n", nil, "git fetch"},
+		"no folder of a commit":         {"- git: {url: GIT, ref: main, path: none}\n  into: base\n", nil, "git archive"},
+		"an option for a ref":           {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is no tag, branch or commit"},
+		"a program for an address":      {"- git: {url: \"ext::sh -c x\", ref: main}\n  into: base\n", nil, "git fetch"},
+		"a folder above":                {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is no folder beside it"},
+		"one folder in the other":       {podinfo + strings.ReplaceAll(podinfo, "into: podinfo", "into: podinfo/x"), nil, "are one in the other"},
+		"a folder that is not in the lock": {podinfo, func(w *world) { _ = os.Mkdir(filepath.Join(w.dir, "podinfo"), 0o755) },
+			"vendor.lock does not have it"},
+		"a symlink out": {strings.ReplaceAll(podinfo, "into: podinfo", "into: out/podinfo"),
+			func(w *world) { _ = os.Symlink(w.t.TempDir(), filepath.Join(w.dir, "out")) }, "path escapes from parent"},
+		"two kinds": {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
 		"a lock that leads out": {podinfo, func(w *world) {
 			w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: VendorLock\nsources: [{wants: x, into: ../x, tree: y}]\n")
 		}, "is no folder beside it"},
@@ -480,9 +468,7 @@ func TestRefused(t *testing.T) {
 				c.prepare(w)
 			}
 			before, err := os.ReadDir(w.dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w.update("", c.want)
 			if after, err := os.ReadDir(w.dir); err != nil || len(after) != len(before) {
 				t.Errorf("something was written: %v, error %v", after, err)
@@ -512,13 +498,10 @@ func TestNoCredentialGoesElsewhere(t *testing.T) {
 // TestLogins reads the files of docker and helm.
 func TestLogins(t *testing.T) {
 	home := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(home, ".docker"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	config := `{"auths": {"https://index.docker.io/v1/": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("ann:a:b")) + `"}, "ghcr.io": {}}}`
-	if err := os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(home, ".docker"), 0o755))
+	config := `{"auths": {"https://index.docker.io/v1/": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("ann:a:b")) +
+		`"}, "ghcr.io": {}}}`
+	must(t, os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(config), 0o600))
 	login := Logins(home, func(string) string { return "" })
 	for host, want := range map[string]string{"index.docker.io": "ann a:b", "ghcr.io": " ", "evil.example.com": " "} {
 		if user, password := login(host); user+" "+password != want {
@@ -532,29 +515,25 @@ func TestLogins(t *testing.T) {
 func TestLoginsOfHelpers(t *testing.T) {
 	home, programs := t.TempDir(), t.TempDir()
 	program := func(name, script string) {
-		if err := os.WriteFile(filepath.Join(programs, "docker-credential-"+name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(programs, "docker-credential-"+name), []byte("#!/bin/sh\n"+script), 0o755))
 	}
 	program("one", `[ "$1" = get ] || exit 2; read host; printf '{"ServerURL": "%s", "Username": "ann", "Secret": "of-%s"}' "$host" "$host"`)
-	program("all", `read host; case $host in c.*|https://index.docker.io/v1/) printf '{"Username": "bob", "Secret": "kept"}';; t.*) printf '{"Username": "<token>", "Secret": "identity"}';; *) echo credentials not found in native keychain; exit 1;; esac`)
+	program("all", `read host; case $host in c.*|https://index.docker.io/v1/) printf '{"Username": "bob", "Secret": "kept"}';; `+
+		`t.*) printf '{"Username": "<token>", "Secret": "identity"}';; *) echo credentials not found in native keychain; exit 1;; esac`)
 	program("bad", `echo '{'`)
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
-	if err := os.MkdirAll(filepath.Join(home, ".docker"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	config := `{"credsStore": "all", "credHelpers": {"a.example.com": "one", "b.example.com": "bad", "m.example.com": "missing", "p.example.com": "../one"},
+	must(t, os.MkdirAll(filepath.Join(home, ".docker"), 0o755))
+	config := `{"credsStore": "all", "credHelpers": {"a.example.com": "one", "b.example.com": "bad", "m.example.com": "missing",
+		"p.example.com": "../one"},
 		"auths": {"a.example.com": {}, "f.example.com": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("eve:file")) + `"}}}`
-	if err := os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(config), 0o600))
 	_ = os.MkdirAll(filepath.Join(home, ".config/helm/registry"), 0o755)
-	if err := os.WriteFile(filepath.Join(home, ".config/helm/registry/config.json"), []byte(`{"credsStore": "bad", "credHelpers": {"h.example.com": "one"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(home, ".config/helm/registry/config.json"),
+		[]byte(`{"credsStore": "bad", "credHelpers": {"h.example.com": "one"}}`), 0o600))
 	login := Logins(home, func(string) string { return "" })
 	for host, want := range map[string]string{
-		"h.example.com": "ann of-h.example.com", "a.example.com": "ann of-a.example.com", "b.example.com": " ", "m.example.com": " ", "p.example.com": " ", "c.example.com": "bob kept",
+		"h.example.com": "ann of-h.example.com", "a.example.com": "ann of-a.example.com", "b.example.com": " ", "m.example.com": " ",
+		"p.example.com": " ", "c.example.com": "bob kept",
 		"t.example.com": " ", "f.example.com": "eve file", "evil.example.com": " ", "index.docker.io": "bob kept",
 		"registry-1.docker.io": "bob kept", // with the password of docker.io
 	} {
@@ -568,14 +547,11 @@ func TestLoginsOfHelpers(t *testing.T) {
 func TestLoggedInByAHelper(t *testing.T) {
 	w := newWorld(t)
 	home, programs := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(programs, "docker-credential-one"), []byte("#!/bin/sh\nprintf '{\"Username\": \"ann\", \"Secret\": \"secret\"}'"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(programs, "docker-credential-one"),
+		[]byte("#!/bin/sh\nprintf '{\"Username\": \"ann\", \"Secret\": \"secret\"}'"), 0o755))
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
 	_ = os.MkdirAll(filepath.Join(home, ".docker"), 0o755)
-	if err := os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(`{"credHelpers": {"`+w.host+`": "one"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(`{"credHelpers": {"`+w.host+`": "one"}}`), 0o600))
 	w.getter.Login = func(string) (string, string) { return "", "" }
 	w.update("", "answers 403")
 	w.getter.Login = Logins(home, func(string) string { return "" })

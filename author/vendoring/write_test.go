@@ -15,17 +15,13 @@ func TestEndedInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
 	before := t.TempDir()
-	if err := os.CopyFS(before, os.DirFS(w.dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(before, os.DirFS(w.dir)))
 	w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more")
 	w.artifact("manifests/podinfo", "7.0.0", packed(t, plain("podinfo.yaml", "v: 7\n")))
 	w.chart("redis", "20.1.6", "a: 6\n")
 	w.update(All)
 	want, after := w.has(), t.TempDir()
-	if err := os.CopyFS(after, os.DirFS(w.dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(after, os.DirFS(w.dir)))
 	put := func(from, folder string) {
 		t.Helper()
 		to := filepath.Join(w.dir, folder)
@@ -33,14 +29,10 @@ func TestEndedInTheMiddle(t *testing.T) {
 		if _, none := os.Stat(filepath.Join(from, folder)); err == nil && from != "" && none == nil {
 			err = os.CopyFS(to, os.DirFS(filepath.Join(from, folder)))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	lock, err := os.ReadFile(filepath.Join(before, "vendor.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	states, step := []string{before, after, ""}, 1
 	if testing.Short() {
 		step = 5 // still each state of each folder
@@ -51,9 +43,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 		put(before, "charts")
 		put(states[n/9], "charts/redis-20.1.6")
 		w.write("vendor.lock", string(lock))
-		if err := os.CopyFS(filepath.Join(w.dir, staging, "1"), os.DirFS(filepath.Join(before, "base"))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.CopyFS(filepath.Join(w.dir, staging, "1"), os.DirFS(filepath.Join(before, "base"))))
 		w.update(All)
 		if diff := compare.Diff(want, w.has()); diff != "" {
 			t.Errorf("from state %d (-want +got):\n%s", n, diff)
@@ -69,16 +59,10 @@ func TestNothingIsChangedHalf(t *testing.T) {
 	w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n" +
 		"- oci: {url: oci://HOST/manifests/podinfo, tag: 6.9.0}\n  into: out/podinfo\n")
 	out, before := filepath.Join(w.dir, "out"), w.has()
-	if err := os.Symlink(t.TempDir(), out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(t.TempDir(), out))
 	w.update(All, "nothing was changed: out/podinfo: ", "path escapes")
-	if err := os.Remove(out); err != nil {
-		t.Fatal(err)
-	}
-	if diff := compare.Diff(before, w.has()); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	must(t, os.Remove(out))
+	compare.Check(t, before, w.has())
 }
 
 // TestTwoRanges has two ranges of one chart with the same version: it exists once, and stays when only one range moves
@@ -106,9 +90,7 @@ func TestForgedLock(t *testing.T) {
 	w.update("")
 	w.write("base/base.yaml", "base: evil\n")
 	lock, err := os.ReadFile(filepath.Join(w.dir, "vendor.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	good, bad := files{"base.yaml": []byte("base: 1\n")}, files{"base.yaml": []byte("base: evil\n")}
 	w.write("vendor.lock", strings.Replace(string(lock), good.tree(), bad.tree(), 1))
 	if wrong := w.wrong(); len(wrong) > 0 {
@@ -122,13 +104,9 @@ func TestFolders(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
 	content, err := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, at := range []string{"base", "base/x/y", "charts/redis-20.1.5/redis", "charts", "charts/own", "basement", ".git/x"} {
-		if err := os.MkdirAll(filepath.Join(w.dir, at), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(w.dir, at), 0o755))
 		w.write(filepath.Join(at, "vendor.yaml"), string(content))
 	}
 	found, err := Folders(w.dir)
