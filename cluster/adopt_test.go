@@ -360,9 +360,7 @@ func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	}
 	told := strings.Split(strings.Join(w.taken, "; "), "; ")
 	slices.Sort(told)
-	if diff := compare.Diff(want, told); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, told)
 	w.wantWrites(0, "the apply after the removal", func() { w.apply("shop", smaller) })
 }
 

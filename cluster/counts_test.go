@@ -41,9 +41,7 @@ func TestPartitionIsRead(t *testing.T) {
 		"status": map[string]any{"observedGeneration": int64(6), "replicas": int64(4), "updatedReplicas": int64(3),
 			"updatedReadyReplicas": int64(2), "availableReplicas": int64(1), "currentRevision": "a", "updateRevision": "b"}})
 	want := workload{generation: 7, observed: 6, replicas: 5, total: 4, updated: 3, updatedReady: 2, available: 1, base: "a", update: "b"}
-	if diff := compare.Diff(want, *got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, want, *got)
 }
 
 // TestNodesAreRead checks a kind with a pod per node: the status has their number, and the pods' label names the
@@ -56,9 +54,7 @@ func TestNodesAreRead(t *testing.T) {
 		"status": map[string]any{"observedGeneration": int64(6), "desiredNumberScheduled": int64(10), "currentNumberScheduled": int64(9),
 			"updatedNumberScheduled": int64(1), "numberAvailable": int64(8), "daemonSetHash": "b"}})
 	want := workload{generation: 7, observed: 6, replicas: 10, total: 9, updated: 1, updatedReady: -1, available: 8, update: "b", partition: 9}
-	if diff := compare.Diff(want, *got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, want, *got)
 	kind := partitionedKind(*agents)
 	old := &revision{stamp: stamp{key: key{name: "web-a"}}, pin: rollout.Pin{Label: rollout.LabelRevision, Value: "a"}}
 	fresh := &revision{stamp: stamp{key: key{name: "web-b"}}, pin: rollout.Pin{Label: rollout.LabelRevision, Value: "b"}}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -26,11 +27,7 @@ func (w *world) wantError(manifests string, kind string, reason cluster.Reason, 
 	if refusal.Ref.Kind != kind || refusal.Reason != reason {
 		w.t.Errorf("error is about %v because of %s, want %s because of %s: %v", refusal.Ref, refusal.Reason, kind, reason, err)
 	}
-	for _, part := range says {
-		if !strings.Contains(err.Error(), part) {
-			w.t.Errorf("error %q does not say %q", err, part)
-		}
-	}
+	compare.Contains(w.t, err.Error(), says...)
 	if strings.Contains(err.Error(), "\n") || strings.HasSuffix(err.Error(), ".") {
 		w.t.Errorf("error is not one sentence: %q", err)
 	}
@@ -103,9 +100,8 @@ func (w *world) quota(of corev1.ResourceName) {
 	quotas := w.cluster.Kube.CoreV1().ResourceQuotas(w.ns)
 	none := corev1.ResourceList{of: resource.MustParse("0")}
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
-	if _, err := quotas.Create(ctx, q, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := quotas.Create(ctx, q, metav1.CreateOptions{})
+	must(w.t, err)
 	w.until("the quota being counted", func() (bool, string) {
 		q, err := quotas.Get(ctx, "none", metav1.GetOptions{})
 		return err == nil && len(q.Status.Hard) > 0, "not yet"
@@ -198,10 +194,8 @@ spec:
 		t.Errorf("a version that is not served: %v", err)
 	}
 	// The CRD is deleted, and with it every object of the kind.
-	if err := w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." +
-		group).Do(ctx).Error(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things."+
+		group).Do(ctx).Error())
 	w.until("CRD and object back", func() (bool, string) {
 		result, err := w.Apply(ctx, "shop", w.objects(set))
 		if err != nil {

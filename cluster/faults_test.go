@@ -246,17 +246,15 @@ func TestMissingRightToWatchIsNamed(t *testing.T) {
 		{APIGroups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list"}},
 	}}
-	if _, err := roles.ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := roles.ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	must(t, err)
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.ns},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.ns, Name: "poor"}},
 	}
-	if _, err := roles.ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = roles.ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	must(t, err)
 	t.Cleanup(func() {
 		_ = roles.ClusterRoleBindings().Delete(ctx, w.ns, metav1.DeleteOptions{})
 		_ = roles.ClusterRoles().Delete(ctx, w.ns, metav1.DeleteOptions{})
@@ -287,9 +285,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	client, err := cluster.New(config, cluster.Options{})
 	must(t, err)
 	must(t, client.Start(ctx))
-	if _, err := client.Apply(ctx, "shop", w.objects(shop)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = client.Apply(ctx, "shop", w.objects(shop))
+	must(t, err)
 	cancel()
 	client.Wait()
 	w.until("all goroutines being gone", func() (bool, string) {

@@ -145,9 +145,7 @@ func TestFieldTrees(t *testing.T) {
 			tree(t, `{"f:spec": {"f:ports": {"k:{\"port\":53,\"protocol\":\"UDP\"}": {}}}}`)},
 	}
 	for name, c := range want {
-		if diff := compare.Diff(c.want, c.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.CheckNamed(t, name, c.want, c.got)
 	}
 	if !overlap(a, b) || overlap(tree(t, `{"f:a": {}}`), b) ||
 		overlap(tree(t, `{"f:b": {".": {}, "f:q": {}}}`), tree(t, `{"f:b": {".": {}, "f:r": {}}}`)) {

@@ -88,8 +88,7 @@ func (w *world) create(o map[string]any) {
 	w.t.Helper()
 	raw, err := json.Marshal(o)
 	must(w.t, err)
-	if _, err := w.cluster.Kube.NetworkingV1().Ingresses(w.ns).Patch(context.Background(), "web-canary", types.ApplyPatchType, raw,
-		metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err = w.cluster.Kube.NetworkingV1().Ingresses(w.ns).Patch(context.Background(), "web-canary", types.ApplyPatchType, raw,
+		metav1.PatchOptions{FieldManager: "kubectl"})
+	must(w.t, err)
 }

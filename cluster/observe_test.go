@@ -115,7 +115,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 }
 
 func TestProblemsArePlain(t *testing.T) {
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		image  string
 		says   []string
 		status string
@@ -124,8 +124,7 @@ func TestProblemsArePlain(t *testing.T) {
 		"image":       {"shop:v2-badimage", []string{"container shop: ", "ImagePull", "shop:v2-badimage"}, "ImagePull"},
 		"never ready": {"shop:v2-neverready", []string{"container shop: runs but is not Ready"}, "Running"},
 		"config":      {"shop:v2-slow5x", []string{"CreateContainerConfigError"}, "CreateContainerConfigError"},
-	}
-	for name, c := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

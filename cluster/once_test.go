@@ -54,9 +54,8 @@ func TestMadeOnce(t *testing.T) {
 	s, err := secrets.Get(ctx, "auth", metav1.GetOptions{})
 	must(t, err)
 	s.Data["password"] = []byte("rotated")
-	if _, err := secrets.Update(ctx, s, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = secrets.Update(ctx, s, metav1.UpdateOptions{})
+	must(t, err)
 	w.wantWrites(0, "a rotated password", func() { w.apply("shop", onceAuth+"stringData: {password: third}") })
 	w.wantValues("rotated by hand", map[string]string{"password": "rotated"})
 	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")})

@@ -64,10 +64,9 @@ apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: data, namespace: NS}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`)
-	if _, err := core.Services(w.ns).Patch(ctx, "released", types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"gitrollout.dev/app":null}}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := core.Services(w.ns).Patch(ctx, "released", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"gitrollout.dev/app":null}}}`), metav1.PatchOptions{})
+	must(t, err)
 	w.apply("other", "apiVersion: v1\nkind: Service\nmetadata: {name: moved, namespace: NS}\nspec: {ports: [{port: 80}]}")
 	service := func(name string) rollout.Ref { return w.ref("", "Service", name) }
 	all := []rollout.Ref{
@@ -175,19 +174,17 @@ metadata: {name: then, namespace: NS}`)
 		t.Error(err)
 	}
 	held := []string{"ConfigMap " + w.ns + "/held is being deleted, and waits for its finalizers: example.com/wait"}
-	if diff := compare.Diff([]rollout.Ref{of("then")}, gone) + compare.Diff(held, kept); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, []rollout.Ref{of("then")}, gone)
+	compare.Check(t, held, kept)
 	w.until("the deletion being seen", func() (bool, string) {
 		t, is := rollout.Find(w.Observe("shop", nil, nil).Troubled, func(t rollout.Trouble) bool { return t.Ref == of("held") })
 		return is && strings.Contains(t.Message, "example.com/wait"), t.Message
 	})
 	w.wantWrites(0, "pruning an object that is being deleted", func() { w.prune([]rollout.Ref{of("held")}) })
 	free := []byte(`{"metadata": {"finalizers": null}}`)
-	if _, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Patch(t.Context(), "held", types.MergePatchType, free,
-		metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Patch(t.Context(), "held", types.MergePatchType, free,
+		metav1.PatchOptions{})
+	must(t, err)
 	w.until("the end being seen", func() (bool, string) { return !w.Shows(t.Context(), "shop", of("held")), "" })
 	w.prune([]rollout.Ref{of("held")}, of("held"))
 }

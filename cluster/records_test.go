@@ -53,7 +53,7 @@ func TestPodsInWords(t *testing.T) {
 	const since, going = `lastTransitionTime: "2026-01-01T00:00:00Z"`, `metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}`
 	const aReady, bReady = "{name: a, ready: true, state: {running: {}}}", "{name: b, ready: true, state: {running: {}}}"
 	const aDone = "{name: a, state: {terminated: {exitCode: 0, reason: Completed}}}"
-	cases := map[string]struct{ pod, status, trouble string }{
+	for name, c := range map[string]struct{ pod, status, trouble string }{
 		"running": {`status: {phase: Running, conditions: [{type: Ready, status: "True", ` + since + `}], containerStatuses: [` + aReady + `]}`,
 			"Running", ""},
 		"new": {`status: {phase: Pending}`, "Pending", ""},
@@ -131,8 +131,7 @@ func TestPodsInWords(t *testing.T) {
 		"readiness gate": {"spec: {readinessGates: [{conditionType: lb.example.com/ready}]}\nstatus: {phase: Running, containerStatuses: [" +
 			aReady + "]}",
 			"Running", "runs but is not Ready: readiness gate lb.example.com/ready is not met"},
-	}
-	for name, c := range cases {
+	} {
 		p, err := readPod(podOf(t, c.pod))
 		if err != nil || p.status != c.status || p.trouble.text != c.trouble {
 			t.Errorf("%s: %q, %q, %v\n want %q, %q", name, p.status, p.trouble.text, err, c.status, c.trouble)
@@ -184,9 +183,7 @@ spec:
 		{"Secret", "flex"}, {"Secret", "iscsi"}, {"Secret", "key"}, {"Secret", "projected"}, {"Secret", "pull"}, {"Secret", "rbd"},
 		{"Secret", "scale"}, {"Secret", "storage"}, {"Secret", "volume"},
 	}
-	if diff := compare.Diff(want, configsOf(&p.Spec)); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, configsOf(&p.Spec))
 }
 
 func TestCurrentReplicaSet(t *testing.T) {
@@ -194,7 +191,7 @@ func TestCurrentReplicaSet(t *testing.T) {
 	old := &revision{number: 1, template: "a", created: at(1)}
 	next := &revision{number: 2, template: "b", created: at(2)}
 	twin := &revision{number: 3, template: "a", created: at(3)}
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		d      workload
 		synced bool
 		sets   []*revision
@@ -210,8 +207,7 @@ func TestCurrentReplicaSet(t *testing.T) {
 		"nothing there":                   {workload{number: 1, template: "a"}, true, nil, nil},
 		"the newest is not in view yet":   {workload{number: 3, template: "c"}, true, []*revision{old, next}, nil},
 		"without numbers by its template": {workload{template: "b"}, true, []*revision{{template: "b"}, old}, nil},
-	}
-	for name, c := range cases {
+	} {
 		if name == "without numbers by its template" {
 			c.want = c.sets[0]
 		}
@@ -243,7 +239,7 @@ func TestTableKeepsTheNewest(t *testing.T) {
 		}
 		return r.version
 	}
-	steps := []struct {
+	for _, s := range []struct {
 		what string
 		do   func() error
 		want string
@@ -265,8 +261,7 @@ func TestTableKeepsTheNewest(t *testing.T) {
 		{"a second restoration, to before it was made", func() error { tab.ask(); return tab.Replace(nil, "30") }, "none"},
 		{"an object made after that", func() error { return tab.Add(object("p", "31", "r")) }, "31"},
 		{"its end", func() error { return tab.Delete(object("p", "32", "r")) }, "none"},
-	}
-	for _, s := range steps {
+	} {
 		if err := s.do(); err != nil || version() != s.want {
 			t.Fatalf("after %s: version %s, %v, want %s", s.what, version(), err, s.want)
 		}
@@ -550,9 +545,7 @@ func TestCRDIsAwaited(t *testing.T) {
 			"thing is in use"},
 		"another kind": {rollout.Ref{Kind: "Service"}, nil, ""},
 	} {
-		if got := awaitedOf(c.ref, rollout.Object{"status": map[string]any{"conditions": c.conditions}}); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, awaitedOf(c.ref, rollout.Object{"status": map[string]any{"conditions": c.conditions}}))
 	}
 }
 
@@ -666,9 +659,7 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 	all.note(at("a", "shop", "prod", "Failed"), nil, "prod")
 	all.note(at("b", "shop", "prod", ""), at("b", "shop", "prod", "InProgress"), "prod")
-	if diff := compare.Diff(want[1:], all.of("shop")); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want[1:], all.of("shop"))
 	all.note(at("b", "shop", "prod", "InProgress"), at("b", "shop", "prod", ""), "prod")
 	if len(all) != 0 {
 		t.Errorf("nothing is wrong any more: %v", all)
@@ -790,9 +781,7 @@ func TestOverwritten(t *testing.T) {
 				told = append(told, second)
 			}
 		}
-		if diff := compare.Diff(c.told, told); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
-		}
+		compare.CheckNamed(t, name, c.told, told)
 	}
 }
 

@@ -110,9 +110,8 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	must(t, yaml.Unmarshal([]byte(manifest), &made))
 	made.Annotations = nil
 	sets := w.cluster.Kube.AppsV1().StatefulSets(w.ns)
-	if _, err := sets.Create(t.Context(), &made, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := sets.Create(t.Context(), &made, metav1.CreateOptions{})
+	must(t, err)
 	// The controller copies annotations into a new revision, so the revision must exist before the adoption.
 	w.until("the revision of the other writer", func() (bool, string) {
 		set, err := sets.Get(t.Context(), made.Name, metav1.GetOptions{})
@@ -189,9 +188,8 @@ func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 	none := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("0")}}}
 	quotas := w.cluster.Kube.CoreV1().ResourceQuotas(w.ns)
-	if _, err := quotas.Create(ctx, none, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := quotas.Create(ctx, none, metav1.CreateOptions{})
+	must(t, err)
 	w.until("no pod", func() (bool, string) {
 		_ = pods.Delete(ctx, "db-0", metav1.DeleteOptions{}) // again, until the quota is enforced
 		seen := w.observeSet()

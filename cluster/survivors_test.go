@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -31,11 +31,7 @@ func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
 	k := &kind{resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, namespaced: true}
 	seen := &live{stamp: stamp{key: key{"shop", "web"}, uid: "uid-of-the-first"}}
 	must(t, c.server.delete(t.Context(), k, seen))
-	for _, want := range []string{"DELETE /api/v1/namespaces/shop/services/web", `"uid":"uid-of-the-first"`, `"Background"`} {
-		if !strings.Contains(asked, want) {
-			t.Errorf("%q is not in %s", want, asked)
-		}
-	}
+	compare.Contains(t, asked, "DELETE /api/v1/namespaces/shop/services/web", `"uid":"uid-of-the-first"`, `"Background"`)
 }
 
 // TestWhatHoldsDataIsKept checks that objects are kept if their deletion would delete users' data.

@@ -149,8 +149,7 @@ func TestUnadoptedWorkloadsTellWhoeverObservesThem(t *testing.T) {
 	before := w.changes.of("mine")
 	w.scale("shop", 2)
 	w.until("OnChange", func() (bool, string) { return w.changes.of("mine") > before, "" })
-	if _, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Patch(context.Background(), "shop", types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Patch(context.Background(), "shop", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
+	must(t, err)
 }

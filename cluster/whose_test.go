@@ -24,9 +24,8 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() { stop(); other.Wait() })
 	must(t, other.Start(ctx))
-	if _, err := other.Apply(ctx, "shop", w.objects(service)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = other.Apply(ctx, "shop", w.objects(service))
+	must(t, err)
 	ref := w.ref("", "Service", "shop")
 	must(t, w.WatchRoutes(ctx, []rollout.Ref{ref}))
 	w.until("the Service being seen", func() (bool, string) { return w.changes.of("shop") > 0, "" })
@@ -68,9 +67,8 @@ func TestEndpointsThatAreNotReady(t *testing.T) {
 		t.Errorf("with an endpoint that is not ready: %v, %v", serves, err)
 	}
 	slice.Endpoints[0].Conditions.Ready = new(true)
-	if _, err := slices.Update(t.Context(), slice, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = slices.Update(t.Context(), slice, metav1.UpdateOptions{})
+	must(t, err)
 	if serves, err := w.Serves(t.Context(), service, one.Pin.Value); err != nil || !serves {
 		t.Errorf("with one that is ready: %v, %v", serves, err)
 	}
