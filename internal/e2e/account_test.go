@@ -18,14 +18,16 @@ import (
 // written as gitrollout.
 func TestEveryWriteIsTheAccounts(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")}
+	app := shop{version: "v1", replicas: "replicas: 2",
+		strategy: canary("", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")}
 	files := app.files()
 	files["kustomization.yaml"] += "- config.yaml\n- check.yaml\n"
 	files["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
 	files["check.yaml"] = `apiVersion: gitrollout.dev/v1alpha1
 kind: AnalysisTemplate
 metadata: {name: check}
-spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image: "check:v1-run200ms"}]}}}}}}]}
+spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restartPolicy: Never,
+  containers: [{name: check, image: "check:v1-run200ms"}]}}}}}}]}
 `
 	w := newWorld(t, files)
 	w.installRights()
@@ -80,7 +82,8 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 			defer a.mu.Unlock()
 			return a.changes[change{"PATCH", "deployments", deployer}]
 		}
-		for deadline := time.Now().Add(patience); *now.Replicas != *before.Replicas || !reflect.DeepEqual(now.Strategy, before.Strategy) || !isNoted(); time.Sleep(glance) {
+		for deadline := time.Now().Add(patience); *now.Replicas != *before.Replicas || !reflect.DeepEqual(now.Strategy, before.Strategy) ||
+			!isNoted(); time.Sleep(glance) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: not put back as the account within %s: %d replicas, %+v", what, patience, *now.Replicas, now.Strategy.RollingUpdate)
 			}
@@ -89,9 +92,7 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 	}
 	w.push("v4", version("v4"))
 	w.awaitStep(2, rollout.Paused)
-	if out, err := w.cli("abort", w.app, "--reason", "a bad one"); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app, "--reason", "a bad one")
 	w.await("it is rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
 	putBack("rejected", `{"spec":{"replicas":5}}`)
 	w.push("v5", version("v5"))

@@ -29,9 +29,7 @@ func TestAction(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(readText(t, "../../action.yml")), &action); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(readText(t, "../../action.yml")), &action))
 	if len(action.Runs.Steps) != 1 {
 		t.Fatalf("the action has %d steps", len(action.Runs.Steps))
 	}
@@ -44,9 +42,7 @@ func TestAction(t *testing.T) {
 	}
 	checkComponent(t, step.Run)
 	served := t.TempDir()
-	if err := os.CopyFS(served, os.DirFS(releaseOf(t))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(served, os.DirFS(releaseOf(t))))
 	server := httptest.NewServer(http.FileServer(http.Dir(served)))
 	t.Cleanup(server.Close)
 	j := &planJob{T: t, dir: t.TempDir()}
@@ -58,7 +54,8 @@ func TestAction(t *testing.T) {
 	run := func(signers string) (string, error) {
 		cmd := exec.Command("bash", "-c", step.Run)
 		cmd.Dir = j.dir
-		cmd.Env = append(gittest.Env(), "DOWNLOADS="+server.URL, "VERSION="+releasedVersion, "SIGNERS="+signers, "BASE=main", "CLUSTER=", "COMMENT=false")
+		cmd.Env = append(gittest.Env(), "DOWNLOADS="+server.URL, "VERSION="+releasedVersion, "SIGNERS="+signers, "BASE=main",
+			"CLUSTER=", "COMMENT=false")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -77,9 +74,7 @@ func TestAction(t *testing.T) {
 	if err != nil || len(archives) != 1 {
 		t.Fatal(archives, err)
 	}
-	if err := os.WriteFile(archives[0], []byte("another"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(archives[0], []byte("another"), 0o600))
 	if out, err := run(good); err == nil || strings.Contains(out, "0 errors") {
 		t.Errorf("another archive was run:\n%s", out)
 	}
@@ -101,9 +96,7 @@ func checkComponent(t *testing.T, script string) {
 		Variables    map[string]string
 		Script       []string
 	}
-	if err := errors.Join(yaml.UnmarshalStrict([]byte(head), &spec), yaml.UnmarshalStrict([]byte(body), &jobs)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(yaml.UnmarshalStrict([]byte(head), &spec), yaml.UnmarshalStrict([]byte(body), &jobs)))
 	job := jobs["gitrollout plan"]
 	if len(jobs) != 1 || len(job.Script) != 1 || job.Script[0] != script || len(job.Rules) != 1 {
 		t.Errorf("deploy/gitlab/plan.yml has %d jobs, and the script\n%s\nwant action.yml's script:\n%s", len(jobs), job.Script, script)

@@ -25,13 +25,9 @@ func (w *world) tryKubectl(args ...string) (string, error) {
 func (w *world) protect() {
 	w.t.Helper()
 	dir := w.t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "gitrollout"), os.DirFS(filepath.Join(deployDir, "kubernetes"))); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.CopyFS(filepath.Join(dir, "gitrollout"), os.DirFS(filepath.Join(deployDir, "kubernetes"))))
 	overlay := "namespace: " + w.ns + "\nresources: [gitrollout]\ncomponents: [gitrollout/admission]\n"
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600))
 	var ours []string
 	for _, document := range strings.Split(w.kubectl("kustomize", dir), "\n---\n") {
 		if !strings.Contains(document, "gitrollout-held") {
@@ -45,9 +41,7 @@ func (w *world) protect() {
 		ours = append(ours, document)
 	}
 	file := filepath.Join(dir, "ours.yaml")
-	if err := os.WriteFile(file, []byte(strings.Join(ours, "\n---\n")), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.WriteFile(file, []byte(strings.Join(ours, "\n---\n")), 0o600))
 	w.t.Cleanup(func() { _, _ = w.tryKubectl("delete", "--wait=false", "-f", file) })
 	w.kubectl("apply", "-f", file)
 }
@@ -157,9 +151,7 @@ func TestHeldByTwo(t *testing.T) {
 			}
 		}
 		file := filepath.Join(t.TempDir(), "all.yaml")
-		if err := os.WriteFile(file, []byte(strings.Join(append(ours, held(cluster)), "\n---\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(strings.Join(append(ours, held(cluster)), "\n---\n")), 0o600))
 		t.Cleanup(func() { _, _ = w.tryKubectl("delete", "--wait=false", "-f", file) })
 		w.kubectl("apply", "-f", file)
 	}

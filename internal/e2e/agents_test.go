@@ -13,7 +13,8 @@ import (
 // advancedAgents returns the shop as OpenKruise's DaemonSet.
 func advancedAgents(steps ...string) shop {
 	return shop{kind: "DaemonSet", api: "apps.kruise.io/v1alpha1", version: "v1", strategy: canary("", steps...),
-		extra: "  revisionHistoryLimit: 10\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, maxUnavailable: 1}}\n"}
+		extra: "  revisionHistoryLimit: 10\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, " +
+			"maxUnavailable: 1}}\n"}
 }
 
 func (w *world) agentPartition() string {
@@ -32,9 +33,7 @@ func TestAdvancedDaemonSet(t *testing.T) {
 	w.awaitClones(10, 0)
 	w.start()
 	w.awaitHealthy(w.repo.Head())
-	if n := w.pods.count("v1"); n != 10 {
-		t.Errorf("adopted, %d pods of v1 were started in all", n)
-	}
+	w.pods.wantStarted(t, "v1", 10)
 	mark := w.pods.mark()
 	commit := w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
@@ -81,14 +80,10 @@ func TestAdvancedDaemonSet(t *testing.T) {
 
 	w.push("v4 crashes", app.at("v4-crash").files())
 	w.await("the broken pod", func(rollout.State) bool { return w.pods.count("v4-crash") == 1 })
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 	w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.pods.awaitReady(t, map[string]int{"v2": 10})
-	if n := w.pods.count("v4-crash"); n != 1 {
-		t.Errorf("%d pods of the version that crashes were started, want 1", n)
-	}
+	w.pods.wantStarted(t, "v4-crash", 1)
 }
 
 // TestAdvancedDaemonSetOfEachType checks each update type. With maxSurge no node is without a ready pod; an in-place

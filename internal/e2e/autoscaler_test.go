@@ -36,9 +36,7 @@ func TestAutoscalerLeavesGitInFlight(t *testing.T) {
 	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 > 10 || v2 > 4 {
 		t.Errorf("%d pods of v1 and %d of v2 were started: they were scaled up and down", v1, v2)
 	}
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 	w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.pods.awaitReady(t, map[string]int{"v1": 8})
 }

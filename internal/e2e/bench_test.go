@@ -45,18 +45,18 @@ func BenchmarkReleasesAtOnce(b *testing.B) {
 func benchReleases(b *testing.B, flags ...string) {
 	audit := filepath.Join(b.TempDir(), "audit.log")
 	kube, stop, err := testcluster.Launch(append(flags, "--audit-log", audit)...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(stop)
 	f := newFleet(b, kube, manyReleases, "")
 	f.audit = audit
 	var table strings.Builder
 	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(columns, "releases at once\tall pods new\trecorded as healthy\tstate commits\tAPI writes\tdeployment controller's writes\tdry runs\tEvents\tCPU")
+	_, _ = fmt.Fprintln(columns,
+		"releases at once\tall pods new\trecorded as healthy\tstate commits\tAPI writes\tdeployment controller's writes\tdry runs\tEvents\tCPU")
 	row := func(what string, c fleetCost) {
 		_, _ = fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", what,
-			seconds(c.pods), seconds(c.recorded), count(c.commits), count(c.writes), count(c.controller), count(c.dryRuns), count(c.events), seconds(c.cpu))
+			seconds(c.pods), seconds(c.recorded), count(c.commits), count(c.writes), count(c.controller),
+			count(c.dryRuns), count(c.events), seconds(c.cpu))
 	}
 	recorded := f.patches.follow(f.apps[0])
 	one := f.release("v2", f.apps[:1])
@@ -80,7 +80,8 @@ func benchReleases(b *testing.B, flags ...string) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(one.recorded.Seconds(), "s/one")
 	b.ReportMetric(many.recorded.Seconds(), "s/many")
-	fmt.Printf("\n\n%s\n%d at once beside one: %.2f; beside what the cluster alone needs for them: %.2f; one beyond its pauses: %.1f s\n\n", table.String(),
+	fmt.Printf("\n\n%s\n%d at once beside one: %.2f; beside what the cluster alone needs for them: %.2f; one beyond its pauses: %.1f s\n\n",
+		table.String(),
 		manyReleases, ratio(many.recorded, one.recorded), ratio(many.pods, aloneMany.pods), (one.recorded - 3*shortPause).Seconds())
 }
 
@@ -135,7 +136,8 @@ func newFleet(b testing.TB, kube *testcluster.Cluster, n int, entries string, fl
 		f.apps = append(f.apps, fmt.Sprintf("shop-%02d", i))
 	}
 	f.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n%s", f.ns, strings.ReplaceAll(entries, "NS", f.ns))})
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n%s", f.ns,
+		strings.ReplaceAll(entries, "NS", f.ns))})
 	f.write("v1", f.apps)
 	began, head := time.Now(), f.repo.Commit("first versions")
 	f.server = f.repo.HTTP(gittest.HTTPOptions{})
@@ -148,17 +150,14 @@ func newFleet(b testing.TB, kube *testcluster.Cluster, n int, entries string, fl
 func (f *fleet) start(flags ...string) {
 	f.b.Helper()
 	path, err := binary()
-	if err != nil {
-		f.b.Fatal(err)
-	}
+	must(f.b, err)
 	f.process = exec.Command(path, append([]string{
-		"run", "--repo", f.server.URL, "--cluster", "test", "--kubeconfig", f.kube.Kubeconfig, "--interval", "200ms", "--metrics-address", f.metrics,
+		"run", "--repo", f.server.URL, "--cluster", "test", "--kubeconfig", f.kube.Kubeconfig, "--interval", "200ms",
+		"--metrics-address", f.metrics,
 	}, flags...)...)
 	f.process.Env = append(gittest.Env(), "HOME="+f.b.TempDir())
 	f.process.Stdout, f.process.Stderr = &f.log, &f.log
-	if err := f.process.Start(); err != nil {
-		f.b.Fatal(err)
-	}
+	must(f.b, f.process.Start())
 	f.b.Cleanup(f.stop)
 }
 
@@ -184,7 +183,8 @@ spec:
   workloadRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}
   strategy:
     canary:
-      steps: [{setWeight: 20}, {pause: {duration: %[2]s}}, {setWeight: 50}, {pause: {duration: %[2]s}}, {setWeight: 80}, {pause: {duration: %[2]s}}]
+      steps: [{setWeight: 20}, {pause: {duration: %[2]s}}, {setWeight: 50}, {pause: {duration: %[2]s}},
+        {setWeight: 80}, {pause: {duration: %[2]s}}]
 `, app, shortPause),
 		})
 	}
@@ -245,9 +245,7 @@ func (f *fleet) healthy(head string, apps []string) bool {
 			return false
 		}
 		s, err := rollout.ParseState(rollout.StatePath(app), data)
-		if err != nil {
-			f.b.Fatal(err)
-		}
+		must(f.b, err)
 		if s.Phase != rollout.Healthy || s.Stable == nil || s.Stable.Commit != head {
 			return false
 		}
@@ -268,18 +266,14 @@ func (f *fleet) costs() (c fleetCost) {
 			f.b.Fatalf("metrics have no %s", series)
 		}
 		n, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			f.b.Fatal(err)
-		}
+		must(f.b, err)
 		return n
 	}
 	c.commits = int(number("gitrollout_state_commits_total"))
 	c.writes = int(number(`gitrollout_kubernetes_requests_total{verb="write"}`))
 	c.dryRuns = int(number(`gitrollout_kubernetes_requests_total{verb="dry_run"}`))
 	events, err := f.kube.Kube.EventsV1().Events(f.ns).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		f.b.Fatal(err)
-	}
+	must(f.b, err)
 	for _, e := range events.Items {
 		if strings.HasPrefix(e.ReportingController, "gitrollout") {
 			c.events++
@@ -339,9 +333,7 @@ type seen struct {
 func watchDeployments(b testing.TB, kube *testcluster.Cluster, ns string) *deployments {
 	b.Helper()
 	events, err := kube.Kube.AppsV1().Deployments(ns).Watch(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(events.Stop)
 	w := &deployments{b: b, now: map[string]*appsv1.Deployment{}, history: map[string][]seen{}, turns: map[string][]string{}}
 	go func() {
@@ -464,9 +456,7 @@ func (w *deployments) patchOf(d *appsv1.Deployment) string {
 		"minReadySeconds": d.Spec.MinReadySeconds, "progressDeadlineSeconds": d.Spec.ProgressDeadlineSeconds,
 		"strategy": d.Spec.Strategy, "template": d.Spec.Template,
 	}})
-	if err != nil {
-		w.b.Fatal(err)
-	}
+	must(w.b, err)
 	return string(data)
 }
 

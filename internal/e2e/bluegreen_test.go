@@ -46,15 +46,9 @@ func TestBlueGreen(t *testing.T) {
 			w.awaitServes("shop", "v2", n)
 			w.awaitHealthy(commit)
 			w.pods.awaitReady(t, map[string]int{"v2": n})
-			if low := w.pods.lowest(mark); low < n {
-				t.Errorf("ready pods fell to %d, want at least %d", low, n)
-			}
-			if got := w.pods.count("v2"); got != n {
-				t.Errorf("the release started %d pods, want exactly %d", got, n)
-			}
-			if got := w.pods.count("v1"); got != n {
-				t.Errorf("%d pods of v1 were started in all, want exactly %d", got, n)
-			}
+			w.pods.wantReady(t, mark, n)
+			w.pods.wantStarted(t, "v2", n)
+			w.pods.wantStarted(t, "v1", n)
 		})
 	}
 }
@@ -62,14 +56,13 @@ func TestBlueGreen(t *testing.T) {
 // TestBlueGreenAbort aborts before the switch, and reverts after it.
 func TestBlueGreenAbort(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 4", strategy: strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 30", 1)}
+	app := shop{version: "v1", replicas: "replicas: 4",
+		strategy: strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 30", 1)}
 	w := newWorld(t, app.files()).start()
 	w.awaitHealthy(w.repo.Head())
 	w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 	w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 
@@ -85,9 +78,7 @@ func TestBlueGreenAbort(t *testing.T) {
 	w.push("back to the files before v3", app.at("v1").files())
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.awaitServes("shop", "v1", 4)
-	if got := w.pods.count("v1"); got != 4 {
-		t.Errorf("%d pods of v1 were started in all, want 4: the old set was still there", got)
-	}
+	w.pods.wantStarted(t, "v1", 4) // the old set was still there
 }
 
 // awaitServes waits until a Service's ready endpoints are exactly n pods of one version.
@@ -110,9 +101,7 @@ func (w *world) served(service string) map[string]int {
 	w.t.Helper()
 	slices, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).List(context.Background(),
 		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + service})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.readyIn(slices.Items)
 }
 

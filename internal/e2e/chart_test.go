@@ -34,9 +34,7 @@ var helmProgram = sync.OnceValues(func() (string, error) {
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	program, err := helmProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	home := t.TempDir()
 	cmd := exec.Command(program, args...)
 	cmd.Env = []string{"HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
@@ -77,7 +75,8 @@ func TestChartIsTheManifests(t *testing.T) {
 	t.Parallel()
 	for component, values := range map[string][]string{
 		"": nil, "replicas": {"--set", "replicas=2"}, "podmonitor": {"--set", "metrics.podMonitor=true"},
-		"secrets": {"--set", "rbac.secrets=true"}, "evict": {"--set", "rbac.evict=true"}, "hooks": {"--set", "rbac.hooks=true"}, "admission": {"--set", "admissionPolicy.enabled=true"},
+		"secrets": {"--set", "rbac.secrets=true"}, "evict": {"--set", "rbac.evict=true"}, "hooks": {"--set", "rbac.hooks=true"},
+		"admission":  {"--set", "admissionPolicy.enabled=true"},
 		"namespaces": {"--set", "namespaces={shop}"},
 	} {
 		made, err := helm(t, append([]string{"template", "gitrollout", chartDir, "-n", "gitrollout"}, values...)...)
@@ -85,20 +84,14 @@ func TestChartIsTheManifests(t *testing.T) {
 			t.Fatalf("%v: %s", err, made)
 		}
 		dir := t.TempDir()
-		if err := os.CopyFS(filepath.Join(dir, "base"), os.DirFS(filepath.Join(deployDir, "kubernetes"))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.CopyFS(filepath.Join(dir, "base"), os.DirFS(filepath.Join(deployDir, "kubernetes"))))
 		overlay := "resources: [base]\n"
 		if component != "" {
 			overlay += "components: [base/" + component + "]\n"
 		}
-		if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600))
 		out, err := exec.Command(filepath.Join("..", "..", "bin", "kubectl"), "kustomize", dir).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := byName(t, string(out))
 		if diff := compare.Diff(want, byName(t, made)); diff != "" || len(want) < 9 {
 			t.Errorf("component %q: of %d objects differ (-kustomize +helm):\n%s", component, len(want), diff)
@@ -146,7 +139,8 @@ func TestChart(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
-	for _, wrong := range []string{"image.tga=x", "replicas=two", "clusters[0].kubeconfigSecret=x", "webhook.enabled=true", "dashboard.enabled=true",
+	for _, wrong := range []string{"image.tga=x", "replicas=two", "clusters[0].kubeconfigSecret=x", "webhook.enabled=true",
+		"dashboard.enabled=true",
 		"git.existingSecret=", "git.existingSecret=null", "rbac.apps=null", "image.repository=", "cluster=../x", "cluster=a b",
 		"clusters[0].name=a,clusters[1].name=a", "admissionPolicy.actions={}", "admissionPolicy.actions={Refuse}"} {
 		if out, err := helm(t, "template", "gitrollout", chartDir, "--set", wrong); err == nil {
@@ -155,34 +149,26 @@ func TestChart(t *testing.T) {
 	}
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
 	values := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(values, []byte(strings.ReplaceAll(everyValue, "NS", w.ns)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(values, []byte(strings.ReplaceAll(everyValue, "NS", w.ns)), 0o600))
 	made, err := helm(t, "template", "team", chartDir, "-n", w.ns, "-f", values)
 	if err != nil {
 		t.Fatalf("%v: %s", err, made)
 	}
 	file := filepath.Join(t.TempDir(), "all.yaml")
-	if err := os.WriteFile(file, []byte(made), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(made), 0o600))
 	w.kubectl("label", "namespace", w.ns, "pod-security.kubernetes.io/warn=restricted")
 	out := w.kubectl("apply", "--server-side", "--dry-run=server", "-f", file)
 	if strings.Contains(out, "Warning") {
 		t.Errorf("the API server warns:\n%s", out)
 	}
-	for _, want := range []string{"deployment.apps/team-gitrollout-eu", "deployment.apps/team-gitrollout-us", "ingress.networking.k8s.io/team-gitrollout-dashboard",
-		"ingress.networking.k8s.io/team-gitrollout-webhook", "serviceaccount/robot", "role.rbac.authorization.k8s.io/team-gitrollout-loop", "validatingadmissionpolicybinding.admissionregistration.k8s.io/team-gitrollout-held"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("there is no %s:\n%s", want, out)
-		}
-	}
+	compare.Contains(t, out, "deployment.apps/team-gitrollout-eu", "deployment.apps/team-gitrollout-us",
+		"ingress.networking.k8s.io/team-gitrollout-dashboard",
+		"ingress.networking.k8s.io/team-gitrollout-webhook", "serviceaccount/robot", "role.rbac.authorization.k8s.io/team-gitrollout-loop",
+		"validatingadmissionpolicybinding.admissionregistration.k8s.io/team-gitrollout-held")
 	for name, object := range byName(t, made) {
 		if strings.HasPrefix(name, "Deployment ") {
 			text, err := yaml.Marshal(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			checkArgs(t, string(text))
 		}
 	}
@@ -193,9 +179,7 @@ func TestChart(t *testing.T) {
 func TestInstallChart(t *testing.T) {
 	t.Parallel()
 	next := filepath.Join(t.TempDir(), "dist")
-	if err := makeRelease("../..", next, "-version", nextVersion, "-key", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, makeRelease("../..", next, "-version", nextVersion, "-key", ""))
 	in := installation{namespace: "gitrollout-by-chart", chart: releasedChart(t),
 		roles: []string{"second-gitrollout-loop", "second-gitrollout-apps"}}
 	w, before := install(t, in)

@@ -53,7 +53,8 @@ func TestChartIsReleased(t *testing.T) {
 	bad["charts/web/values.yaml"] = "version: none\n"
 	w.push("a password by chance", bad)
 	held := w.await("held", func(s rollout.State) bool { return s.Held != nil }).Held
-	want := "charts/web/templates/secret.yaml: Secret/auth: stringData.password would be another at each render (randAlphaNum); set password in the values"
+	want := "charts/web/templates/secret.yaml: Secret/auth: stringData.password would be another at each render (randAlphaNum); " +
+		"set password in the values"
 	if !strings.Contains(held.Message, want) {
 		t.Errorf("held with %q, want %q", held.Message, want)
 	}

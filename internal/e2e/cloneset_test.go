@@ -85,9 +85,7 @@ func TestCloneSetGoesBackAndOn(t *testing.T) {
 	w.repo.Revert(commit)
 	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
 	w.awaitClones(5, 0)
-	if n := w.pods.count("v1"); n != 6 {
-		t.Errorf("%d pods of v1 were started, want 5 and 1 again", n)
-	}
+	w.pods.wantStarted(t, "v1", 6) // 5 and 1 again
 
 	w.push("v2 again", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
@@ -109,14 +107,10 @@ func TestCloneSetGoesBackAndOn(t *testing.T) {
 		return s.Phase == rollout.Paused && s.Release.Subject == "v5" && s.Progress[0].Step == 1
 	})
 	w.pods.awaitReady(t, map[string]int{"v1": 4, "v5": 1})
-	if out, err := w.cli("promote", w.app, "--full"); err != nil {
-		t.Fatalf("promote: %v\n%s", err, out)
-	}
+	w.ran("promote", w.app, "--full")
 	w.awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v5": 5})
-	if n := w.pods.count("v4-crash"); n != 1 {
-		t.Errorf("%d pods of the version that crashes were started, want 1", n)
-	}
+	w.pods.wantStarted(t, "v4-crash", 1)
 }
 
 // TestCloneSetScalesInFlight uses a percentage as the partition under an autoscaler, so that Kruise keeps the share.
@@ -157,13 +151,12 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 // TestCloneSetJumps promotes through a step, removes a document during a release, and pauses a release in Git.
 func TestCloneSetJumps(t *testing.T) {
 	t.Parallel()
-	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}", "{name: most, setWeight: 60}", "pause: {}")
+	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}",
+		"{name: most, setWeight: 60}", "pause: {}")
 	w := newClones(t, app, 5)
 	w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
-	if out, err := w.cli("promote", w.app, "--through", "4"); err != nil {
-		t.Fatalf("promote: %v\n%s", err, out)
-	}
+	w.ran("promote", w.app, "--through", "4")
 	w.awaitStep(5, rollout.Paused)
 	w.awaitClones(2, 3)
 
@@ -181,9 +174,7 @@ func TestCloneSetJumps(t *testing.T) {
 	w.await("no longer held", func(s rollout.State) bool { return s.Held == nil })
 	w.awaitClones(2, 3)
 	w.push("on", app.at("v2").files())
-	if out, err := w.cli("promote", w.app, "--full"); err != nil {
-		t.Fatalf("promote: %v\n%s", err, out)
-	}
+	w.ran("promote", w.app, "--full")
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
 	w.awaitClones(0, 5)
 }
@@ -198,9 +189,7 @@ func TestCloneSetIsAdopted(t *testing.T) {
 	w.awaitClones(3, 0)
 	w.start()
 	w.awaitHealthy(w.repo.Head())
-	if n := w.pods.count("v1"); n != 3 {
-		t.Errorf("adopted, %d pods of v1 were started in all", n)
-	}
+	w.pods.wantStarted(t, "v1", 3)
 	commit := w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
 	w.awaitClones(2, 1)
@@ -222,16 +211,12 @@ func TestAdvancedStatefulSet(t *testing.T) {
 	// It has the default of Kruise's webhook, without which the controller crashes.
 	manifest := filepath.Join(t.TempDir(), "shop.yaml")
 	content := strings.Replace(app.files()["shop.yaml"], "maxUnavailable: 1,", "maxUnavailable: 1, partition: 0,", 1)
-	if err := os.WriteFile(manifest, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(manifest, []byte(content), 0o600))
 	w.kubectl("apply", "-f", manifest)
 	w.awaitSplit(0, 5, 0, "v1", "")
 	w.start()
 	w.awaitHealthy(w.repo.Head())
-	if n := w.pods.count("v1"); n != 5 {
-		t.Errorf("adopted, %d pods of v1 were started in all", n)
-	}
+	w.pods.wantStarted(t, "v1", 5)
 	mark := w.pods.mark()
 	commit := w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
@@ -243,15 +228,11 @@ func TestAdvancedStatefulSet(t *testing.T) {
 	w.promote()
 	w.awaitHealthy(commit)
 	w.awaitSplit(0, 5, 0, "v2", "")
-	if low := w.pods.lowest(mark); low < 4 {
-		t.Errorf("ready pods fell to %d", low)
-	}
+	w.pods.wantReady(t, mark, 4)
 
 	w.push("v3 crashes", app.at("v3-crash").files())
 	w.await("the broken pod", func(rollout.State) bool { return w.pods.count("v3-crash") == 1 })
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 	w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.awaitSplit(0, 5, 0, "v2", "")
 }

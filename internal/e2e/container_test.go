@@ -33,7 +33,8 @@ func makeRelease(source, out string, more ...string) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the tool: %w: %s", err, out)
 	}
-	args := append([]string{"build", "-source", source, "-out", out, "-version", releasedVersion, "-platforms", "linux/" + runtime.GOARCH, "-key", releaseKey()}, more...)
+	args := append([]string{"build", "-source", source, "-out", out, "-version", releasedVersion, "-platforms", "linux/" + runtime.GOARCH,
+		"-key", releaseKey()}, more...)
 	if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %v: %w: %s", tool, args, err, out)
 	}
@@ -58,9 +59,7 @@ func releaseKey() string { return filepath.Join(releaseParent, "key") }
 func releaseOf(t *testing.T) string {
 	t.Helper()
 	dir, err := releaseFolder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir
 }
 
@@ -85,13 +84,9 @@ func untar(r io.Reader) (files map[string][]byte, headers map[string]*tar.Header
 func gunzip(t *testing.T, data []byte) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plain, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return plain
 }
 
@@ -138,14 +133,10 @@ type ociImage struct {
 func readImage(t *testing.T, file string) ociImage {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	files, _, err := untar(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	blob := func(d ociDescriptor) []byte {
 		data := files["blobs/"+strings.Replace(d.Digest, ":", "/", 1)]
 		if got := fmt.Sprintf("sha256:%x", sha256.Sum256(data)); got != d.Digest || len(data) != d.Size {
@@ -157,9 +148,7 @@ func readImage(t *testing.T, file string) ociImage {
 	var image ociImage
 	parse := func(data []byte, into any) {
 		t.Helper()
-		if err := json.Unmarshal(data, into); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(data, into))
 	}
 	if layout := string(files["oci-layout"]); !strings.Contains(layout, `"imageLayoutVersion": "1.0.0"`) {
 		t.Errorf("oci-layout is %s", layout)
@@ -180,7 +169,8 @@ func readImage(t *testing.T, file string) ociImage {
 	}
 	parse(blob(manifest.Config), &image.config)
 	image.layer = gunzip(t, blob(manifest.Layers[0]))
-	if diff := fmt.Sprintf("sha256:%x", sha256.Sum256(image.layer)); len(image.config.RootFS.DiffIDs) != 1 || image.config.RootFS.DiffIDs[0] != diff {
+	if diff := fmt.Sprintf("sha256:%x", sha256.Sum256(image.layer)); len(image.config.RootFS.DiffIDs) != 1 ||
+		image.config.RootFS.DiffIDs[0] != diff {
 		t.Errorf("the layer is %s, and the configuration has %v", diff, image.config.RootFS.DiffIDs)
 	}
 	if image.files, image.headers, err = untar(bytes.NewReader(image.layer)); err != nil {
@@ -202,12 +192,8 @@ func newContainer(t *testing.T, image ociImage, volumes map[string]string) *cont
 	c := &container{root: t.TempDir(), config: image.config}
 	put := func(name string, mode os.FileMode, data []byte) {
 		path := filepath.Join(c.root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, data, mode))
 	}
 	for name, data := range image.files {
 		if image.headers[name].Typeflag == tar.TypeReg {
@@ -218,9 +204,7 @@ func newContainer(t *testing.T, image ociImage, volumes map[string]string) *cont
 		put(name, 0o644, []byte(content))
 	}
 	put("dev/null", 0o644, nil)
-	if err := os.MkdirAll(filepath.Join(c.root, "proc"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(c.root, "proc"), 0o755))
 	return c
 }
 

@@ -39,9 +39,7 @@ func newGate(t *testing.T, w *world) *gate {
 	t.Helper()
 	g := &gate{at: map[int]bool{}}
 	transport, err := rest.TransportFor(w.cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g.kube = httptest.NewServer(g.handler(t, w.cluster.Config.Host, transport, changesCluster))
 	g.git = httptest.NewServer(g.handler(t, w.server.URL, http.DefaultTransport, changesGit))
 	t.Cleanup(g.kube.Close)
@@ -61,9 +59,7 @@ func changesGit(r *http.Request) bool {
 func (g *gate) handler(t *testing.T, target string, transport http.RoundTripper, changes func(*http.Request) bool) http.Handler {
 	t.Helper()
 	to, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
 		Transport:     transport,
@@ -119,9 +115,7 @@ users: [{name: nobody, user: {}}]
 contexts: [{name: gate, context: {cluster: gate, user: nobody}}]
 current-context: gate
 `, server)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -155,9 +149,7 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	}
 	kubeconfig := kubeconfigOf(t, g.kube.URL)
 	remote, err := url.Parse(w.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g.kill = w.restartAfterKill
 	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfig)
 	w.awaitHealthy(w.repo.Head())
@@ -194,9 +186,7 @@ func (w *world) awaitUnpinned(services ...string) {
 	for _, name := range services {
 		for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
 			s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(w.t.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, err)
 			if len(s.Spec.Selector) == 1 {
 				break
 			}
@@ -249,18 +239,23 @@ const killsInALife = 3
 func TestKilledAtEveryEffect(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
-		"canary":      {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1", "setWeight: 50", "pause: {}")},
-		"experiment":  {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "experiment: {duration: 1s, templates: [{name: canary, specRef: canary, service: {}}]}", "pause: {}")},
-		"statefulSet": {kind: "StatefulSet", version: "v1", replicas: "replicas: 2", extra: "  serviceName: shop\n", strategy: canary("canaryService: shop-preview", "setWeight: 50", "pause: {}")},
-		"cloneSet":    clones("replicas: 2", "setWeight: 50", "pause: {}"),
-		"blueGreen":   {version: "v1", replicas: "replicas: 2", strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
+		"canary": {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\n"+
+			"canaryService: shop-preview\nscaleDownDelaySeconds: 1", "setWeight: 50", "pause: {}")},
+		"experiment": {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge",
+			"experiment: {duration: 1s, templates: [{name: canary, specRef: canary, service: {}}]}", "pause: {}")},
+		"statefulSet": {kind: "StatefulSet", version: "v1", replicas: "replicas: 2", extra: "  serviceName: shop\n",
+			strategy: canary("canaryService: shop-preview", "setWeight: 50", "pause: {}")},
+		"cloneSet": clones("replicas: 2", "setWeight: 50", "pause: {}"),
+		"blueGreen": {version: "v1", replicas: "replicas: 2",
+			strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "canary")
 			want, g := life(t, app)
 			effects := g.effects()
-			t.Logf("undisturbed: %d effects, %d commits:\n%s\n%s", len(effects), len(want.log), strings.Join(effects, "\n"), strings.Join(want.log, "\n"))
+			t.Logf("undisturbed: %d effects, %d commits:\n%s\n%s", len(effects), len(want.log), strings.Join(effects, "\n"),
+				strings.Join(want.log, "\n"))
 			if len(effects) < 10 {
 				t.Fatalf("only %d effects were seen: the gate does not see gitrollout's requests", len(effects))
 			}

@@ -30,9 +30,7 @@ func agents(extra string, steps ...string) shop {
 func (w *world) nodes() map[string]string {
 	w.t.Helper()
 	list, err := w.cluster.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: "app=shop"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	on := map[string]string{}
 	for _, p := range list.Items {
 		if p.DeletionTimestamp == nil {
@@ -90,12 +88,9 @@ func TestDaemonSetSteps(t *testing.T) {
 	w.promote()
 	w.awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": n})
-	if low := w.pods.lowest(mark); low < n-1 {
-		t.Errorf("ready pods fell to %d, want at least %d", low, n-1)
-	}
-	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != n || v2 != n {
-		t.Errorf("%d pods of v1 and %d of v2 were started, want %d of each", v1, v2, n)
-	}
+	w.pods.wantReady(t, mark, n-1)
+	w.pods.wantStarted(t, "v1", n)
+	w.pods.wantStarted(t, "v2", n)
 	set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
 	if err != nil || set.Spec.UpdateStrategy.Type != "RollingUpdate" {
 		t.Errorf("in the end its strategy is %+v, %v", set.Spec.UpdateStrategy, err)
@@ -121,9 +116,7 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 			s := w.awaitStep(1, rollout.Paused)
 			set := func() *appsv1.DaemonSet {
 				set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return set
 			}
 			generation, fresh := set().Generation+2, 2
@@ -143,9 +136,8 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 			w.pods.awaitReady(t, map[string]int{"v1": 8, "v2": 2})
 			w.pods.stays(t, time.Second)
 			w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 2))
-			if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != 10 || v2 != fresh {
-				t.Errorf("%d pods of v1 and %d of v2 were started, want 10 and %d", v1, v2, fresh)
-			}
+			w.pods.wantStarted(t, "v1", 10)
+			w.pods.wantStarted(t, "v2", fresh)
 			w.promote()
 			w.awaitHealthy(commit)
 		})
@@ -171,9 +163,7 @@ func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	patch()
 	set := func() appsv1.DaemonSetUpdateStrategy {
 		set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return set.Spec.UpdateStrategy
 	}
 	w.await("OnDelete", func(rollout.State) bool { return set().Type == appsv1.OnDeleteDaemonSetStrategyType })
@@ -196,7 +186,8 @@ func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 func TestDaemonSetNodeOrder(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 40", "pause: {}")
-	app.strategy = strings.Replace(app.strategy, "      steps:", "      nodeOrder: [{matchLabels: {topology.kubernetes.io/zone: local-b}}]\n      steps:", 1)
+	app.strategy = strings.Replace(app.strategy, "      steps:",
+		"      nodeOrder: [{matchLabels: {topology.kubernetes.io/zone: local-b}}]\n      steps:", 1)
 	w := newWorld(t, app.files()).start()
 	w.awaitHealthy(w.repo.Head())
 	w.push("v2", app.at("v2").files())
@@ -221,9 +212,7 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	mark := w.pods.mark()
 	w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 	w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
 	w.pods.awaitReady(t, map[string]int{"v1": 10})
 	if v1, v2, low := w.pods.count("v1"), w.pods.count("v2"), w.pods.lowest(mark); v1 != 13 || v2 != 3 || low < 9 {
@@ -257,9 +246,7 @@ func daemonLife(t *testing.T, at ...int) (effects []string) {
 	}
 	g.kill = w.restartAfterKill
 	remote, err := url.Parse(w.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
 	w.awaitHealthy(w.repo.Head())
 	w.pods.awaitReady(t, map[string]int{"v1": 10})
@@ -306,9 +293,9 @@ func TestDaemonSetNodesComeAndGo(t *testing.T) {
 		if on {
 			patch = strings.Replace(patch, "null", `"yes"`, 1)
 		}
-		if _, err := w.cluster.Kube.CoreV1().Nodes().Patch(context.Background(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.cluster.Kube.CoreV1().Nodes().Patch(context.Background(), node, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{})
+		must(t, err)
 	}
 	for i := range 4 {
 		label(fmt.Sprintf("node-%d", i+1), true)
@@ -325,9 +312,7 @@ func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	}
 	w.push("a pool", pool("v1"))
 	manifest := filepath.Join(t.TempDir(), "shop.yaml")
-	if err := os.WriteFile(manifest, []byte(pool("v1")["shop.yaml"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(manifest, []byte(pool("v1")["shop.yaml"]), 0o600))
 	w.kubectl("apply", "-f", manifest)
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 	mark := w.pods.mark()
@@ -354,9 +339,7 @@ func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	w.promote()
 	w.awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 5})
-	if low := w.pods.lowest(mark); low < 3 {
-		t.Errorf("ready pods fell to %d", low)
-	}
+	w.pods.wantReady(t, mark, 3)
 }
 
 // TestStepOfADaemonSetNeedsTheRightToDeletePods checks that, without the component, a step names the missing right and

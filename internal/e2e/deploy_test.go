@@ -55,20 +55,15 @@ func audit(t *testing.T, w *world, account, namespace string) *audited {
 	hour := int64(3600)
 	token, err := w.cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own := rest.AnonymousClientConfig(w.cluster.Config)
 	own.BearerToken = token.Status.Token
 	transport, err := rest.TransportFor(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	target, err := url.Parse(w.cluster.Config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &audited{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), used: map[string]bool{}, refused: map[string]bool{}, changes: map[change]bool{}}
+	must(t, err)
+	a := &audited{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), used: map[string]bool{}, refused: map[string]bool{},
+		changes: map[change]bool{}}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport, proxy.FlushInterval = transport, -1
 	proxy.ModifyResponse = func(r *http.Response) error { a.note(r); return nil }
@@ -79,9 +74,7 @@ func audit(t *testing.T, w *world, account, namespace string) *audited {
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\n"+
 		"users: [{name: u, user: {}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n",
 		server.URL, base64.StdEncoding.EncodeToString(a.authority))
-	if err := os.WriteFile(a.kubeconfig, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(a.kubeconfig, []byte(config), 0o600))
 	return a
 }
 
@@ -222,9 +215,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 
 	// Half of the objects exist already: they are adopted.
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(files["more.yaml"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(files["more.yaml"]), 0o600))
 	w.kubectl("apply", "-f", filepath.Join(dir, "more.yaml"))
 	first, second := freeAddress(t), freeAddress(t)
 	w.startAs(a.kubeconfig, first)
@@ -308,19 +299,16 @@ func (w *world) installRights() {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "gitrollout", Namespace: w.ns}},
 		}
-		if _, err := kube.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{}); err != nil {
-			w.t.Fatal(err)
-		}
-		if _, err := kube.RbacV1().ClusterRoleBindings().Create(ctx, &binding, metav1.CreateOptions{}); err != nil {
-			w.t.Fatal(err)
-		}
+		_, err := kube.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{})
+		must(w.t, err)
+		_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, &binding, metav1.CreateOptions{})
+		must(w.t, err)
 	}
 	var role rbacv1.Role
 	manifest(w.t, leaseRole, &role)
 	role.Namespace = w.ns
-	if _, err := kube.RbacV1().Roles(w.ns).Create(ctx, &role, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := kube.RbacV1().Roles(w.ns).Create(ctx, &role, metav1.CreateOptions{})
+	must(w.t, err)
 	w.kubectl("create", "rolebinding", role.Name, "--role="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 	w.kubectl("create", "serviceaccount", "gitrollout")
 }
@@ -347,35 +335,25 @@ func TestManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
 	deploy, err := filepath.Abs(filepath.Join(deployDir, "kubernetes"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	link := filepath.Join(t.TempDir(), "deploy")
-	if err := os.CopyFS(link, os.DirFS(deploy)); err != nil {
-		t.Fatal(err)
-	}
-	for name, components := range map[string]string{"plain": "", "replicas": "components: [../replicas]\n", "admission": "components: [../admission]\n",
-		"secrets": "components: [../secrets]\n",
+	must(t, os.CopyFS(link, os.DirFS(deploy)))
+	for name, components := range map[string]string{"plain": "", "replicas": "components: [../replicas]\n",
+		"admission": "components: [../admission]\n", "secrets": "components: [../secrets]\n",
 	} {
 		overlay := filepath.Join(link, "overlay-"+name)
 		content := "resources: [../plain]\n" + components
 		base := filepath.Join(link, "plain")
-		if err := os.MkdirAll(overlay, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(overlay, 0o755))
 		if err := os.CopyFS(base, os.DirFS(deploy)); err != nil && !os.IsExist(err) {
 			t.Fatal(err)
 		}
 		// The namespace of a dry run must exist; its contents are the same.
 		content += "namespace: " + w.ns + "\n"
-		if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(content), 0o600))
 		rendered := w.kubectl("kustomize", overlay)
 		file := filepath.Join(t.TempDir(), "all.yaml")
-		if err := os.WriteFile(file, []byte(rendered), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(rendered), 0o600))
 		out := w.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", file)
 		for _, want := range []string{"deployment.apps/gitrollout", "service/gitrollout", "clusterrole.rbac.authorization.k8s.io/gitrollout-apps",
 			"networkpolicy.networking.k8s.io/gitrollout", "poddisruptionbudget.policy/gitrollout"} {
@@ -383,7 +361,8 @@ func TestManifests(t *testing.T) {
 				t.Errorf("%s: the dry run has no %s:\n%s", name, want, out)
 			}
 		}
-		if elects := strings.Contains(rendered, "--leader-elect") && strings.Contains(out, "role.rbac.authorization.k8s.io/gitrollout-lease"); elects != (name == "replicas") {
+		if elects := strings.Contains(rendered, "--leader-elect") &&
+			strings.Contains(out, "role.rbac.authorization.k8s.io/gitrollout-lease"); elects != (name == "replicas") {
 			t.Errorf("%s: an election and its rights: %v\n%s", name, elects, rendered)
 		}
 		checkArgs(t, rendered)
@@ -404,9 +383,7 @@ func checkArgs(t *testing.T, rendered string) {
 		t.Fatalf("the Deployment's arguments are %q: are they read right?", args)
 	}
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if out, err := exec.Command(path, append(args, "--help")...).CombinedOutput(); err != nil {
 		t.Errorf("gitrollout %v: %v\n%s", args, err, out)
 	}
@@ -458,7 +435,8 @@ func TestManifestsAreHardened(t *testing.T) {
 	if !maps.Equal(network.Spec.PodSelector.MatchLabels, labels) || !maps.Equal(budget.Spec.Selector.MatchLabels, labels) {
 		t.Errorf("the policies are about %v and %v, the pod is %v", network.Spec.PodSelector, budget.Spec.Selector, labels)
 	}
-	if in := network.Spec.Ingress; len(in) != 1 || len(in[0].Ports) != 1 || in[0].Ports[0].Port.String() != c.Ports[0].Name || len(network.Spec.PolicyTypes) != 2 {
+	if in := network.Spec.Ingress; len(in) != 1 || len(in[0].Ports) != 1 || in[0].Ports[0].Port.String() != c.Ports[0].Name ||
+		len(network.Spec.PolicyTypes) != 2 {
 		t.Errorf("the policy lets in %+v, the pod has %+v", in, c.Ports)
 	}
 }

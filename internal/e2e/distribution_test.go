@@ -31,9 +31,7 @@ func sums(t *testing.T, dir string) map[string]string {
 		all[filepath.Base(file)] = fmt.Sprintf("%x", sha256.Sum256(data))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -57,17 +55,11 @@ func TestReleaseIsReproducible(t *testing.T) {
 		if err != nil {
 			continue // removed, and not committed yet
 		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(root, name), data, 0o600))
 	}
 	out := filepath.Join(elsewhere, "dist")
-	if err := makeRelease(root, out, "-commit", git("rev-parse", "HEAD"), "-date", git("log", "-1", "--format=%ct")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, makeRelease(root, out, "-commit", git("rev-parse", "HEAD"), "-date", git("log", "-1", "--format=%ct")))
 	want, got := sums(t, first), sums(t, out)
 	if len(want) < 2 || !maps.Equal(got, want) {
 		t.Errorf("the release is\n%v\nand a copy's release is\n%v", want, got)
@@ -86,14 +78,13 @@ func TestArchive(t *testing.T) {
 		t.Errorf("the archive has %v", got)
 	}
 	out, err := exec.Command(filepath.Join(dir, "gitrollout"), "version").CombinedOutput()
-	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); err != nil || !strings.HasPrefix(string(out), want) {
+	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); err != nil ||
+		!strings.HasPrefix(string(out), want) {
 		t.Errorf("version: %v: %s, want %s", err, out, want)
 	}
 	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // the program that the demo has called
 	script := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\nexec %s/gitrollout \"$@\"\n", called, dir)
-	if err := os.WriteFile(asked, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(asked, []byte(script), 0o700))
 	demo := exec.Command("../../examples/demo.sh", "--fast", "--program", asked)
 	demo.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "CONTEXT=") })
 	if out, err := demo.CombinedOutput(); err != nil {
@@ -108,29 +99,21 @@ func TestArchive(t *testing.T) {
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script := regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```").FindSubmatch(page)
 	if script == nil {
 		t.Fatal("docs/install.md has no verify.sh")
 	}
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(releaseOf(t))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS(releaseOf(t))))
 	write := func(name, content string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700))
 	}
 	public := func(key string) string {
 		t.Helper()
 		data, err := os.ReadFile(key + ".pub")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(data)
 	}
 	other := filepath.Join(t.TempDir(), "other")
@@ -165,9 +148,7 @@ func TestVerify(t *testing.T) {
 func readText(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 
@@ -187,10 +168,9 @@ func TestKrew(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.UnmarshalStrict([]byte(readText(t, filepath.Join(releaseOf(t), "gitrollout.krew.yaml"))), &manifest); err != nil {
-		t.Fatal(err)
-	}
-	if manifest.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || manifest.Kind != "Plugin" || manifest.Metadata.Name != "gitrollout" ||
+	must(t, yaml.UnmarshalStrict([]byte(readText(t, filepath.Join(releaseOf(t), "gitrollout.krew.yaml"))), &manifest))
+	if manifest.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || manifest.Kind != "Plugin" ||
+		manifest.Metadata.Name != "gitrollout" ||
 		manifest.Spec.Version != releasedVersion || manifest.Spec.ShortDescription == "" || len(manifest.Spec.Platforms) != 1 {
 		t.Fatalf("the manifest is %+v", manifest)
 	}
@@ -207,14 +187,10 @@ func TestKrew(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, f := range p.Files {
-		if err := os.Rename(filepath.Join(downloaded, f.From), filepath.Join(installed, f.To, f.From)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(filepath.Join(downloaded, f.From), filepath.Join(installed, f.To, f.From)))
 	}
 	plugin := filepath.Join(installed, "kubectl-gitrollout")
-	if err := os.Symlink(filepath.Join(installed, p.Bin), plugin); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(installed, p.Bin), plugin))
 	if out, err := exec.Command(plugin, "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "kubectl gitrollout") {
 		t.Errorf("as a plugin: %v: %s", err, out)
 	}
@@ -247,9 +223,7 @@ func TestSBOMs(t *testing.T) {
 		Relationships                  []struct{ SPDXElementID, RelationshipType, RelatedSPDXElement string }
 	}
 	for suffix, into := range map[string]any{".cdx.json": &cdx, ".spdx.json": &spdx} {
-		if err := json.Unmarshal([]byte(readText(t, filepath.Join(releaseOf(t), base+suffix))), into); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(readText(t, filepath.Join(releaseOf(t), base+suffix))), into))
 	}
 	listed := func(all []component) (names []string) {
 		for _, c := range all {

@@ -20,7 +20,8 @@ import (
 
 // tried returns a canary whose first step is an experiment of the given duration.
 func tried(lasts string, more ...string) shop {
-	e := fmt.Sprintf("experiment: {%s, templates: [{name: baseline, specRef: stable, service: {}}, {name: canary, specRef: canary, replicas: 2, service: {name: shop-try}}]}", lasts)
+	e := fmt.Sprintf("experiment: {%s, templates: [{name: baseline, specRef: stable, service: {}}, "+
+		"{name: canary, specRef: canary, replicas: 2, service: {name: shop-try}}]}", lasts)
 	fields := "scaling: surge\nstableService: shop\ncanaryService: shop-preview\nabortScaleDownDelaySeconds: 1\nscaleDownDelaySeconds: 1"
 	return shop{version: "v1", replicas: "replicas: 2", strategy: canary(fields, append([]string{e}, more...)...)}
 }
@@ -28,10 +29,9 @@ func tried(lasts string, more ...string) shop {
 // experiments returns the experiments' Deployments, by template.
 func (w *world) experiments() map[string]appsv1.Deployment {
 	w.t.Helper()
-	list, err := w.cluster.Kube.AppsV1().Deployments(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: rollout.LabelExperiment})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	list, err := w.cluster.Kube.AppsV1().Deployments(w.ns).List(context.Background(),
+		metav1.ListOptions{LabelSelector: rollout.LabelExperiment})
+	must(w.t, err)
 	found := map[string]appsv1.Deployment{}
 	for _, d := range list.Items {
 		found[d.Name[strings.LastIndex(d.Name, "-")+1:]] = d
@@ -45,13 +45,9 @@ func (w *world) awaitNone() {
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
 		options := metav1.ListOptions{LabelSelector: rollout.LabelExperiment}
 		services, err := w.cluster.Kube.CoreV1().Services(w.ns).List(w.t.Context(), options)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		pods, err := w.cluster.Kube.CoreV1().Pods(w.ns).List(w.t.Context(), options)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		left := len(w.experiments()) + len(services.Items) + len(pods.Items)
 		if left == 0 {
 			return
@@ -65,10 +61,9 @@ func (w *world) awaitNone() {
 // behind returns the versions of the pods of a Service, by Deployment.
 func (w *world) behind(service string) map[string]int {
 	w.t.Helper()
-	slices, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).List(w.t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	slices, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).List(w.t.Context(),
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
+	must(w.t, err)
 	found := map[string]int{}
 	for _, slice := range slices.Items {
 		for _, e := range slice.Endpoints {
@@ -179,7 +174,8 @@ func TestExperimentGoesWithItsRelease(t *testing.T) {
 	w.push("v3", app.at("v3").files())
 	w.awaitExperimentOf("v3")
 	after := w.experiments()
-	if len(after) != 2 || after["canary"].Name == before["canary"].Name || after["canary"].Spec.Template.Spec.Containers[0].Image != "shop:v3" {
+	if len(after) != 2 || after["canary"].Name == before["canary"].Name ||
+		after["canary"].Spec.Template.Spec.Containers[0].Image != "shop:v3" {
 		t.Errorf("the experiments of v3 are %v", after)
 	}
 
@@ -188,15 +184,11 @@ func TestExperimentGoesWithItsRelease(t *testing.T) {
 	if again := w.experiments()["canary"]; again.UID != after["canary"].UID || w.pods.count("v3") != 2 {
 		t.Errorf("after a kill the experiment is %s, before it was %s; %d pods were started", again.UID, after["canary"].UID, w.pods.count("v3"))
 	}
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 	w.await("aborted", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.awaitNone()
 
-	if out, err := w.cli("retry", w.app); err != nil {
-		t.Fatalf("retry: %v\n%s", err, out)
-	}
+	w.ran("retry", w.app)
 	w.awaitExperiment(0)
 	if again := w.experiments()["canary"]; again.Name != after["canary"].Name || again.UID == after["canary"].UID {
 		t.Errorf("tried again, the experiment is %s %s, before it was %s %s", again.Name, again.UID, after["canary"].Name, after["canary"].UID)
@@ -236,7 +228,8 @@ func TestExperimentThatFails(t *testing.T) {
 			fmt.Fprint(rw, `{"worse": true}`)
 		}))
 		defer server.Close()
-		app := tried(`analyses: [{name: quality, templateName: quality, requiredForCompletion: true, args: [{name: canary, value: "{{templates.canary.podTemplateHash}}"}, {name: baseline, value: "{{templates.baseline.replicaset.name}}"}]}]`, "setWeight: 50")
+		app := tried(`analyses: [{name: quality, templateName: quality, requiredForCompletion: true, args: [{name: canary, `+
+			`value: "{{templates.canary.podTemplateHash}}"}, {name: baseline, value: "{{templates.baseline.replicaset.name}}"}]}]`, "setWeight: 50")
 		files := func(version string) map[string]string {
 			all := app.at(version).files()
 			all["kustomization.yaml"] += "- quality.yaml\n"
@@ -258,9 +251,7 @@ spec:
 		sets := map[string]string{}
 		w.await("rejected", func(s rollout.State) bool {
 			list, err := w.cluster.Kube.AppsV1().ReplicaSets(w.ns).List(t.Context(), metav1.ListOptions{LabelSelector: rollout.LabelExperiment})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, rs := range list.Items {
 				sets[rs.Name] = rs.Labels[rollout.LabelPodHash]
 			}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -111,17 +112,13 @@ func TestAReplicaWakesUp(t *testing.T) {
 	leader := slices.IndexFunc(replicas, func(r *world) bool { return strings.Contains(r.log.String(), "msg=leading") })
 	old := replicas[leader]
 	w.until("its log has the recorded phase", func() bool { return strings.Contains(old.log.String(), "phase=Healthy") })
-	if err := old.process.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, old.process.Process.Signal(syscall.SIGSTOP))
 	was := len(old.log.String())
 	commit := w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
 	recorded := w.repo.Ref(w.stateBranch())
-	if err := old.process.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, old.process.Process.Signal(syscall.SIGCONT))
 	select {
 	case <-old.exited:
 	case <-time.After(patience):
@@ -140,9 +137,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 	w.pods.stays(t, time.Second)
 	w.promote()
 	w.awaitHealthy(commit)
-	if got := w.pods.count("v2"); got != 2 {
-		t.Errorf("%d pods of v2 were started, want 2", got)
-	}
+	w.pods.wantStarted(t, "v2", 2)
 }
 
 // TestTheClustersRefusalHolds holds an app with the server's message if a quota or a webhook refuses an object, before
@@ -167,18 +162,12 @@ func TestTheClustersRefusalHolds(t *testing.T) {
 			files["settings.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n"
 			commit := w.push("v2", files)
 			held := w.await("held", func(s rollout.State) bool { return s.Held != nil }).Held
-			for _, word := range tc.words {
-				if !strings.Contains(held.Message, word) {
-					t.Errorf("the reason does not name %q: %s", word, held.Message)
-				}
-			}
+			compare.Contains(t, held.Message, tc.words...)
 			if out, _ := w.cli("get", w.app); !strings.Contains(strings.Join(strings.Fields(out), " "), tc.words[2]) {
 				t.Errorf("get says:\n%s", out)
 			}
 			w.pods.stays(t, time.Second)
-			if n := w.pods.count("v2"); n != 0 {
-				t.Errorf("%d pods of the refused version were started", n)
-			}
+			w.pods.wantStarted(t, "v2", 0) // the refused version
 			allow()
 			w.awaitStep(1, rollout.Paused)
 			w.promote()
@@ -195,18 +184,15 @@ func (w *world) refuseByQuota() (allow func()) {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("1")},
 	}}
-	if _, err := quotas.Create(ctx, q, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := quotas.Create(ctx, q, metav1.CreateOptions{})
+	must(w.t, err)
 	w.until("the quota is counted", func() bool {
 		q, err := quotas.Get(ctx, "few", metav1.GetOptions{})
 		used := q.Status.Used["count/configmaps"]
 		return err == nil && used.Value() == 1
 	})
 	return func() {
-		if err := quotas.Delete(ctx, "few", metav1.DeleteOptions{}); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, quotas.Delete(ctx, "few", metav1.DeleteOptions{}))
 	}
 }
 
@@ -248,9 +234,7 @@ func (w *world) refuseByWebhook() (allow func()) {
 			}},
 		}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.t.Cleanup(func() { _ = hooks.Delete(ctx, w.ns, metav1.DeleteOptions{}) })
 	w.until("the webhook is called", func() bool {
 		_, _ = w.tryKubectl("create", "configmap", "probe", "--dry-run=server")

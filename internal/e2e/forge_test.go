@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/giteatest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -19,7 +20,8 @@ const withGitea = "forge: {type: gitea, labels: [release], reviewers: [carol]}\n
 func TestForge(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)
-	who := people{owner: server.User("olive"), bot: server.User("gitrollout-bot", "write:repository", "write:issue"), approver: server.User("ann"), other: server.User("carol")}
+	who := people{owner: server.User("olive"), bot: server.User("gitrollout-bot", "write:repository", "write:issue"),
+		approver: server.User("ann"), other: server.User("carol")}
 	for name, story := range map[string]func(t *testing.T, server *giteatest.Server, who people){
 		"merge":      func(t *testing.T, s *giteatest.Server, who people) { mergeStory(t, s, who, "merge") },
 		"squash":     func(t *testing.T, s *giteatest.Server, who people) { mergeStory(t, s, who, "squash") },
@@ -48,11 +50,8 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 	w.awaitGate(1)
 	w.awaitStatus(second, "pending", "Paused, step 2/4 (pause) at 50 %")
 	p := w.awaitPull(rollout.ProposePromotion, "past step 2/4: Faster checkout")
-	for _, want := range []string{"`" + second[:7] + "`", "`shop:v1` → `shop:v2`", "step 2 of 4", "gitrollout undo " + w.ns, w.state().Release.Author} {
-		if !strings.Contains(p.Body, want) {
-			t.Errorf("the body lacks %q:\n%s", want, p.Body)
-		}
-	}
+	compare.Contains(t, p.Body, "`"+second[:7]+"`", "`shop:v1` → `shop:v2`", "step 2 of 4", "gitrollout undo "+w.ns,
+		w.state().Release.Author)
 	w.eventually("its label and its reviewer", func() bool {
 		p := w.awaitPull(rollout.ProposePromotion, "")
 		return len(p.Labels) == 1 && p.Labels[0].Name == "release" && len(p.Reviewers) == 1 && p.Reviewers[0].Login == "carol"
@@ -84,8 +83,10 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	first := w.commit("owner of promotions")
 	for _, rule := range []map[string]any{
 		{"rule_name": "main", "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": []string{"olive"},
-			"required_approvals": 1, "block_on_official_review_requests": true, "block_on_rejected_reviews": true, "apply_to_admins": true, "block_admin_merge_override": true},
-		{"rule_name": "gitrollout/state/**", "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": []string{"gitrollout-bot"}},
+			"required_approvals": 1, "block_on_official_review_requests": true, "block_on_rejected_reviews": true, "apply_to_admins": true,
+			"block_admin_merge_override": true},
+		{"rule_name": "gitrollout/state/**", "enable_push": true, "enable_push_whitelist": true,
+			"push_whitelist_usernames": []string{"gitrollout-bot"}},
 	} {
 		if status, text := w.api(who.owner, http.MethodPost, "/branch_protections", rule, nil); status != http.StatusCreated {
 			t.Fatalf("protect %s: %d %s", rule["rule_name"], status, text)
@@ -94,7 +95,8 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w.start(nil, "--interval", "300ms")
 	w.awaitHealthy(first)
 	bot := server.CloneURL(who.bot, w.repo)
-	if out, err := w.tryGit("push", bot, "HEAD~1:refs/heads/elsewhere", "+HEAD~1:refs/heads/main"); err == nil || !strings.Contains(out, "elsewhere") {
+	if out, err := w.tryGit("push", bot, "HEAD~1:refs/heads/elsewhere", "+HEAD~1:refs/heads/main"); err == nil ||
+		!strings.Contains(out, "elsewhere") {
 		t.Errorf("the bot pushes to main: %v\n%s", err, out)
 	}
 	if out, err := w.tryGit("push", server.CloneURL(who.other, w.repo), "HEAD:refs/heads/gitrollout/state/test"); err == nil {
@@ -118,11 +120,13 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 		}
 	}
 	// The bot cannot approve its proposal.
-	if status, _ := w.api(who.bot, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"}, nil); status == http.StatusOK {
+	if status, _ := w.api(who.bot, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"},
+		nil); status == http.StatusOK {
 		t.Error("the bot approves its own pull request")
 	}
 	// An approval of another user is not the code owner's.
-	if status, text := w.api(who.other, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"}, nil); status != http.StatusOK {
+	if status, text := w.api(who.other, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"},
+		nil); status != http.StatusOK {
 		t.Fatalf("carol approves: %d %s", status, text)
 	}
 	if status, text := w.api(who.other, http.MethodPost, merge, map[string]any{"Do": "squash"}, nil); status == http.StatusOK {
@@ -131,7 +135,8 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	if s := w.state(); s.Phase != rollout.Paused {
 		t.Fatalf("the release went on: %s", s.Phase)
 	}
-	if status, text := w.api(who.approver, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "go"}, nil); status != http.StatusOK {
+	if status, text := w.api(who.approver, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "go"},
+		nil); status != http.StatusOK {
 		t.Fatalf("ann approves: %d %s", status, text)
 	}
 	w.merge(who.other, p.Number, "squash")
@@ -152,11 +157,7 @@ func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w.commit("abort")
 	w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	revert := w.awaitPull(rollout.ProposeRevert, "to "+first[:7])
-	for _, want := range []string{"too many errors", "`" + second[:7] + "`", "`shop:v2` → `shop:v1`", "gitrollout retry"} {
-		if !strings.Contains(revert.Body, want) {
-			t.Errorf("the body lacks %q:\n%s", want, revert.Body)
-		}
-	}
+	compare.Contains(t, revert.Body, "too many errors", "`"+second[:7]+"`", "`shop:v2` → `shop:v1`", "gitrollout retry")
 	w.awaitStatus(second, "failure", "too many errors")
 	w.eventually("the promotion is closed, and says why", func() bool {
 		for _, p := range w.pulls() {

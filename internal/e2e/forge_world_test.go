@@ -77,12 +77,8 @@ func (w *forgeWorld) write(files map[string]string) {
 	w.t.Helper()
 	for name, content := range files {
 		path := filepath.Join(w.dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			w.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(w.t, os.WriteFile(path, []byte(content), 0o600))
 	}
 }
 
@@ -114,15 +110,12 @@ func (w *forgeWorld) release(message, version, strategy string) string {
 func (w *forgeWorld) start(environment []string, flags ...string) {
 	w.t.Helper()
 	path, err := binary()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	process := exec.Command(path, append([]string{"run", "--repo", w.gitea.URL + "/" + w.repo + ".git", "--cluster", "test", "--kubeconfig", w.kube.Kubeconfig}, flags...)...)
+	must(w.t, err)
+	process := exec.Command(path, append([]string{"run", "--repo", w.gitea.URL + "/" + w.repo + ".git", "--cluster", "test", "--kubeconfig",
+		w.kube.Kubeconfig}, flags...)...)
 	process.Env = append(append(gittest.Env(), "HOME="+w.t.TempDir(), "GITROLLOUT_GIT_TOKEN="+w.people.bot.Token), environment...)
 	process.Stdout, process.Stderr = w.log, w.log
-	if err := process.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, process.Start())
 	w.t.Cleanup(func() {
 		_ = process.Process.Signal(syscall.SIGTERM)
 		if err := process.Wait(); err != nil {

@@ -23,8 +23,9 @@ import (
 
 // keptLong is a strategy that keeps the old version longer than any test.
 var keptLong = map[string]string{
-	"blue-green":    strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 3600", 1),
-	"routed canary": canary("stableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 3600\ntrafficRouting: {nginx: {stableIngress: shop}}", "setWeight: 50", "pause: {}"),
+	"blue-green": strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 3600", 1),
+	"routed canary": canary("stableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 3600\n"+
+		"trafficRouting: {nginx: {stableIngress: shop}}", "setWeight: 50", "pause: {}"),
 }
 
 // TestNextVersionWhileTheOldOneIsKept pushes v3 while v1 is kept after the switch to v2: users stay on v2 until v3 is
@@ -68,9 +69,7 @@ func TestNextVersionWhileTheOldOneIsKept(t *testing.T) {
 				return s.Phase == rollout.Healthy && s.Stable.Commit == commit ||
 					len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "keep")
 			})
-			if got := w.pods.count("v1"); got != 3 {
-				t.Errorf("%d pods of v1 were started in all, want the first 3", got)
-			}
+			w.pods.wantStarted(t, "v1", 3)
 		})
 	}
 }
@@ -93,9 +92,7 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 	w.t.Helper()
 	events, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).Watch(context.Background(),
 		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + service})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	seen, now := map[string]bool{}, map[string]discoveryv1.EndpointSlice{}
 	var stopped atomic.Bool
 	var looking sync.WaitGroup
@@ -150,9 +147,7 @@ func TestOnePodThatNeverServes(t *testing.T) {
 	if after := w.pods.count("v1"); after != before {
 		t.Errorf("%d pods of v1 were started to release v3, want none: users had v2", after-before)
 	}
-	if low := w.pods.lowest(mark); low < 4 {
-		t.Errorf("ready pods fell to %d, want at least the 4 that served", low)
-	}
+	w.pods.wantReady(t, mark, 4)
 }
 
 // openGates sets the readiness gate of the first n pods of a version, like a load balancer's controller.
@@ -214,9 +209,7 @@ func TestFixAfterAnAbort(t *testing.T) {
 			w.awaitHealthy(w.repo.Head())
 			w.push("v2", app.at("v2").files())
 			w.awaitStep(1, rollout.Paused)
-			if out, err := w.cli("abort", w.app); err != nil {
-				t.Fatalf("abort: %v\n%s", err, out)
-			}
+			w.ran("abort", w.app)
 			w.await("rolling back", func(s rollout.State) bool {
 				return s.Phase == rollout.Aborting || s.Phase == rollout.Degraded
 			})

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -20,32 +21,28 @@ func TestGettingStarted(t *testing.T) {
 	files := map[string]string{"kustomization.yaml": "resources: [rollout.yaml, service.yaml]\n"}
 	for _, name := range []string{"rollout.yaml", "service.yaml"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "render", "testdata", "getting-started", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[name] = string(data)
 	}
 	w := newWorld(t, files).start()
 	w.awaitHealthy(w.repo.Head())
 	w.pods.awaitReady(t, map[string]int{"blue": 5})
-	commit := w.push("yellow", map[string]string{"rollout.yaml": strings.Replace(files["rollout.yaml"], "rollouts-demo:blue", "rollouts-demo:yellow", 1)})
+	commit := w.push("yellow",
+		map[string]string{"rollout.yaml": strings.Replace(files["rollout.yaml"], "rollouts-demo:blue", "rollouts-demo:yellow", 1)})
 	w.awaitStep(1, rollout.Paused)
 	w.pods.awaitReady(t, map[string]int{"blue": 4, "yellow": 1})
-	if out, err := w.cli("promote", w.app, "--full"); err != nil {
-		t.Fatalf("promote --full: %v\n%s", err, out)
-	}
+	w.ran("promote", w.app, "--full")
 	w.awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"yellow": 5})
-	if got := w.pods.count("yellow"); got != 5 {
-		t.Errorf("%d pods were started, want exactly 5", got)
-	}
+	w.pods.wantStarted(t, "yellow", 5)
 }
 
 // TestChangesInFlight changes other fields than the template while a release waits: its steps, more replicas, and the
 // Rollout document, which is removed and restored.
 func TestChangesInFlight(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 5", strategy: canary("scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 80", "pause: {}")}
+	app := shop{version: "v1", replicas: "replicas: 5",
+		strategy: canary("scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 80", "pause: {}")}
 	w := newWorld(t, app.files()).start()
 	w.awaitHealthy(w.repo.Head())
 	next := app.at("v2")
@@ -54,7 +51,8 @@ func TestChangesInFlight(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v1": 5, "v2": 2})
 
 	mark := w.pods.mark()
-	next.strategy = canary("scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 60", "pause: {duration: 1}", "setWeight: 90", "pause: {}")
+	next.strategy = canary("scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 60", "pause: {duration: 1}",
+		"setWeight: 90", "pause: {}")
 	w.push("other steps", next.files())
 	w.await("other steps", func(s rollout.State) bool { return len(s.Progress) == 1 && s.Progress[0].Of == 6 })
 	w.awaitStep(1, rollout.Paused)
@@ -109,7 +107,8 @@ func TestWhatPeopleSee(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"get":               {[]string{"get", w.app, "--no-color"}, []string{"Paused", "setWeight 20", rollout.ShortID(commit), "canary", "stable", "gitrollout/promote/test/" + w.app, "Dev"}},
+		"get": {[]string{"get", w.app, "--no-color"},
+			[]string{"Paused", "setWeight 20", rollout.ShortID(commit), "canary", "stable", "gitrollout/promote/test/" + w.app, "Dev"}},
 		"get as JSON":       {[]string{"get", w.app, "-o", "json"}, []string{`"phase": "Paused"`}},
 		"list":              {[]string{"list", "--no-color"}, []string{w.app, "Paused", "20%"}},
 		"list as YAML":      {[]string{"list", "-o", "yaml"}, []string{"phase: Paused"}},
@@ -128,15 +127,9 @@ func TestWhatPeopleSee(t *testing.T) {
 		}
 	}
 	described := w.kubectl("describe", "deployment/shop")
-	for _, want := range []string{"held between the steps of release ", "gitrollout.dev/commit: " + commit, "gitrollout get " + w.app} {
-		if !strings.Contains(described, want) {
-			t.Errorf("kubectl describe does not say %q:\n%s", want, described)
-		}
-	}
+	compare.Contains(t, described, "held between the steps of release ", "gitrollout.dev/commit: "+commit, "gitrollout get "+w.app)
 	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	told := false
 	for _, e := range events.Items {
 		told = told || (strings.HasPrefix(e.ReportingController, "gitrollout") && e.Reason == "Paused" && e.Regarding.Name == "shop")

@@ -77,10 +77,9 @@ func (w *world) awaitSource(commit string) {
 // jobs returns the hooks' Jobs in the cluster, by name, with their results.
 func (w *world) jobs() map[string]string {
 	w.t.Helper()
-	list, err := w.cluster.Kube.BatchV1().Jobs(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: "gitrollout.dev/hook-of=" + w.app})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	list, err := w.cluster.Kube.BatchV1().Jobs(w.ns).List(context.Background(),
+		metav1.ListOptions{LabelSelector: "gitrollout.dev/hook-of=" + w.app})
+	must(w.t, err)
 	all := map[string]string{}
 	for _, job := range list.Items {
 		all[job.Name] = "runs"
@@ -97,16 +96,15 @@ func (w *world) jobs() map[string]string {
 // killed before some of the effects. plain is without a Rollout document. It returns all effects and the final record.
 func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects, records []string) {
 	t.Helper()
-	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1\nabortScaleDownDelaySeconds: 1", "setWeight: 50")}
+	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\n"+
+		"canaryService: shop-preview\nscaleDownDelaySeconds: 1\nabortScaleDownDelaySeconds: 1", "setWeight: 50")}
 	w := newWorld(t, app.files())
 	g := newGate(t, w)
 	for _, n := range at {
 		g.at[n] = true
 	}
 	remote, err := url.Parse(w.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g.kill = w.restartAfterKill
 	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
 	w.awaitSource(w.repo.Head())
@@ -123,7 +121,8 @@ func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects,
 	w.await("the verdict", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	if w.repo.Ref("gitrollout/revert/test/"+w.app) == "" {
 		t.Error("the verdict is on record, and no revert is proposed")
-	} else if says := w.repo.Message("gitrollout/revert/test/" + w.app); !strings.Contains(says, "\n    migrate: begun\n    migrate: relation missing") {
+	} else if says := w.repo.Message("gitrollout/revert/test/" + w.app); !strings.Contains(says,
+		"\n    migrate: begun\n    migrate: relation missing") {
 		t.Errorf("the revert does not have the log of the migration:\n%s", says)
 	}
 	if n := w.pods.count("v3"); n > 0 {
@@ -221,12 +220,8 @@ func hookWaits(t *testing.T, plain bool) {
 	job := s.Hooks[0].Job
 	background := metav1.DeletePropagationBackground
 	before, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Get(t.Context(), job, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.cluster.Kube.BatchV1().Jobs(w.ns).Delete(t.Context(), job, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, w.cluster.Kube.BatchV1().Jobs(w.ns).Delete(t.Context(), job, metav1.DeleteOptions{PropagationPolicy: &background}))
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
 		again, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Get(t.Context(), job, metav1.GetOptions{})
 		if err == nil && again.UID != before.UID {
@@ -248,9 +243,7 @@ func hookWaits(t *testing.T, plain bool) {
 	if jobs := w.jobs(); len(jobs) != 1 || w.pods.count("v2")+w.pods.count("v3") > 0 {
 		t.Errorf("the Jobs are %v while the first migration runs", jobs)
 	}
-	if err := w.cluster.Kube.BatchV1().Jobs(w.ns).Delete(t.Context(), job, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cluster.Kube.BatchV1().Jobs(w.ns).Delete(t.Context(), job, metav1.DeleteOptions{PropagationPolicy: &background}))
 	w.awaitHealthy(w.repo.Head())
 }
 
@@ -287,14 +280,14 @@ func TestHooksWithTheirRole(t *testing.T) {
 			var role rbacv1.ClusterRole
 			manifest(t, "hooks/role.yaml", &role)
 			role.Name += "-" + w.ns
-			if _, err := w.cluster.Kube.RbacV1().ClusterRoles().Create(t.Context(), &role, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := w.cluster.Kube.RbacV1().ClusterRoles().Create(t.Context(), &role, metav1.CreateOptions{})
+			must(t, err)
 			w.kubectl("create", "rolebinding", "hooks", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":"+writer)
 			w.awaitHealthy(w.repo.Head())
 			second := w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms"))
 			w.awaitHealthy(second)
-			if out, err := w.cli("doctor", "--no-push", "--as", "system:serviceaccount:"+w.ns+":"+writer); strings.Contains(out, "jobs") || !strings.Contains(out, "pods/log") {
+			if out, err := w.cli("doctor", "--no-push", "--as", "system:serviceaccount:"+w.ns+":"+writer); strings.Contains(out, "jobs") ||
+				!strings.Contains(out, "pods/log") {
 				t.Errorf("doctor wants more, or does not miss the logs: %v\n%s", err, out)
 			}
 			hasLog := func(text string) bool {
@@ -357,7 +350,8 @@ func hookAborted(t *testing.T, plain bool) {
 	w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run1h", "v1-run100ms"))
 	w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
 	w.kubectl("patch", "job", w.state().Hooks[0].Job, "-p", `{"spec":{"suspend":true}}`)
-	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "to end (it is suspended: spec.suspend is true)") ||
+	if out, err := w.cli("get", w.app); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(out), " "), "to end (it is suspended: spec.suspend is true)") ||
 		!strings.Contains(out, "kubectl -n "+w.ns+" describe job "+w.state().Hooks[0].Job) {
 		t.Errorf("get of a Job that is suspended: %v\n%s", err, out)
 	}

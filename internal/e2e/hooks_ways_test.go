@@ -27,9 +27,7 @@ func (w *world) watchJobs() *jobWatch {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	events, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	j, ended := &jobWatch{made: map[string][]string{}}, make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -160,7 +158,8 @@ func TestHooksOfManyReleases(t *testing.T) {
 			t.Errorf("Job %s %s", name, is)
 		}
 	}
-	if want := map[string]int{"migrate": 3, "check": 1}; !maps.Equal(kept, want) || len(made.names("migrate")) != 5 || len(made.names("check")) != 5 {
+	if want := map[string]int{"migrate": 3, "check": 1}; !maps.Equal(kept, want) || len(made.names("migrate")) != 5 ||
+		len(made.names("check")) != 5 {
 		t.Errorf("after five releases the Jobs are %v, want %v; made were %v", kept, want, made.made)
 	}
 	w.repo.Revert(last)
@@ -175,9 +174,7 @@ func TestHooksOfManyReleases(t *testing.T) {
 	if m, c, r := made.names("migrate"), made.names("check"), made.names("restore"); len(m) != 5 || len(c) != 6 || len(r) != 1 {
 		t.Errorf("a hook that changes alone has run %v %v %v", m, c, r)
 	}
-	if n := w.pods.count("v4"); n != 4 {
-		t.Errorf("%d pods of v4 were started, want 2 and 2 again", n)
-	}
+	w.pods.wantStarted(t, "v4", 4) // 2 and 2 again
 }
 
 // TestHookThatHangs has a migration that exceeds its deadline, and one that exceeds its retries. The release does not
@@ -226,7 +223,8 @@ func TestHookSeesWhatWasThere(t *testing.T) {
 			at := func(version, tag string, more ...string) map[string]string {
 				files := withJobs(app.at(version), append(more, strings.Replace(job("migrate", tag, "gitrollout.dev/hook: before", ""),
 					"containers: [{", "containers: [{envFrom: [{configMapRef: {name: settings}}, {configMapRef: {name: more, optional: true}}], ", 1))...)
-				files["hooks.yaml"] += "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n" + test.annotation + "data: {version: " + version + "}\n"
+				files["hooks.yaml"] += "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n" + test.annotation +
+					"data: {version: " + version + "}\n"
 				return files
 			}
 			w := newWorld(t, at("v1", "v1-run100ms")).start()
@@ -237,9 +235,7 @@ func TestHookSeesWhatWasThere(t *testing.T) {
 			})
 			settings := func() string {
 				c, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), "settings", metav1.GetOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return c.Data["version"]
 			}
 			if got := settings(); got != test.seen {

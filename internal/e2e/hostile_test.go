@@ -27,7 +27,8 @@ import (
 )
 
 // hostileFor is the duration of the hostile hour; 0 selects its short form.
-var hostileFor = flag.Duration("hostile", 0, "how long TestHostileHour pushes bombs, one every 20s, with what it asserts of time; 0: six bombs, and nothing of time")
+var hostileFor = flag.Duration("hostile", 0,
+	"how long TestHostileHour pushes bombs, one every 20s, with what it asserts of time; 0: six bombs, and nothing of time")
 
 const (
 	neighbours  = 9

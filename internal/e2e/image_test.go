@@ -39,10 +39,12 @@ func TestImage(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"LICENSE", "etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", rootsFile, "gitrollout"}; !slices.Equal(names, want) {
+	if want := []string{"LICENSE", "etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", rootsFile,
+		"gitrollout"}; !slices.Equal(names, want) {
 		t.Errorf("the image has %v, want %v", names, want)
 	}
-	if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM(image.files[rootsFile]) || len(roots.Subjects()) < 100 { //nolint:staticcheck // not the system's
+	if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM(image.files[rootsFile]) ||
+		len(roots.Subjects()) < 100 { //nolint:staticcheck // not the system's
 		t.Errorf("the image trusts %d authorities", len(roots.Subjects())) //nolint:staticcheck // the same
 	}
 	const most = 64 << 20 // the target is 60 MB
@@ -77,11 +79,10 @@ func TestImageReleases(t *testing.T) {
 	w := newWorld(t, version("v1").files())
 	w.server = w.repo.HTTP(gittest.HTTPOptions{TLS: true})
 	kubeconfig, err := os.ReadFile(w.cluster.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))
-	w.inside = newContainer(t, image, map[string]string{"kubeconfig": string(kubeconfig), rootsFile: string(image.files[rootsFile]) + string(w.server.CA)})
+	w.inside = newContainer(t, image,
+		map[string]string{"kubeconfig": string(kubeconfig), rootsFile: string(image.files[rootsFile]) + string(w.server.CA)})
 	w.start("--kubeconfig", "/kubeconfig")
 	w.awaitHealthy(w.repo.Head())
 	commit := w.push("v2", map[string]string{"shop.yaml": version("v2").files()["shop.yaml"]})

@@ -38,17 +38,18 @@ func TestInstall(t *testing.T) {
 func install(t *testing.T, in installation) (*world, *kubelet) {
 	t.Helper()
 	files := everyKind()
-	files["more.yaml"] = regexp.MustCompile(`(?s)apiVersion: v1\nkind: (Secret|ServiceAccount)\n.*?---\n`).ReplaceAllString(files["more.yaml"], "")
+	files["more.yaml"] = regexp.MustCompile(`(?s)apiVersion: v1\nkind: (Secret|ServiceAccount)\n.*?---\n`).ReplaceAllString(files["more.yaml"],
+		"")
 	w := newWorld(t, files)
 	w.server = w.repo.HTTP(gittest.HTTPOptions{TLS: true, User: "x-access-token", Password: "s3cret"})
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("s3cret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
 	began := time.Now()
 	for _, line := range in.lines(t) {
-		line = strings.NewReplacer("install.yaml", in.manifests, "-n gitrollout", "-n "+in.namespace, "install gitrollout gitrollout-0.2.0.tgz", "install second "+in.chart,
-			"https://git.example.com/shop.git", w.server.URL, "--from-literal=cluster=prod", "--from-literal=cluster=test", "=token", "="+token).Replace(line)
+		line = strings.NewReplacer("install.yaml", in.manifests, "-n gitrollout", "-n "+in.namespace, "install gitrollout gitrollout-0.2.0.tgz",
+			"install second "+in.chart,
+			"https://git.example.com/shop.git", w.server.URL, "--from-literal=cluster=prod", "--from-literal=cluster=test", "=token",
+			"="+token).Replace(line)
 		if args, is := strings.CutPrefix(line, "helm "); is {
 			w.helm(strings.Fields(args)...)
 			continue
@@ -70,9 +71,7 @@ func install(t *testing.T, in installation) (*world, *kubelet) {
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, name := range in.roles {
 		role, err := w.cluster.Kube.RbacV1().ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		roles[name] = role.Rules
 	}
 	k.api.compare(t, roles)
@@ -114,9 +113,7 @@ func (w *world) helm(args ...string) string {
 func installLines(t *testing.T) (manifests []string, byChart string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	section, _, _ := strings.Cut(string(page), "\n## An image")
 	for _, m := range regexp.MustCompile(`(?m)^    (kubectl (?:[^\n]*\\\n)*[^\n]*)$`).FindAllStringSubmatch(section, -1) {
 		manifests = append(manifests, strings.ReplaceAll(m[1], "\\\n", ""))
@@ -144,14 +141,13 @@ func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubel
 	if c.Image != image.names["io.containerd.image.name"] {
 		t.Errorf("the pod is of %s, and the image is loaded as %s", c.Image, image.names["io.containerd.image.name"])
 	}
-	if !*c.SecurityContext.ReadOnlyRootFilesystem || !strings.HasPrefix(image.config.Config.User, fmt.Sprint(*k.pod.Spec.SecurityContext.RunAsUser, ":")) {
+	if !*c.SecurityContext.ReadOnlyRootFilesystem ||
+		!strings.HasPrefix(image.config.Config.User, fmt.Sprint(*k.pod.Spec.SecurityContext.RunAsUser, ":")) {
 		t.Errorf("the pod is run as %+v with %+v, the test's as %s", k.pod.Spec.SecurityContext, c.SecurityContext, image.config.Config.User)
 	}
 	k.api = audit(t, w, k.pod.Spec.ServiceAccountName, namespace)
 	host, port, err := net.SplitHostPort(k.api.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k.env = []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
 	for _, v := range c.Env {
 		value := v.Value
@@ -176,15 +172,15 @@ func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubel
 func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
-		pods, err := w.cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=gitrollout"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods, err := w.cluster.Kube.CoreV1().Pods(namespace).List(t.Context(),
+			metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=gitrollout"})
+		must(t, err)
 		if len(pods.Items) == 1 {
 			return pods.Items[0]
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("there are %d pods of gitrollout after %s:\n%s", len(pods.Items), patience, w.kubectl("-n", namespace, "describe", "replicasets"))
+			t.Fatalf("there are %d pods of gitrollout after %s:\n%s", len(pods.Items), patience,
+				w.kubectl("-n", namespace, "describe", "replicasets"))
 		}
 	}
 }
@@ -193,9 +189,7 @@ func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
 func (k *kubelet) secret(t *testing.T, w *world, name string) map[string]string {
 	t.Helper()
 	s, err := w.cluster.Kube.CoreV1().Secrets(k.pod.Namespace).Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	content := map[string]string{}
 	for key, value := range s.Data {
 		content[key] = string(value)

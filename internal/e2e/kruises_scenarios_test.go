@@ -106,9 +106,7 @@ func kruisesScenarios(t *testing.T, of func(replicas string, steps ...string) sh
 	})
 	through(last, "v6", "v3", 1, 2, 3, 4, 5)
 	for version, n := range map[string]int{"v2": 5, "v4": 1, "v5": 2, "v6": 5} {
-		if got := w.pods.count(version); got != n {
-			t.Errorf("%d pods of %s were started, want %d", got, version, n)
-		}
+		w.pods.wantStarted(t, version, n)
 	}
 }
 
@@ -149,9 +147,7 @@ func kruisesNodes(t *testing.T, of func(steps ...string) shop) {
 		return s.Phase == rollout.Paused && len(s.Progress) == 1 && s.Progress[0].Step == 1 && s.Release.Subject == "v4"
 	})
 	w.awaitVersions(map[string]int{"v4": 1, "v2": 9})
-	if out, err := w.cli("promote", w.app, "--full"); err != nil {
-		t.Fatalf("promote: %v\n%s", err, out)
-	}
+	w.ran("promote", w.app, "--full")
 	w.awaitHealthy(commit)
 	w.awaitVersions(map[string]int{"v4": 10})
 }

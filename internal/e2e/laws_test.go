@@ -62,9 +62,7 @@ func TestPushesInEveryPhase(t *testing.T) {
 					t.Fatalf("after %s three versions have ready pods: %v", s.at, s.ready)
 				}
 			}
-			if low := w.pods.lowest(mark); low < replicas-replicas/4 {
-				t.Errorf("ready pods fell to %d, want at least %d", low, replicas-replicas/4)
-			}
+			w.pods.wantReady(t, mark, replicas-replicas/4)
 			if most != 2 || len(released) < 5 {
 				t.Errorf("%d versions had ready pods in all, and at most %d at once: the pushes show too little", len(released), most)
 			}
@@ -142,9 +140,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 			commit := w.push("v2", app.at("v2").files())
 			if app.kind == "StatefulSet" { // its controller waits for lower ordinals to be ready
 				w.await("at its step", func(s rollout.State) bool { return s.Release != nil && s.Release.Commit == commit })
-				if out, err := w.cli("promote", "--full", w.app); err != nil {
-					t.Fatalf("promote: %v\n%s", err, out)
-				}
+				w.ran("promote", "--full", w.app)
 			}
 			w.awaitHealthy(commit)
 			w.awaitPods("all pods are of the fix", func(s sample) bool {
@@ -188,9 +184,7 @@ func (w *world) watchSelected(service string) (stop func() (low int, at string))
 	var events []watch.Event
 	var watching sync.WaitGroup
 	record := func(from watch.Interface, err error) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		watching.Go(func() {
 			for e := range from.ResultChan() { // the existing objects come first
 				mu.Lock()
@@ -203,9 +197,7 @@ func (w *world) watchSelected(service string) (stop func() (low int, at string))
 	record(core.Services(w.ns).Watch(ctx, metav1.ListOptions{}))
 	record(core.Pods(w.ns).Watch(ctx, metav1.ListOptions{}))
 	begin, err := core.ConfigMaps(w.ns).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return func() (int, string) {
 		w.pods.mark()
 		cancel()

@@ -39,18 +39,22 @@ func TestLayouts(t *testing.T) {
 		"argo-cd": {files: layout(t, "argo-cd"), apps: "blue-green guestbook helm-guestbook kustomize-guestbook", deployments: 4, left: []string{
 			"jsonnet-guestbook/guestbook.jsonnet: is jsonnet, which is not run here: have CI run it, and commit the manifests that it prints",
 			"apps: has objects of Argo CD",
-			"helm-dependency: cannot be rendered: helm-dependency/Chart.yaml: dependencies[0]: the chart wordpress is not in charts/; run helm dependency build, and commit its output: charts are read from Git alone",
-			"sync-waves: cannot be rendered: sync-waves: kustomize: manifests.yaml: missing metadata.name in object batch/v1 Job; give it an apiVersion, a kind and a metadata.name, or take the file out of resources",
+			"helm-dependency: cannot be rendered: helm-dependency/Chart.yaml: dependencies[0]: the chart wordpress is not in charts/; " +
+				"run helm dependency build, and commit its output: charts are read from Git alone",
+			"sync-waves: cannot be rendered: sync-waves: kustomize: manifests.yaml: missing metadata.name in object batch/v1 Job; " +
+				"give it an apiVersion, a kind and a metadata.name, or take the file out of resources",
 		}},
 		"flux": {files: layout(t, "flux"), mend: bringCharts, apps: "podinfo", deployments: 1, left: []string{
-			"infrastructure/controllers/kustomization.yaml: HelmRelease cert-manager has the chart cert-manager of elsewhere: bring it with gitrollout vendor --from infrastructure/controllers, commit that, and run this again",
+			"infrastructure/controllers/kustomization.yaml: HelmRelease cert-manager has the chart cert-manager of elsewhere: " +
+				"bring it with gitrollout vendor --from infrastructure/controllers, commit that, and run this again",
 			"apps/base/podinfo: has objects of Flux",
 			"apps/production: has objects of Flux",
 			"clusters/production/flux-system: has objects of Flux",
 			"infrastructure/controllers: has objects of Flux",
 		}},
 		"twelve services": {files: twelveServices(), apps: "kustomize", deployments: 12, left: []string{
-			"kubernetes-manifests: has objects that kustomize has, too, such as ServiceAccount default/ad; an object belongs to one app: list only one, or give this one another namespace",
+			"kubernetes-manifests: has objects that kustomize has, too, such as ServiceAccount default/ad; an object belongs to one app: " +
+				"list only one, or give this one another namespace",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,9 +103,7 @@ func TestLayouts(t *testing.T) {
 func (w *world) here(args ...string) string {
 	w.t.Helper()
 	path, err := binary()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Env = w.repo.Work, append(gittest.Env(), "HOME="+w.t.TempDir())
 	out, err := cmd.CombinedOutput()
@@ -115,9 +117,7 @@ func (w *world) here(args ...string) string {
 func layout(t *testing.T, name string) map[string]string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "layouts", name+".txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := map[string]string{}
 	for _, f := range archive.Files {
 		files[f.Name] = string(f.Data)
@@ -137,8 +137,10 @@ func podinfoCharts(t *testing.T, version *atomic.Value) string {
 		zip := gzip.NewWriter(out)
 		archive := tar.NewWriter(zip)
 		for _, file := range [][2]string{{"Chart.yaml", "apiVersion: v2\nname: podinfo\nversion: " + version + "\n"},
-			{"values.yaml", "replicaCount: 1\nimage: {tag: v1}\n"}, {"templates/web.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n" +
-				"spec:\n  replicas: {{ .Values.replicaCount }}\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n" +
+			{"values.yaml", "replicaCount: 1\nimage: {tag: v1}\n"},
+			{"templates/web.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n" +
+				"spec:\n  replicas: {{ .Values.replicaCount }}\n  selector: {matchLabels: {app: web}}\n  template:\n" +
+				"    metadata: {labels: {app: web}}\n" +
 				"    spec: {containers: [{name: web, image: \"podinfo:{{ .Values.image.tag }}\"}]}\n"}} {
 			name, text := file[0], file[1]
 			_ = archive.WriteHeader(&tar.Header{Name: "podinfo/" + name, Size: int64(len(text)), Mode: 0o644})
@@ -155,8 +157,9 @@ func podinfoCharts(t *testing.T, version *atomic.Value) string {
 func bringCharts(w *world) {
 	var version atomic.Value
 	version.Store("1.2.0")
-	w.repo.CommitFiles("a repository of charts that is there", map[string]string{"apps/base/podinfo/repository.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\n" +
-		"kind: HelmRepository\nmetadata: {name: podinfo}\nspec: {interval: 5m, url: " + podinfoCharts(w.t, &version) + "}\n"})
+	w.repo.CommitFiles("a repository of charts that is there",
+		map[string]string{"apps/base/podinfo/repository.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\n" +
+			"kind: HelmRepository\nmetadata: {name: podinfo}\nspec: {interval: 5m, url: " + podinfoCharts(w.t, &version) + "}\n"})
 	w.here("vendor", "--from", "apps")
 	w.here("vendor", "apps")
 }
@@ -170,9 +173,12 @@ func twelveServices() map[string]string {
 			"patches: [{patch: '{$patch: delete, apiVersion: apps/v1, kind: Deployment, metadata: {name: loadgenerator}}'}]\n",
 	}
 	var all []string
-	for name := range strings.FieldsSeq("ad cart checkout currency email frontend payment catalog recommendation shipping redis loadgenerator") {
-		files["kustomize/base/"+name+".yaml"] = strings.ReplaceAll("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: NAME}\nspec:\n  selector: {matchLabels: {app: NAME}}\n"+
-			"  template:\n    metadata: {labels: {app: NAME}}\n    spec: {serviceAccountName: NAME, containers: [{name: server, image: \"NAME:v1\"}]}\n---\n"+
+	for name := range strings.FieldsSeq("ad cart checkout currency email frontend payment catalog recommendation " +
+		"shipping redis loadgenerator") {
+		files["kustomize/base/"+name+".yaml"] = strings.ReplaceAll("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: NAME}\nspec:\n"+
+			"  selector: {matchLabels: {app: NAME}}\n"+
+			"  template:\n    metadata: {labels: {app: NAME}}\n    spec: {serviceAccountName: NAME, containers: [{name: server, image: "+
+			"\"NAME:v1\"}]}\n---\n"+
 			"apiVersion: v1\nkind: Service\nmetadata: {name: NAME}\nspec: {ports: [{port: 80}], selector: {app: NAME}}\n---\n"+
 			"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: NAME}\n", "NAME", name)
 		files["kubernetes-manifests/"+name+".yaml"] = files["kustomize/base/"+name+".yaml"]

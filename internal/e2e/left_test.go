@@ -68,24 +68,16 @@ func programs() map[int]string {
 // TestWhatIsLeftRunningIsFound finds a program that a test does not end, and an orphan, such as a worker.
 func TestWhatIsLeftRunningIsFound(t *testing.T) {
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	reader, writer, err := os.Pipe() // a worker's input
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reader.Close()
 	orphan := exec.Command("sh", "-c", `"$0" render-worker 536870912 <&3 >/dev/null 2>&1 & echo $!`, path)
 	orphan.ExtraFiles = []*os.File{reader}
 	out, err := orphan.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	eventually := func(what string, holds func() bool) {
 		t.Helper()
 		for deadline := time.Now().Add(patience); !holds(); time.Sleep(glance) {

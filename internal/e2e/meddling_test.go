@@ -64,9 +64,7 @@ func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	w.awaitHealthy(second)
 	shopNow := func() *appsv1.Deployment {
 		d, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Get(t.Context(), "shop", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return d
 	}
 	for _, patch := range []string{`{"rollingUpdate":{"maxUnavailable":"100%"}}`, `{"type":"Recreate","rollingUpdate":null}`} {
@@ -87,9 +85,7 @@ func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	w.repo.Revert(second)
 	w.awaitHealthy(w.repo.Head())
 	w.pods.awaitReady(t, map[string]int{"v1": 8})
-	if low := w.pods.lowest(mark); low < 6 {
-		t.Errorf("ready pods fell to %d, want at least 6", low)
-	}
+	w.pods.wantReady(t, mark, 6)
 }
 
 // TestHandsOnTheCluster makes common changes with kubectl while a release waits at a step. None of them reduces the
@@ -136,9 +132,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 				w.awaitSettled(8, 2)
 				w.awaitHealed()
 				// The user allows 25 % of 8 to be unavailable; one more where a pod was deleted by hand.
-				if low := w.pods.lowest(mark); low < 6-1 {
-					t.Errorf("ready pods fell to %d, want at least 5", low)
-				}
+				w.pods.wantReady(t, mark, 6-1)
 				w.promote()
 				w.awaitHealthy(commit)
 				w.pods.awaitReady(t, map[string]int{"v2": 8})
@@ -237,12 +231,8 @@ func TestBadReleases(t *testing.T) {
 			if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) != 1 {
 				t.Errorf("stable %s, rejected %v; want %s and the broken hash", s.Stable.Hash, s.Rejected, first.Stable.Hash)
 			}
-			if low := w.pods.lowest(mark); low < 5 {
-				t.Errorf("ready pods fell to %d, want all 5 of stable throughout", low)
-			}
-			if got := w.pods.count("v1"); got != 5 {
-				t.Errorf("%d pods of v1 were started in all, want 5: a rollback in surge starts none", got)
-			}
+			w.pods.wantReady(t, mark, 5)
+			w.pods.wantStarted(t, "v1", 5) // a rollback in surge starts none
 			revert := "gitrollout/revert/test/" + w.app
 			if w.repo.Ref(revert) == "" {
 				t.Fatalf("no proposal %s to make Git agree", revert)
@@ -283,9 +273,7 @@ func TestSupersede(t *testing.T) {
 					t.Fatalf("three versions were ready at once: %v", s.ready)
 				}
 			}
-			if low := w.pods.lowest(mark); low < 5 {
-				t.Errorf("ready pods fell to %d, want at least 5 (25 %% of 6 may be missing)", low)
-			}
+			w.pods.wantReady(t, mark, 5) // 25 % of 6 may be missing
 		})
 	}
 }
@@ -293,32 +281,25 @@ func TestSupersede(t *testing.T) {
 // TestVerbs uses the command line for each decision.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("scaling: surge", "setWeight: 25", "pause: {}", "setWeight: 50", "pause: {}")}
+	app := shop{version: "v1", replicas: "replicas: 4",
+		strategy: canary("scaling: surge", "setWeight: 25", "pause: {}", "setWeight: 50", "pause: {}")}
 	w := newWorld(t, app.files()).start()
 	w.awaitHealthy(w.repo.Head())
 	w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
-	must := func(args ...string) {
-		t.Helper()
-		if out, err := w.cli(append(args, w.app)...); err != nil {
-			t.Fatalf("gitrollout %v: %v\n%s", args, err, out)
-		}
-	}
-	must("promote")
+	w.ran("promote", w.app)
 	w.awaitStep(3, rollout.Paused)
-	must("abort")
+	w.ran("abort", w.app)
 	w.await("degraded after an abort", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
-	must("retry")
+	w.ran("retry", w.app)
 	w.awaitStep(1, rollout.Paused)
-	must("hold")
+	w.ran("hold", w.app)
 	w.await("held by a person", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Release != nil })
-	must("promote", "--full")
+	w.ran("promote", "--full", w.app)
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.pods.awaitReady(t, map[string]int{"v2": 4})
-	if got := w.pods.count("v1"); got != 4 {
-		t.Errorf("%d pods of v1 were started in all, want 4", got)
-	}
+	w.pods.wantStarted(t, "v1", 4)
 }
 
 // TestBackLater rolls back after the promotion: the hash has served before, so it is released without steps.
@@ -382,7 +363,8 @@ func TestManyReconcilers(t *testing.T) {
 
 func reconcilers(t *testing.T, n int) {
 	t.Helper()
-	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")}
+	app := shop{version: "v1", replicas: "replicas: 4",
+		strategy: canary("", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")}
 	w := newWorld(t, app.files())
 	w.server = w.repo.HTTP(gittest.HTTPOptions{Direct: true}) // each poll is git's current answer
 	w.start()
@@ -396,9 +378,7 @@ func reconcilers(t *testing.T, n int) {
 	w.promote()
 	w.awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 4})
-	if got := w.pods.count("v2"); got != 4 {
-		t.Errorf("%d pods of v2 were started, want 4", got)
-	}
+	w.pods.wantStarted(t, "v2", 4)
 	seen := map[string]bool{}
 	for _, line := range w.log0() {
 		if seen[line] {
@@ -411,7 +391,8 @@ func reconcilers(t *testing.T, n int) {
 
 // twin starts another process on the same world.
 func (w *world) twin() *world {
-	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, namespaces: w.namespaces, pods: w.pods, log: &lockedBuffer{}}
+	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, namespaces: w.namespaces, pods: w.pods,
+		log: &lockedBuffer{}}
 }
 
 // TestReplicas starts three replicas with leader election. The leader is killed during a release, and another one
@@ -439,9 +420,7 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("%d replicas have led, want the one that was killed and another one", n)
 	}
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
-	if got := w.pods.count("v2"); got != 2 {
-		t.Errorf("%d pods of v2 were started, want 2", got)
-	}
+	w.pods.wantStarted(t, "v2", 2)
 }
 
 // TestRetreatWithoutGit has a release fail while Git is away: the pods roll back at once, and the rollback is recorded
@@ -476,7 +455,5 @@ func TestRetreatWithoutGit(t *testing.T) {
 		t.Errorf("rejected %v, want the broken hash", s.Rejected)
 	}
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
-	if got := w.pods.count("v1"); got != 4 {
-		t.Errorf("%d pods of v1 were started in all, want 4", got)
-	}
+	w.pods.wantStarted(t, "v1", 4)
 }

@@ -28,9 +28,7 @@ const deployDir = "../../deploy"
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }
@@ -43,9 +41,7 @@ func getPage(t testing.TB, url string) (int, string) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return answer.StatusCode, string(body)
 }
 
@@ -64,22 +60,17 @@ func runPrometheus(t *testing.T, content string) *prometheus {
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte(content), 0o600))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := listener.Addr().String()
 	listener.Close()
 	p := &prometheus{URL: "http://" + address}
-	p.cmd = exec.Command(path, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
+	p.cmd = exec.Command(path, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address,
+		"--log.level=warn")
 	log := &lockedBuffer{}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
@@ -142,18 +133,14 @@ func (p *prometheus) awaitValue(t *testing.T, expr, want string) {
 func dashboardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(deployDir, "grafana", "gitrollout.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var dashboard struct {
 		Panels []struct {
 			Title, Type string
 			Targets     []struct{ RefID, Expr string }
 		}
 	}
-	if err := json.Unmarshal(data, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &dashboard))
 	fill := strings.NewReplacer("$job", ".*", "$__rate_interval", "1m", "$__range", "1h")
 	queries := map[string]string{}
 	for _, p := range dashboard.Panels {
@@ -204,9 +191,7 @@ func TestMonitoring(t *testing.T) {
 	address := freeAddress(t)
 	w.start("--metrics-address", address, "--log-format", "json")
 	rules, err := filepath.Abs(filepath.Join(deployDir, "prometheus", "rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := runPrometheus(t, fmt.Sprintf(`global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
@@ -238,13 +223,12 @@ scrape_configs:
 
 	w.push("v3", app.at("v3").files())
 	w.awaitStep(1, rollout.Paused)
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 	w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	p.awaitValue(t, series("rejected"), "1")
 	p.awaitValue(t, "gitrollout_retreat_duration_seconds_count", "1")
-	w.push("nonsense", map[string]string{"rollout.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: shop}\nspec: {nonsense: 1}\n"})
+	w.push("nonsense",
+		map[string]string{"rollout.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: shop}\nspec: {nonsense: 1}\n"})
 	p.awaitValue(t, fmt.Sprintf(`gitrollout_app_held{app=%q,reason="InvalidInput"}`, w.app), "1")
 
 	p.awaitValue(t, `count(ALERTS{alertname="GitrolloutReleaseRejected",alertstate="firing"})`, "1")
@@ -280,13 +264,9 @@ func TestAlertRules(t *testing.T) {
 		}
 	}
 	tests, err := os.ReadFile(filepath.Join(deployDir, "prometheus", "rules_test.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rules, err := os.ReadFile(filepath.Join(deployDir, "prometheus", "rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var fired []string
 	for _, m := range regexp.MustCompile(`alertname: (\w+)\n +exp_alerts:\n +- exp_labels`).FindAllStringSubmatch(string(tests), -1) {
 		fired = append(fired, m[1])
@@ -302,9 +282,7 @@ func TestAlertRules(t *testing.T) {
 func (w *world) checkEvents() {
 	w.t.Helper()
 	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	told := map[string]string{}
 	var all []string
 	for _, e := range events.Items {
@@ -334,8 +312,9 @@ func (w *world) checkLog() {
 		}
 	}
 	for what, fields := range map[string]string{
-		"Pausednil": "app cluster phase release commit author step weight what waiting", "Abortingnil": "release commit author reason step weight",
-		"Healthynil": "release commit author", "Degradednil": "release commit reason", "DegradedInvalidInput": "held message",
+		"Pausednil":   "app cluster phase release commit author step weight what waiting",
+		"Abortingnil": "release commit author reason step weight",
+		"Healthynil":  "release commit author", "Degradednil": "release commit reason", "DegradedInvalidInput": "held message",
 	} {
 		line := lines[strings.ReplaceAll(what, "nil", "<nil>")]
 		for _, field := range strings.Fields(fields) {

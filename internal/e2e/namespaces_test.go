@@ -25,9 +25,7 @@ func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
 	cluster, stop, err := testcluster.Launch("--nodes", "2", "--audit-log", log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(stop)
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
 	w := newWorldOn(t, cluster, app.files())
@@ -45,9 +43,7 @@ func TestNamespaces(t *testing.T) {
 		t.Fatalf("%v\n%s", err, printed)
 	}
 	rights := filepath.Join(t.TempDir(), "rights.yaml")
-	if err := os.WriteFile(rights, []byte(printed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(rights, []byte(printed), 0o600))
 	w.kubectl("apply", "-f", rights)
 	w.start("--kubeconfig", accountConfig(t, cluster, w.ns, "robot"))
 	w.awaitHealthy(w.repo.Head())
@@ -98,9 +94,7 @@ type auditEvent struct {
 func auditEvents(t *testing.T, log string) (events []auditEvent) {
 	t.Helper()
 	file, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = file.Close() }()
 	for lines := bufio.NewReader(file); ; {
 		line, err := lines.ReadBytes('\n')
@@ -120,9 +114,7 @@ func accountConfig(t *testing.T, cluster *testcluster.Cluster, namespace, name s
 	t.Helper()
 	token, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), name,
 		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	anonymous := rest.AnonymousClientConfig(cluster.Config)
 	config := clientcmdapi.NewConfig()
 	config.Clusters["c"] = &clientcmdapi.Cluster{Server: anonymous.Host, CertificateAuthorityData: anonymous.CAData,
@@ -131,8 +123,6 @@ func accountConfig(t *testing.T, cluster *testcluster.Cluster, namespace, name s
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "c"
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientcmd.WriteToFile(*config, path))
 	return path
 }

@@ -175,7 +175,8 @@ func TestNotifiedOnce(t *testing.T) {
 	if chat := b.messages(); err != nil || len(chat) != len(told)+1 || chat[len(told)] != "sample in test: release completed" {
 		t.Errorf("a sample: %v\n%s%q", err, out, chat)
 	}
-	if out, err := w.cli("notify", "test", "--to", "chat", "--event", "stalled"); err == nil || !strings.Contains(out, "chat is not told of that") {
+	if out, err := w.cli("notify", "test", "--to", "chat", "--event", "stalled"); err == nil ||
+		!strings.Contains(out, "chat is not told of that") {
 		t.Errorf("a sample of an unwanted event: %v\n%s", err, out)
 	}
 	if out, err := w.cli("notify", "test"); err == nil || !strings.Contains(out, "name a receiver with --to: events, chat") {
@@ -234,15 +235,11 @@ func TestNotifiedByTwo(t *testing.T) {
 	w, b := notified(t)
 	w.start()
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second := exec.Command(path, w.flags...)
 	second.Env = append(append(gittest.Env(), "HOME="+w.t.TempDir()), w.env...)
 	second.Stdout, second.Stderr = w.log, w.log
-	if err := second.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second.Start())
 	t.Cleanup(func() { _ = second.Process.Kill(); _ = second.Wait() })
 	w.awaitHealthy(w.repo.Head())
 	w.story(func() {})

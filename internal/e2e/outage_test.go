@@ -48,13 +48,9 @@ func newWeather(t *testing.T, w *world, seed uint64) *weather {
 func proxyOf(t *testing.T, w *world) *httputil.ReverseProxy {
 	t.Helper()
 	to, err := url.Parse(w.cluster.Config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport, err := rest.TransportFor(w.cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
 		Transport:     transport,
@@ -83,7 +79,8 @@ func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Requ
 			rw.Header().Set("Retry-After", "1")
 		}
 		rw.WriteHeader(a.code)
-		_, _ = fmt.Fprintf(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"bad weather","reason":%q,"code":%d}`, a.reason, a.code)
+		_, _ = fmt.Fprintf(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"bad weather","reason":%q,"code":%d}`,
+			a.reason, a.code)
 	}
 }
 
@@ -173,9 +170,7 @@ func TestBadWeather(t *testing.T) {
 	calm()
 
 	for version, want := range map[string]int{"v1": 2, "v2": 2, "v3": 1} {
-		if got := w.pods.count(version); got != want {
-			t.Errorf("%d pods of %s were started, want %d", got, version, want)
-		}
+		w.pods.wantStarted(t, version, want)
 	}
 	got := w.log0()
 	slices.Reverse(got)
@@ -200,7 +195,8 @@ func TestBadWeather(t *testing.T) {
 // when there is space.
 func TestServersDiskIsFull(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {duration: 1}", "pause: {}")}
+	app := shop{version: "v1", replicas: "replicas: 2",
+		strategy: canary("scaling: surge", "setWeight: 50", "pause: {duration: 1}", "pause: {}")}
 	w := newWorld(t, app.files())
 	fill := smallDisk(t, filepath.Join(w.repo.Bare, "objects"))
 	w.start()
@@ -226,12 +222,8 @@ func TestServersDiskIsFull(t *testing.T) {
 func smallDisk(t *testing.T, dir string) (fill func() (room func())) {
 	t.Helper()
 	aside := dir + ".aside"
-	if err := os.Rename(dir, aside); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(dir, aside))
+	must(t, os.Mkdir(dir, 0o755))
 	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir).Run() == nil
 	if mounted {
 		t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
@@ -253,17 +245,13 @@ func smallDisk(t *testing.T, dir string) (fill func() (room func())) {
 	}
 	return func() func() {
 		f, err := os.Create(ballast)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := io.Copy(f, zeros{}); err == nil {
 			t.Fatal("the disk does not fill up")
 		}
 		_ = f.Close()
 		return func() {
-			if err := os.Remove(ballast); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(ballast))
 		}
 	}
 }

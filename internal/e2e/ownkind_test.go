@@ -41,9 +41,7 @@ func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
 	w := newWorld(t, app.files())
 	c, err := rollout.ParseConfig(".gitrollout/test/config.yaml", []byte(w.configure(is)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	crds.Apply(t, w.cluster.Config, crds.Documented)
 	kruisetest.Model(t, w.cluster, w.ns, "gameserversets", c.Workloads[0])
 	w.configure(configured)
@@ -80,9 +78,7 @@ func TestKindOfAConfiguration(t *testing.T) {
 			w.awaitClones(5, 0)
 			w.start()
 			w.awaitHealthy(w.repo.Head())
-			if n := w.pods.count("v1"); n != 5 {
-				t.Errorf("adopted, %d pods of v1 were started in all", n)
-			}
+			w.pods.wantStarted(t, "v1", 5)
 			at := func(want string) {
 				t.Helper()
 				if got := w.gamePartition(); got != want {
@@ -108,9 +104,7 @@ func TestKindOfAConfiguration(t *testing.T) {
 
 			commit = w.push("v3", app.at("v3").files())
 			w.awaitStep(1, rollout.Paused)
-			if out, err := w.cli("abort", w.app); err != nil {
-				t.Fatalf("abort: %v\n%s", err, out)
-			}
+			w.ran("abort", w.app)
 			w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 			w.repo.Pull()
 			w.pods.awaitReady(t, map[string]int{"v2": 5})

@@ -103,13 +103,9 @@ func TestPlanComment(t *testing.T) {
 	reader := server.User("reader", "read:repository", "read:issue")
 	repo := server.Repository(owner, "deploy", bot, reader)
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	program := filepath.Join(t.TempDir(), "gitrollout")
-	if err := os.Symlink(path, program); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(path, program))
 	j := &planJob{T: t, steps: planSteps(t), dir: t.TempDir(), program: program, summary: filepath.Join(t.TempDir(), "summary")}
 	j.git("init", "-q", "-b", "main")
 	j.git("remote", "add", "origin", server.CloneURL(owner, repo))
@@ -117,7 +113,8 @@ func TestPlanComment(t *testing.T) {
 	j.push("change", "v2")
 	var pull struct{ Number int }
 	giteatest.Eventually(t, "a pull request", func() bool {
-		status, _ := server.API(owner, http.MethodPost, "/repos/"+repo+"/pulls", map[string]any{"title": "v2", "head": "change", "base": "main"}, &pull)
+		status, _ := server.API(owner, http.MethodPost, "/repos/"+repo+"/pulls",
+			map[string]any{"title": "v2", "head": "change", "base": "main"}, &pull)
 		return status == http.StatusCreated
 	})
 	j.environment = []string{"GITEA_ACTIONS=true", "GITHUB_ACTIONS=true", fmt.Sprintf("GITHUB_REF=refs/pull/%d/head", pull.Number),

@@ -56,13 +56,9 @@ func watchPods(t *testing.T, c *testcluster.Cluster, ns string) *podWatch {
 		},
 	}
 	first, err := c.Kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w, err := watchtools.NewRetryWatcher(first.ResourceVersion, list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -179,6 +175,22 @@ func (p *podWatch) lowest(mark int) int {
 		}
 	}
 	return low
+}
+
+// wantStarted checks the number of pods of a version ever started.
+func (p *podWatch) wantStarted(t *testing.T, version string, want int) {
+	t.Helper()
+	if got := p.count(version); got != want {
+		t.Errorf("%d pods of %s were started in all, want %d", got, version, want)
+	}
+}
+
+// wantReady checks that at least so many pods were ready since a mark.
+func (p *podWatch) wantReady(t *testing.T, mark, least int) {
+	t.Helper()
+	if low := p.lowest(mark); low < least {
+		t.Errorf("ready pods fell to %d, want at least %d", low, least)
+	}
 }
 
 // awaitReady waits until exactly these pods are ready and no others exist.

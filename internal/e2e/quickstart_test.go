@@ -110,9 +110,7 @@ func (n *newcomer) push(message string) {
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/quick-start.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var yamls []string
 	for _, m := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
 		yamls = append(yamls, m[1])
@@ -125,9 +123,7 @@ func TestQuickStart(t *testing.T) {
 	n := &newcomer{T: t, clone: filepath.Join(home, "shop"), typed: map[string]bool{}}
 	n.env = append(gittest.Env(), "HOME="+home, "PATH="+os.Getenv("PATH"), "KUBECONFIG="+cluster.Kubeconfig)
 	server := repo.HTTP(gittest.HTTPOptions{})
-	if err := os.MkdirAll(n.clone, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(n.clone, 0o755))
 	n.git("init", "-q", "-b", "main")
 	n.git("remote", "add", "origin", server.URL)
 
@@ -150,7 +146,8 @@ func TestQuickStart(t *testing.T) {
 	if got := strings.Count(yamls[1], "\n") - strings.Count(plain, "\n"); got != 4 {
 		t.Fatalf("%d lines left out, and the page says four", got)
 	}
-	n.write(map[string]string{folder + "rollout.yaml": plain, folder + "kustomization.yaml": "namespace: " + ns + "\nresources: [shop.yaml, rollout.yaml]\n"})
+	n.write(map[string]string{folder + "rollout.yaml": plain,
+		folder + "kustomization.yaml": "namespace: " + ns + "\nresources: [shop.yaml, rollout.yaml]\n"})
 	if out, code := n.do("gitrollout validate"); code != 0 {
 		t.Fatalf("validate: exit code %d\n%s", code, out)
 	}
@@ -167,9 +164,7 @@ func TestQuickStart(t *testing.T) {
 	log := &lockedBuffer{}
 	loop := n.command(context.Background(), run, "--repo", server.URL, "--interval", "200ms", "--metrics-address=")
 	loop.Stdout, loop.Stderr = log, log
-	if err := loop.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, loop.Start())
 	t.Cleanup(func() {
 		_ = loop.Process.Signal(syscall.SIGTERM)
 		if err := loop.Wait(); err != nil || t.Failed() {
@@ -197,7 +192,8 @@ func TestQuickStart(t *testing.T) {
 		t.Errorf("once: exit code %d\n%s", code, out)
 	}
 
-	for _, m := range regexp.MustCompile("(?m)^    (gitrollout [^#\n]*)|`(gitrollout (?:once|get|list|diff|doctor|plan|validate|render)[^`]*)`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^    (gitrollout [^#\n]*)|"+
+		"`(gitrollout (?:once|get|list|diff|doctor|plan|validate|render)[^`]*)`").FindAllStringSubmatch(string(page), -1) {
 		if line := strings.TrimSpace(m[1] + m[2]); !n.typed[line] {
 			t.Errorf("the page says %q, which the test does not do", line)
 		}

@@ -30,16 +30,12 @@ func TestLeastRights(t *testing.T) {
 	grant := func(text string) {
 		t.Helper()
 		text = strings.ReplaceAll(text, "name: gitrollout", "name: gitrollout-"+w.ns) // other tests have a ClusterRole, too
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		w.kubectl("apply", "-f", file)
 	}
 	grant(printed)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(files["more.yaml"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(files["more.yaml"]), 0o600))
 	w.kubectl("apply", "-f", filepath.Join(dir, "more.yaml")) // half of the objects exist before
 	admin := w.cluster
 	own := *w.cluster

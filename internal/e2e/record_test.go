@@ -23,17 +23,18 @@ func TestClusterIsLost(t *testing.T) {
 	w.kill()
 
 	other := testcluster.Start(t)
-	_, err := other.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, err := other.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}},
+		metav1.CreateOptions{})
+	must(t, err)
 	recorded := w.repo.Ref(w.stateBranch())
 	w = w.twin()
 	w.cluster, w.pods = other, watchPods(t, other, w.ns)
-	if out, err := w.cli("once", "--namespaces", w.ns); err == nil || !strings.Contains(out, "the state branch is for cluster") || !strings.Contains(out, "gitrollout state adopt") {
+	if out, err := w.cli("once", "--namespaces", w.ns); err == nil || !strings.Contains(out, "the state branch is for cluster") ||
+		!strings.Contains(out, "gitrollout state adopt") {
 		t.Errorf("another cluster's record is taken for its own: %v\n%s", err, out)
 	}
-	if out, err := w.cli("state", "adopt", "--namespaces", w.ns, "--dry-run"); err != nil || !strings.Contains(out, "first to stable") || w.repo.Ref(w.stateBranch()) != recorded {
+	if out, err := w.cli("state", "adopt", "--namespaces", w.ns, "--dry-run"); err != nil || !strings.Contains(out, "first to stable") ||
+		w.repo.Ref(w.stateBranch()) != recorded {
 		t.Errorf("dry run: %v\n%s", err, out)
 	}
 	if out, err := w.cli("state", "adopt", "--namespaces", w.ns); err != nil || !strings.Contains(out, "pushed") {
@@ -60,7 +61,8 @@ func TestClusterIsLost(t *testing.T) {
 // TestRepair uses the commands for an edited record and for one that was reset.
 func TestRepair(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 100", "pause: {}")}
+	app := shop{version: "v1", replicas: "replicas: 2",
+		strategy: canary("scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 100", "pause: {}")}
 	w := newWorld(t, app.files()).start()
 	w.awaitHealthy(w.repo.Head())
 	w.push("v2", app.at("v2").files())
@@ -79,7 +81,8 @@ func TestRepair(t *testing.T) {
 	if err != nil || !strings.Contains(out, "edited by hand") || !strings.Contains(out, "gitrollout state repair "+w.app) {
 		t.Errorf("get says %v\n%s", err, out)
 	}
-	if out, err := w.cli("state", "repair", w.app, "--dry-run"); err != nil || !strings.Contains(out, "at step 3/4") || !strings.Contains(out, "--dry-run") {
+	if out, err := w.cli("state", "repair", w.app, "--dry-run"); err != nil || !strings.Contains(out, "at step 3/4") ||
+		!strings.Contains(out, "--dry-run") {
 		t.Errorf("dry run: %v\n%s", err, out)
 	}
 	if out, err := w.cli("state", "repair", w.app); err != nil || !strings.Contains(out, "pushed") {
@@ -112,9 +115,7 @@ func TestCompact(t *testing.T) {
 	second := w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
 	old, tree := w.repo.Ref(w.stateBranch()), w.repo.InBare("rev-parse", w.stateBranch()+"^{tree}")
-	if out, err := w.cli("state", "compact"); err != nil {
-		t.Fatalf("compact: %v\n%s", err, out)
-	}
+	w.ran("state", "compact")
 	if n := w.repo.InBare("rev-list", "--count", w.stateBranch()); n != "1" || w.repo.InBare("rev-parse", w.stateBranch()+"^{tree}") != tree {
 		t.Errorf("%s commits, or other files", n)
 	}
@@ -123,8 +124,6 @@ func TestCompact(t *testing.T) {
 	}
 	w.promote()
 	w.awaitHealthy(second)
-	if got := w.pods.count("v2"); got != 2 {
-		t.Errorf("%d pods of v2 were started, want 2", got)
-	}
+	w.pods.wantStarted(t, "v2", 2)
 	w.repo.Fsck()
 }

@@ -35,18 +35,12 @@ func signed(t *testing.T, chart, dir string) string {
 	}
 	for _, name := range []string{"ours", "others"} {
 		key, err := openpgp.NewEntity(name, "", name+"@example.com", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var public, secret bytes.Buffer
-		if err := errors.Join(key.Serialize(&public), key.SerializePrivate(&secret, nil)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(key.Serialize(&public), key.SerializePrivate(&secret, nil)))
 		err = errors.Join(os.WriteFile(filepath.Join(dir, name+".gpg"), public.Bytes(), 0o600),
 			os.WriteFile(filepath.Join(to, name+".secret"), secret.Bytes(), 0o600))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	out, err := helm(t, "package", filepath.Join(to, "gitrollout"), "--destination", to,
 		"--sign", "--key", "ours", "--keyring", filepath.Join(to, "ours.secret"))
@@ -63,9 +57,7 @@ func TestRegistry(t *testing.T) {
 	t.Parallel()
 	dist, host := releaseOf(t), newRegistry(t)
 	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tool := filepath.Join(filepath.Dir(dist), "gitrollout-release")
 	image := host + "/team/gitrollout:" + releasedVersion
 	pushed := map[string]bool{}
@@ -87,16 +79,15 @@ func TestRegistry(t *testing.T) {
 	}
 	vendor := func(sources string, args ...string) (string, error) {
 		text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" + sources
-		if err := os.WriteFile(filepath.Join(dir, "vendor.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "vendor.yaml"), []byte(text), 0o600))
 		cmd := exec.Command(program, append([]string{"vendor"}, args...)...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
 	source := "- chart: {repo: oci://" + host + "/charts, name: gitrollout, version: \">=0.9.0-0\", provenance: KEYS}\n  into: charts\n"
-	if out, err := vendor(strings.Replace(source, "KEYS", "others.gpg", 1)); err == nil || !strings.Contains(out, "is not signed by any of the keys") {
+	if out, err := vendor(strings.Replace(source, "KEYS", "others.gpg", 1)); err == nil ||
+		!strings.Contains(out, "is not signed by any of the keys") {
 		t.Errorf("a chart signed with another key is taken: %s", out)
 	}
 	for _, args := range [][]string{nil, {"--check"}} {
@@ -110,9 +101,7 @@ func TestRegistry(t *testing.T) {
 			t.Fatalf("%s is at %v: %v", name, found, err)
 		}
 		want, err := exec.Command("tar", "-xzOf", chart, "gitrollout/"+name).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := readText(t, found[0]); got != string(want) {
 			t.Errorf("%s is not the chart's: %s", name, got)
 		}

@@ -58,12 +58,8 @@ func TestCanaryCounts(t *testing.T) {
 			if low := w.pods.lowest(mark); low < tc.floor {
 				t.Errorf("%s: ready pods fell to %d, want at least %d", tc.reason, low, tc.floor)
 			}
-			if got := w.pods.count("v2"); got != tc.n {
-				t.Errorf("the release started %d pods of v2, want exactly %d", got, tc.n)
-			}
-			if got := w.pods.count("v1"); got != tc.n {
-				t.Errorf("%d pods of v1 were started in all, want exactly %d", got, tc.n)
-			}
+			w.pods.wantStarted(t, "v2", tc.n)
+			w.pods.wantStarted(t, "v1", tc.n)
 		})
 	}
 }
@@ -98,12 +94,8 @@ func TestRevertInFlight(t *testing.T) {
 			if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) > 0 {
 				t.Errorf("stable is %s with rejected %v, want %s with none: a revert rejects nothing", s.Stable.Hash, s.Rejected, first.Stable.Hash)
 			}
-			if low := w.pods.lowest(mark); low < tc.floor {
-				t.Errorf("ready pods fell to %d, want at least %d", low, tc.floor)
-			}
-			if got := w.pods.count("v1"); got != tc.v1 {
-				t.Errorf("%d pods of v1 were started in all, want %d: in surge an abort starts none", got, tc.v1)
-			}
+			w.pods.wantReady(t, mark, tc.floor)
+			w.pods.wantStarted(t, "v1", tc.v1) // in surge an abort starts none
 		})
 	}
 }

@@ -128,9 +128,7 @@ func (f *fleet) awaitTag(version string, apps ...string) time.Time {
 func (f *fleet) tag(app string) string {
 	f.b.Helper()
 	d, err := f.kube.Kube.AppsV1().Deployments(f.ns).Get(f.b.Context(), app, metav1.GetOptions{})
-	if err != nil {
-		f.b.Fatal(err)
-	}
+	must(f.b, err)
 	return tagOf(d)
 }
 
@@ -145,9 +143,7 @@ func (f *fleet) sources() map[string]bool {
 			continue // not there yet
 		}
 		s, err := rollout.ParseState(file, data)
-		if err != nil {
-			f.b.Fatal(err)
-		}
+		must(f.b, err)
 		if s.Phase == rollout.Paused {
 			found[s.Source] = true
 		}

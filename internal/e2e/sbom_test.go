@@ -21,24 +21,21 @@ func TestSBOMsAreOfTheirFormats(t *testing.T) {
 	base := filepath.Join(releaseOf(t), "gitrollout_"+releasedVersion+"_linux_"+runtime.GOARCH)
 	text := []byte(readText(t, base+".cdx.json"))
 	var bom cyclonedx.BOM
-	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil || bom.SpecVersion != cyclonedx.SpecVersion1_6 {
+	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil ||
+		bom.SpecVersion != cyclonedx.SpecVersion1_6 {
 		t.Errorf("version %s, %v", bom.SpecVersion, err)
 	}
 	schema := cycloneSchema(t)
 	broken := bytes.Replace(text, []byte(`"type": "library"`), []byte(`"type": "librarian"`), 1)
 	for name, data := range map[string][]byte{"as it is": text, "broken": broken} {
 		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := schema.Validate(document); (err != nil) != (name == "broken") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	document, err := spdx.Read(strings.NewReader(readText(t, base+".spdx.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	known := map[common.ElementID]bool{document.SPDXIdentifier: true}
 	for _, p := range document.Packages {
 		known[p.PackageSPDXIdentifier] = true
@@ -56,9 +53,7 @@ func TestSBOMsAreOfTheirFormats(t *testing.T) {
 func cycloneSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := jsonschema.NewCompiler()
 	const at = "http://cyclonedx.org/schema/"
 	for _, name := range []string{"bom-1.6.schema.json", "spdx.schema.json", "jsf-0.82.schema.json"} {
@@ -68,13 +63,9 @@ func cycloneSchema(t *testing.T) *jsonschema.Schema {
 		if err == nil {
 			err = c.AddResource(at+name, document)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	schema, err := c.Compile(at + "bom-1.6.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return schema
 }

@@ -38,9 +38,7 @@ func (p planted) plant(what string) string {
 func (p planted) file(t *testing.T, what, file string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, line := range strings.Split(string(data), "\n") {
 		if len(line) >= 32 && !strings.HasPrefix(line, "-----") {
 			p[fmt.Sprintf("%s line %d", what, i+1)] = line
@@ -104,9 +102,11 @@ func TestSecretsStayInside(t *testing.T) {
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
 	with := func(version string, more map[string]string) map[string]string {
 		files := app.at(version).files()
-		files["kustomization.yaml"] += "- secret.yaml\nsecretGenerator:\n- name: generated\n  literals:\n  - password=" + p.plant("generated Secret") +
+		files["kustomization.yaml"] += "- secret.yaml\nsecretGenerator:\n- name: generated\n  literals:\n  - password=" +
+			p.plant("generated Secret") +
 			"\n- name: enved\n  envs: [secret.env]\n- name: filed\n  files: [secret.bin]\n"
-		files["shop.yaml"] = strings.Replace(files["shop.yaml"], "        ports:", "        envFrom: [{secretRef: {name: generated}}, {secretRef: {name: enved}}]\n        ports:", 1)
+		files["shop.yaml"] = strings.Replace(files["shop.yaml"], "        ports:",
+			"        envFrom: [{secretRef: {name: generated}}, {secretRef: {name: enved}}]\n        ports:", 1)
 		files["secret.yaml"] = "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData:\n  password: " + p.plant("plain Secret") + "\n"
 		files["secret.env"] = "TOKEN=" + p.plant("Secret from an env file") + "\n"
 		files["secret.bin"] = p.plant("Secret from a file") + "\n"
@@ -120,7 +120,8 @@ func TestSecretsStayInside(t *testing.T) {
 	w.server = w.repo.HTTP(gittest.HTTPOptions{User: "x-access-token", Password: p.plant("token")})
 	key := lockedKey(t, p.plant("signing passphrase"))
 	p.file(t, "signing key", key)
-	w.env = []string{"GITROLLOUT_GIT_TOKEN=" + p["token"], "GITROLLOUT_SIGNING_KEY=" + key, "GITROLLOUT_SIGNING_PASSPHRASE=" + p["signing passphrase"]}
+	w.env = []string{"GITROLLOUT_GIT_TOKEN=" + p["token"], "GITROLLOUT_SIGNING_KEY=" + key,
+		"GITROLLOUT_SIGNING_PASSPHRASE=" + p["signing passphrase"]}
 	w.start("--log-level", "debug")
 	w.awaitHealthy(w.repo.Head())
 	good := w.push("v2", with("v2", nil))
@@ -131,19 +132,16 @@ func TestSecretsStayInside(t *testing.T) {
 		t.Errorf("the inventory does not list the Secret:\n%s", state)
 	}
 	public, err := os.ReadFile(key + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signers := filepath.Join(t.TempDir(), "signers")
-	if err := os.WriteFile(signers, append([]byte("bot "), public...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(signers, append([]byte("bot "), public...), 0o600))
 	for _, id := range strings.Fields(w.repo.InBare("rev-list", w.stateBranch())) {
 		w.repo.InBare("-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+signers, "verify-commit", id)
 	}
 
 	literal := func(line string) map[string]string {
-		return map[string]string{"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml]\nsecretGenerator:\n- name: generated\n  " + line + "\n"}
+		return map[string]string{"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml]\nsecretGenerator:\n" +
+			"- name: generated\n  " + line + "\n"}
 	}
 	secret := func(lines string) map[string]string {
 		return map[string]string{"secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\n" + lines + "\n"}
@@ -162,11 +160,14 @@ func TestSecretsStayInside(t *testing.T) {
 		"broken YAML":            secret("stringData: {password: " + p.plant("broken YAML")),
 		"second document broken": secret("stringData: {password: a}\n---\n" + p.plant("second document")),
 		"no kind":                {"secret.yaml": "metadata: {name: plain}\nstringData: {password: " + p.plant("no kind") + "}\n"},
-		"Secret in a list":       {"secret.yaml": "apiVersion: v1\nkind: List\nitems:\n- kind: Secret\n  stringData: {password: " + p.plant("in a list") + "}\n"},
-		"key too odd":            secret("stringData: {\"" + "a b/" + p.plant("odd key") + "\": x}"),
-		"label too odd":          secret("  labels: {a: \"b\"}\nstringData: {password: " + p.plant("bad indentation") + "}"),
-		"patch that fails":       {"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, secret.yaml]\npatches:\n- patch: |\n    kind: Secret\n    apiVersion: v1\n    metadata: {name: nobody}\n    stringData: {a: " + p.plant("patch") + "}\n"},
-		"JSON patch that fails":  {"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, secret.yaml]\npatches:\n- target: {kind: Secret}\n  patch: '[{op: replace, path: /nothing/there, value: " + p.plant("JSON patch") + "}]'\n"},
+		"Secret in a list": {"secret.yaml": "apiVersion: v1\nkind: List\nitems:\n- kind: Secret\n  stringData: {password: " +
+			p.plant("in a list") + "}\n"},
+		"key too odd":   secret("stringData: {\"" + "a b/" + p.plant("odd key") + "\": x}"),
+		"label too odd": secret("  labels: {a: \"b\"}\nstringData: {password: " + p.plant("bad indentation") + "}"),
+		"patch that fails": {"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, secret.yaml]\npatches:\n" +
+			"- patch: |\n    kind: Secret\n    apiVersion: v1\n    metadata: {name: nobody}\n    stringData: {a: " + p.plant("patch") + "}\n"},
+		"JSON patch that fails": {"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, secret.yaml]\npatches:\n" +
+			"- target: {kind: Secret}\n  patch: '[{op: replace, path: /nothing/there, value: " + p.plant("JSON patch") + "}]'\n"},
 	} {
 		w.push("good", with("v2", nil))
 		w.await("not held", func(s rollout.State) bool { return s.Held == nil })
@@ -187,9 +188,7 @@ func TestSecretsStayInside(t *testing.T) {
 	p.search(t, "the log", w.log.String())
 	p.search(t, "the pushed objects", w.written())
 	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.search(t, "an event", fmt.Sprint(events.Items))
 }
 
@@ -221,15 +220,11 @@ func TestCredentialsAreNotTold(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	appKey := file("app.pem", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(rsaKey)})))
 	p.file(t, "GitHub App key", appKey)
 	ssh := repo.SSH(gittest.SSHOptions{})
@@ -246,38 +241,43 @@ func TestCredentialsAreNotTold(t *testing.T) {
 		flags []string
 		ok    bool
 	}{
-		"password":           {web.URL, []string{"GITROLLOUT_GIT_USERNAME=ann", "GITROLLOUT_GIT_PASSWORD=" + password}, nil, true},
-		"password file":      {web.URL, []string{"GITROLLOUT_GIT_USERNAME=ann", "GITROLLOUT_GIT_PASSWORD_FILE=" + file("password", password+"\n")}, nil, true},
-		"token file":         {web.URL, []string{"GITROLLOUT_GIT_USERNAME=ann", "GITROLLOUT_GIT_TOKEN_FILE=" + file("token", password+"\n")}, nil, true},
-		"password in a URL":  {withUser(web.URL, password), nil, nil, true},
-		"wrong password":     {web.URL, []string{"GITROLLOUT_GIT_PASSWORD=" + p.plant("wrong password")}, nil, false},
-		"wrong token":        {web.URL, []string{"GITROLLOUT_GIT_TOKEN=" + p.plant("wrong token")}, nil, false},
-		"wrong in a URL":     {withUser(web.URL, p.plant("wrong in a URL")), nil, nil, false},
-		"wrong in a file":    {web.URL, []string{"GITROLLOUT_GIT_TOKEN_FILE=" + file("wrong", p.plant("wrong in a file"))}, nil, false},
-		"echoed":             {echo.URL + "/r.git", []string{"GITROLLOUT_GIT_TOKEN=" + p.plant("echoed token")}, nil, false},
-		"echoed from a file": {echo.URL + "/r.git", []string{"GITROLLOUT_GIT_TOKEN_FILE=" + file("echoed", p.plant("echoed from a file"))}, nil, false},
-		"URL that is none":   {"https://ann:" + p.plant("odd password") + "%zz@example.com/r", nil, nil, false},
-		"URL with a query":   {"https://example.com/r?token=" + p.plant("query"), nil, nil, false},
-		"plain http":         {withUser("http://git.example.com/r", p.plant("plain http")), nil, nil, false},
-		"two at once":        {web.URL, append([]string{"GITROLLOUT_GIT_TOKEN=" + p.plant("second")}, app...), nil, false},
-		"proxy":              {"https://git.example.com/r", []string{"HTTPS_PROXY=" + withUser("http://127.0.0.1:1", p.plant("proxy password"))}, nil, false},
-		"GitHub App":         {web.URL, append([]string{"GITROLLOUT_GITHUB_API=" + echo.URL}, app...), nil, false},
+		"password": {web.URL, []string{"GITROLLOUT_GIT_USERNAME=ann", "GITROLLOUT_GIT_PASSWORD=" + password}, nil, true},
+		"password file": {web.URL,
+			[]string{"GITROLLOUT_GIT_USERNAME=ann", "GITROLLOUT_GIT_PASSWORD_FILE=" + file("password", password+"\n")}, nil, true},
+		"token file": {web.URL,
+			[]string{"GITROLLOUT_GIT_USERNAME=ann", "GITROLLOUT_GIT_TOKEN_FILE=" + file("token", password+"\n")}, nil, true},
+		"password in a URL": {withUser(web.URL, password), nil, nil, true},
+		"wrong password":    {web.URL, []string{"GITROLLOUT_GIT_PASSWORD=" + p.plant("wrong password")}, nil, false},
+		"wrong token":       {web.URL, []string{"GITROLLOUT_GIT_TOKEN=" + p.plant("wrong token")}, nil, false},
+		"wrong in a URL":    {withUser(web.URL, p.plant("wrong in a URL")), nil, nil, false},
+		"wrong in a file":   {web.URL, []string{"GITROLLOUT_GIT_TOKEN_FILE=" + file("wrong", p.plant("wrong in a file"))}, nil, false},
+		"echoed":            {echo.URL + "/r.git", []string{"GITROLLOUT_GIT_TOKEN=" + p.plant("echoed token")}, nil, false},
+		"echoed from a file": {echo.URL + "/r.git",
+			[]string{"GITROLLOUT_GIT_TOKEN_FILE=" + file("echoed", p.plant("echoed from a file"))}, nil, false},
+		"URL that is none": {"https://ann:" + p.plant("odd password") + "%zz@example.com/r", nil, nil, false},
+		"URL with a query": {"https://example.com/r?token=" + p.plant("query"), nil, nil, false},
+		"plain http":       {withUser("http://git.example.com/r", p.plant("plain http")), nil, nil, false},
+		"two at once":      {web.URL, append([]string{"GITROLLOUT_GIT_TOKEN=" + p.plant("second")}, app...), nil, false},
+		"proxy": {"https://git.example.com/r",
+			[]string{"HTTPS_PROXY=" + withUser("http://127.0.0.1:1", p.plant("proxy password"))}, nil, false},
+		"GitHub App": {web.URL, append([]string{"GITROLLOUT_GITHUB_API=" + echo.URL}, app...), nil, false},
 		"GitHub App, bad key": {web.URL, []string{"GITROLLOUT_GITHUB_APP_ID=1", "GITROLLOUT_GITHUB_INSTALLATION_ID=2",
-			"GITROLLOUT_GITHUB_KEY_FILE=" + file("bad.pem", "-----BEGIN RSA PRIVATE KEY-----\n"+p.plant("bad key")+"\n-----END RSA PRIVATE KEY-----\n")}, nil, false},
-		"ssh key":          {ssh.URL, nil, []string{"--ssh-key", ssh.KeyFile, "--known-hosts", ssh.KnownHosts}, true},
-		"other ssh key":    {ssh.URL, nil, []string{"--ssh-key", other, "--known-hosts", ssh.KnownHosts}, false},
-		"locked ssh key":   {ssh.URL, []string{"GITROLLOUT_SSH_PASSPHRASE=" + p["ssh passphrase"]}, []string{"--ssh-key", locked, "--known-hosts", ssh.KnownHosts}, false},
-		"wrong passphrase": {ssh.URL, []string{"GITROLLOUT_SSH_PASSPHRASE=" + p.plant("wrong passphrase")}, []string{"--ssh-key", locked, "--known-hosts", ssh.KnownHosts}, false},
-		"odd ssh key":      {ssh.URL, nil, []string{"--ssh-key", file("odd", p.plant("odd ssh key")), "--known-hosts", ssh.KnownHosts}, false},
-		"odd signing key":  {web.URL, nil, []string{"--signing-key", file("odd2", p.plant("odd signing key"))}, false},
+			"GITROLLOUT_GITHUB_KEY_FILE=" +
+				file("bad.pem", "-----BEGIN RSA PRIVATE KEY-----\n"+p.plant("bad key")+"\n-----END RSA PRIVATE KEY-----\n")}, nil, false},
+		"ssh key":       {ssh.URL, nil, []string{"--ssh-key", ssh.KeyFile, "--known-hosts", ssh.KnownHosts}, true},
+		"other ssh key": {ssh.URL, nil, []string{"--ssh-key", other, "--known-hosts", ssh.KnownHosts}, false},
+		"locked ssh key": {ssh.URL, []string{"GITROLLOUT_SSH_PASSPHRASE=" + p["ssh passphrase"]},
+			[]string{"--ssh-key", locked, "--known-hosts", ssh.KnownHosts}, false},
+		"wrong passphrase": {ssh.URL, []string{"GITROLLOUT_SSH_PASSPHRASE=" + p.plant("wrong passphrase")},
+			[]string{"--ssh-key", locked, "--known-hosts", ssh.KnownHosts}, false},
+		"odd ssh key":     {ssh.URL, nil, []string{"--ssh-key", file("odd", p.plant("odd ssh key")), "--known-hosts", ssh.KnownHosts}, false},
+		"odd signing key": {web.URL, nil, []string{"--signing-key", file("odd2", p.plant("odd signing key"))}, false},
 		"locked signing key": {web.URL, []string{"GITROLLOUT_SIGNING_PASSPHRASE=" + p.plant("wrong signing passphrase")},
 			[]string{"--signing-key", locked}, false},
 		"odd client key": {"https://git.example.com/r", nil, []string{"--git-cert", file("odd3", p.plant("odd client key"))}, false},
 	} {
 		path, err := binary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cmd := exec.Command(path, append([]string{"list", "--cluster", "test"}, c.flags...)...)
 		cmd.Env = append(gittest.Env(), "HOME="+dir, "KUBECONFIG=/dev/null", "GITROLLOUT_REPO="+c.url)
 		cmd.Env = append(cmd.Env, c.env...)

@@ -52,9 +52,7 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 				if served = slices.DeleteFunc(served, func(v string) bool { return v == "old" || v == "next" }); len(served) > 0 {
 					t.Errorf("while it was promoted users saw %v, too", served)
 				}
-				if low := w.pods.lowest(mark); low < n {
-					t.Errorf("%d pods were ready", low)
-				}
+				w.pods.wantReady(t, mark, n)
 			})
 		}
 	}
@@ -95,9 +93,7 @@ spec:
 	for _, at := range []shared{{1, 1, 1}, {2, 2, 1}, {3, 2, 1}, {10, 6, 4}, {150, 90, 60}} {
 		scale(at.n, at.pods())
 	}
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 	w.pods.awaitRest(t, map[string]int{"v1": 150})
 }
 

@@ -31,9 +31,7 @@ func (w *world) abortsBroken(app shop) {
 	w.await("the broken pod", func(s rollout.State) bool {
 		return s.Phase == rollout.Progressing && w.pods.count("v2-crash") == 1
 	})
-	if out, err := w.cli("abort", w.app); err != nil {
-		w.t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 }
 
 // isSplit reports whether exactly the pods from an ordinal on have a version, and all others another one.
@@ -107,12 +105,9 @@ func TestStatefulSetSteps(t *testing.T) {
 				w.promote()
 				w.awaitHealthy(commit)
 				w.awaitSplit(start, n, start, "v2", "")
-				if low := w.pods.lowest(mark); low < n-1 {
-					t.Errorf("ready pods fell to %d, want at least %d", low, n-1)
-				}
-				if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != n || v2 != n {
-					t.Errorf("%d pods of v1 and %d of v2 were started, want %d of each", v1, v2, n)
-				}
+				w.pods.wantReady(t, mark, n-1)
+				w.pods.wantStarted(t, "v1", n)
+				w.pods.wantStarted(t, "v2", n)
 			})
 		}
 	}
@@ -147,16 +142,15 @@ func TestStatefulSetIsAborted(t *testing.T) {
 			t.Run(fmt.Sprintf("%d of %d %s", k, n, policy), func(t *testing.T) {
 				t.Parallel()
 				tier.Rows(t, "3_of_5_OrderedReady")
-				app := set(fmt.Sprintf("replicas: %d", n), policy, "  ordinals: {start: 5}\n", fmt.Sprintf("setCanaryScale: {replicas: %d}", k), "pause: {}")
+				app := set(fmt.Sprintf("replicas: %d", n), policy, "  ordinals: {start: 5}\n",
+					fmt.Sprintf("setCanaryScale: {replicas: %d}", k), "pause: {}")
 				w := newWorld(t, app.files()).start()
 				first := w.awaitHealthy(w.repo.Head())
 				mark := w.pods.mark()
 				w.push("v2", app.at("v2").files())
 				w.awaitStep(1, rollout.Paused)
 				w.awaitSplit(5, n, 5+n-k, "v2", "v1")
-				if out, err := w.cli("abort", w.app); err != nil {
-					t.Fatalf("abort: %v\n%s", err, out)
-				}
+				w.ran("abort", w.app)
 				s := w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
 				w.awaitSplit(5, n, 5, "v1", "")
 				w.belowStay(mark, 5+n-k, "v1")
@@ -200,9 +194,7 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	g := newGate(t, w)
 	g.at[killed], g.kill = killed > 0, w.restartAfterKill
 	remote, err := url.Parse(w.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
 	first := w.awaitHealthy(w.repo.Head())
 	mark := w.pods.mark()
@@ -217,9 +209,7 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	if v1, v2 := w.pods.count("v1"), w.pods.count("v2-crash"); v1 != 4 || v2 != 1 {
 		t.Errorf("%d pods of v1 and %d broken ones were started, want 4 and 1", v1, v2)
 	}
-	if low := w.pods.lowest(mark); low < 2 {
-		t.Errorf("ready pods fell to %d", low)
-	}
+	w.pods.wantReady(t, mark, 2)
 	return g.effects()
 }
 
@@ -301,9 +291,7 @@ func TestStatefulSetIsAdopted(t *testing.T) {
 	w.repo.Revert(commit)
 	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.awaitSplit(0, 3, 0, "v1", "")
-	if n := w.pods.count("v1"); n != 4 {
-		t.Errorf("%d pods of v1 were started in all, want 3 and 1 again", n)
-	}
+	w.pods.wantStarted(t, "v1", 4) // 3 and 1 again
 }
 
 // TestStatefulSetsServicesArePinned checks the selector of the new version's Service at a step.
@@ -323,9 +311,7 @@ func TestStatefulSetsServicesArePinned(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for {
 		s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), "shop-preview", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if s.Spec.Selector["controller-revision-hash"] == want {
 			break
 		}
@@ -339,8 +325,6 @@ func TestStatefulSetsServicesArePinned(t *testing.T) {
 func (w *world) statefulSet() *appsv1.StatefulSet {
 	w.t.Helper()
 	s, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return s
 }

@@ -33,9 +33,8 @@ func (w *world) grantEvictions() {
 	var role rbacv1.ClusterRole
 	manifest(w.t, "evict/role.yaml", &role)
 	role.Name += "-" + w.ns
-	if _, err := w.cluster.Kube.RbacV1().ClusterRoles().Create(context.Background(), &role, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := w.cluster.Kube.RbacV1().ClusterRoles().Create(context.Background(), &role, metav1.CreateOptions{})
+	must(w.t, err)
 	w.kubectl("create", "rolebinding", "evict", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 }
 
@@ -101,9 +100,7 @@ func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 				}
 			}
 			w.belowStay(mark, 2, "v1")
-			if low := w.pods.lowest(mark); low < 2 {
-				t.Errorf("ready pods fell to %d", low)
-			}
+			w.pods.wantReady(t, mark, 2)
 		})
 	}
 }
@@ -117,15 +114,12 @@ func TestOnePodMovesWithThePromotion(t *testing.T) {
 	commit := w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
 	w.pods.stays(t, 300*time.Millisecond)
-	if n := w.pods.count("v2"); n != 0 {
-		t.Errorf("%d pods of v2 before the promotion", n)
-	}
+	w.pods.wantStarted(t, "v2", 0) // before the promotion
 	w.promote()
 	w.awaitHealthy(commit)
 	w.awaitSplit(0, 1, 0, "v2", "")
-	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != 1 || v2 != 1 {
-		t.Errorf("%d pods of v1 and %d of v2 were started, want 1 of each", v1, v2)
-	}
+	w.pods.wantStarted(t, "v1", 1)
+	w.pods.wantStarted(t, "v2", 1)
 }
 
 // TestStatefulSetIsPutBack reverts kubectl changes of the template at a step, and the step stays. No pod returns to the
@@ -168,9 +162,7 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 			if v1 := w.pods.count("v1"); v1 != 3 && (name == "image" || name == "restart") {
 				t.Errorf("%d pods of v1 were started, and not 3: users of the new version have lost it", v1)
 			}
-			if low := w.pods.lowest(mark); low < 2 {
-				t.Errorf("ready pods fell to %d", low)
-			}
+			w.pods.wantReady(t, mark, 2)
 		})
 	}
 }
@@ -188,9 +180,7 @@ func TestTimedPauseBeginsAnew(t *testing.T) {
 	w.kubectl("set", "image", "statefulset/shop", "shop=shop:v9")
 	s := w.awaitStep(2, rollout.Paused)
 	pod, err := w.cluster.Kube.CoreV1().Pods(w.ns).Get(context.Background(), "shop-2", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range pod.Status.Conditions {
 		if served := s.Progress[0].Entered.Sub(c.LastTransitionTime.Time); c.Type == "Ready" && served < 5*time.Second {
 			t.Errorf("the pause ended when its pod had served for %s", served)
@@ -247,9 +237,7 @@ func TestStatefulSetIsRebalanced(t *testing.T) {
 			w.promote()
 			w.awaitHealthy(commit)
 			w.awaitSplit(0, 5, 0, "v2", "")
-			if low := w.pods.lowest(mark); low < 4 {
-				t.Errorf("ready pods fell to %d of 5", low)
-			}
+			w.pods.wantReady(t, mark, 4)
 		})
 	}
 }
@@ -260,9 +248,7 @@ func (w *world) resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = false
-	if err := w.spawn(); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.spawn())
 }
 
 // scale sets the replicas like an autoscaler.
@@ -270,9 +256,7 @@ func (w *world) scale(n int) {
 	w.t.Helper()
 	_, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Patch(context.Background(), "shop", types.MergePatchType,
 		fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 // TestDocumentComesBeside adds a Rollout document and a version to a StatefulSet in one commit, in an app that has
@@ -299,9 +283,7 @@ func TestDocumentComesBeside(t *testing.T) {
 	if n := w.pods.count("v2"); n != 1 || len(s.Progress) != 1 || s.Progress[0].Workload != set || s.StableHash(set) == "" {
 		t.Errorf("%d pods of v2 were started, want 1; at %+v, stable %+v", n, s.Progress, s.Stable)
 	}
-	if out, err := w.cli("abort", w.app); err != nil {
-		t.Fatalf("abort: %v\n%s", err, out)
-	}
+	w.ran("abort", w.app)
 	s = w.await("back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	if s.Stable.Commit != first.Stable.Commit || w.pods.count("v1") != 4 || w.pods.count("v2") != 1 {
 		t.Errorf("back at %s with %d pods of v1 and %d of v2 ever, want %s, 4 and 1", s.Stable.Commit, w.pods.count("v1"),

@@ -34,7 +34,8 @@ func TestTenantAttacks(t *testing.T) {
 			if opened {
 				entry = "- {path: 'apps/evil-*', namespace: evil, namespaces: ['*', kube-system], clusterResources: ['*']}\n"
 			}
-			commit := map[string]string{".gitrollout/test/config.yaml": strings.ReplaceAll("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"+
+			commit := map[string]string{".gitrollout/test/config.yaml": strings.ReplaceAll("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"+
+				"apps:\n"+
 				"- {path: apps/NS, namespace: NS}\n"+entry, "NS", w.ns)}
 			victim := attacks.Victim{App: w.app, Objects: "shop", Namespace: w.ns}
 			for i, name := range slices.Sorted(maps.Keys(attacks.Of("", victim))) {
@@ -69,9 +70,7 @@ func TestTenantAttacks(t *testing.T) {
 			} else {
 				rules = strings.Replace(rules, "projects:", "unmatched: allow\nprojects:", 1)
 			}
-			if err := os.WriteFile(policy, []byte(strings.ReplaceAll(rules, "NS", w.ns)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(policy, []byte(strings.ReplaceAll(rules, "NS", w.ns)), 0o600))
 			admin := w.cluster
 			own := *w.cluster
 			own.Kubeconfig = a.kubeconfig
@@ -89,7 +88,8 @@ func TestTenantAttacks(t *testing.T) {
 					time.Sleep(glance)
 					s = w.stateOf(app)
 				}
-				if s.Held == nil || !strings.Contains(s.Held.Message, attack.Config) || opened && attack.Policy != "" && s.Held.Reason != rollout.HeldPolicy {
+				if s.Held == nil || !strings.Contains(s.Held.Message, attack.Config) || opened && attack.Policy != "" &&
+					s.Held.Reason != rollout.HeldPolicy {
 					t.Errorf("%v: held %+v, want %s", attack.Files, s.Held, attack.Config)
 				}
 			}
@@ -120,8 +120,6 @@ func (w *world) stateOf(app string) rollout.State {
 		return rollout.State{}
 	}
 	s, err := rollout.ParseState(file, []byte(w.repo.Show(w.stateBranch(), file)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return *s
 }

@@ -45,15 +45,11 @@ func firstTests() (names []string) {
 // TestFirstTierExists finds misspelt names, which -run ignores.
 func TestFirstTierExists(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var code strings.Builder
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		code.Write(data)
 	}
 	for _, name := range firstTests() {

@@ -21,15 +21,11 @@ func TestSignedFromEndToEnd(t *testing.T) {
 		var text strings.Builder
 		for _, key := range keys {
 			public, err := os.ReadFile(key + ".pub")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text.WriteString(filepath.Base(filepath.Dir(key)) + "@example.com " + string(public))
 		}
 		file := filepath.Join(t.TempDir(), "signers")
-		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text.String()), 0o600))
 		return file
 	}
 	signs := func(key string) {
@@ -48,7 +44,8 @@ func TestSignedFromEndToEnd(t *testing.T) {
 		return s.Held != nil && s.Held.Commit == evil && strings.Contains(s.Held.Message, "not signed") && s.Source == first
 	}
 	w.await("held", held)
-	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "commit "+rollout.ShortID(evil)+" by Dev <dev@example.com> is not followed") {
+	if out, err := w.cli("get", w.app); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(out), " "), "commit "+rollout.ShortID(evil)+" by Dev <dev@example.com> is not followed") {
 		t.Errorf("get: %v\n%s", err, out)
 	}
 	w.restartAfterKill()
@@ -62,7 +59,8 @@ func TestSignedFromEndToEnd(t *testing.T) {
 	w.push("signed", map[string]string{"note": "2"})
 	w.awaitStep(1, rollout.Paused)
 	w.promote() // signed by a developer without the right to promote
-	w.await("held for the promotion", func(s rollout.State) bool { return s.Held != nil && strings.Contains(s.Held.Message, "does not count") })
+	w.await("held for the promotion",
+		func(s rollout.State) bool { return s.Held != nil && strings.Contains(s.Held.Message, "does not count") })
 	w.repo.Pull()
 	w.repo.Remove(rollout.PromotionPath("test", w.app)).Commit("not so")
 	w.await("not held", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })

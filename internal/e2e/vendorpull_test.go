@@ -24,20 +24,14 @@ func TestVendorPull(t *testing.T) {
 	var version atomic.Value
 	version.Store("1.2.0")
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j := &planJob{T: t, dir: t.TempDir()}
 	j.git("init", "-q", "-b", "main")
 	j.git("remote", "add", "origin", server.CloneURL(owner, repo))
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(j.dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(j.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(j.dir, name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(j.dir, name), []byte(text), 0o600))
 	}
 	vendor := func(env ...string) (string, error) {
 		cmd := exec.Command(path, "vendor", "--update", "--pr")
@@ -46,8 +40,10 @@ func TestVendorPull(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	write("infra/vendor.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: "+podinfoCharts(t, &version)+", name: podinfo, version: \">=1\"}\n  into: charts\n")
-	write(".gitrollout/test/config.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\nforge: {type: gitea, url: "+server.URL+"}\n")
+	write("infra/vendor.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: "+podinfoCharts(t, &version)+
+		", name: podinfo, version: \">=1\"}\n  into: charts\n")
+	write(".gitrollout/test/config.yaml",
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\nforge: {type: gitea, url: "+server.URL+"}\n")
 	if out, err := vendor(); err == nil || !strings.Contains(out, "commit or stash it") {
 		t.Errorf("with changes of one's own: %v\n%s", err, out)
 	}
@@ -87,7 +83,8 @@ func TestVendorPull(t *testing.T) {
 			t.Errorf("run %d: there were the commits %v", i, commits)
 		}
 		status := exec.Command("git", "-C", j.dir, "status", "--porcelain", "--untracked-files=all")
-		if text, err := status.Output(); err != nil || !strings.Contains(string(text), "?? infra/charts/podinfo-"+run.version+"/podinfo/Chart.yaml") {
+		if text, err := status.Output(); err != nil ||
+			!strings.Contains(string(text), "?? infra/charts/podinfo-"+run.version+"/podinfo/Chart.yaml") {
 			t.Errorf("run %d: the working copy has %s, %v", i, text, err)
 		}
 		j.git("clean", "-q", "-f", "-d")

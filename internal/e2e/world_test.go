@@ -94,6 +94,14 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newWorld pushes the files of a single app and starts watching its pods. Paths are relative to the app's folder, and
 // "NS" in files is replaced by the namespace.
 func newWorld(t *testing.T, files map[string]string) *world {
@@ -130,7 +138,8 @@ func (w *world) deployments() string {
 	}
 	var b strings.Builder
 	for _, d := range list.Items {
-		fmt.Fprintf(&b, "%s generation %d %v\n  minReadySeconds %d %v\n  %+v\n", d.Name, d.Generation, d.Annotations, d.Spec.MinReadySeconds, d.Spec.Strategy.RollingUpdate, d.Status)
+		fmt.Fprintf(&b, "%s generation %d %v\n  minReadySeconds %d %v\n  %+v\n", d.Name, d.Generation, d.Annotations, d.Spec.MinReadySeconds,
+			d.Spec.Strategy.RollingUpdate, d.Status)
 	}
 	return b.String()
 }
@@ -142,16 +151,12 @@ func (w *world) edit(file, old, with string) {
 	w.repo.Git("clone", "-q", "--single-branch", "--branch", w.stateBranch(), w.repo.Bare, dir)
 	path := filepath.Join(dir, file)
 	data, err := os.ReadFile(path)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	edited := strings.Replace(string(data), old, with, 1)
 	if edited == string(data) {
 		w.t.Fatalf("%s has no %q:\n%s", file, old, data)
 	}
-	if err := os.WriteFile(path, []byte(edited), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.WriteFile(path, []byte(edited), 0o644))
 	w.repo.Git("-C", dir, "commit", "-q", "-a", "-m", "by hand")
 	w.repo.Git("-C", dir, "push", "-q", "origin", "HEAD:"+w.stateBranch())
 }
@@ -198,9 +203,7 @@ func (w *world) startExactly(args ...string) *world {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = false // a test may have stopped the previous process
-	if err := w.spawn(); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.spawn())
 	w.t.Cleanup(w.stop)
 	return w
 }
@@ -279,14 +282,21 @@ func (w *world) stop() {
 // cli runs another gitrollout command on the same repository and cluster.
 func (w *world) cli(args ...string) (string, error) {
 	path, err := binary()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", "test")...)
-	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.cluster.Kubeconfig, "GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com")
+	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.cluster.Kubeconfig, "GIT_AUTHOR_NAME=Ann",
+		"GIT_AUTHOR_EMAIL=ann@example.com")
 	cmd.Env = append(cmd.Env, w.env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// ran runs another gitrollout command, and ends the test if it fails.
+func (w *world) ran(args ...string) {
+	w.t.Helper()
+	if out, err := w.cli(args...); err != nil {
+		w.t.Fatalf("gitrollout %v: %v\n%s", args, err, out)
+	}
 }
 
 // state reads the app's state from the state branch. It runs git only if the branch has moved: a process for each poll
@@ -374,16 +384,15 @@ func (w *world) promote() {
 func (w *world) deployment() *appsv1.Deployment {
 	w.t.Helper()
 	d, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return d
 }
 
 // kubectl runs bin/kubectl.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
-	cmd := exec.Command(filepath.Join("..", "..", "bin", "kubectl"), append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
+	cmd := exec.Command(filepath.Join("..", "..", "bin", "kubectl"),
+		append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -34,17 +34,21 @@ type shape struct {
 	files map[string]string
 }
 
-func shapes(t *testing.T, pattern string) (all []shape) {
+// must ends the test at an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	found, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func shapes(t *testing.T, pattern string) (all []shape) {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	must(t, err)
 	for _, file := range found {
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := shape{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), files: map[string]string{}}
 		packed := map[string][]txtar.File{}
 		for _, f := range archive.Files {
@@ -70,17 +74,12 @@ func pack(t *testing.T, files []txtar.File) string {
 	zip := gzip.NewWriter(&b)
 	archive := tar.NewWriter(zip)
 	for _, f := range files {
-		if err := archive.WriteHeader(&tar.Header{Name: f.Name, Mode: 0o644, Size: int64(len(f.Data))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write(f.Data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, archive.WriteHeader(&tar.Header{Name: f.Name, Mode: 0o644, Size: int64(len(f.Data))}))
+		_, err := archive.Write(f.Data)
+		must(t, err)
 	}
 	for _, closing := range []func() error{archive.Close, zip.Close} {
-		if err := closing(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, closing())
 	}
 	return b.String()
 }
@@ -91,12 +90,8 @@ func (s shape) write(t *testing.T) string {
 	dir := t.TempDir()
 	for name, content := range s.files {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(content), 0o644))
 	}
 	return dir
 }
@@ -114,13 +109,9 @@ func (s shape) values() (files []string) {
 func helm(t *testing.T) string {
 	t.Helper()
 	root, err := testbin.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	program, err := testbin.Ensure(root, "helm", "about two minutes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return program
 }
 
@@ -156,7 +147,8 @@ func TestSameAsKustomize(t *testing.T) {
 			s.files["shop/values.yaml"] = "" // otherwise kustomize renders no chart
 		}
 		moved := map[string]string{}
-		entry := map[string]any{"name": "shop", "releaseName": "eu", "includeCRDs": true, "kubeVersion": "1.36.0", "apiVersions": []string{"example.com/v1"}}
+		entry := map[string]any{"name": "shop", "releaseName": "eu", "includeCRDs": true, "kubeVersion": "1.36.0",
+			"apiVersions": []string{"example.com/v1"}}
 		for name, content := range s.files {
 			moved["app/charts/"+name] = content
 			if v := strings.TrimPrefix(name, "shop/"); slices.Contains(s.values(), v) {
@@ -165,9 +157,7 @@ func TestSameAsKustomize(t *testing.T) {
 		}
 		entry["additionalValuesFiles"] = s.values()
 		text, err := yaml.Marshal(map[string]any{"namePrefix": "my-", "helmCharts": []any{entry}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		moved["app/kustomization.yaml"] = string(text)
 		all = append(all, shape{name: "of-" + s.name, files: moved})
 	}
@@ -179,9 +169,7 @@ func TestSameAsKustomize(t *testing.T) {
 			var out bytes.Buffer
 			cmd := build.NewCmdBuild(filesys.MakeFsOnDisk(), build.MakeHelp("kustomize", "build"), &out)
 			cmd.SetArgs([]string{filepath.Join(dir, "app"), "--enable-helm", "--helm-command", program, "--helm-kube-version", "1.36.0"})
-			if err := cmd.Execute(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Execute())
 			compare(t, got, objects(t, out.Bytes()))
 		})
 	}
@@ -206,13 +194,9 @@ func run(t *testing.T, program string, args ...string) []byte {
 func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) {
 	t.Helper()
 	tree, err := worktree.OpenHashed(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	built, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, o := range built.Objects {
 		if o.Annotation("helm.sh/hook") == "" {
 			all = append(all, o)
@@ -233,15 +217,11 @@ func objects(t *testing.T, text []byte) (all []map[string]any) {
 			t.Fatalf("%v: %s", err, doc)
 		}
 		data, err := node.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var o map[string]any
 		decoder := json.NewDecoder(bytes.NewReader(data))
 		decoder.UseNumber()
-		if err := decoder.Decode(&o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, decoder.Decode(&o))
 		list := []any{o}
 		if items, is := o["items"].([]any); is && strings.HasSuffix(rollout.Object(o).Kind(), "List") {
 			list = items
@@ -269,9 +249,7 @@ func compare(t *testing.T, got, want []map[string]any) {
 	text := func(all []map[string]any) string {
 		slices.SortFunc(all, func(a, b map[string]any) int { return cmp.Compare(key(a), key(b)) })
 		data, err := json.MarshalIndent(all, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(data)
 	}
 	if g, w := text(got), text(want); g != w || len(got) == 0 {

@@ -46,6 +46,14 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 
 var closeBrowser = func() {}
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
@@ -67,13 +75,9 @@ type tab struct {
 func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
 	parent, err := browser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := chromedp.NewContext(parent)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chromedp.Do(ctx))
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	p := &tab{t: t, ctx: ctx}
 	err = chromedp.Listen(ctx, func(event any) {
@@ -88,9 +92,7 @@ func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 			p.troubles = append(p.troubles, fmt.Sprint(e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		cancel()
 		stop()
@@ -118,9 +120,7 @@ func (p *tab) expect(part string) {
 
 func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	if err := chromedp.Do(p.ctx, actions...); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, chromedp.Do(p.ctx, actions...))
 }
 
 func scheme(name string) chromedp.Action[chromedp.Void] {
@@ -141,7 +141,8 @@ func phone() chromedp.Action[chromedp.Void] {
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{
-			{Type: input.DispatchKeyEventTypeKeyDown, Key: "/", Code: "Slash", Text: "/"}, {Type: input.DispatchKeyEventTypeKeyUp, Key: "/", Code: "Slash"},
+			{Type: input.DispatchKeyEventTypeKeyDown, Key: "/", Code: "Slash", Text: "/"},
+			{Type: input.DispatchKeyEventTypeKeyUp, Key: "/", Code: "Slash"},
 		} {
 			if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, params); err != nil {
 				return err
@@ -187,9 +188,7 @@ func (p *tab) text() string { p.t.Helper(); return js[string](p, "document.body.
 func (p *tab) axe(what string) {
 	p.t.Helper()
 	source, err := os.ReadFile("testdata/axe.min.js")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	js[int](p, string(source)+";0")
 	type violation struct {
 		ID, Impact, Help string
@@ -199,10 +198,9 @@ func (p *tab) axe(what string) {
 		Violations []violation
 		Passes     int
 	}
-	text := js[string](p, `axe.run(document, {resultTypes: ['violations']}).then((r) => JSON.stringify({violations: r.violations, passes: r.passes.length}))`)
-	if err := json.Unmarshal([]byte(text), &found); err != nil {
-		p.t.Fatal(err)
-	}
+	text := js[string](p,
+		`axe.run(document, {resultTypes: ['violations']}).then((r) => JSON.stringify({violations: r.violations, passes: r.passes.length}))`)
+	must(p.t, json.Unmarshal([]byte(text), &found))
 	if found.Passes < 10 {
 		p.t.Errorf("%s: axe has checked %d rules only", what, found.Passes)
 	}
@@ -218,20 +216,14 @@ func (p *tab) axe(what string) {
 func (p *tab) picture(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	file := filepath.Join("..", "..", "..", "docs", "pictures", name+".png")
 	if len(png) > 200<<10 {
 		p.t.Errorf("%s has %d bytes", name, len(png))
 	}
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			p.t.Fatal(err)
-		}
-		if err := os.WriteFile(file, png, 0o644); err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(p.t, os.WriteFile(file, png, 0o644))
 		return
 	}
 	if _, err := os.Stat(file); err != nil {

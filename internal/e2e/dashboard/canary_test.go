@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/testbin"
 	"gitrollout.dev/gitrollout/internal/testcluster"
@@ -48,16 +49,12 @@ var address = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
 func start(t *testing.T, args ...string) (url string, out *output) {
 	t.Helper()
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out = &output{}
 	cmd := exec.Command(path, append(args, "--dashboard-address", "127.0.0.1:0")...)
 	cmd.Env = append(gittest.Env(), "HOME="+t.TempDir())
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		ended := make(chan error, 1)
@@ -136,7 +133,8 @@ func TestCanaryToItsEnd(t *testing.T) {
 	repo := gittest.New(t)
 	push := func(message, version string) {
 		t.Helper()
-		files := map[string]string{".gitrollout/test/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/shop\n  namespace: " + ns + "\n"}
+		files := map[string]string{".gitrollout/test/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
+			"- path: apps/shop\n  namespace: " + ns + "\n"}
 		for name, content := range manifests(version) {
 			files["apps/shop/"+name] = content
 		}
@@ -146,10 +144,9 @@ func TestCanaryToItsEnd(t *testing.T) {
 	server := repo.HTTP(gittest.HTTPOptions{})
 	token, digest := dashboard.NewToken()
 	rules := filepath.Join(t.TempDir(), "access.yaml")
-	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople:\n- {name: Ann Lee, email: ann@example.com, token: \"" + digest + "\", apps: [shop], verbs: [promote, abort, undo]}\n"
-	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople:\n- {name: Ann Lee, email: ann@example.com, token: \"" +
+		digest + "\", apps: [shop], verbs: [promote, abort, undo]}\n"
+	must(t, os.WriteFile(rules, []byte(text), 0o600))
 	source := []string{"--repo", server.URL, "--cluster", "test", "--kubeconfig", cluster.Kubeconfig}
 	url, _ := start(t, append([]string{"run", "--interval", "200ms", "--dashboard-actions", "--dashboard-tokens", rules}, source...)...)
 
@@ -165,15 +162,13 @@ func TestCanaryToItsEnd(t *testing.T) {
 	push("shop v2: <b>bold</b>", "v2")
 	p.await(`document.querySelector('.steps [aria-current=step]')`)
 	t.Logf("the release is seen %s after the push", time.Since(pushed).Round(10*time.Millisecond))
-	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('.steps [aria-current=step]').innerText.includes('pause')`)
+	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('.steps ` +
+		`[aria-current=step]').innerText.includes('pause')`)
 	p.await(`document.querySelector('#workloads').innerText.includes('25% of the ready pods')`)
 	p.await(`document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history details').length >= 2`)
 	page := p.text()
-	for _, want := range []string{"shop v2: <b>bold</b>", "+      - image: shop:v2", "-      - image: shop:v1", "*** (after)", "git merge --no-ff origin/gitrollout/promote/test/shop", "weight reached"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q:\n%.4000s", want, page)
-		}
-	}
+	compare.Contains(t, page, "shop v2: <b>bold</b>", "+      - image: shop:v2", "-      - image: shop:v1", "*** (after)",
+		"git merge --no-ff origin/gitrollout/promote/test/shop", "weight reached")
 	if strings.Contains(page, "of-v1") || strings.Contains(page, "b2Yt") {
 		t.Error("the page shows a Secret's value")
 	}
@@ -186,7 +181,8 @@ func TestCanaryToItsEnd(t *testing.T) {
 	p.await(`document.getElementById('said').textContent.includes('Promote shop past step 2')`)
 	p.await(`document.querySelector('#workloads').innerText.includes('50% of the ready pods')`)
 	p.await(`document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('.steps .done').length === 0`)
-	p.await(`document.querySelector('#history summary').textContent.includes('healthy shop v2') && document.querySelector('#title').innerText.includes('shop v2')`)
+	p.await(`document.querySelector('#history summary').textContent.includes('healthy shop v2') && ` +
+		`document.querySelector('#title').innerText.includes('shop v2')`)
 	if !js[bool](p, `window.same === true`) {
 		t.Error("the page was loaded again, and is to be live")
 	}
@@ -205,23 +201,25 @@ func TestCanaryToItsEnd(t *testing.T) {
 	}
 
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	get := exec.Command(path, "get", "shop", "--server", url)
 	get.Env = append(gittest.Env(), "HOME="+t.TempDir())
-	if said, err := get.CombinedOutput(); err != nil || !strings.Contains(string(said), "Healthy") || !strings.Contains(string(said), "4/4 ready") {
+	if said, err := get.CombinedOutput(); err != nil || !strings.Contains(string(said), "Healthy") ||
+		!strings.Contains(string(said), "4/4 ready") {
 		t.Errorf("gitrollout get --server: %v\n%s", err, said)
 	}
 
 	t.Log("the same by gitrollout dashboard, and from Git alone")
 	url, _ = start(t, append([]string{"dashboard"}, source...)...)
 	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
-	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('#workloads tbody tr').length === 4`)
+	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('#workloads tbody ` +
+		`tr').length === 4`)
 	repo.Pull()
 	push("shop v3", "v3")
-	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('#workloads').innerText.includes('25% of the ready pods')`)
+	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && ` +
+		`document.querySelector('#workloads').innerText.includes('25% of the ready pods')`)
 	url, _ = start(t, "dashboard", "--repo", server.URL, "--cluster", "test", "--kubeconfig", filepath.Join(t.TempDir(), "none"))
 	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
-	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Paused' && document.getElementById('note').textContent.includes('from Git alone')`)
+	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Paused' && ` +
+		`document.getElementById('note').textContent.includes('from Git alone')`)
 }

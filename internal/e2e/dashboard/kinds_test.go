@@ -16,18 +16,22 @@ import (
 func TestKindsAndHooks(t *testing.T) {
 	now := time.Now()
 	a := healthy("search", "search 8.1", now)
-	a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-2222222222 of 2222222 by Ann waits for its hooks", Commit: strings.Repeat("2", 40)}
+	a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-2222222222 of 2222222 by Ann waits for its hooks",
+		Commit: strings.Repeat("2", 40)}
 	a.Workloads = []status.Workload{{Workload: "StatefulSet/shop/search", Strategy: "canary", Replicas: 3, Ready: 3, FullWeight: 100},
 		{Workload: "GameServerSet.example.com/shop/games", Strategy: "canary", Replicas: 3, Ready: 3, FullWeight: 100}}
 	a.Hooks = []rollout.HookRun{
-		{Name: "shop/load", When: rollout.HookBefore, Release: "h1-2222222222", Job: "load-22222222-1", Phase: rollout.HookFailed, Since: now.Add(-2 * time.Minute),
+		{Name: "shop/load", When: rollout.HookBefore, Release: "h1-2222222222", Job: "load-22222222-1", Phase: rollout.HookFailed,
+			Since:   now.Add(-2 * time.Minute),
 			Attempt: 1, Message: "Job has reached the specified backoff limit", Log: "relation missing " + evil},
-		{Name: "shop/migrate", When: rollout.HookBefore, Release: "h1-2222222222", Job: "migrate-22222222-1", Phase: rollout.HookRunning, Since: now.Add(-time.Minute), Attempt: 1},
+		{Name: "shop/migrate", When: rollout.HookBefore, Release: "h1-2222222222", Job: "migrate-22222222-1", Phase: rollout.HookRunning,
+			Since: now.Add(-time.Minute), Attempt: 1},
 	}
 	f := newFleet(t, a)
 	p := newTab(t, scheme("light"), chromedp.EmulateViewport(1280, 1500), chromedp.Navigate(f.url+"/apps/search"))
 	p.await(live + ` && document.querySelectorAll('#hooks h3').length === 2`)
-	for _, want := range []string{"StatefulSet/shop/search", "GameServerSet.example.com/shop/games", "running hooks", "waits for its hooks", "shop/migrate",
+	for _, want := range []string{"StatefulSet/shop/search", "GameServerSet.example.com/shop/games", "running hooks",
+		"waits for its hooks", "shop/migrate",
 		"Running", "migrate-22222222-1", "load-22222222-1", "Job has reached the specified backoff limit", "relation missing <script>"} {
 		if !strings.Contains(strings.ToLower(p.text()), strings.ToLower(want)) {
 			t.Errorf("the page lacks %q:\n%s", want, p.text())

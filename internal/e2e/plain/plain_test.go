@@ -17,6 +17,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func object(kind, name string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: shop}\n", kind, name)
 }
@@ -25,19 +33,27 @@ func object(kind, name string) string {
 func trees() map[string]map[string]string {
 	base := "resources: [own.yaml]\nnamePrefix: base-\n"
 	all := map[string]map[string]string{
-		"one file":                          {"app.yaml": object("ConfigMap", "a")},
-		"several documents":                 {"app.yaml": object("ConfigMap", "a") + "---\n" + object("Service", "a")},
-		"an empty document":                 {"app.yaml": "---\n" + object("ConfigMap", "a") + "---\n"},
-		"three endings":                     {"a.yaml": object("ConfigMap", "a"), "b.yml": object("ConfigMap", "b"), "c.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "shop"}}`},
-		"files that are no manifests":       {"a.yaml": object("ConfigMap", "a"), "README.md": "# Shop\n", "script.sh": "exit 0\n"},
-		"folders":                           {"a.yaml": object("ConfigMap", "a"), "web/b.yaml": object("ConfigMap", "b"), "web/deep/c.yaml": object("ConfigMap", "c")},
-		"nothing at the top":                {"web/b.yaml": object("ConfigMap", "b")},
-		"a kustomization below":             {"a.yaml": object("ConfigMap", "a"), "base/kustomization.yaml": base, "base/own.yaml": object("ConfigMap", "own"), "base/other.yaml": object("ConfigMap", "other")},
-		"a kustomization of another name":   {"a.yaml": object("ConfigMap", "a"), "base/Kustomization": base, "base/own.yaml": object("ConfigMap", "own")},
-		"names that need quotes":            {"a b.yaml": object("ConfigMap", "a"), "#c.yaml": object("ConfigMap", "c"), "true.yaml": object("ConfigMap", "d"), "1.yaml": object("ConfigMap", "e")},
-		"a hidden file":                     {".a.yaml": object("ConfigMap", "a"), "b.yaml": object("ConfigMap", "b")},
-		"a list":                            {"all.yaml": "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: shop}}\n"},
-		"a namespace, in kustomize's order": {"a.yaml": object("ConfigMap", "a"), "z.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"},
+		"one file":          {"app.yaml": object("ConfigMap", "a")},
+		"several documents": {"app.yaml": object("ConfigMap", "a") + "---\n" + object("Service", "a")},
+		"an empty document": {"app.yaml": "---\n" + object("ConfigMap", "a") + "---\n"},
+		"three endings": {"a.yaml": object("ConfigMap", "a"), "b.yml": object("ConfigMap", "b"),
+			"c.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "shop"}}`},
+		"files that are no manifests": {"a.yaml": object("ConfigMap", "a"), "README.md": "# Shop\n", "script.sh": "exit 0\n"},
+		"folders": {"a.yaml": object("ConfigMap", "a"), "web/b.yaml": object("ConfigMap", "b"),
+			"web/deep/c.yaml": object("ConfigMap", "c")},
+		"nothing at the top": {"web/b.yaml": object("ConfigMap", "b")},
+		"a kustomization below": {"a.yaml": object("ConfigMap", "a"), "base/kustomization.yaml": base,
+			"base/own.yaml": object("ConfigMap", "own"), "base/other.yaml": object("ConfigMap", "other")},
+		"a kustomization of another name": {"a.yaml": object("ConfigMap", "a"), "base/Kustomization": base,
+			"base/own.yaml": object("ConfigMap", "own")},
+		"names that need quotes": {"a b.yaml": object("ConfigMap", "a"), "#c.yaml": object("ConfigMap", "c"),
+			"true.yaml": object("ConfigMap", "d"), "1.yaml": object("ConfigMap", "e")},
+		"a hidden file": {".a.yaml": object("ConfigMap", "a"), "b.yaml": object("ConfigMap", "b")},
+		"a list": {"all.yaml": "apiVersion: v1\nkind: List\nitems:\n" +
+			"- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, " +
+			"namespace: shop}}\n"},
+		"a namespace, in kustomize's order": {"a.yaml": object("ConfigMap", "a"),
+			"z.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"},
 	}
 	for n := 2; len(all) < 20; n++ {
 		files := map[string]string{}
@@ -58,22 +74,14 @@ func TestSameAsCreate(t *testing.T) {
 			dir := t.TempDir()
 			for file, content := range files {
 				file = filepath.Join(dir, "shop", file)
-				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+				must(t, os.WriteFile(file, []byte(content), 0o644))
 			}
 			tree, err := worktree.OpenHashed(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			app := rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Plain: true, Directory: rollout.Directory{Recurse: true}}
 			built, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []any
 			for _, o := range built.Objects {
 				got = append(got, map[string]any(o))
@@ -93,20 +101,14 @@ func created(t *testing.T, dir string) (objects []any) {
 	fs := filesys.MakeFsOnDisk()
 	cmd := create.NewCmdCreate(fs, provider.NewDefaultDepProvider().GetResourceFactory())
 	cmd.SetArgs([]string{"--autodetect", "--recursive"})
-	if err := cmd.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Execute())
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified
 	built, err := krusty.MakeKustomizer(options).Run(fs, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range built.Resources() {
 		o, err := r.Map()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		objects = append(objects, o)
 	}
 	return objects
@@ -115,8 +117,6 @@ func created(t *testing.T, dir string) (objects []any) {
 func text(t *testing.T, objects []any) string {
 	t.Helper()
 	data, err := yaml.Marshal(objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }

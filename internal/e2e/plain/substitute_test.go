@@ -21,12 +21,17 @@ import (
 // same, or both refuse. Only gitrollout refuses expressions that Flux reads differently from a shell (${a:?b},
 // ${a:+b}), and a number for a text, which the API server would refuse.
 func TestSameAsFlux(t *testing.T) {
-	vars := map[string]any{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb", "_x1": "u", "hash": "#x", "dollar": "$5", "nested": "${name}"}
+	vars := map[string]any{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb", "_x1": "u",
+		"hash": "#x", "dollar": "$5", "nested": "${name}"}
 	for i, value := range []string{
-		"${name}", "x-${name}-y", `"${n}"`, "${n}", "${on}", `"${on}"`, "${absent}", "${absent:=d}", "${absent:-d}", "${name:=d}", "${empty:=d}", "${empty:-d}", "${empty}",
-		"${name:0:2}", "${name:1}", "${name/w/b}", "${name//e/E}", "${name^^}", "${name^}", "${name,,}", "${#name}", "$name", "$$name", "$${name}", "$$", "$", `"${colon}"`, "${colon}",
-		"${quoted}", "'${quoted}'", "${lines}", "${_x1}", "${hash}", `"${hash}"`, "${dollar}", "${nested}", "${absent:=${name}}", "${name", "${}", "${na me}", "${1a}", "a ${name} ${n} ${absent:=z}",
-		"${name%b}", "${name#w}", "|\n    if [ $HOME ]; then\n      echo $${HOME} ${name}\n    fi", "${name:?no}", "${name:+yes}", "${absent:+yes}",
+		"${name}", "x-${name}-y", `"${n}"`, "${n}", "${on}", `"${on}"`, "${absent}", "${absent:=d}", "${absent:-d}", "${name:=d}", "${empty:=d}",
+		"${empty:-d}", "${empty}",
+		"${name:0:2}", "${name:1}", "${name/w/b}", "${name//e/E}", "${name^^}", "${name^}", "${name,,}", "${#name}", "$name", "$$name",
+		"$${name}", "$$", "$", `"${colon}"`, "${colon}",
+		"${quoted}", "'${quoted}'", "${lines}", "${_x1}", "${hash}", `"${hash}"`, "${dollar}", "${nested}", "${absent:=${name}}", "${name", "${}",
+		"${na me}", "${1a}", "a ${name} ${n} ${absent:=z}",
+		"${name%b}", "${name#w}", "|\n    if [ $HOME ]; then\n      echo $${HOME} ${name}\n    fi", "${name:?no}", "${name:+yes}",
+		"${absent:+yes}",
 	} {
 		for where, object := range map[string]string{
 			"a value":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\ndata:\n  a: %s\n",
@@ -37,7 +42,8 @@ func TestSameAsFlux(t *testing.T) {
 		}
 	}
 	for name, metadata := range map[string]string{
-		"annotated": "annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}", "labelled": "labels: {kustomize.toolkit.fluxcd.io/substitute: disabled}",
+		"annotated": "annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}",
+		"labelled":  "labels: {kustomize.toolkit.fluxcd.io/substitute: disabled}",
 		"otherwise": "annotations: {kustomize.toolkit.fluxcd.io/substitute: enabled}",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,42 +57,35 @@ func sameAsFlux(t *testing.T, manifest string, vars map[string]any) {
 	t.Helper()
 	dir := t.TempDir()
 	for file, content := range map[string]string{"app.yaml": manifest, "kustomization.yaml": "resources: [app.yaml]\n"} {
-		if err := os.MkdirAll(filepath.Join(dir, "shop"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "shop", file), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, "shop"), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, "shop", file), []byte(content), 0o644))
 	}
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "shop"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	of := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"postBuild": map[string]any{"substitute": vars}}}}
 	one := built.Resources()[0]
 	want := ""
-	_, fluxErr := kustomize.SubstituteVariables(t.Context(), nil, of, one, kustomize.SubstituteWithDryRun(true), kustomize.SubstituteWithStrict(true))
+	_, fluxErr := kustomize.SubstituteVariables(t.Context(), nil, of, one, kustomize.SubstituteWithDryRun(true),
+		kustomize.SubstituteWithStrict(true))
 	if fluxErr == nil {
 		o, err := one.Map()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want = text(t, []any{o})
 	}
 	tree, err := worktree.OpenHashed(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	values := map[string]string{}
 	for name, v := range vars {
 		values[name] = v.(string)
 	}
-	r, err := render.New(render.InProcess{}).Render(tree, rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Variables: rollout.NewVariables(values, nil)}, rollout.Commit{})
+	r, err := render.New(render.InProcess{}).Render(tree,
+		rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Variables: rollout.NewVariables(values, nil)}, rollout.Commit{})
 	got := ""
 	if err == nil {
 		got = text(t, []any{map[string]any(r.Objects[0])})
 	}
-	alone := err != nil && (strings.Contains(err.Error(), "is none of Flux's") || strings.Contains(err.Error(), "cannot be read by an API server"))
+	alone := err != nil &&
+		(strings.Contains(err.Error(), "is none of Flux's") || strings.Contains(err.Error(), "cannot be read by an API server"))
 	if got != want && !alone {
 		t.Errorf("got\n%s%v\nwant\n%s%v", got, err, want, fluxErr)
 	}

@@ -185,7 +185,8 @@ func TestBadDocuments(t *testing.T) {
 }
 
 // byForm matches messages about a field that is unknown, of the wrong type or out of range.
-var byForm = regexp.MustCompile(`is not a known field|where (a|true)|does not belong here|is not supported yet|is not a field of Argo|is not a duration|is negative|is not one of|is not supported; |must be inPlace`)
+var byForm = regexp.MustCompile(`is not a known field|where (a|true)|does not belong here|is not supported yet|is not a field of Argo|is ` +
+	`not a duration|is negative|is not one of|is not supported; |must be inPlace`)
 
 // TestServicesHaveTheirOwnFields checks that an editor offers a service only its fields.
 func TestServicesHaveTheirOwnFields(t *testing.T) {

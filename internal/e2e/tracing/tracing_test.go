@@ -16,6 +16,7 @@ import (
 
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/tracing"
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
@@ -74,7 +75,8 @@ func TestSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL+"/")
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic%20dXNlcg==, x-tenant=shop")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod")
-	sender, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now, Version: "v1", Cluster: "prod-eu", Problem: func(err error) { t.Error(err) }})
+	sender, err := tracing.Start(t.Context(),
+		tracing.Options{Now: time.Now, Version: "v1", Cluster: "prod-eu", Problem: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +117,7 @@ func TestSpans(t *testing.T) {
 	if pass.Status.Code != otlp.Status_STATUS_CODE_ERROR || len(pass.ParentSpanId) > 0 {
 		t.Errorf("the pass is %v below %x", pass.Status, pass.ParentSpanId)
 	}
-	for _, want := range []string{`service.name`, `"gitrollout"`, `prod-eu`, `deployment.environment`} {
-		if !strings.Contains(s.resource, want) {
-			t.Errorf("the resource has no %s: %s", want, s.resource)
-		}
-	}
+	compare.Contains(t, s.resource, `service.name`, `"gitrollout"`, `prod-eu`, `deployment.environment`)
 	if s.headers.Get("X-Tenant") != "shop" || s.headers.Get("Authorization") != "Basic dXNlcg==" {
 		t.Errorf("headers %v", s.headers)
 	}

@@ -40,7 +40,9 @@ func (w *world) switched(since time.Time, version string) {
 		took := changed(all.Between(record.at, record.at.Add(2*w.settled)), version, 0, 1).Sub(record.at)
 		all.Between(since, record.at).WantShare(w.t, a.String()+" before the switch", version, 0)
 		some.WantShare(w.t, a.String()+" after the switch", version, 1)
-		w.t.Logf("%-10s switched to %s: all of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a, version, len(some),
-			took.Round(10*time.Millisecond), (record.at.Sub(since) + took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))
+		w.t.Logf("%-10s switched to %s: all of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a,
+			version, len(some),
+			took.Round(10*time.Millisecond), (record.at.Sub(since) +
+				took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))
 	}
 }

@@ -92,7 +92,9 @@ func (w *world) through(since time.Time, version string, before int) {
 		all := a.load.Results()
 		took := changed(all.Between(routed.at, routed.at.Add(2*w.settled)), version, float64(before)/100, 1).Sub(routed.at)
 		some.WantShare(w.t, fmt.Sprintf("%s with all requests", a), version, 1)
-		w.t.Logf("%-10s %3d -> 100 %%: %5.2f %% of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a, before,
-			100*some.Share(version), len(some), took.Round(10*time.Millisecond), (routed.at.Sub(since) + took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))
+		w.t.Logf("%-10s %3d -> 100 %%: %5.2f %% of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a,
+			before,
+			100*some.Share(version), len(some), took.Round(10*time.Millisecond), (routed.at.Sub(since) +
+				took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))
 	}
 }

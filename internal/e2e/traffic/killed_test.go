@@ -23,8 +23,10 @@ func killedWhileMeasuring(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", inline}
 	w := newMeasured(t,
-		measured{name: "bad", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 20", "failureLimit: 4", "onNoData: wait", "successCondition: result[0] < 0.05")},
-		measured{name: "good", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 4", "onNoData: wait", "successCondition: result[0] < 0.05")})
+		measured{name: "bad", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 20", "failureLimit: 4",
+			"onNoData: wait", "successCondition: result[0] < 0.05")},
+		measured{name: "good", version: "v1", steps: steps,
+			metric: metric("errors", share, "10s", "interval: 2s", "count: 4", "onNoData: wait", "successCondition: result[0] < 0.05")})
 	bad, good := w.app("bad"), w.app("good")
 	for _, a := range w.apps {
 		a.load = proxytest.StartLoad(t, 50, proxytest.Always(a.user()))
@@ -50,7 +52,8 @@ func killedWhileMeasuring(t *testing.T) {
 		bad.await(pushed, "each failed measurement is a commit", func(s rollout.State) bool { return failures(s) == i })
 	}
 	started := good.await(pushed, "it has begun", func(s rollout.State) bool { return s.Release != nil && len(s.Analyses) == 1 })
-	if is := good.runs()[0]; is.Phase != rollout.AnalysisSuccessful || is.Metrics[0].Successful != 4 || !is.Started.Equal(started.states[good.name].Analyses[0].Started) {
+	if is := good.runs()[0]; is.Phase != rollout.AnalysisSuccessful || is.Metrics[0].Successful != 4 ||
+		!is.Started.Equal(started.states[good.name].Analyses[0].Started) {
 		t.Errorf("the good version's run is %+v", is)
 	}
 	t.Logf("killed twice: the bad version is back %s after its analysis began, the good one through after %s",

@@ -44,7 +44,8 @@ func TestMatchedUsers(t *testing.T) {
 		}
 	}
 	w := newWorld(t, alone, each(func(p provider) shop {
-		return p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...), []string{"managedRoutes: [{name: staff}]"}, steps(p))
+		return p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...),
+			[]string{"managedRoutes: [{name: staff}]"}, steps(p))
 	})...)
 	kinds := []string{"plain", "header", "staff", "cookie", "other", "path"}
 	for _, a := range w.apps {

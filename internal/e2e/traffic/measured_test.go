@@ -41,27 +41,37 @@ func stories(t *testing.T) []story {
 	while := []string{set, "pause: {duration: 80s}"}
 	compare := `compare: {to: stable}`
 	return []story{
-		{measured: measured{name: "fails 20 %", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.05")},
+		{measured: measured{name: "fails 20 %", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2",
+			"onNoData: wait", "successCondition: result[0] < 0.05")},
 			next: "v2-fail0.2", rate: 50, fails: 0.2, back: "errors", within: 3*time.Second + some},
-		{measured: measured{name: "fails 5 %", steps: while, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
+		{measured: measured{name: "fails 5 %", steps: while, fields: behind,
+			metric: metric("errors", share, "10s", "interval: 1s", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
 			next: "v2-fail0.05", rate: 50, fails: 0.05, back: "errors", within: 3*time.Second + counted + some},
 		// At 20 requests per second, one fails every 2.5 s. Fisher's test needs about 9 failures if stable has none.
-		{measured: measured{name: "fails 2 %", steps: while, fields: behind, metric: metric("errors", both, "5m", "interval: 2s", "minSamples: 50", compare)},
+		{measured: measured{name: "fails 2 %", steps: while, fields: behind,
+			metric: metric("errors", both, "5m", "interval: 2s", "minSamples: 50", compare)},
 			next: "v2-fail0.02", rate: 100, fails: 0.02, back: "errors", within: 30*time.Second + some},
 		// At 50 requests per second, one fails every 4 s.
-		{measured: measured{name: "fails 0.5 %", steps: in, metric: metric("errors", both, "5m", "interval: 5s", "count: 24", "minSamples: 50", compare)},
+		{measured: measured{name: "fails 0.5 %", steps: in,
+			metric: metric("errors", both, "5m", "interval: 5s", "count: 24", "minSamples: 50", compare)},
 			next: "v2-fail0.005", rate: 250, fails: 0.005, back: "errors", within: 60*time.Second + some},
-		{measured: measured{name: "slow", steps: in, metric: metric("latency", slowness, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "failureCondition: result[0] >= 0.25")},
+		{measured: measured{name: "slow", steps: in, metric: metric("latency", slowness, "10s", "interval: 1s", "count: 20", "failureLimit: 2",
+			"onNoData: wait", "failureCondition: result[0] >= 0.25")},
 			next: "v2-latency300ms", rate: 50, back: "latency", within: 3*time.Second + some},
-		{measured: measured{name: "switched, fails 20 %", switches: true, fields: "postPromotionAnalysis: {" + templates + "}", metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.05")},
+		{measured: measured{name: "switched, fails 20 %", switches: true, fields: "postPromotionAnalysis: {" + templates + "}",
+			metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait",
+				"successCondition: result[0] < 0.05")},
 			next: "v2-fail0.2", rate: 50, fails: 0.2, all: true, back: "errors", within: 3*time.Second + some},
-		{measured: measured{name: "good", steps: []string{set, inline}, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.01") +
-			metric("against-stable", both, "5m", "interval: 1s", "count: 8", "minSamples: 50", compare) +
-			metric("as-shipped", shipped(t), "", "interval: 1s", "count: 8", "minSamples: 50", compare)},
+		{measured: measured{name: "good", steps: []string{set, inline}, fields: behind,
+			metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.01") +
+				metric("against-stable", both, "5m", "interval: 1s", "count: 8", "minSamples: 50", compare) +
+				metric("as-shipped", shipped(t), "", "interval: 1s", "count: 8", "minSamples: 50", compare)},
 			next: "v2", rate: 50},
-		{measured: measured{name: "bad day, compared", version: "v1-fail0.05", steps: []string{set, inline}, metric: metric("errors", both, "5m", "interval: 2s", "count: 8", "minSamples: 50", compare)},
+		{measured: measured{name: "bad day, compared", version: "v1-fail0.05", steps: []string{set, inline},
+			metric: metric("errors", both, "5m", "interval: 2s", "count: 8", "minSamples: 50", compare)},
 			next: "v2-fail0.05", rate: 100, fails: 0.05, base: 0.05},
-		{measured: measured{name: "bad day, not compared", version: "v1-fail0.05", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
+		{measured: measured{name: "bad day, not compared", version: "v1-fail0.05", steps: in, metric: metric("errors", share, "10s",
+			"interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
 			next: "v2-fail0.05", rate: 50, fails: 0.05, base: 0.05, back: "errors", within: 3*time.Second + counted + some},
 	}
 }
@@ -132,7 +142,8 @@ func (a *app) checkBack(s story, pushed time.Time, results proxytest.Results) {
 	first, last := bad[0].At, served[len(served)-1].At
 	during := results.Between(served[0].At, last.Add(time.Nanosecond))
 	took := last.Sub(first)
-	t.Logf("%-22s %5.1f s from the first bad request to the last one to the new version (expected %s); meanwhile %d of %d requests were bad: %.2f %%; it had %d; %.1f s from the push",
+	t.Logf("%-22s %5.1f s from the first bad request to the last one to the new version (expected %s); "+
+		"meanwhile %d of %d requests were bad: %.2f %%; it had %d; %.1f s from the push",
 		a, took.Seconds(), s.within, len(bad), len(during), 100*float64(len(bad))/float64(len(during)), len(served), last.Sub(pushed).Seconds())
 	share := s.fails
 	if s.back == "latency" {
@@ -148,7 +159,8 @@ func (a *app) checkBack(s story, pushed time.Time, results proxytest.Results) {
 		t.Errorf("%s: %d requests failed that were not the new version's: %s", a, len(other), other[0])
 	}
 	state := a.state()
-	if len(state.Rejected) != 1 || !strings.Contains(state.Rejected[0].Reason, "metric "+s.back) || !strings.Contains(state.Rejected[0].Reason, "last values: ") {
+	if len(state.Rejected) != 1 || !strings.Contains(state.Rejected[0].Reason, "metric "+s.back) ||
+		!strings.Contains(state.Rejected[0].Reason, "last values: ") {
 		t.Errorf("%s: Git says %+v", a, state.Rejected)
 	}
 	if len(state.Analyses) != 1 || state.Analyses[0].Phase != rollout.AnalysisFailed {
@@ -162,7 +174,8 @@ func (a *app) checkBack(s story, pushed time.Time, results proxytest.Results) {
 func (a *app) checkThrough(s story, pushed time.Time, results proxytest.Results) {
 	t := a.w.t
 	failures := results.Failures()
-	t.Logf("%-22s through after %.1f s; %d of %d requests failed", a, a.awaitReleased(pushed).at.Sub(pushed).Seconds(), len(failures), len(results))
+	t.Logf("%-22s through after %.1f s; %d of %d requests failed", a, a.awaitReleased(pushed).at.Sub(pushed).Seconds(),
+		len(failures), len(results))
 	if s.fails == 0 && len(failures) > 0 {
 		t.Errorf("%s: %d requests failed: %s", a, len(failures), failures[0])
 	}

@@ -24,7 +24,8 @@ const (
 	all      = `sum(increase(http_requests_total{namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s]))`
 	share    = `(` + failed + `) / ` + all
 	both     = `label_replace(` + failed + `, "n", "bad", "", "") or label_replace(` + all + ` or vector(0), "n", "of", "", "")`
-	slowness = `histogram_quantile(0.9, sum by (le) (rate(http_request_duration_seconds_bucket{namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s])))`
+	slowness = `histogram_quantile(0.9, sum by (le) ` +
+		`(rate(http_request_duration_seconds_bucket{namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s])))`
 )
 
 // shipped returns the query of examples/analysis for one namespace.
@@ -46,7 +47,8 @@ func metric(name, query, back string, fields ...string) string {
 		text += "    " + f + "\n"
 	}
 	query = strings.ReplaceAll(query, "%[1]s", back)
-	return text + "    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + query + "\n"
+	return text +
+		"    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + query + "\n"
 }
 
 const (

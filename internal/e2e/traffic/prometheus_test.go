@@ -64,8 +64,8 @@ func (p *prometheus) start() {
 	if err != nil {
 		p.t.Fatal("prometheus is not installed: apt-get install prometheus")
 	}
-	p.command = exec.Command(path, "--config.file="+filepath.Join(p.dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(p.dir, "data"),
-		"--web.listen-address="+p.URL[len("http://"):], "--log.level=warn")
+	p.command = exec.Command(path, "--config.file="+filepath.Join(p.dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(p.dir, "data"), "--web.listen-address="+p.URL[len("http://"):], "--log.level=warn")
 	p.command.Stdout, p.command.Stderr = &p.log, &p.log
 	if err := p.command.Start(); err != nil {
 		p.t.Fatal(err)

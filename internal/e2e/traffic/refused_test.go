@@ -25,10 +25,12 @@ func TestRefusedRoutes(t *testing.T) {
 
 	// Another parent, which no Gateway accepts.
 	const parent = "{name: public, namespace: gateways}"
-	_, refused := w.push("a listener that is not there", route(strings.Replace(good, parent, "{name: public, namespace: gateways, sectionName: http}, {name: public, namespace: gateways, sectionName: https}", 1)))
+	_, refused := w.push("a listener that is not there", route(strings.Replace(good, parent,
+		"{name: public, namespace: gateways, sectionName: http}, {name: public, namespace: gateways, sectionName: https}", 1)))
 	w.decide(rollout.Promote, "2")
 	stalled := a.await(refused, "stalled", func(s rollout.State) bool { return s.Phase == rollout.Stalled })
-	if reason := stalled.states[a.name].Reason; !strings.Contains(reason, "HTTPRoute/shop is rejected by traefik.io/gateway-controller: Accepted is False") {
+	if reason := stalled.states[a.name].Reason; !strings.Contains(reason,
+		"HTTPRoute/shop is rejected by traefik.io/gateway-controller: Accepted is False") {
 		t.Errorf("the reason is %q", reason)
 	}
 	t.Logf("%s after the push: %s", stalled.at.Sub(refused).Round(10*time.Millisecond), stalled.states[a.name].Reason)
@@ -44,7 +46,8 @@ func TestRefusedRoutes(t *testing.T) {
 	_, wrong := w.push("no stable backend", route(strings.Replace(good, "name: shop-stable", "name: shop", 1)))
 	w.decide(rollout.Promote, "4")
 	held := a.await(wrong, "held", func(s rollout.State) bool { return s.Held != nil })
-	if h := held.states[a.name].Held; h.Reason != "InvalidInput" || !strings.Contains(h.Message, "no rule has the stable Service shop-stable as a backend") {
+	if h := held.states[a.name].Held; h.Reason != "InvalidInput" ||
+		!strings.Contains(h.Message, "no rule has the stable Service shop-stable as a backend") {
 		t.Errorf("held is %+v", h)
 	}
 	t.Logf("%s after the push: %s", held.at.Sub(wrong).Round(10*time.Millisecond), held.states[a.name].Held.Message)

@@ -53,7 +53,8 @@ func (w *world) scaled(n int32, canary int) {
 		if share := during.Share("v2"); share < 0.1 || share > 0.25 {
 			w.t.Errorf("%s: while it was scaled to %d, %.1f %% of the requests went to v2, want about 20 %%", a, n, 100*share)
 		}
-		w.t.Logf("%-10s scaled to %2d: %.1f %% of %d requests meanwhile, %.1f %% of %d then", a, n, 100*during.Share("v2"), len(during), 100*some.Share("v2"), len(some))
+		w.t.Logf("%-10s scaled to %2d: %.1f %% of %d requests meanwhile, %.1f %% of %d then", a, n, 100*during.Share("v2"), len(during),
+			100*some.Share("v2"), len(some))
 	}
 }
 
@@ -74,7 +75,8 @@ func (w *world) aborted(pushed time.Time, version string) {
 		}
 		some.WantShare(w.t, a.String()+" after the abort", version, 0)
 		w.t.Logf("%-10s aborted: recorded %s after the push, the last request to %s was %s after the push; at rest after %s", a,
-			back.at.Sub(pushed).Round(10*time.Millisecond), version, last.Sub(pushed).Round(10*time.Millisecond), rest.at.Sub(pushed).Round(10*time.Millisecond))
+			back.at.Sub(pushed).Round(10*time.Millisecond), version, last.Sub(pushed).Round(10*time.Millisecond),
+			rest.at.Sub(pushed).Round(10*time.Millisecond))
 	}
 }
 
@@ -86,7 +88,8 @@ func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 	ping := gateway.routedShop(append([]string{"pingPong: {pingService: shop-stable, pongService: shop-canary}"}, quick...), nil, steps)
 	dynamic := gateway.canary([]string{"dynamicStableScale: true"}, steps)
 	dynamic.stop = "5s"
-	ping.route = strings.Replace(ping.route, "backendRefs: [{name: shop-stable, port: 80}]", "backendRefs: [{name: shop-stable, port: 80}, {name: shop-canary, port: 80}]", 1)
+	ping.route = strings.Replace(ping.route, "backendRefs: [{name: shop-stable, port: 80}]",
+		"backendRefs: [{name: shop-stable, port: 80}, {name: shop-canary, port: 80}]", 1)
 	ping.name, dynamic.name = "pingPong", "dynamic"
 	w := newWorld(t, beside, ping, dynamic)
 	w.users(slow)

@@ -66,7 +66,8 @@ func servers() []server {
 		{"a page", text("<html><body>Please log in</body></html>"), []string{low, atOnce}, back, "it is no JSON"},
 		{"nonsense", vector(`{"value":[1,2,3]}`), []string{low, atOnce}, back, "a sample is no pair"},
 		{"a word for a number", vector(value("many")), []string{low, atOnce}, back, "a sample's value is no number"},
-		{"another type", text(`{"status":"success","data":{"resultType":"string","result":[1,"fine"]}}`), []string{low, atOnce}, back, "the query's result is a text"},
+		{"another type", text(`{"status":"success","data":{"resultType":"string","result":[1,"fine"]}}`), []string{low, atOnce}, back,
+			"the query's result is a text"},
 		{"null", text("null"), []string{low, atOnce}, back, "an error of Prometheus"},
 		{"says no, and repeats the header", echo, []string{low, atOnce}, back, "403 Forbidden: I do not know ***"},
 		{"does not know", vector(value("0.05")), []string{low, "failureCondition: result[0] > 0.1"}, rollout.Paused, "inconclusive: metric m"},
@@ -83,7 +84,8 @@ func oddServers(t *testing.T) {
 	plain := func(name, address string, steps []string, fields ...string) measured {
 		fields = append([]string{"interval: 1s", "count: 2"}, fields...)
 		m := metric("m", "up", "", fields...)
-		m = strings.NewReplacer("PROMETHEUS", address, "timeout: 5", `headers: [{key: Authorization, value: "Bearer {{args.token}}"}]`+"\n        timeout: 2").Replace(m)
+		m = strings.NewReplacer("PROMETHEUS", address, "timeout: 5",
+			`headers: [{key: Authorization, value: "Bearer {{args.token}}"}]`+"\n        timeout: 2").Replace(m)
 		return measured{name: name, version: "v1", plain: true, steps: steps, metric: m}
 	}
 	serve := func(answer http.HandlerFunc) string {
@@ -113,7 +115,8 @@ func oddServers(t *testing.T) {
 		hanging.metric += strings.Replace(plain("", serve(hang), nil).metric, "name: m", fmt.Sprintf("name: m%d", i), 1)
 	}
 	hanging.metric = strings.ReplaceAll(hanging.metric, "timeout: 2", "timeout: 60")
-	beside := plain("beside", serve(vector(value("0.01"))), []string{"setWeight: 50", inline, "pause: {duration: 3s}", "pause: {duration: 3s}", "pause: {duration: 3s}"})
+	beside := plain("beside", serve(vector(value("0.01"))),
+		[]string{"setWeight: 50", inline, "pause: {duration: 3s}", "pause: {duration: 3s}", "pause: {duration: 3s}"})
 	w := newMeasured(t, append(shops, hanging, beside)...)
 	_, pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
 	w.checkBeside(pushed)
@@ -156,7 +159,8 @@ func (w *world) checkBeside(pushed time.Time) {
 	a := w.app("beside")
 	a.awaitReleased(pushed)
 	at := func(step int) time.Time {
-		return a.await(pushed, fmt.Sprint("step ", step), func(s rollout.State) bool { return len(s.Progress) == 1 && s.Progress[0].Step == step }).at
+		return a.await(pushed, fmt.Sprint("step ", step),
+			func(s rollout.State) bool { return len(s.Progress) == 1 && s.Progress[0].Step == step }).at
 	}
 	measured := at(2).Sub(at(1))
 	w.t.Logf("beside 12 metrics that hang: two measurements took %s", measured.Round(10*time.Millisecond))

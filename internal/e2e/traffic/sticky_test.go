@@ -104,7 +104,8 @@ func TestStickyUsers(t *testing.T) {
 	t.Parallel()
 	var shops []shop
 	for _, p := range []provider{crd, ingress} {
-		shops = append(shops, p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...), []string{"sticky: {}"}, weights(20, 50)))
+		shops = append(shops, p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...),
+			[]string{"sticky: {}"}, weights(20, 50)))
 	}
 	w := newWorld(t, beside, shops...)
 	w.users(slow) // each of these requests is from a new user
@@ -157,7 +158,8 @@ func TestStickyUsers(t *testing.T) {
 		saw, _ := wentBack(crowds[a].between(third, time.Now()), "v3")
 		late := all.Between(back.at.Add(w.settled), time.Now())
 		late.WantShare(t, a.String()+", visitors after the abort", "v3", 0)
-		t.Logf("%-10s %d requests of visitors with cookies, %d failed; %d visitors saw v3, and %d requests came to it after the abort", a, len(all), len(all.Failures()), saw, late.Of("v3"))
+		t.Logf("%-10s %d requests of visitors with cookies, %d failed; %d visitors saw v3, and %d requests came to it after the abort", a,
+			len(all), len(all.Failures()), saw, late.Of("v3"))
 	}
 	w.quiet()
 }

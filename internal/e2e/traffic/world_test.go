@@ -113,7 +113,8 @@ func (w *world) begin(shops []shop) *world {
 		ns := w.Namespace(w.t)
 		w.apps = append(w.apps, &app{w: w, name: ns, host: ns + ".test", shop: s})
 		if s.template != "" {
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics", Labels: map[string]string{"gitrollout.dev/analysis": "true"}}, StringData: map[string]string{"token": token}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics", Labels: map[string]string{"gitrollout.dev/analysis": "true"}},
+				StringData: map[string]string{"token": token}}
 			if _, err := w.Kube.CoreV1().Secrets(ns).Create(w.t.Context(), secret, metav1.CreateOptions{}); err != nil {
 				w.t.Fatal(err)
 			}
@@ -332,7 +333,8 @@ func (w *world) quiet() {
 	for _, a := range w.apps {
 		results := a.load.Stop()
 		results.WantNoFailure(w.t, a.String())
-		w.t.Logf("%-10s %6d requests, %d failed, %d to pods that were not ready; median %s, 99 %% within %s", a, len(results), len(results.Failures()), len(results.Unready()),
+		w.t.Logf("%-10s %6d requests, %d failed, %d to pods that were not ready; median %s, 99 %% within %s", a, len(results),
+			len(results.Failures()), len(results.Unready()),
 			results.Latency(0.5).Round(10*time.Microsecond), results.Latency(0.99).Round(10*time.Microsecond))
 	}
 }
@@ -363,7 +365,8 @@ func (a *app) await(since time.Time, what string, ok func(rollout.State) bool) r
 		}
 		if time.Now().After(deadline) {
 			s := a.state()
-			a.w.t.Fatalf("%s: not within %s: %s; the state is %s step %+v reason %q held %+v, analyses %+v", a, patience, what, s.Phase, s.Progress, s.Reason, s.Held, s.Analyses)
+			a.w.t.Fatalf("%s: not within %s: %s; the state is %s step %+v reason %q held %+v, analyses %+v", a, patience, what, s.Phase, s.Progress,
+				s.Reason, s.Held, s.Analyses)
 		}
 	}
 }
