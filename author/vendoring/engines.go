@@ -144,13 +144,12 @@ func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 
 // git returns a GitRepository's folder, without a range of versions.
 func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
-	for _, ref := range []string{s.Ref.Commit, s.Ref.Tag, s.Ref.Branch} {
-		if ref != "" && s.Ref.Semver == "" {
-			top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // folders refer to siblings
-			return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
-		}
+	ref := cmp.Or(s.Ref.Commit, s.Ref.Tag, s.Ref.Branch)
+	if ref == "" || s.Ref.Semver != "" {
+		return nil, errors.New("is of a repository without a tag, a branch or a commit in its ref")
 	}
-	return nil, errors.New("is of a repository without a tag, a branch or a commit in its ref")
+	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // folders refer to siblings
+	return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
 }
 
 func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource, error) {

@@ -106,8 +106,7 @@ func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 // plainly returns the cause of a url.Error, whose address may have secrets.
 func plainly(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u := new(url.Error); errors.As(err, &u) {
 		return u.Err
 	}
 	return err

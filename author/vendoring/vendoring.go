@@ -1,6 +1,7 @@
 package vendoring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,8 +110,7 @@ func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []strin
 	}
 	found, _ := fs.Glob(dir.FS(), path.Join(s.Into, s.Chart.Name+"-*", s.Chart.Name, "Chart.yaml"))
 	for _, file := range found {
-		at := path.Dir(path.Dir(file))
-		if !slices.ContainsFunc(locked, func(p Pin) bool { return p.Into == at }) {
+		if at := path.Dir(path.Dir(file)); !slices.ContainsFunc(locked, func(p Pin) bool { return p.Into == at }) {
 			wrong = append(wrong, at+" is not in vendor.lock")
 		}
 	}
@@ -179,10 +179,8 @@ func moved(s rollout.VendorSource, old, now Pin) error {
 
 // names describes a pin's version: commit, digest, or else the tree.
 func (p Pin) names() string {
-	for _, text := range []string{p.Commit, p.Digest} {
-		if text != "" {
-			return strings.TrimSpace(p.Version + " " + text)
-		}
+	if id := cmp.Or(p.Commit, p.Digest); id != "" {
+		return strings.TrimSpace(p.Version + " " + id)
 	}
 	return p.Tree
 }
@@ -193,8 +191,7 @@ func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
 			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges can give one version
-			one, in := p.Into+"/", other.Into+"/"
-			if !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
+			if one, in := p.Into+"/", other.Into+"/"; !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
 				return fmt.Errorf("%s and %s are one in the other: give each source a separate folder", p.Into, other.Into)
 			}
 		}

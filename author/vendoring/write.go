@@ -63,8 +63,7 @@ func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) 
 		return nil, err
 	}
 	for i, p := range pins {
-		isTwice := slices.ContainsFunc(pins[:i], func(o Pin) bool { return o.Into == p.Into })
-		if isTwice || p.isIn(dir) {
+		if isTwice := slices.ContainsFunc(pins[:i], func(o Pin) bool { return o.Into == p.Into }); isTwice || p.isIn(dir) {
 			continue
 		}
 		if err := dir.MkdirAll(path.Dir(p.Into), 0o755); err != nil {
