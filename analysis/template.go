@@ -138,8 +138,7 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 
 // below sets an InvalidError's object and prefixes its field.
 func below(err error, ref rollout.Ref, field string) error {
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		invalid.About = ref
 		invalid.Below(field)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/call"
@@ -31,9 +32,7 @@ type basicConfig struct {
 }
 
 func (b basicConfig) check(at, fix string) error {
-	return cmp.Or(
-		required(at+".username", b.Username, "give the user's name"),
-		required(at+".password", b.Password, fix))
+	return cmp.Or(required(at+".username", b.Username, "give the user's name"), required(at+".password", b.Password, fix))
 }
 
 // sender configures requests to a server.
@@ -72,14 +71,9 @@ type oauth2Config struct {
 // check validates the credentials; service and headers are the sender's. With a template's Host header, a signature
 // for AWS could be sent to another address.
 func (a authentication) check(service string, headers []header) error {
-	given := 0
-	for _, is := range []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil} {
-		if is {
-			given++
-		}
-	}
-	if given > 1 {
-		return wrong("authentication", "keep only oauth2, sigv4, basic or bearer", "names %d ways", given)
+	ways := []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil}
+	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {
+		return wrong("authentication", "keep only oauth2, sigv4, basic or bearer", "names %d ways", len(ways))
 	}
 	fix := "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here"
 	switch {
@@ -155,8 +149,8 @@ func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (st
 	s.Hide(id + ":" + secret)
 	authorize(&ask, "Basic "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)))
 	got, err := s.do(ctx, ask)
-	var refused *call.Error
-	if errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusUnauthorized) {
+	if refused := new(call.Error); errors.As(err, &refused) &&
+		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusUnauthorized) {
 		form.Set("client_id", o.ClientID)
 		form.Set("client_secret", o.ClientSecret)
 		ask.Header, ask.Body = nil, []byte(form.Encode())

@@ -179,10 +179,9 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 
 // awsEndpoint returns a service's URL in a region, or the environment's, as in AWS's SDKs.
 func awsEndpoint(s *session, host, service, region string) string {
-	for _, name := range []string{"AWS_ENDPOINT_URL_" + service, "AWS_ENDPOINT_URL"} {
-		if address := s.deps.Getenv(name); address != "" {
-			return address
-		}
+	own := cmp.Or(s.deps.Getenv("AWS_ENDPOINT_URL_"+service), s.deps.Getenv("AWS_ENDPOINT_URL"))
+	if own != "" {
+		return own
 	}
 	domain := "amazonaws.com"
 	if strings.HasPrefix(region, "cn-") {

@@ -19,7 +19,7 @@ import (
 type fieldError = rollout.InvalidError
 
 func parse(kind string, raw map[string]any) (config, error) {
-	p, ok := find(kind)
+	p, ok := rollout.Find(table, func(p provider) bool { return p.kind == kind })
 	if !ok {
 		fix := "use one of " + strings.Join(Kinds(), ", ")
 		if kind == "plugin" {
@@ -43,8 +43,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 		return nil, r.Err
 	}
 	err = c.check()
-	var invalid *fieldError
-	if errors.As(err, &invalid) {
+	if invalid := new(fieldError); errors.As(err, &invalid) {
 		invalid.Field = strings.TrimSuffix(strings.Replace(kind+"."+invalid.Field, ".[", "[", 1), ".")
 	}
 	if err != nil {

@@ -37,8 +37,7 @@ func (c *graphiteConfig) check() error {
 	if err != nil {
 		return err
 	}
-	query, err := c.parameters()
-	if err != nil || query.Get("target") == "" {
+	if query, err := c.parameters(); err != nil || query.Get("target") == "" {
 		return wrong("query", "write it as in target=averageSeries(…)&from=-5min",
 			"%q has no target", rollout.Cut(c.Query, 60))
 	}

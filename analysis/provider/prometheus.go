@@ -100,8 +100,7 @@ func (c *prometheusConfig) ask(
 ) (call.Answer, error) {
 	a, err := c.send(ctx, s, call.Request{Method: http.MethodPost, Base: address, Path: path,
 		Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode())}, "aps")
-	var refused *call.Error
-	if errors.As(err, &refused) &&
+	if refused := new(call.Error); errors.As(err, &refused) &&
 		(refused.Status == http.StatusMethodNotAllowed || refused.Status == http.StatusNotImplemented) {
 		return c.send(ctx, s, call.Request{Method: http.MethodGet, Base: address, Path: path, Query: form}, "aps")
 	}

@@ -75,8 +75,7 @@ func Kinds() []string {
 // Check parses a provider's configuration strictly, offline. Errors have fields such as provider.prometheus.query.
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
-	var invalid *fieldError
-	if errors.As(err, &invalid) {
+	if invalid := new(fieldError); errors.As(err, &invalid) {
 		invalid.Below("provider")
 	}
 	return err
@@ -125,8 +124,4 @@ func Stop(ctx context.Context, deps Deps, r Request) error {
 		return starter.stop(ctx, &session{deps: deps, request: r})
 	}
 	return nil
-}
-
-func find(kind string) (provider, bool) {
-	return rollout.Find(table, func(p provider) bool { return p.kind == kind })
 }

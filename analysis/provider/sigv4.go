@@ -36,8 +36,7 @@ var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([
 
 // checkAWS refuses other servers than AWS's: a signed request has the key's id and the session's token.
 func checkAWS(address string) error {
-	u, err := url.Parse(address)
-	if err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
+	if u, err := url.Parse(address); err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
 		return nil
 	}
 	return wrong("address", "write the workspace's or the domain's own at amazonaws.com, or leave sigv4 out",
