@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -107,11 +108,8 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]
 		if len(pulls) == 0 {
 			break
 		}
-		for _, p := range pulls {
-			if p.Head.RepoID == p.Base.RepoID {
-				all = append(all, p.pull())
-			}
-		}
+		pulls = slices.DeleteFunc(pulls, func(p giteaPull) bool { return p.Head.RepoID != p.Base.RepoID })
+		all = append(all, rollout.Mapped(pulls, giteaPull.pull)...)
 	}
 	return all, nil
 }

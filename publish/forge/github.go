@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,7 @@ func newGitHub(a *api, path, base string) host {
 
 // gitHubAPI returns the API's address: a host for github.com and hosted tenants, a path for Enterprise Server.
 func gitHubAPI(address string) string {
-	u, err := url.Parse(address)
-	if err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
+	if u, err := url.Parse(address); err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
 		return "https://api." + u.Host
 	}
 	return address + "/api/v3"
@@ -114,13 +114,7 @@ func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool,
 // open implements finder.
 func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
 	pulls, err := pages[gitHubPull](ctx, g.api, g.path+"/pulls", "state=open")
-	var all []pull
-	for _, p := range pulls {
-		if !p.foreign() {
-			all = append(all, p.pull())
-		}
-	}
-	return all, err
+	return rollout.Mapped(slices.DeleteFunc(pulls, gitHubPull.foreign), gitHubPull.pull), err
 }
 
 // create implements editor.

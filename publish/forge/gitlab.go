@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +63,9 @@ type gitLabMerge struct {
 	Labels        []string `json:"labels"`
 }
 
+// foreign reports whether a merge request is from a fork.
+func (m gitLabMerge) foreign() bool { return m.SourceProject != m.TargetProject }
+
 func (m gitLabMerge) pull() pull {
 	return pull{
 		number: m.IID, text: text{m.Title, m.Description}, branch: m.SourceBranch, commit: m.SHA,
@@ -80,10 +84,8 @@ func (g *gitLabProject) find(ctx context.Context, branch string) (pull, bool, er
 		if err := g.call(ctx, http.MethodGet, g.path+"/merge_requests?"+query.Encode(), nil, &merges); err != nil {
 			return pull{}, false, err
 		}
-		for _, m := range merges {
-			if m.SourceProject == m.TargetProject {
-				return m.pull(), true, nil
-			}
+		if own := slices.DeleteFunc(merges, gitLabMerge.foreign); len(own) > 0 {
+			return own[0].pull(), true, nil
 		}
 	}
 	return pull{}, false, nil
@@ -92,13 +94,7 @@ func (g *gitLabProject) find(ctx context.Context, branch string) (pull, bool, er
 // open implements finder.
 func (g *gitLabProject) open(ctx context.Context) ([]pull, error) {
 	merges, err := pages[gitLabMerge](ctx, g.api, g.path+"/merge_requests", "state=opened")
-	var all []pull
-	for _, m := range merges {
-		if m.SourceProject == m.TargetProject {
-			all = append(all, m.pull())
-		}
-	}
-	return all, err
+	return rollout.Mapped(slices.DeleteFunc(merges, gitLabMerge.foreign), gitLabMerge.pull), err
 }
 
 // create implements editor.
@@ -183,8 +179,7 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
-	var refused *call.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest &&
+	if refused := new(call.Error); errors.As(err, &refused) && refused.Status == http.StatusBadRequest &&
 		strings.Contains(refused.Message, "Cannot transition status") {
 		return nil
 	}
@@ -218,8 +213,7 @@ func standardSignature(r hookRequest, signatures string) bool {
 	want := mac(signingKey(r.secret), []byte(r.header.Get("Webhook-Id")+"."+stamp+"."+string(r.body)))
 	for _, s := range strings.Fields(signatures) {
 		text, ok := strings.CutPrefix(s, "v1,")
-		given, err := base64.StdEncoding.DecodeString(text)
-		if ok && err == nil && hmac.Equal(given, want) {
+		if given, err := base64.StdEncoding.DecodeString(text); ok && err == nil && hmac.Equal(given, want) {
 			return true
 		}
 	}

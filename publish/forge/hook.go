@@ -170,11 +170,8 @@ func parseEvent(contentType string, body []byte) (e event, ok bool) {
 func (h *Hook) isOurs(e event) bool {
 	_, _, path := remoteOf(h.Remote)
 	path = cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))
-	for _, name := range []string{e.Repository.FullName, e.Project.Path} {
-		if name != "" &&
-			(strings.EqualFold(path, name) || strings.HasSuffix(strings.ToLower(path), "/"+strings.ToLower(name))) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{e.Repository.FullName, e.Project.Path}, func(name string) bool {
+		return name != "" &&
+			(strings.EqualFold(path, name) || strings.HasSuffix(strings.ToLower(path), "/"+strings.ToLower(name)))
+	})
 }

@@ -95,8 +95,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 
 // tolerate logs a permanent refusal and goes on: a pull request without a label is better than none.
 func (w *Worker) tolerate(err error) error {
-	var failed *call.Error
-	if !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
+	if failed := new(call.Error); !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err
 	}
 	w.mu.Lock()

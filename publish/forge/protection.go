@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/call"
@@ -48,10 +49,8 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 		} `json:"parameters"`
 	}
 	rules, err := pages[rule](ctx, g.api, g.path+"/rules/branches/"+branch, "")
-	for _, r := range rules {
-		if r.Type == "pull_request" && r.Parameters.Owners {
-			return true, nil
-		}
+	if slices.ContainsFunc(rules, func(r rule) bool { return r.Type == "pull_request" && r.Parameters.Owners }) {
+		return true, nil
 	}
 	if err != nil {
 		return false, err

@@ -37,7 +37,8 @@ func describePromotion(t rollout.Transition, p rollout.Proposal) text {
 		code(string(s.Release.Hash)), s.App, t.Cluster, p.Gate+1, of)
 
 	b.WriteString("\n### What changes\n\n")
-	writeRelease(&b, *s.Release)
+	fmt.Fprintf(&b, "- commit %s by %s: %s\n",
+		code(rollout.ShortID(s.Release.Commit)), code(s.Release.Author), code(s.Release.Subject))
 	writeChanges(&b, p.Changes)
 
 	b.WriteString("\n### Where it stands\n\n")
@@ -118,10 +119,6 @@ func describeGone(p pull, why string) text {
 	return text{p.title, b}
 }
 
-func writeRelease(b *strings.Builder, r rollout.Release) {
-	fmt.Fprintf(b, "- commit %s by %s: %s\n", code(rollout.ShortID(r.Commit)), code(r.Author), code(r.Subject))
-}
-
 func writeChanges(b *strings.Builder, changes []rollout.Change) {
 	for i, c := range changes {
 		if i == maxChanges {
@@ -168,8 +165,7 @@ type marked struct {
 func statusesOf(t rollout.Transition) []marked {
 	var all []marked
 	now, has := statusOf(t.After)
-	before, had := statusOf(t.Before)
-	if has && (!had || now != before) {
+	if before, had := statusOf(t.Before); has && (!had || now != before) {
 		all = append(all, now)
 	}
 	r, next := t.Before.Release, t.After.Release

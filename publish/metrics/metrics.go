@@ -54,8 +54,7 @@ func New(o Options) *Metrics {
 	m.gauge("gitrollout_build_info", "The program that runs: always 1.", "version", "revision", "goversion").
 		WithLabelValues(o.Version, o.Revision, o.GoBuild).Set(1)
 	m.gauge("gitrollout_cluster_info",
-		"The reconciled cluster and branch: always 1. Cluster is the folder under .gitrollout/.",
-		"cluster", "branch").
+		"The reconciled cluster and branch: always 1. Cluster is the folder under .gitrollout/.", "cluster", "branch").
 		WithLabelValues(o.Cluster, o.Branch).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -67,8 +66,7 @@ func (m *Metrics) releaseFamilies() {
 	m.releases = m.counter("gitrollout_releases_total",
 		"Releases that ended or began to go back, by app and outcome: promoted, "+
 			"rejected (by people, measurements or a deadline), reverted in Git, or superseded by another version. "+
-			"An app has its four series from its first release on.",
-		"app", "outcome")
+			"An app has its four series from its first release on.", "app", "outcome")
 	m.transitions = m.counter("gitrollout_transitions_total",
 		"Transitions of releases that Git has recorded, by the phase that the app is in afterwards.", "phase")
 	for _, p := range rollout.Phases() {
@@ -158,11 +156,7 @@ func (m *Metrics) Handler() http.Handler {
 
 // Leading records whether this process makes passes.
 func (m *Metrics) Leading(is bool) {
-	if is {
-		m.leading.Set(1)
-	} else {
-		m.leading.Set(0)
-	}
+	m.leading.Set(map[bool]float64{true: 1}[is])
 }
 
 // Trace returns a report.Tracer, which reads the loop's counters by stats after a pass, fetch or push.

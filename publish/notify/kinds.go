@@ -48,8 +48,7 @@ func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 // moved reports whether a workload is at a later step, and whether a user opened its gate.
 func moved(before, after rollout.State) (stepped, opened bool) {
 	for _, p := range after.Progress {
-		was, found := before.ProgressOf(p.Workload)
-		if found && p.Step > was.Step {
+		if was, found := before.ProgressOf(p.Workload); found && p.Step > was.Step {
 			stepped, opened = true, opened || p.Opened != ""
 		}
 	}

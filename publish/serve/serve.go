@@ -42,8 +42,7 @@ func On(listener net.Listener, o Options) (stop func()) {
 	bound := &bounded{Listener: listener, now: o.Now}
 	server.ConnState = bound.state
 	go func() {
-		err := server.Serve(bound)
-		if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(bound); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			o.Ended(err)
 		}
 	}()
@@ -74,8 +73,6 @@ func (o Options) server() *http.Server {
 	return s
 }
 
-func anyName(string) bool { return true }
-
 // ownNames returns a check of a request's host, against another site's DNS name that points here (DNS rebinding). A
 // loopback address accepts the machine's names and the public URL's host. Others accept that host, any IP address,
 // and names without a dot or of a Service in the cluster; without a public URL any name.
@@ -89,14 +86,13 @@ func ownNames(address, public string) func(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	isLoopback := host == "localhost" || err == nil && ip.IsLoopback()
 	if !isLoopback && known == "" {
-		return anyName
+		return func(string) bool { return true }
 	}
 	return func(host string) bool {
 		_, noAddress := netip.ParseAddr(host)
 		isInside := !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") ||
 			strings.HasSuffix(host, ".svc.cluster.local")
-		return slices.Contains(own, host) || host == known && known != "" ||
-			!isLoopback && (noAddress == nil || isInside)
+		return slices.Contains(own, host) || host == known && known != "" || !isLoopback && (noAddress == nil || isInside)
 	}
 }
 

@@ -107,8 +107,7 @@ func mailClient(s *session) (*mail.Client, error) {
 
 // isFinalMail reports a 5xx response. A 4xx one and a broken connection are transient (RFC 5321, 4.2.1).
 func isFinalMail(err error) bool {
-	var sent *mail.SendError
-	if errors.As(err, &sent) && sent.ErrorCode() != 0 {
+	if sent := new(mail.SendError); errors.As(err, &sent) && sent.ErrorCode() != 0 {
 		return sent.ErrorCode() >= 500
 	}
 	var answer *textproto.Error

@@ -29,8 +29,7 @@ func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	}
 	_, err := s.post(ctx, address, header, object{
 		"message": rollout.Cut(m.Title, 130), "alias": m.Trouble, "description": m.Text, "source": "gitrollout",
-		"entity":   m.App,
-		"priority": "P2", "tags": []string{"gitrollout", m.Cluster, string(m.Kind)}, "details": info,
+		"entity": m.App, "priority": "P2", "tags": []string{"gitrollout", m.Cluster, string(m.Kind)}, "details": info,
 	})
 	return err
 }

@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // sendPagerDuty triggers and resolves by the Events API v2, with a trouble's key: an open one is triggered once.
@@ -21,10 +23,7 @@ func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	if m.Ends || m.Trouble == "" {
 		return nil
 	}
-	var links []any
-	for _, l := range linksOf(m) {
-		links = append(links, object{"href": l.Value, "text": l.Name})
-	}
+	links := rollout.Mapped(linksOf(m), func(l notify.Fact) any { return object{"href": l.Value, "text": l.Name} })
 	body := object{
 		"routing_key": s.values["routingKey"], "event_action": "trigger", "dedup_key": m.Trouble, "client": "gitrollout",
 		"payload": object{
@@ -53,11 +52,6 @@ func details(m notify.Message) map[string]string {
 
 // linksOf returns a message's forge URLs.
 func linksOf(m notify.Message) []notify.Fact {
-	var all []notify.Fact
-	for _, l := range []notify.Fact{{Name: "Commit", Value: m.CommitURL}, {Name: "Proposal", Value: m.ProposalURL}} {
-		if l.Value != "" {
-			all = append(all, l)
-		}
-	}
-	return all
+	all := []notify.Fact{{Name: "Commit", Value: m.CommitURL}, {Name: "Proposal", Value: m.ProposalURL}}
+	return slices.DeleteFunc(all, func(l notify.Fact) bool { return l.Value == "" })
 }

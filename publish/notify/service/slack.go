@@ -29,7 +29,7 @@ func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 		return err
 	}
 	body["channel"] = s.receiver.Settings["channel"]
-	answer, err := s.post(ctx, slackAPI(s)+"/chat.postMessage",
+	answer, err := s.post(ctx, s.base("https://slack.com/api")+"/chat.postMessage",
 		http.Header{"Authorization": {"Bearer " + s.values["token"]}}, body)
 	if err != nil {
 		return err
@@ -43,8 +43,6 @@ func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 	}
 	return nil
 }
-
-func slackAPI(s *session) string { return s.base("https://slack.com/api") }
 
 func slackMessage(m notify.Message) object {
 	blocks := list{slackSection("*" + slackText(m.Title) + "*")}

@@ -171,8 +171,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 		w.foreign = "" // for processes that run only briefly, such as gitrollout once
 		return 0
 	}
-	claim := fmt.Sprint(n.By, n.Receivers)
-	if w.foreign != claim {
+	if claim := fmt.Sprint(n.By, n.Receivers); w.foreign != claim {
 		w.foreign, w.since = claim, now
 	}
 	left := w.since.Add(w.Lease).Sub(now)
