@@ -30,11 +30,10 @@ func (w *Session) Wanted(ctx context.Context, app rollout.App, in strategies.Inp
 }
 
 func (w *Session) marked(app rollout.App, objects []rollout.Object) []rollout.Object {
-	all := make([]rollout.Object, len(objects))
-	for i, o := range objects {
-		all[i] = o.Copy()
-		all[i].Set(app.Name, "metadata", "labels", rollout.LabelApp)
-		all[i].Set(w.Cluster, "metadata", "annotations", rollout.AnnotationCluster)
-	}
-	return all
+	return rollout.Mapped(objects, func(o rollout.Object) rollout.Object {
+		o = o.Copy()
+		o.Set(app.Name, "metadata", "labels", rollout.LabelApp)
+		o.Set(w.Cluster, "metadata", "annotations", rollout.AnnotationCluster)
+		return o
+	})
 }

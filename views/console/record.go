@@ -49,8 +49,7 @@ func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*r
 		return nil, nil, err
 	}
 	live := w.Client.Observe(app, state.Workloads(), nil).Serial()
-	_, unsealed := rollout.ParseState(path, data)
-	if from == "" && unsealed == nil && live <= state.Serial && !sign {
+	if _, unsealed := rollout.ParseState(path, data); from == "" && unsealed == nil && live <= state.Serial && !sign {
 		return nil, nil, nil
 	}
 	state.Serial = max(state.Serial, live) + 1

@@ -84,12 +84,10 @@ func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, er
 	if err != nil {
 		return nil, err
 	}
-	var all []propose.Version
-	for _, p := range h.Releases {
+	return rollout.Mapped(h.Releases, func(p status.Past) propose.Version {
 		served := slices.Contains([]status.Outcome{status.Succeeded, status.Recorded, status.Applied}, p.Outcome)
-		all = append(all, propose.Version{Hash: p.Hash, Commit: p.Commit, Served: served})
-	}
-	return all, nil
+		return propose.Version{Hash: p.Hash, Commit: p.Commit, Served: served}
+	}), nil
 }
 
 // order returns the commit that restores a version.

@@ -122,19 +122,12 @@ func (r right) check(file, field string) error {
 	}
 	for i, verb := range r.Verbs {
 		if !slices.Contains(propose.Verbs(), verb) {
+			known := rollout.Mapped(propose.Verbs(), func(v rollout.Verb) string { return string(v) })
 			return rollout.Invalidf(file, fmt.Sprintf("%s.verbs[%d]", field, i), "%q is not supported; supported verbs: %s",
-				verb, words(propose.Verbs()))
+				verb, strings.Join(known, ", "))
 		}
 	}
 	return nil
-}
-
-func words(verbs []rollout.Verb) string {
-	text := string(verbs[0])
-	for _, verb := range verbs[1:] {
-		text += ", " + string(verb)
-	}
-	return text
 }
 
 func (r right) on(app string) []rollout.Verb {
@@ -166,39 +159,30 @@ type Person struct {
 	Claims []string `json:"claims,omitempty"` // claim=value, only claims in the rules
 }
 
-func (r *rules) byToken(token string) (Person, bool) {
+func (r *rules) byToken(token string) (found Person, is bool) {
 	digest := digestOf(token)
-	found := -1
-	for i, p := range r.People {
+	for _, p := range r.People {
 		if subtle.ConstantTimeCompare([]byte(p.Token), []byte(digest)) == 1 {
-			found = i
+			found, is = Person{Name: p.Name, Email: p.Email, Token: digest}, true
 		}
 	}
-	if found < 0 {
-		return Person{}, false
-	}
-	p := r.People[found]
-	return Person{Name: p.Name, Email: p.Email, Token: digest}, true
+	return found, is
 }
 
 // may returns a user's verbs for an app. A token that left the file gives none.
 func (r *rules) may(p Person, app string) []rollout.Verb {
-	granted := map[rollout.Verb]bool{}
+	var granted []rollout.Verb
 	for _, rule := range r.People {
 		if strings.EqualFold(rule.Email, p.Email) && (p.Token == "" || rule.Token == p.Token) {
-			for _, verb := range rule.on(app) {
-				granted[verb] = true
-			}
+			granted = append(granted, rule.on(app)...)
 		}
 	}
 	for _, rule := range r.Groups {
 		if p.Token == "" && slices.Contains(p.Claims, rule.Claim+"="+rule.Value) {
-			for _, verb := range rule.on(app) {
-				granted[verb] = true
-			}
+			granted = append(granted, rule.on(app)...)
 		}
 	}
-	return slices.DeleteFunc(propose.Verbs(), func(verb rollout.Verb) bool { return !granted[verb] })
+	return slices.DeleteFunc(propose.Verbs(), func(verb rollout.Verb) bool { return !slices.Contains(granted, verb) })
 }
 
 // known returns a user's claims that the rules contain.

@@ -87,8 +87,7 @@ func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	req.Header.Set("Accept", "application/json")
 	answer, err := v.client.Do(req)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
+		if failed := new(url.Error); errors.As(err, &failed) {
 			err = failed.Err
 		}
 		return fmt.Errorf("the reconciler's page at %s: %w; without --server and GITROLLOUT_SERVER, Git is read instead",

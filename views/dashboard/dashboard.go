@@ -160,12 +160,9 @@ func (s *Server) page(name string) http.HandlerFunc {
 // plain serves the fleet for browsers without scripts.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
-	var rows []Row
-	for _, row := range s.Board.Rows() {
-		if row.matches(q) && (phase == "" || string(row.Phase) == phase) {
-			rows = append(rows, row)
-		}
-	}
+	rows := slices.DeleteFunc(s.Board.Rows(), func(row Row) bool {
+		return !row.matches(q) || phase != "" && string(row.Phase) != phase
+	})
 	s.render(w, "plain.html", struct {
 		Cluster, Query, Phase string
 		Phases                []rollout.Phase

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,12 +69,8 @@ func rowOf(a status.App) Row {
 func (r Row) matches(search string) bool {
 	text := strings.ToLower(strings.Join([]string{r.App, string(r.Phase), r.Held, r.Text, r.Commit, r.Subject, r.Author},
 		" "))
-	for _, word := range strings.Fields(strings.ToLower(search)) {
-		if !strings.Contains(text, word) {
-			return false
-		}
-	}
-	return true
+	isMissing := func(word string) bool { return !strings.Contains(text, word) }
+	return !slices.ContainsFunc(strings.Fields(strings.ToLower(search)), isMissing)
 }
 
 // symbols are the phases' symbols, as in the terminal.

@@ -71,8 +71,8 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 // appended adds a sample unless equal to the last. A full list loses every second one, to still cover the release.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
-		if same := list[n-1]; same.Weight == s.Weight && same.Real == s.Real && same.New == s.New && same.Old == s.Old &&
-			same.Want == s.Want {
+		last := list[n-1]
+		if last.At = s.At; last == s {
 			return list
 		}
 	}

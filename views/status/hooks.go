@@ -8,13 +8,9 @@ import (
 )
 
 // hooksOf returns the Jobs around the newest Job's release.
-func hooksOf(s rollout.State) (hooks []rollout.HookRun) {
-	for _, h := range s.Hooks {
-		if h.Release == s.Hooks[len(s.Hooks)-1].Release {
-			hooks = append(hooks, h)
-		}
-	}
-	return hooks
+func hooksOf(s rollout.State) []rollout.HookRun {
+	isOther := func(h rollout.HookRun) bool { return h.Release != s.Hooks[len(s.Hooks)-1].Release }
+	return slices.DeleteFunc(slices.Clone(s.Hooks), isOther)
 }
 
 // IsRunning reports whether a hook's Job has not ended.

@@ -159,10 +159,8 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 			a.Source = &in.Source.Commit
 		}
 	}
-	for _, e := range strategies.Explain(in) {
-		a.Workloads = append(a.Workloads, workloadOf(in, e))
-	}
-	a.Workloads = append(a.Workloads, plainWorkloads(in)...)
+	staged := func(e strategies.Explanation) Workload { return workloadOf(in, e) }
+	a.Workloads = append(rollout.Mapped(strategies.Explain(in), staged), plainWorkloads(in)...)
 	a.Analyses = strategies.Runs(in)
 	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)

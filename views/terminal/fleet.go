@@ -23,16 +23,10 @@ type Filter struct {
 
 // Apply removes apps that do not match, and sorts the rest.
 func (f *Filter) Apply(l status.Listing) status.Listing {
-	apps := make([]status.App, 0, len(l.Apps))
-	for _, a := range l.Apps {
-		if f.matches(a) {
-			apps = append(apps, a)
-		}
-	}
+	l.Apps = slices.DeleteFunc(append([]status.App{}, l.Apps...), func(a status.App) bool { return !f.matches(a) })
 	if f.Sort == "urgency" {
-		slices.SortStableFunc(apps, func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) })
+		slices.SortStableFunc(l.Apps, func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) })
 	}
-	l.Apps = apps
 	return l
 }
 

@@ -27,7 +27,7 @@ func drawRevision(r status.Revision, k Look) string {
 			role = "pods"
 		}
 	}
-	b.WriteString(k.line(span{"    " + Pad(role, 9), color}, span{shortPodHash(r.PodHash), bold},
+	b.WriteString(k.line(span{"    " + Pad(role, 9), color}, span{cut(r.PodHash, 10), bold},
 		span{fmt.Sprintf("  %d/%d ready", r.Ready, r.Desired), readyColor(r.Ready, r.Desired)}))
 	if r.Problem != "" {
 		b.WriteString(k.below(6, r.Problem, red))
@@ -101,5 +101,3 @@ func truncateMiddle(s string, n int) string {
 	tail := s[max(0, len(s)-16):]
 	return cut(s, n-1-width(tail)) + "…" + tail
 }
-
-func shortPodHash(h string) string { return cut(h, 10) }
