@@ -263,11 +263,8 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	if err := o.Claim(object.Ref(), fmt.Sprintf("metadata.annotations[%s]", key), r); err != nil {
 		return err
 	}
-	taken := object.Annotation(key) != "" || object.Annotation(c.key("conditions", name)) != ""
-	for _, p := range ingressPaths(object) {
-		taken = taken || p.service() == name
-	}
-	if taken {
+	isBackend := slices.ContainsFunc(ingressPaths(object), func(p ingressPath) bool { return p.service() == name })
+	if isBackend || object.Annotation(key) != "" || object.Annotation(c.key("conditions", name)) != "" {
 		return wrong(object.Ref(), "", "has a backend or an action %s, which is the name of a route of the steps", name).
 			WithFix("rename one")
 	}

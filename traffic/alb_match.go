@@ -82,8 +82,7 @@ func (c *albConfig) paths(
 		if value := part.match.Exact + part.match.Prefix; part.feature != byQuery && strings.ContainsAny(value, "*?") {
 			return misfit("",
 				"the steps' route %s, %s: %q has the character * or ?, which an ALB reads as a wildcard alone",
-				name, part.field, value).
-				WithFix("match a prefix that ends before it")
+				name, part.field, value).WithFix("match a prefix that ends before it")
 		}
 	}
 	all := ingressPaths(object)

@@ -158,8 +158,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 		for _, n := range named.list {
 			if compares(fields, named.field, n.Name) || compares(fields, "regex_"+named.field, n.Name) {
 				return nil, false, wrong(ref, "spec."+named.field,
-					"would compare %s twice, which Emissary-ingress does not allow", n.Name).
-					WithFix("match only one")
+					"would compare %s twice, which Emissary-ingress does not allow", n.Name).WithFix("match only one")
 			}
 			if n.Exact != "" {
 				set(fields, n.Exact, named.field, n.Name)

@@ -130,8 +130,7 @@ func apisixShares(rule map[string]any, r Route) shares {
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)
-		kind := text(condition["type"])
-		if kind != "Accepted" && kind != "ResourcesAvailable" {
+		if kind := text(condition["type"]); kind != "Accepted" && kind != "ResourcesAvailable" {
 			continue
 		}
 		reason, message := text(condition["reason"]), text(condition["message"])

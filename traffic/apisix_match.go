@@ -73,8 +73,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 				"could not have the step's %s, which Apache APISIX does not know", m.Method.Exact).
 				WithFix("%s", "use one of "+strings.Join(methods, ", "))
 		}
-		has := list(own["methods"])
-		if len(has) > 0 && !slices.Contains(has, any(m.Method.Exact)) {
+		if has := list(own["methods"]); len(has) > 0 && !slices.Contains(has, any(m.Method.Exact)) {
 			return nil, false, nil
 		}
 		both["methods"] = []any{m.Method.Exact}

@@ -80,12 +80,10 @@ func (c *gatewayConfig) names(visit func(kind string, name *string)) {
 	}
 }
 
-func (c *gatewayConfig) watched(namespace string) (refs []rollout.Ref) {
-	for _, r := range c.routes() {
-		ref := rollout.Ref{Group: gatewayGroup, Kind: r.kind, Namespace: cmp.Or(c.Namespace, namespace), Name: *r.name}
-		refs = append(refs, ref)
-	}
-	return refs
+func (c *gatewayConfig) watched(namespace string) []rollout.Ref {
+	return rollout.Mapped(c.routes(), func(r gatewayRoute) rollout.Ref {
+		return rollout.Ref{Group: gatewayGroup, Kind: r.kind, Namespace: cmp.Or(c.Namespace, namespace), Name: *r.name}
+	})
 }
 
 func (c *gatewayConfig) overlay(o *Objects, r Route) error {

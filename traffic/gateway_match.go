@@ -97,8 +97,7 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	path, ok, err := gatewayPath(ref, place, mapping(both["path"]), *m.Path)
 	if value := text(path["value"]); len(value) > 1024 {
 		return nil, false, wrong(ref, place+".path",
-			"could not be %q: the Gateway API allows up to 1024 characters", short(value)).
-			WithFix("match a shorter path")
+			"could not be %q: the Gateway API allows up to 1024 characters", short(value)).WithFix("match a shorter path")
 	}
 	both["path"] = path
 	return both, ok, err
@@ -117,8 +116,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 		if value := text(mapping(h)["value"]); len(value) > 4096 || !gatewayValue.MatchString(value) {
 			return nil, wrong(ref, place, "could not have the header %s with %q: "+
 				"the Gateway API allows up to 4096 characters of ASCII, with single spaces",
-				text(mapping(h)["name"]), short(value)).
-				WithFix("match a pattern for it, or something else")
+				text(mapping(h)["name"]), short(value)).WithFix("match a pattern for it, or something else")
 		}
 	}
 	if name := repeated(headers, strings.ToLower); name != "" {
@@ -133,8 +131,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	for _, q := range m.QueryParams {
 		if !gatewayParam.MatchString(q.Name) {
 			return nil, wrong(ref, place, "could not have the step's parameter %q: "+
-				"the Gateway API allows letters, digits and !#$%%&'*+-.^_`|~ in a name", q.Name).
-				WithFix("match something else")
+				"the Gateway API allows letters, digits and !#$%%&'*+-.^_`|~ in a name", q.Name).WithFix("match something else")
 		}
 		param := gatewayNamed(q.Name, q.StringMatch)
 		if value := text(param["value"]); len(value) > 1024 {

@@ -197,8 +197,7 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 	case !found["http"] && len(t.Managed) > 0:
 		return wrong(ref, "spec.http",
 			"has no route that is split, and TLS and TCP routes cannot match the requests of the steps' route %s",
-			t.Managed[0].Name).
-			WithFix("leave out the match")
+			t.Managed[0].Name).WithFix("leave out the match")
 	}
 	return nil
 }
@@ -228,8 +227,7 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 			some, split = true, append(split, i)
 		}
 		if !some {
-			return nil, wrong(t.ref, "spec."+section, "has no route %s", w.text).
-				WithFix("correct the Rollout's list of routes")
+			return nil, wrong(t.ref, "spec."+section, "has no route %s", w.text).WithFix("correct the Rollout's list of routes")
 		}
 	}
 	if len(wanted) == 0 {

@@ -52,8 +52,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	for _, field := range []string{"mirror", "mirrors"} {
 		if route[field] != nil {
 			return nil, wrong(t.ref, place+"."+field,
-				"copies requests already, and the step's route %s would do so too", m.Name).
-				WithFix("leave one out")
+				"copies requests already, and the step's route %s would do so too", m.Name).WithFix("leave one out")
 		}
 	}
 	if err := t.weights("http", place, out); err != nil {
@@ -78,8 +77,7 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 			}
 			if compares(out, named.field, n.Name) {
 				return nil, false, wrong(t.ref, place+"."+named.field,
-					"would compare %s twice, which Istio does not allow", n.Name).
-					WithFix("match only one")
+					"would compare %s twice, which Istio does not allow", n.Name).WithFix("match only one")
 			}
 			match := istioText(n.StringMatch)
 			if n.Prefix != "" && named.field == "queryParams" { // "prefix is not supported" there

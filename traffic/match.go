@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -58,10 +59,7 @@ func able(f feature, h comparison) string {
 			kinds = append(kinds, r.kind)
 		}
 	}
-	if len(kinds) == 0 {
-		return "none"
-	}
-	return strings.Join(kinds, ", ")
+	return cmp.Or(strings.Join(kinds, ", "), "none")
 }
 
 type part struct {

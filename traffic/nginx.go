@@ -3,6 +3,7 @@ package traffic
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -230,12 +231,8 @@ func nginxAlone(stable rollout.Object, service string) bool {
 			hosts[p.host], ports[fmt.Sprint(port["number"], port["name"])] = true, true
 		}
 	}
-	for _, p := range ingressPaths(stable) {
-		if hosts[p.host] && p.service() != service {
-			return false
-		}
-	}
-	return len(ports) == 1
+	isOther := func(p ingressPath) bool { return hosts[p.host] && p.service() != service }
+	return len(ports) == 1 && !slices.ContainsFunc(ingressPaths(stable), isOther)
 }
 
 func (c *nginxConfig) prefix() string {

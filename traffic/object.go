@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,12 +50,7 @@ type objectVerify struct {
 
 // bySubset reports whether every object has a path for the canary's pod hash, instead of Services.
 func (c *objectConfig) bySubset() bool {
-	for _, e := range *c {
-		if e.CanaryHash == "" {
-			return false
-		}
-	}
-	return len(*c) > 0
+	return len(*c) > 0 && !slices.ContainsFunc(*c, func(e objectEntry) bool { return e.CanaryHash == "" })
 }
 
 func (c *objectConfig) names(visit func(kind string, name *string)) {
@@ -165,9 +161,7 @@ func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	}
 }
 
-func objectWrite(
-	o *Objects, object rollout.Object, field, written string, value any, optional bool, r Route,
-) error {
+func objectWrite(o *Objects, object rollout.Object, field, written string, value any, optional bool, r Route) error {
 	ref := object.Ref()
 	p, err := objectPath(field, written, r)
 	if err != nil {

@@ -75,8 +75,7 @@ func (o *Objects) number() {
 // Claim records that a Rollout writes to an object's place, refusing a second: they would undo each other's weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
-	other, taken := o.claims[key]
-	if taken && other != by.Name {
+	if other, taken := o.claims[key]; taken && other != by.Name {
 		return wrong(ref, place, "is moved by two Rollouts, %s and %s", other, by.Name).
 			WithFix("give each a separate route or Service")
 	}

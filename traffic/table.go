@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -102,11 +101,7 @@ func Kinds() []string {
 }
 
 func find(kind string) (router, bool) {
-	i := slices.IndexFunc(table, func(r router) bool { return r.kind == kind })
-	if i < 0 {
-		return router{}, false
-	}
-	return table[i], true
+	return rollout.Find(table, func(r router) bool { return r.kind == kind })
 }
 
 // Types returns all routers' configuration types by kind, for editors. A list type stands for one or more mappings.

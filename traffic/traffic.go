@@ -110,8 +110,7 @@ func NeedsServices(r rollout.Router) bool {
 // NeedsHundred returns why a router requires a total weight of 100, "" if not.
 func NeedsHundred(kind string) string {
 	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
-		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s",
-			r.name(), able(anyTotal, can))
+		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.name(), able(anyTotal, can))
 	}
 	return ""
 }
