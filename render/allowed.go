@@ -72,10 +72,7 @@ func (b *Violations) Add(o Violations) {
 func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
-			all := slices.Concat(has, more)
-			for i, text := range all {
-				all[i] = Quoted(text)
-			}
+			all := rollout.Mapped(slices.Concat(has, more), Quoted)
 			lines = append(lines, field+": ["+strings.Join(all, ", ")+"]")
 		}
 	}

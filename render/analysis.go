@@ -171,8 +171,7 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 
 // blameAnalysis locates an error in a template or its use.
 func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
+	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		if invalid.Field == "templates" {
 			invalid.Field = m.named
 		}

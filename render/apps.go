@@ -131,8 +131,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	}
 	if !rollout.IsGlob(glob[0]) {
 		next := path.Join(dir, glob[0])
-		at, found, err := tree.Lookup(next)
-		if err != nil || !found || at.Kind != rollout.Dir {
+		if at, found, err := tree.Lookup(next); err != nil || !found || at.Kind != rollout.Dir {
 			return nil, err
 		}
 		return expand(tree, entry, next, glob[1:], left)

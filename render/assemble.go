@@ -158,11 +158,7 @@ func (a *assembly) hash() error {
 
 func (a *assembly) render() (*rollout.Render, error) {
 	slices.SortFunc(a.specs, func(x, y rollout.Spec) int { return cmp.Compare(x.Workload.String(), y.Workload.String()) })
-	told := make([]rollout.Object, len(a.objects))
-	for i, o := range a.objects {
-		told[i] = o.Told()
-	}
-	raw, err := json.Marshal([]any{told, a.specs})
+	raw, err := json.Marshal([]any{rollout.Mapped(a.objects, rollout.Object.Told), a.specs})
 	if err != nil {
 		return nil, fmt.Errorf("digest of app %s: %w", a.app.Name, err)
 	}

@@ -104,8 +104,7 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 }
 
 func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
-	joined := path.Join(at.dir, p)
-	if !path.IsAbs(p) && !strings.HasPrefix(joined, "../") {
+	if joined := path.Join(at.dir, p); !path.IsAbs(p) && !strings.HasPrefix(joined, "../") {
 		_, entry, err := in.fs.resolve(unroot(joined))
 		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.Kind != rollout.Dir {
 			return "", at.invalid("commit it there, as helm pull --untar unpacks it: charts are read from Git alone",
@@ -278,8 +277,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 
 // within adds the chart's folder to an error's file.
 func within(dir string, err error) error {
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		invalid.File = path.Join(dir, invalid.File)
 	}
 	return err

@@ -89,8 +89,7 @@ func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 		return true, nil
 	}
 	for name, child := range n.children {
-		same, err := child.holds(tree, path.Join(p, name))
-		if err != nil || !same {
+		if same, err := child.holds(tree, path.Join(p, name)); err != nil || !same {
 			return false, err
 		}
 	}

@@ -21,8 +21,7 @@ type inPlace struct {
 func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	kind, c := d.workload.Ref().Kind, d.spec.Canary
 	if c == nil {
-		own.Fail("spec.strategy.blueGreen", "use canary", "is given, and a %s has no second set of pods: %s", kind,
-			p.second)
+		own.Fail("spec.strategy.blueGreen", "use canary", "is given, and a %s has no second set of pods: %s", kind, p.second)
 		return
 	}
 	switch {

@@ -96,7 +96,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 	for _, visited := range in.stack {
 		if visited == dir || dir == "" || strings.HasPrefix(visited, dir+"/") {
 			return from.invalid("a base must not contain what refers to it", "is a cycle: %s",
-				strings.Join(named(append(in.stack, dir)), " -> "))
+				strings.Join(rollout.Mapped(append(in.stack, dir), path.Clean), " -> ")) // the root folder is "."
 		}
 	}
 	in.stack = append(in.stack, dir)
@@ -129,15 +129,6 @@ func (in *inspector) enter(dir string, from referrer) error {
 			"%d objects go through %d kustomizations; split the app", passed, in.roots)
 	}
 	return nil
-}
-
-// named writes the root folder as ".".
-func named(dirs []string) []string {
-	out := make([]string, len(dirs))
-	for i, d := range dirs {
-		out[i] = path.Clean(d)
-	}
-	return out
 }
 
 // KustomizationNames are a kustomization's file names, in kustomize's order

@@ -7,14 +7,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-func (d *document) isBuiltIn() bool {
-	_, is := rollout.WorkloadOf(d.workload.Ref())
-	return is
-}
-
 // describe finds a document's workload kind's description, unless built in.
 func (a *assembly) describe(d *document) error {
-	if d.isBuiltIn() {
+	if _, builtIn := rollout.WorkloadOf(d.workload.Ref()); builtIn {
 		return nil
 	}
 	ref := d.form.WorkloadRef

@@ -121,8 +121,9 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 			err = json.Unmarshal(data, reflect.New(t).Interface())
 		}
 		if err != nil {
+			why := otherType.ReplaceAllString(err.Error(), "it is of type $1, and not of type $2$3")
 			r.Fail(at, "write the field as `kubectl explain` describes it",
-				"%s cannot be read by an API server: %s", shown(r.ref, v), reason(err))
+				"%s cannot be read by an API server: %s", shown(r.ref, v), why)
 		}
 	}
 }
@@ -157,8 +158,3 @@ func shown(ref rollout.Ref, v any) string {
 
 // otherType matches Go's decoder's error for a wrong type.
 var otherType = regexp.MustCompile(`^json: cannot unmarshal (\w+) into Go .* of type (\[\])?(?:\w+\.)?(\S+)$`)
-
-// reason returns a decoder's error without Go's terms.
-func reason(err error) string {
-	return otherType.ReplaceAllString(err.Error(), "it is of type $1, and not of type $2$3")
-}

@@ -45,8 +45,7 @@ var reductions = []struct {
 
 // reduce shortens kustomize's error to one line, file and cause, independent of machine and run as part of the state.
 func reduce(fs *treeFS, file string, err error) error {
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid
 	}
 	text := rollout.OneLine(unquote(err.Error()))

@@ -68,12 +68,10 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 	if err == nil {
 		return real, entry, nil
 	}
-	var missing *rollout.InvalidError
 	if refused := in.fs.refused; refused != nil {
 		// The refusal has its own path; a user needs the reference.
-		missing = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
-		in.fs.refused = missing
-		return "", none, missing
+		in.fs.refused = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
+		return "", none, in.fs.refused
 	}
 	return "", none, orMissing(err, at.invalid("", "%s does not exist in this commit", p))
 }

@@ -114,8 +114,7 @@ func (a *assembly) routersOf(d *document) error {
 
 // blameTraffic adds the document or object to a router's error.
 func (a *assembly) blameTraffic(err error, d *document) error {
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
+	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field
 		invalid.Below("spec.strategy.canary.trafficRouting")
 		for kind, block := range d.routers { // the Gateway API may be a plugin

@@ -164,8 +164,7 @@ func crds(c *helm.Chart) []Document {
 
 // invalid returns Helm's error as a one-line InvalidError.
 func invalid(file string, err error) error {
-	var known *rollout.InvalidError
-	if errors.As(err, &known) {
+	if known := new(rollout.InvalidError); errors.As(err, &known) {
 		return known
 	}
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}

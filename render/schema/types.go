@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -63,14 +64,13 @@ func (m *maker) mapping(t reflect.Type) node {
 		case f.Has("ignored"):
 			fields[f.Name] = node{"description": "ignored: " + f.Tag.Get("ignored")}
 		case f.Name == rollout.Rest:
-			for name, block := range m.names[f.Tag.Get("names")] {
-				fields[name] = block
-			}
+			maps.Copy(fields, m.names[f.Tag.Get("names")])
 		case f.Has("names"):
 			fields[f.Name] = m.names[f.Tag.Get("names")]
 		default:
 			fields[f.Name] = m.of(f.Type, f)
-			if m.isRequired(f) {
+			omitted := f.Type.Kind() == reflect.Pointer || strings.Contains(f.Tag.Get("json"), ",omitempty")
+			if f.Has("needs") || m.omit && !omitted {
 				required = append(required, f.Name)
 			}
 		}
@@ -79,11 +79,6 @@ func (m *maker) mapping(t reflect.Type) node {
 		s["required"] = sorted(required)
 	}
 	return s
-}
-
-func (m *maker) isRequired(f rollout.Field) bool {
-	omitted := f.Type.Kind() == reflect.Pointer || strings.Contains(f.Tag.Get("json"), ",omitempty")
-	return f.Has("needs") || m.omit && !omitted
 }
 
 // together adds constraints across a mapping's fields.
