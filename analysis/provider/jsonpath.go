@@ -3,7 +3,9 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
@@ -136,17 +138,9 @@ func deeper(v any, levels int) bool {
 	}
 	switch v := v.(type) {
 	case []any:
-		for _, e := range v {
-			if deeper(e, levels-1) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(v, func(e any) bool { return deeper(e, levels-1) })
 	case map[string]any:
-		for _, e := range v {
-			if deeper(e, levels-1) {
-				return true
-			}
-		}
+		return deeper(slices.Collect(maps.Values(v)), levels)
 	}
 	return false
 }
