@@ -114,8 +114,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	case wanted == nil:
 		return false, nil
 	case d.ref.HoldsData():
-		theirs, err := c.prepare(app, wanted)
-		if err == nil && theirs.digest == d.digest {
+		if theirs, err := c.prepare(app, wanted); err == nil && theirs.digest == d.digest {
 			return true, nil
 		}
 	}

@@ -98,7 +98,8 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.QPS, own.RateLimiter = -1, nil
 	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	own.Wrap(c.counts.wrap)
+	// At the transport it counts retries and reconnecting watches, too.
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{c.counts, next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
 	if err := c.connect(own); err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -16,17 +15,12 @@ func isCRD(ref rollout.Ref) bool {
 	return ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition"
 }
 
-func (d *desired) defines(gvk schema.GroupVersionKind) bool {
-	if !isCRD(d.ref) {
-		return false
-	}
-	o := rollout.Object(d.object)
-	return o.Map("spec")["group"] == gvk.Group && o.Map("spec", "names")["kind"] == gvk.Kind
-}
-
 // defined reports whether the applied objects include the CRD of an object.
 func defined(all []*desired, d *desired) bool {
-	return slices.ContainsFunc(all, func(other *desired) bool { return other.defines(d.gvk) })
+	return slices.ContainsFunc(all, func(other *desired) bool {
+		o := rollout.Object(other.object)
+		return isCRD(other.ref) && o.Map("spec")["group"] == d.gvk.Group && o.Map("spec", "names")["kind"] == d.gvk.Kind
+	})
 }
 
 // awaitedOf returns why a CRD is not served yet, "" if it is, and for other kinds.

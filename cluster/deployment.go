@@ -44,8 +44,7 @@ func readDeployment(o rollout.Object) (out *workload, err error) {
 
 func templateOf(o rollout.Object) (string, error) {
 	var t corev1.PodTemplateSpec
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Map("spec", "template"), &t)
-	if err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Map("spec", "template"), &t); err != nil {
 		return "", fmt.Errorf("read the template of %s: %w", o.Ref().Title(), err)
 	}
 	return templateDigest(&t)

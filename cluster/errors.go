@@ -71,8 +71,7 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
 	}
-	var known *Error
-	if errors.As(err, &known) {
+	if known := new(Error); errors.As(err, &known) {
 		return err
 	}
 	if errors.Is(err, ErrUnknownKind) {

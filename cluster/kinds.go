@@ -120,9 +120,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	if k := w.all[gvk]; k != nil {
 		return k, nil // another goroutine was faster
 	}
-	k = &kind{
-		gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
-	}
+	k = &kind{gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return w.read(k, u) }), w.changed,
 		w.namespaces...)
 	w.all[gvk] = k

@@ -109,8 +109,7 @@ func staysForGood(l *live) string {
 	case l.keep != "":
 		return fmt.Sprintf("%s is annotated %s", l.ref.Title(), l.keep)
 	case l.ref.HoldsData():
-		return l.ref.Title() +
-			" is never deleted automatically, because everything in it would be lost; delete it by hand"
+		return l.ref.Title() + " is never deleted automatically, because everything in it would be lost; delete it by hand"
 	}
 	return ""
 }

@@ -90,8 +90,7 @@ func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string
 			if e.Conditions.Ready != nil && !*e.Conditions.Ready || e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
 				continue
 			}
-			p, known := c.workloads.pods.get(key{service.Namespace, e.TargetRef.Name})
-			if known && p.pin == podHash {
+			if p, known := c.workloads.pods.get(key{service.Namespace, e.TargetRef.Name}); known && p.pin == podHash {
 				return true, nil
 			}
 		}

@@ -29,11 +29,6 @@ func (c *Client) Stats() Stats {
 
 type counters struct{ writes, dryRuns, reads, lostEvents atomic.Int64 }
 
-// wrap counts at the transport, with retries and reconnecting watches.
-func (c *counters) wrap(next http.RoundTripper) http.RoundTripper {
-	return countingTransport{counts: c, next: next}
-}
-
 type countingTransport struct {
 	counts *counters
 	next   http.RoundTripper

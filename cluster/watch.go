@@ -82,9 +82,7 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 // runWatch fills a table through a feed until ctx ends. The reflector restarts after a broken connection or a too old
 // version. It lists the newest objects, also after a refused watch: a list older than the known objects shows a
 // restored cluster. client-go would ask for changes after its version, of which that cluster sends none.
-func runWatch[R row](
-	ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source,
-) {
+func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
 			f.report(err)
