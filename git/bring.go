@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"gitrollout.dev/gitrollout/git/wire"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Snapshot reads a commit, fetched by id if the mirror lacks it. ErrNotFound (and fs.ErrNotExist): the server does
@@ -52,10 +53,7 @@ func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, e
 		return nil, err
 	}
 	lost, err := r.ensureAll(ctx, wants, fmt.Sprintf("read %d commits from", len(wants)))
-	for _, id := range lost {
-		missing = append(missing, id.String())
-	}
-	return missing, err
+	return rollout.Mapped(lost, plumbing.Hash.String), err
 }
 
 // ensure returns a store with the full commit, fetched if necessary.

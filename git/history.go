@@ -114,8 +114,7 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 			return signer, err
 		}
 	}
-	return "", fmt.Errorf("%w: %s is older than the last %d commits; change it once more",
-		ErrUnapproved, path, maxDepth)
+	return "", fmt.Errorf("%w: %s is older than the last %d commits; change it once more", ErrUnapproved, path, maxDepth)
 }
 
 // history returns a store with a commit's history, with trees, to at least the depth.

@@ -32,12 +32,10 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 		if err != nil {
 			return nil, err
 		}
-		for _, other := range commands {
-			if send && other.Ref == c.Ref {
+		if send {
+			if slices.ContainsFunc(commands, func(other wire.Command) bool { return other.Ref == c.Ref }) {
 				return nil, fmt.Errorf("branch %s is updated twice in one push", c.Ref.Short())
 			}
-		}
-		if send {
 			commands = append(commands, c)
 		}
 		switch {

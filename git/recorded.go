@@ -22,8 +22,7 @@ func Recorded(ctx context.Context, in *Repo, after, upTo string) ([]rollout.Reco
 		made := rollout.Recorded{ID: info.ID, Parent: line[i].Commit().ID, When: info.When}
 		for _, c := range changes {
 			before, okBefore := stateAt(line[i], c.Path, c.Old)
-			state, okAfter := stateAt(commit, c.Path, c.New)
-			if okBefore && okAfter && state.App != "" {
+			if state, okAfter := stateAt(commit, c.Path, c.New); okBefore && okAfter && state.App != "" {
 				made.Apps = append(made.Apps, rollout.RecordedApp{App: state.App, Before: before, After: state})
 			}
 		}

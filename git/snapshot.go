@@ -35,15 +35,11 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 		author = "a merged proposal" // merged without a merge commit: Git does not record the person
 	}
 	subject, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n")
-	snapshot := &Snapshot{
+	return &Snapshot{
 		store:   s,
 		commit:  rollout.Commit{ID: id.String(), Author: author, When: rollout.Second(c.Author.When), Subject: subject},
-		message: c.Message, root: c.TreeHash,
-	}
-	for _, parent := range c.ParentHashes {
-		snapshot.parents = append(snapshot.parents, parent.String())
-	}
-	return snapshot, nil
+		message: c.Message, root: c.TreeHash, parents: rollout.Mapped(c.ParentHashes, plumbing.Hash.String),
+	}, nil
 }
 
 // EmptySnapshot returns a snapshot without files and commit, for a missing branch.
@@ -153,11 +149,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]rollout.Entry, len(names))
-	for i, e := range names {
-		entries[i] = entryOf(e)
-	}
-	return entries, nil
+	return rollout.Mapped(names, entryOf), nil
 }
 
 // ReadBlob returns a file's or symbolic link's content by ID, owned by the caller.

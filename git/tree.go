@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -173,15 +175,8 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 
 // onlyRemoves reports whether a node only deletes, without an effect below a file.
 func (e *edit) onlyRemoves() bool {
-	if e.set {
-		return false
-	}
-	for _, child := range e.children {
-		if !child.onlyRemoves() {
-			return false
-		}
-	}
-	return true
+	writes := func(child *edit) bool { return !child.onlyRemoves() }
+	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
 }
 
 // encodeTree encodes entries in Git's order: directories sort as with a final slash.

@@ -16,8 +16,7 @@ import (
 // Says returns git's output in the current folder, without surrounding white space.
 func Says(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", args...).Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		return "", fmt.Errorf("git %s: %s", strings.Join(args, " "), strings.TrimSpace(string(exit.Stderr)))
 	}
 	if err != nil {

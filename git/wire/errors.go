@@ -38,8 +38,7 @@ func Classify(err error) error {
 		return fmt.Errorf("%w: no answer in time: %w", ErrUnreachable, err)
 	}
 	text := strings.ToLower(err.Error())
-	var server *serverError
-	if errors.As(err, &server) {
+	if server := new(serverError); errors.As(err, &server) {
 		switch {
 		case containsAny(text, "not our ref", "not found", "does not appear to be a git repository",
 			"does not exist", "no such repository", "could not be found", "not exported", "no such file or directory"):
@@ -90,10 +89,6 @@ func saysMoved(reason string) bool {
 // no race: a protected branch says so to a forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
-}
-
-func isConsequence(reason string) bool {
-	return containsAny(strings.ToLower(reason), consequenceTexts...)
 }
 
 // IsKnown reports whether an error already wraps a sentinel.

@@ -51,7 +51,7 @@ func (a *GitHubApp) Check() error {
 		return fmt.Errorf("GitHub App: the API %q is not a URL such as https://api.github.com", RedactURL(a.API))
 	case u.Scheme != "https" && !(Remote{host: u.Host}).loopback():
 		return fmt.Errorf("GitHub App: the API %s must be https", RedactURL(a.API))
-	case !isNumber(a.Installation):
+	case a.Installation == "" || strings.Trim(a.Installation, "0123456789") != "":
 		return fmt.Errorf("GitHub App: the installation id %q is not a number; "+
 			"it is at the end of the URL of the installation's page", a.Installation)
 	case a.ID == "" || strings.ContainsAny(a.ID, " \n\t"):
@@ -60,8 +60,6 @@ func (a *GitHubApp) Check() error {
 	_, err = a.key()
 	return err
 }
-
-func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // Refresh implements Auth.Refresh: the token is GitHub's password, normally valid for at least five minutes.
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {

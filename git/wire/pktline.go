@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,12 +103,7 @@ func (c capabilities) add(word string) {
 
 // only returns the named capabilities that the server has, and our agent if it has that.
 func (c capabilities) only(names ...string) string {
-	var have []string
-	for _, name := range names {
-		if c.has(name) {
-			have = append(have, name)
-		}
-	}
+	have := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !c.has(name) })
 	if c.has("agent") {
 		have = append(have, "agent="+userAgent)
 	}

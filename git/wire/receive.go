@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ func (e *Refused) Error() string {
 
 // Push sends commands with a pack of exactly the given objects, and reads the report. A ref moves only from Old.
 // Several commands are atomic where supported.
-func (s *Session) Push(
-	ctx context.Context, commands []Command, from Store, objects []plumbing.Hash,
-) error {
+func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
 	}
@@ -130,17 +129,14 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 	}
 	var consequences []string
 	for _, c := range commands {
-		reason := status[c.Ref]
+		reason := cmp.Or(status[c.Ref], "no report")
 		if reason == "ok" {
 			continue
-		}
-		if reason == "" {
-			reason = "no report"
 		}
 		outcome.Moved = outcome.Moved || saysMoved(reason)
 		outcome.Race = outcome.Race || saysRace(reason)
 		text := fmt.Sprintf("%s: %s", c.Ref.Short(), oneLine(reason))
-		if isConsequence(reason) {
+		if containsAny(strings.ToLower(reason), consequenceTexts...) {
 			consequences = append(consequences, text)
 		} else {
 			outcome.Reasons = append(outcome.Reasons, text)

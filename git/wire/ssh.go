@@ -78,8 +78,7 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 		return d.signer, nil
 	}
 	signer, err := ssh.ParsePrivateKey(key)
-	var locked *ssh.PassphraseMissingError
-	if errors.As(err, &locked) && d.auth.SSHPassphrase != "" {
+	if locked := new(ssh.PassphraseMissingError); errors.As(err, &locked) && d.auth.SSHPassphrase != "" {
 		signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(d.auth.SSHPassphrase))
 	}
 	if err != nil {

@@ -79,8 +79,7 @@ func (s *stream) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var server *serverError
-	if errors.As(err, &server) {
+	if server := new(serverError); errors.As(err, &server) {
 		return err
 	}
 	if text := s.stderr(); text != "" {
