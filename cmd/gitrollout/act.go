@@ -168,8 +168,7 @@ func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	who := rollout.Identity{}
 	who.Name, who.Email = program.Author(ctx, os.Getenv)
 	if who.Name == "" || who.Email == "" {
-		return who,
-			usagef(`the commit has no author: set --author "Name <address>", or git config user.name and user.email`)
+		return who, usagef(`the commit has no author: set --author "Name <address>", or git config user.name and user.email`)
 	}
 	return who, nil
 }

@@ -29,9 +29,7 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 }
 
 // ownSecrets reads Secrets: without a namespace gitrollout's own, otherwise only labeled ones.
-func ownSecrets(
-	client *cluster.Client, label string,
-) func(context.Context, string, string) (map[string]string, error) {
+func ownSecrets(client *cluster.Client, label string) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {
 			return client.SecretData(cluster.As(ctx, ""), ownNamespace("default"), name, "")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -53,13 +54,6 @@ func hostname() string {
 	return name
 }
 
-func (o *electOptions) where() string {
-	if o.namespace != "" {
-		return o.namespace
-	}
-	return ownNamespace("default")
-}
-
 // ownNamespace returns the pod's namespace, or otherwise outside of a cluster.
 func ownNamespace(otherwise string) string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
@@ -77,7 +71,7 @@ func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id str
 	if !o.elect {
 		return work(ctx)
 	}
-	e := cluster.Election{Namespace: o.where(), Name: "gitrollout-" + of, ID: id,
+	e := cluster.Election{Namespace: cmp.Or(o.namespace, ownNamespace("default")), Name: "gitrollout-" + of, ID: id,
 		Duration: o.lease, Renew: o.renew, Retry: o.retry}
 	lease := e.Namespace + "/" + e.Name
 	e.Leading = func() { log.Info("leading", "lease", lease, "id", id) }

@@ -64,10 +64,8 @@ func (o *hookOptions) secret() (string, error) {
 		}
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 {
-		return "",
-			usagef(
-				"--webhook-address is set without a secret, so any caller could make it fetch; " +
-					"set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same secret at the forge")
+		return "", usagef("--webhook-address is set without a secret, so any caller could make it fetch; " +
+			"set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same secret at the forge")
 	}
 	return string(text), nil
 }

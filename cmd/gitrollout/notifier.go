@@ -35,8 +35,7 @@ func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, erro
 		Update: store.Update, History: store.Recorded,
 		Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error) {
 			err = service.Send(ctx, deps, r, m)
-			var failed *service.Failure
-			if errors.As(err, &failed) {
+			if failed := new(service.Failure); errors.As(err, &failed) {
 				final, after = failed.Final, failed.After
 			}
 			return final, after, err

@@ -58,7 +58,11 @@ func (c *renderCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if c.commit != "" {
-		if err := rewind(ctx, w, c.commit); err != nil {
+		id, err := fullCommit(ctx, "--commit", c.commit)
+		if err != nil {
+			return err
+		}
+		if err := w.At(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -73,8 +77,7 @@ func (c *renderCommand) run(ctx context.Context, args []string) error {
 	}
 	var failed []error
 	for _, app := range apps {
-		objects, err := c.objects(ctx, w, app)
-		if err != nil {
+		if objects, err := c.objects(ctx, w, app); err != nil {
 			failed = append(failed, fmt.Errorf("app %s: %w", app.Name, err))
 		} else if err := c.print(objects); err != nil {
 			return err
@@ -121,13 +124,4 @@ func (c *renderCommand) print(objects []rollout.Object) error {
 		}
 	}
 	return nil
-}
-
-// rewind makes a world read an older commit.
-func rewind(ctx context.Context, w *console.Session, commit string) error {
-	id, err := fullCommit(ctx, "--commit", commit)
-	if err != nil {
-		return err
-	}
-	return w.At(ctx, id)
 }

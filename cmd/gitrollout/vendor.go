@@ -65,8 +65,7 @@ registry login, Git with the git program and its credentials.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&c.check, "check", false, "compare the files with vendor.lock, and write nothing")
 	flags.StringVar(&c.update, "update", "", "take the newest version of the source of this `name` (without one: of all)")
-	flags.StringVar(&c.from, "from", "",
-		"write a vendor.yaml of the remote sources of the folder `path`")
+	flags.StringVar(&c.from, "from", "", "write a vendor.yaml of the remote sources of the folder `path`")
 	flags.StringVar(&c.pr, "pr", "", "propose it as a pull request into this `branch` (without one: main)")
 	flags.Lookup("update").NoOptDefVal, flags.Lookup("pr").NoOptDefVal = vendoring.All, "main"
 	return cmd
@@ -111,8 +110,7 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
 	for _, dir := range dirs {
 		lines, err := c.folder(ctx, getter, dir)
-		var invalid *rollout.InvalidError
-		if errors.As(err, &invalid) {
+		if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 			invalid.File = path.Join(filepath.ToSlash(dir), invalid.File)
 		}
 		if err != nil {
@@ -137,8 +135,7 @@ func (c *vendorCommand) rewrite() error {
 	}
 	defer func() { _ = root.Close() }()
 	said, err := vendoring.From(root)
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		invalid.File = path.Join(filepath.ToSlash(c.from), invalid.File)
 	}
 	if err != nil {

@@ -100,8 +100,7 @@ func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
 	}
 	clusters, err := source.Clusters(tree)
 	for _, cluster := range clusters {
-		config, err := readConfig(tree, cluster)
-		if err == nil && config.Forge != nil {
+		if config, err := readConfig(tree, cluster); err == nil && config.Forge != nil {
 			return *config.Forge, nil
 		}
 	}
