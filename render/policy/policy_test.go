@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"cmp"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -62,135 +62,269 @@ func app(yaml string) map[string]string {
 	return map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": yaml}
 }
 
-const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 4\n  selector: {matchLabels: {app: web}}\n" +
-	"  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}\n"
+const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 4\n" +
+	"  selector: {matchLabels: {app: web}}\n  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}\n"
 
 const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
 
 // staged has a Deployment with a Rollout, an analysis template that counts and a dry run.
 func staged(strategy string, more ...string) map[string]string {
 	files := app(deployment + service + "---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
-		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  " + strings.Join(append(more, ""), "\n  ") + "strategy: {" + strategy + "}\n")
+		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  " +
+		strings.Join(append(more, ""), "\n  ") + "strategy: {" + strategy + "}\n")
 	template := "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: NAME}\nspec:\n  MORE\n" +
-		"  metrics: [{name: a, failureLimit: LIMIT, consecutiveSuccessLimit: 2, count: 9, interval: 1s, successCondition: 'result == 1', provider: {web: {url: 'https://example.com'}}}]\n"
+		"  metrics: [{name: a, failureLimit: LIMIT, consecutiveSuccessLimit: 2, count: 9, interval: 1s, successCondition: 'result == 1', " +
+		"provider: {web: {url: 'https://example.com'}}}]\n"
 	files["apps/shop/app.yaml"] += "---\n" + strings.NewReplacer("NAME", "judge", "MORE\n", "args: []\n", "LIMIT", "0").Replace(template) +
 		"---\n" + strings.NewReplacer("NAME", "job", "MORE\n", "args: []\n", "LIMIT", "0", "web: {url: 'https://example.com'}",
-		"job: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}", "successCondition: 'result == 1', ", "").Replace(template) +
+		"job: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}",
+		"successCondition: 'result == 1', ", "").Replace(template) +
 		"---\n" + strings.NewReplacer("NAME", "dry", "MORE", "dryRun: [{metricName: a}]", "LIMIT", "0").Replace(template) +
 		"---\n" + strings.NewReplacer("NAME", "never", "MORE\n", "args: []\n", "LIMIT", "-1").Replace(template)
 	return files
 }
 
+// based has an app that is built from a folder of the repository.
+func based(on string) map[string]string {
+	return map[string]string{"apps/shop/kustomization.yaml": "resources: [" + on + "]\n",
+		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}
+}
+
+// tried is a step with an experiment and its analysis, each with further fields.
+func tried(fields, analysis string) string {
+	return "{experiment: {" + fields + "templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge" + analysis + "}]}}"
+}
+
 // experiment has one experiment's template with further fields, and no Service of its own.
 func experiment(more string) map[string]string {
 	files := staged(steps("{setWeight: 5}, {experiment: {duration: 1m, templates: [{name: c, specRef: canary, " + more + "}]}}"))
-	files["apps/shop/app.yaml"] = strings.NewReplacer(service, "", "image: web}", "image: web, ports: [{containerPort: 80}]}").Replace(files["apps/shop/app.yaml"])
-	return files
+	words := strings.NewReplacer(service, "", "image: web}", "image: web, ports: [{containerPort: 80}]}")
+	return app(words.Replace(files["apps/shop/app.yaml"]))
 }
 
 // metrics returns files whose analysis template has further fields, instead of those of the same name.
 func metrics(files map[string]string, fields string) map[string]string {
 	first, _, _ := strings.Cut(fields, ": ")
-	was := map[string]string{"count": "failureLimit: 0, consecutiveSuccessLimit: 2, count: 9, interval: 1s", "consecutiveSuccessLimit": "failureLimit: 0, consecutiveSuccessLimit: 2, count: 9"}[first]
-	files["apps/shop/app.yaml"] = strings.Replace(files["apps/shop/app.yaml"], cmp.Or(was, "failureLimit: 0"), fields+map[bool]string{true: ", failureLimit: 0"}[was == ""], 1)
-	return files
+	const all = "failureLimit: 0, consecutiveSuccessLimit: 2, count: 9"
+	was := map[string]string{"count": all + ", interval: 1s", "consecutiveSuccessLimit": all}[first]
+	if was == "" {
+		was, fields = "failureLimit: 0", fields+", failureLimit: 0"
+	}
+	return app(strings.Replace(files["apps/shop/app.yaml"], was, fields, 1))
 }
 
-func steps(list string) string { return "canary: {steps: [" + list + "]}" }
+// steps returns a canary. JUDGE is a step that measures, and HALF-HOUR a pause.
+func steps(list string) string { return canary("", list) }
+
+func surging(list string) string { return canary("scaling: surge, ", list) }
+
+// background returns a canary that measures in the background, from a step on.
+func background(from int, list string) string {
+	return canary(fmt.Sprintf("analysis: {startingStep: %d, templates: [{templateName: judge}]}, ", from), list)
+}
+
+func canary(fields, list string) string {
+	words := strings.NewReplacer("JUDGE", "{analysis: {templates: [{templateName: judge}]}}", "HALF-HOUR", "{pause: {duration: 30m}}")
+	return "canary: {" + fields + "steps: [" + words.Replace(list) + "]}"
+}
 
 // TestRules breaks each rule, and accepts the closest allowed input. The message must have the project, the rule and
 // the object, since the author of the commit reads nothing else.
 func TestRules(t *testing.T) {
 	const ask = ", or have the rule changed, which is in policy.yaml"
-	const unmeasured = "apps/shop/app.yaml: project web, rule rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it (Deployment/shop/web); add an analysis that can fail before that, and is no dry run"
+	const inApp, inFile = "apps/shop: project web, rule ", "apps/shop/app.yaml: project web, rule "
+	const ofKind = "apps/shop/app.yaml: kind: project web, rule "
+	const ofNamespace = "apps/shop/app.yaml: metadata.namespace: project web, rule "
+	const analysed, slow = ", rollouts: {requireAnalysis: true}", ", rollouts: {minDuration: 30m}"
+	linked := based("base")
+	linked["apps/shop/base"] = "-> ../../base"
+	statefulSet := strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)
+	const low, required = ", rollouts: {maxFirstWeight: 25}", ", rollouts: {required: true}"
+	const unmeasured = inFile + "rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it " +
+		"(Deployment/shop/web); add an analysis that can fail before that, and is no dry run" + ask
+	tooMuch := func(is, most int) string {
+		return fmt.Sprintf(inFile+"rollouts.maxFirstWeight: users are first given %d%% of the new version, more than %d%% "+
+			"(Deployment/shop/web); begin with less"+ask, is, most)
+	}
+	tooShort := func(is string) string {
+		return inFile + "rollouts.minDuration: a release pauses for " + is + " before all users have it, less than 30m0s " +
+			"(Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask
+	}
 	for name, tt := range map[string]struct {
 		rules string
 		files map[string]string
 		want  string
 	}{
-		"nothing":            {"", app(config("name: a")), ""},
-		"a file from a base": {", sources: [apps/shop/**]", map[string]string{"apps/shop/kustomization.yaml": "resources: [../../base]\n", "base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}, "base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask},
-		"a base that may be": {", sources: [apps/shop/**, base/**]", map[string]string{"apps/shop/kustomization.yaml": "resources: [../../base]\n", "base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}, ""},
-		"a symlink": {", sources: [apps/shop/**]", map[string]string{"apps/shop/kustomization.yaml": "resources: [base]\n", "apps/shop/base": "-> ../../base", "base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")},
+		"nothing": {"", app(config("name: a")), ""},
+		"a file from a base": {
+			", sources: [apps/shop/**]",
+			based("../../base"),
+			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask,
+		},
+		"a base that may be": {
+			", sources: [apps/shop/**, base/**]",
+			based("../../base"),
+			"",
+		},
+		"a symlink": {", sources: [apps/shop/**]", linked,
 			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask},
-		"a kind that is denied":   {", resources: {deny: [/ConfigMap]}", app(config("name: a")), "apps/shop/app.yaml: kind: project web, rule resources.deny: may not have any ConfigMap (ConfigMap/shop/a); take it out" + ask},
-		"though it is allowed":    {", resources: {allow: ['*'], deny: [/ConfigMap]}", app(config("name: a")), "apps/shop/app.yaml: kind: project web, rule resources.deny: may not have any ConfigMap (ConfigMap/shop/a); take it out" + ask},
-		"one that is not allowed": {", resources: {allow: [apps/*]}", app(config("name: a")), "apps/shop/app.yaml: kind: project web, rule resources.allow: has no ConfigMap in it (ConfigMap/shop/a); take it out" + ask},
-		"one that is":             {", resources: {allow: [ConfigMap], deny: [/Secret]}", app(config("name: a")), ""},
-		"without a namespace":     {"", app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"), "apps/shop/app.yaml: kind: project web, rule clusterResources: belongs to no namespace, and may have no rbac.authorization.k8s.io/ClusterRole (ClusterRole//a); take it out" + ask},
-		"one that is named":       {", clusterResources: [rbac.authorization.k8s.io/ClusterRole]", app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"), ""},
-		"its Namespace":           {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop-a}\n"), ""},
-		"another's Namespace":     {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: till}\n"), "apps/shop/app.yaml: metadata.namespace: project web, rule namespaces: is in none of shop, shop-* (Namespace//till); move it" + ask},
-		"another namespace":       {"", app(config("name: a, namespace: till")), "apps/shop/app.yaml: metadata.namespace: project web, rule namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
-		"by kustomize":            {"", map[string]string{"apps/shop/kustomization.yaml": "namespace: till\nresources: [app.yaml]\n", "apps/shop/app.yaml": config("name: a")}, "apps/shop/app.yaml: metadata.namespace: project web, rule namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
-		"a matching namespace":    {"", app(config("name: a, namespace: shop-eu")), ""},
-		"no Rollout":              {", rollouts: {required: true}", app(deployment), "apps/shop/app.yaml: project web, rule rollouts.required: has no Rollout (Deployment/shop/web); write one for it" + ask},
-		"pods without a Rollout":  {", rollouts: {required: true}", app(strings.NewReplacer("apps/v1", "example.com/v1", "Deployment", "Flock").Replace(deployment)), "apps/shop/app.yaml: project web, rule rollouts.required: has no Rollout (Flock/shop/web); make it a Deployment that has one" + ask},
-		"a Pod":                   {", rollouts: {required: true}", app("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: web}]}\n"), "apps/shop/app.yaml: project web, rule rollouts.required: has no Rollout (Pod/shop/web); make it a Deployment that has one" + ask},
-		"a StatefulSet":           {", rollouts: {required: true}", app(strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)), "apps/shop/app.yaml: project web, rule rollouts.required: has no Rollout (StatefulSet/shop/web); write one for it" + ask},
-		"a Job has none":          {", rollouts: {required: true}", app("apiVersion: batch/v1\nkind: Job\nmetadata: {name: web}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: web}]}}}\n"), ""},
-		"an experiment's Service": {", resources: {deny: [/Service]}", experiment("service: {}"), "apps/shop: project web, rule resources.deny: may not have any Service, and experiment template c of shop/web has one; leave its service out" + ask},
-		"with a name":             {", resources: {allow: [apps/Deployment]}", experiment("service: {name: web-c}"), "apps/shop: project web, rule resources.allow: has no Service in it, and experiment template c of shop/web has one; leave its service out" + ask},
-		"an experiment without":   {", resources: {deny: [/Service]}", experiment(""), ""},
-		"a Job that measures":     {", resources: {deny: [batch/*]}", staged(steps("{analysis: {templates: [{templateName: job}]}}")), "apps/shop: project web, rule resources.deny: may not have any batch/Job, and metric a of shop/web is measured by one; use another provider" + ask},
-		"analysed after all":      {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 100}, {analysis: {templates: [{templateName: judge}]}}")), unmeasured + ask},
-		"from a late step":        {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 2, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {setWeight: 100}, {pause: {}}]}"), unmeasured + ask},
-		"after the switch":        {", rollouts: {requireAnalysis: true}", staged("blueGreen: {activeService: web, postPromotionAnalysis: {templates: [{templateName: judge}]}}"), unmeasured + ask},
-		"paused after all":        {", rollouts: {minDuration: 30m}", staged(steps("{setWeight: 100}, {pause: {duration: 30m}}")), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 0s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
-		"a Rollout":               {", rollouts: {required: true}", staged(steps("{setWeight: 50}")), ""},
-		"much at once":            {", rollouts: {maxFirstWeight: 25}", staged(steps("{setWeight: 0}, {pause: {}}, {setWeight: 26}, {setWeight: 5}")), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 26% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"no more than that":       {", rollouts: {maxFirstWeight: 25}", staged(steps("{setWeight: 25}, {setWeight: 90}")), ""},
-		"without steps":           {", rollouts: {maxFirstWeight: 25}", staged("canary: {}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"all pods by their number": {", rollouts: {maxFirstWeight: 25}", staged("canary: {scaling: surge, steps: [{setCanaryScale: {weight: 80}}, {pause: {}}, {setWeight: 5}]}"),
-			"apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 80% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"a number of pods": {", rollouts: {maxFirstWeight: 25}", staged("canary: {scaling: surge, steps: [{setCanaryScale: {replicas: 1}}, {setWeight: 5}]}"),
-			"apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"from after the last step":               {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 2, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), unmeasured + ask},
-		"from the last step":                     {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 1, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), ""},
-		"from the step that moves all":           {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 1, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {setWeight: 100}]}"), unmeasured + ask},
-		"in the background of no steps":          {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: []}"), unmeasured + ask},
-		"too late for its steps":                 {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), "initialDelay: 1000h"), unmeasured + ask},
-		"too late for the rest of them":          {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 1, templates: [{templateName: judge}]}, steps: [{pause: {duration: 30m}}, {pause: {duration: 10m}}]}"), "initialDelay: 11m"), unmeasured + ask},
-		"in time":                                {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), "initialDelay: 30m"), ""},
-		"while a person decides":                 {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {}}]}"), "initialDelay: 24h"), ""},
-		"after a person decided":                 {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {}}]}"), "initialDelay: 1000h"), unmeasured + ask},
-		"after a timeout":                        {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {timeout: 1m, onTimeout: promote}}]}"), "initialDelay: 2m"), unmeasured + ask},
-		"failed too late":                        {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), "count: 99, interval: 1h, failureLimit: 1"), unmeasured + ask},
-		"failed in time":                         {", rollouts: {requireAnalysis: true}", metrics(staged("canary: {analysis: {startingStep: 0, templates: [{templateName: judge}]}, steps: [{setWeight: 5}, {pause: {duration: 30m}}]}"), "count: 99, interval: 10m, failureLimit: 3"), ""},
-		"as many failures as measurements":       {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{analysis: {templates: [{templateName: judge}]}}")), "consecutiveSuccessLimit: 0, count: 9, failureLimit: 9"), unmeasured + ask},
-		"one more measurement":                   {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{analysis: {templates: [{templateName: judge}]}}")), "consecutiveSuccessLimit: 0, count: 9, failureLimit: 8"), ""},
-		"a step waits for it":                    {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{analysis: {templates: [{templateName: judge}]}}")), "initialDelay: 1000h"), ""},
-		"an experiment does not wait for it":     {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{experiment: {duration: 1m, templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge}]}}")), "initialDelay: 2m"), unmeasured + ask},
-		"an experiment waits for it":             {", rollouts: {requireAnalysis: true}", metrics(staged(steps("{experiment: {duration: 1m, templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge, requiredForCompletion: true}]}}")), "initialDelay: 2m"), ""},
-		"all pods by a share, then an analysis":  {", rollouts: {requireAnalysis: true}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), unmeasured + ask},
-		"all pods by a share, then a pause":      {", rollouts: {minDuration: 30m}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 0s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
-		"all pods by a share after one percent":  {", rollouts: {maxFirstWeight: 25}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"all pods by a number, then an analysis": {", rollouts: {requireAnalysis: true}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {replicas: 50}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), unmeasured + ask},
-		"all pods by a number, then a pause":     {", rollouts: {minDuration: 30m}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {replicas: 50}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 0s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
-		"all pods by a number after one percent": {", rollouts: {maxFirstWeight: 25}", staged("canary: {steps: [{setWeight: 1}, {setCanaryScale: {replicas: 50}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"all pods in addition, then an analysis": {", rollouts: {requireAnalysis: true}", staged("canary: {scaling: surge, steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), unmeasured + ask},
-		"all pods in addition, then a pause":     {", rollouts: {minDuration: 30m}", staged("canary: {scaling: surge, steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 0s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
-		"all pods in addition after one percent": {", rollouts: {maxFirstWeight: 25}", staged("canary: {scaling: surge, steps: [{setWeight: 1}, {setCanaryScale: {weight: 100}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}]}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"three of four pods, then an analysis":   {", rollouts: {requireAnalysis: true}", staged(steps("{setCanaryScale: {replicas: 3}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}")), ""},
-		"three of four pods, then a pause":       {", rollouts: {minDuration: 30m}", staged(steps("{setCanaryScale: {replicas: 3}}, {pause: {duration: 30m}}, {analysis: {templates: [{templateName: judge}]}}")), ""},
-		"all at the promotion":                   {", rollouts: {maxFirstWeight: 25}", staged("canary: {stableService: web, scaling: surge, steps: [{setWeight: 5}]}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 25% (Deployment/shop/web); begin with less" + ask},
-		"of an experiment":                       {", rollouts: {requireAnalysis: true}", staged(steps("{experiment: {templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge, requiredForCompletion: true}]}}")), ""},
-		"blue-green":                             {", rollouts: {maxFirstWeight: 99}", staged("blueGreen: {activeService: web}"), "apps/shop/app.yaml: project web, rule rollouts.maxFirstWeight: users are first given 100% of the new version, more than 99% (Deployment/shop/web); begin with less" + ask},
-		"nothing is measured":                    {", rollouts: {requireAnalysis: true}", staged(steps("{setWeight: 5}")), unmeasured + ask},
-		"a dry run":                              {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: dry}]}}")), unmeasured + ask},
-		"it never fails":                         {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: never}]}}")), unmeasured + ask},
-		"an analysis":                            {", rollouts: {requireAnalysis: true}", staged(steps("{analysis: {templates: [{templateName: judge}]}}")), ""},
-		"in the background":                      {", rollouts: {requireAnalysis: true}", staged("canary: {analysis: {templates: [{templateName: judge}]}, steps: [{setWeight: 5}]}"), ""},
-		"too short":                              {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {}}, {pause: {duration: 599}}")), "apps/shop/app.yaml: project web, rule rollouts.minDuration: a release pauses for 29m59s before all users have it, less than 30m0s (Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask},
-		"long enough":                            {", rollouts: {minDuration: 30m}", staged(steps("{pause: {duration: 20m}}, {pause: {duration: 10m}}")), ""},
-		"it promotes itself":                     {", rollouts: {minDuration: 30m}", staged("blueGreen: {activeService: web, autoPromotionSeconds: 1800}"), ""},
-		"all steps back":                         {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), "apps/shop/app.yaml: project web, rule rollouts.forbid: goes back to an earlier version through all steps (Deployment/shop/web); leave rollbackWindow out" + ask},
-		"some fast":                              {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"), ""},
-		"all steps back, which may be":           {", rollouts: {forbid: [promoteFull]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"), ""},
-		"as many Deployments":                    {", quota: {deployments: 1}", app(deployment + "---\n" + strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)), ""},
-		"many objects":                           {", quota: {objects: 1}", app(config("name: a") + "---\n" + config("name: b")), "apps/shop: project web, rule quota.objects: app shop has 2 objects, more than 1; split it" + ask},
-		"so many":                                {", quota: {objects: 2}", app(config("name: a") + "---\n" + config("name: b")), ""},
-		"a Deployment":                           {", quota: {deployments: 0}", app(deployment), "apps/shop: project web, rule quota.deployments: app shop has 1 Deployments, more than 0; split it" + ask},
+		"a kind that is denied": {", resources: {deny: [/ConfigMap]}", app(config("name: a")),
+			ofKind + "resources.deny: may not have any ConfigMap (ConfigMap/shop/a); take it out" + ask},
+		"though it is allowed": {", resources: {allow: ['*'], deny: [/ConfigMap]}", app(config("name: a")),
+			ofKind + "resources.deny: may not have any ConfigMap (ConfigMap/shop/a); take it out" + ask},
+		"one that is not allowed": {", resources: {allow: [apps/*]}", app(config("name: a")),
+			ofKind + "resources.allow: has no ConfigMap in it (ConfigMap/shop/a); take it out" + ask},
+		"one that is": {", resources: {allow: [ConfigMap], deny: [/Secret]}", app(config("name: a")), ""},
+		"without a namespace": {"", app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"),
+			ofKind + "clusterResources: belongs to no namespace, and may have no rbac.authorization.k8s.io/ClusterRole (ClusterRole//a); " +
+				"take it out" + ask},
+		"one that is named": {
+			", clusterResources: [rbac.authorization.k8s.io/ClusterRole]",
+			app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"),
+			"",
+		},
+		"its Namespace": {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop-a}\n"),
+			""},
+		"another's Namespace": {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: till}\n"),
+			ofNamespace + "namespaces: is in none of shop, shop-* (Namespace//till); move it" + ask},
+		"another namespace": {"", app(config("name: a, namespace: till")),
+			ofNamespace + "namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
+		"by kustomize": {
+			"",
+			map[string]string{"apps/shop/kustomization.yaml": "namespace: till\nresources: [app.yaml]\n", "apps/shop/app.yaml": config("name: a")},
+			ofNamespace + "namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask,
+		},
+		"a matching namespace": {"", app(config("name: a, namespace: shop-eu")), ""},
+		"no Rollout": {required, app(deployment),
+			inFile + "rollouts.required: has no Rollout (Deployment/shop/web); write one for it" + ask},
+		"pods without a Rollout": {required, app(strings.NewReplacer("apps/v1", "example.com/v1", "Deployment", "Flock").Replace(deployment)),
+			inFile + "rollouts.required: has no Rollout (Flock/shop/web); make it a Deployment that has one" + ask},
+		"a Pod": {required, app("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: web}]}\n"),
+			inFile + "rollouts.required: has no Rollout (Pod/shop/web); make it a Deployment that has one" + ask},
+		"a StatefulSet": {
+			required,
+			app(statefulSet),
+			inFile + "rollouts.required: has no Rollout (StatefulSet/shop/web); write one for it" + ask,
+		},
+		"a Job has none": {
+			required,
+			app("apiVersion: batch/v1\nkind: Job\nmetadata: {name: web}\n" +
+				"spec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: web}]}}}\n"),
+			"",
+		},
+		"an experiment's Service": {", resources: {deny: [/Service]}", experiment("service: {}"),
+			inApp + "resources.deny: may not have any Service, and experiment template c of shop/web has one; leave its service out" + ask},
+		"with a name": {", resources: {allow: [apps/Deployment]}", experiment("service: {name: web-c}"),
+			inApp + "resources.allow: has no Service in it, and experiment template c of shop/web has one; leave its service out" + ask},
+		"an experiment without": {", resources: {deny: [/Service]}", experiment(""), ""},
+		"a Job that measures": {", resources: {deny: [batch/*]}", staged(steps("{analysis: {templates: [{templateName: job}]}}")),
+			inApp + "resources.deny: may not have any batch/Job, and metric a of shop/web is measured by one; use another provider" + ask},
+		"analysed after all": {analysed, staged(steps("{setWeight: 100}, JUDGE")), unmeasured},
+		"from a late step":   {analysed, staged(background(2, "{setWeight: 5}, {setWeight: 100}, {pause: {}}")), unmeasured},
+		"after the switch": {analysed, staged("blueGreen: {activeService: web, postPromotionAnalysis: {templates: [{templateName: judge}]}}"),
+			unmeasured},
+		"paused after all":  {slow, staged(steps("{setWeight: 100}, HALF-HOUR")), tooShort("0s")},
+		"a Rollout":         {required, staged(steps("{setWeight: 50}")), ""},
+		"much at once":      {low, staged(steps("{setWeight: 0}, {pause: {}}, {setWeight: 26}, {setWeight: 5}")), tooMuch(26, 25)},
+		"no more than that": {low, staged(steps("{setWeight: 25}, {setWeight: 90}")), ""},
+		"without steps":     {low, staged("canary: {}"), tooMuch(100, 25)},
+		"all pods by their number": {low, staged(surging("{setCanaryScale: {weight: 80}}, {pause: {}}, {setWeight: 5}")),
+			tooMuch(80, 25)},
+		"a number of pods": {low, staged(surging("{setCanaryScale: {replicas: 1}}, {setWeight: 5}")),
+			tooMuch(100, 25)},
+		"from after the last step":      {analysed, staged(background(2, "{setWeight: 5}, HALF-HOUR")), unmeasured},
+		"from the last step":            {analysed, staged(background(1, "{setWeight: 5}, HALF-HOUR")), ""},
+		"from the step that moves all":  {analysed, staged(background(1, "{setWeight: 5}, {setWeight: 100}")), unmeasured},
+		"in the background of no steps": {analysed, staged(background(0, "")), unmeasured},
+		"too late for its steps": {analysed, metrics(staged(background(0, "{setWeight: 5}, HALF-HOUR")), "initialDelay: 1000h"),
+			unmeasured},
+		"too late for the rest of them": {analysed, metrics(staged(background(1, "HALF-HOUR, {pause: {duration: 10m}}")), "initialDelay: 11m"),
+			unmeasured},
+		"in time": {analysed, metrics(staged(background(0, "{setWeight: 5}, HALF-HOUR")), "initialDelay: 30m"),
+			""},
+		"while a person decides": {analysed, metrics(staged(background(0, "{setWeight: 5}, {pause: {}}")), "initialDelay: 24h"),
+			""},
+		"after a person decided": {analysed, metrics(staged(background(0, "{setWeight: 5}, {pause: {}}")), "initialDelay: 1000h"),
+			unmeasured},
+		"after a timeout": {
+			analysed,
+			metrics(staged(background(0, "{setWeight: 5}, {pause: {timeout: 1m, onTimeout: promote}}")), "initialDelay: 2m"),
+			unmeasured,
+		},
+		"failed too late": {analysed, metrics(staged(background(0, "{setWeight: 5}, HALF-HOUR")), "count: 99, interval: 1h, failureLimit: 1"),
+			unmeasured},
+		"failed in time": {analysed, metrics(staged(background(0, "{setWeight: 5}, HALF-HOUR")), "count: 99, interval: 10m, failureLimit: 3"),
+			""},
+		"as many failures as measurements": {analysed, metrics(staged(steps("JUDGE")), "consecutiveSuccessLimit: 0, count: 9, failureLimit: 9"),
+			unmeasured},
+		"one more measurement": {analysed, metrics(staged(steps("JUDGE")), "consecutiveSuccessLimit: 0, count: 9, failureLimit: 8"),
+			""},
+		"a step waits for it": {analysed, metrics(staged(steps("JUDGE")), "initialDelay: 1000h"), ""},
+		"an experiment does not wait for it": {
+			analysed,
+			metrics(staged(steps(tried("duration: 1m, ", ""))), "initialDelay: 2m"),
+			unmeasured,
+		},
+		"an experiment waits for it": {
+			analysed,
+			metrics(staged(steps(tried("duration: 1m, ", ", requiredForCompletion: true"))), "initialDelay: 2m"),
+			"",
+		},
+		"all pods by a share, then an analysis": {analysed, staged(steps("{setWeight: 1}, {setCanaryScale: {weight: 100}}, HALF-HOUR, JUDGE")),
+			unmeasured},
+		"all pods by a share, then a pause": {slow, staged(steps("{setWeight: 1}, {setCanaryScale: {weight: 100}}, HALF-HOUR, JUDGE")),
+			tooShort("0s")},
+		"all pods by a share after one percent": {low, staged(steps("{setWeight: 1}, {setCanaryScale: {weight: 100}}, HALF-HOUR, JUDGE")),
+			tooMuch(100, 25)},
+		"all pods by a number, then an analysis": {analysed, staged(steps("{setWeight: 1}, {setCanaryScale: {replicas: 50}}, HALF-HOUR, JUDGE")),
+			unmeasured},
+		"all pods by a number, then a pause": {slow, staged(steps("{setWeight: 1}, {setCanaryScale: {replicas: 50}}, HALF-HOUR, JUDGE")),
+			tooShort("0s")},
+		"all pods by a number after one percent": {low, staged(steps("{setWeight: 1}, {setCanaryScale: {replicas: 50}}, HALF-HOUR, JUDGE")),
+			tooMuch(100, 25)},
+		"all pods in addition, then an analysis": {analysed, staged(surging("{setWeight: 1}, {setCanaryScale: {weight: 100}}, HALF-HOUR, JUDGE")),
+			unmeasured},
+		"all pods in addition, then a pause": {slow, staged(surging("{setWeight: 1}, {setCanaryScale: {weight: 100}}, HALF-HOUR, JUDGE")),
+			tooShort("0s")},
+		"all pods in addition after one percent": {low, staged(surging("{setWeight: 1}, {setCanaryScale: {weight: 100}}, HALF-HOUR, JUDGE")),
+			tooMuch(100, 25)},
+		"three of four pods, then an analysis": {analysed, staged(steps("{setCanaryScale: {replicas: 3}}, HALF-HOUR, JUDGE")), ""},
+		"three of four pods, then a pause":     {slow, staged(steps("{setCanaryScale: {replicas: 3}}, HALF-HOUR, JUDGE")), ""},
+		"all at the promotion": {low, staged("canary: {stableService: web, scaling: surge, steps: [{setWeight: 5}]}"),
+			tooMuch(100, 25)},
+		"of an experiment": {
+			analysed,
+			staged(steps(tried("", ", requiredForCompletion: true"))),
+			"",
+		},
+		"blue-green": {", rollouts: {maxFirstWeight: 99}", staged("blueGreen: {activeService: web}"),
+			tooMuch(100, 99)},
+		"nothing is measured": {analysed, staged(steps("{setWeight: 5}")), unmeasured},
+		"a dry run":           {analysed, staged(steps("{analysis: {templates: [{templateName: dry}]}}")), unmeasured},
+		"it never fails":      {analysed, staged(steps("{analysis: {templates: [{templateName: never}]}}")), unmeasured},
+		"an analysis":         {analysed, staged(steps("JUDGE")), ""},
+		"in the background": {analysed, staged("canary: {analysis: {templates: [{templateName: judge}]}, steps: [{setWeight: 5}]}"),
+			""},
+		"too short": {slow, staged(steps("{pause: {duration: 20m}}, {pause: {}}, {pause: {duration: 599}}")),
+			tooShort("29m59s")},
+		"long enough":        {slow, staged(steps("{pause: {duration: 20m}}, {pause: {duration: 10m}}")), ""},
+		"it promotes itself": {slow, staged("blueGreen: {activeService: web, autoPromotionSeconds: 1800}"), ""},
+		"all steps back": {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"),
+			inFile + "rollouts.forbid: goes back to an earlier version through all steps (Deployment/shop/web); leave rollbackWindow out" + ask},
+		"some fast": {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"),
+			""},
+		"all steps back, which may be": {", rollouts: {forbid: [promoteFull]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"),
+			""},
+		"as many Deployments": {
+			", quota: {deployments: 1}",
+			app(deployment + "---\n" + statefulSet),
+			"",
+		},
+		"many objects": {", quota: {objects: 1}", app(config("name: a") + "---\n" + config("name: b")),
+			inApp + "quota.objects: app shop has 2 objects, more than 1; split it" + ask},
+		"so many": {", quota: {objects: 2}", app(config("name: a") + "---\n" + config("name: b")), ""},
+		"a Deployment": {", quota: {deployments: 0}", app(deployment),
+			inApp + "quota.deployments: app shop has 1 Deployments, more than 0; split it" + ask},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := judged(t, parsed(t, tt.rules), tt.files)
@@ -208,7 +342,8 @@ func TestRules(t *testing.T) {
 func TestOrderOfRules(t *testing.T) {
 	files := staged("blueGreen: {activeService: web}")
 	files["apps/shop/app.yaml"] += "---\n" + config("name: a, namespace: till") + "---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n"
-	all := []string{", sources: [base/**]", ", resources: {deny: [apps/Deployment]}", "", ", rollouts: {maxFirstWeight: 1}", ", quota: {objects: 1}"}
+	all := []string{", sources: [base/**]", ", resources: {deny: [apps/Deployment]}", "",
+		", rollouts: {maxFirstWeight: 1}", ", quota: {objects: 1}"}
 	for i, rule := range []string{"sources", "resources.deny", "clusterResources"} {
 		err := judged(t, parsed(t, strings.Join(all[i:], "")), files)
 		if err == nil || !strings.Contains(err.Error(), "rule "+rule+":") {
@@ -216,7 +351,8 @@ func TestOrderOfRules(t *testing.T) {
 		}
 	}
 	last := staged("blueGreen: {activeService: web}")
-	if err := judged(t, parsed(t, strings.Join(all[3:], "")), last); err == nil || !strings.Contains(err.Error(), "rule rollouts.maxFirstWeight:") {
+	err := judged(t, parsed(t, strings.Join(all[3:], "")), last)
+	if err == nil || !strings.Contains(err.Error(), "rule rollouts.maxFirstWeight:") {
 		t.Errorf("rollouts: %v", err)
 	}
 }
@@ -260,7 +396,7 @@ func TestFirstWeight(t *testing.T) {
 		"more pods by number":   {nil, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 100},
 		"no pods by number":     {nil, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(0)})}, 1},
 		"more pods later":       {nil, []rollout.Step{weight(1), {Pause: &rollout.Pause{}}, scale(rollout.CanaryScale{Weight: new(60)})}, 1},
-		"after matched users":   {nil, []rollout.Step{weight(1), {Route: &rollout.ManagedRoute{}}, scale(rollout.CanaryScale{Weight: new(60)})}, 60},
+		"after matches":         {nil, []rollout.Step{weight(1), {Route: &rollout.ManagedRoute{}}, scale(rollout.CanaryScale{Weight: new(60)})}, 60},
 		"routed, then pods":     {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 1},
 		"nothing but 0":         {nil, []rollout.Step{weight(0)}, 100},
 	} {
@@ -273,7 +409,8 @@ func TestFirstWeight(t *testing.T) {
 // TestDuration adds pauses and experiments with a duration.
 func TestDuration(t *testing.T) {
 	minute := func(n int) *time.Duration { return new(time.Duration(n) * time.Minute) }
-	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}}, {Experiment: &rollout.Experiment{Duration: minute(4)}}, {Experiment: &rollout.Experiment{}}, {}}
+	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}},
+		{Experiment: &rollout.Experiment{Duration: minute(4)}}, {Experiment: &rollout.Experiment{}}, {}}
 	if got := Duration(rollout.Spec{Canary: &rollout.Canary{Steps: steps}}); got != 5*time.Minute {
 		t.Errorf("got %s", got)
 	}
