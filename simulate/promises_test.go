@@ -1172,7 +1172,8 @@ func (p *promises) takenBack(app, commit string) string {
 	moved := progressOf(s)
 	all := len(moved) > 0 && !slices.ContainsFunc(moved, func(pr rollout.Progress) bool {
 		w := p.u.appIn(s.Source, app).find(pr.Workload)
-		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0, byHand) && !p.goesAlong(w, pr, s.Release.Hash, source.promotion)
+		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0, byHand) &&
+			!p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})
 	all = all || len(s.Release.Templates) == 0 && p.u.isFollowed(app, s)
 	// Without its document, its steps are unknown.

@@ -171,7 +171,8 @@ func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	p := newProposing(t)
 	p.promoted()
 	app := twoApps("v2")["apps/shop/app.yaml"]
-	const hook = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\nspec: {template: " +
+	const hook = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: " +
+		"{gitrollout.dev/hook: before}}\nspec: {template: " +
 		"{spec: {restartPolicy: Never, containers: [{name: m, image: m, envFrom: [{configMapRef: {name: extra}}]}]}}}\n" +
 		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
 	p.ends["migrate"] = rollout.JobState{}

@@ -114,7 +114,11 @@ type actor struct {
 
 // newUniverse returns a world whose run follows from the seed.
 func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
-	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{}, removed: map[string]bool{}, played: map[string]int{}, others: others{}, verbose: verbose}
+	u := &universe{
+		rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{},
+		weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{},
+		removed: map[string]bool{}, played: map[string]int{}, others: others{}, verbose: verbose,
+	}
 	u.git = NewGit(u.branchMoved)
 	u.cluster = NewCluster(u.rng, noon)
 	u.kube = u.cluster.Kube

@@ -84,7 +84,8 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
 		spec.Workload: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
 	}}
-	if main, _ := routes.Pinned(workloads.New(s, p, s.Progress[0], o), s, workloads.View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
+	m := workloads.New(s, p, s.Progress[0], o)
+	if main, _ := routes.Pinned(m, s, workloads.View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
 		t.Errorf("users come to %q, want the pods of the release", main)
 	}
 }
@@ -94,7 +95,8 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
-	m := workloads.Staged{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: &rollout.Routing{Weight: 100}},
+	routed := &rollout.Routing{Weight: 100}
+	m := workloads.Staged{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: routed},
 		Exists: true, N: 1, Stable: pods(0, 0), Fresh: pods(1, 1), Live: rollout.ObservedWorkload{Replicas: 1, Synced: true}}
 	m.Stable.Hash, m.Fresh.Hash, m.Live.Revisions = "old", "new", []rollout.Revision{m.Fresh, m.Stable}
 	f, ok := workloads.LimitsOf(m, workloads.View{Now: noon})

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,8 @@ func TestStatefulSetSurplus(t *testing.T) {
 		if moved := d.State.Progress[0].Step > 0; moved != tc.done {
 			t.Errorf("%s: the step is done: %t; it waits for %s", name, moved, d.Waiting)
 		}
-		for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
+		v := workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
+		for _, o := range mustDesired(in.State, v) {
 			if o.Ref() != db.Ref() {
 				continue
 			}
@@ -267,7 +269,8 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 			live.Hash, live.Revisions[0].Current, live.Revisions[1].Current = live.Revisions[1].Hash, false, true
 		}
 		in.Observed.Workloads[db] = live
-		for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
+		v := workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
+		for _, o := range mustDesired(in.State, v) {
 			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
 			if o.Ref() == db.Ref() && (got != tc.want || (tc.want == nil) != (o.Annotation(rollout.AnnotationHash) == string(live.Revisions[1].Hash))) {
 				t.Errorf("%s: the partition is %v of %s, want %v", name, got, o.Annotation(rollout.AnnotationHash), tc.want)
@@ -629,8 +632,10 @@ func TestStatefulSetRoutes(t *testing.T) {
 	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
 	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
 	p := plan.Compile(spec)
-	if len(p.Stages) != 4 || p.CountsAt(0, 10) != (plan.Counts{Canary: 1, Stable: 9}) || p.CountsAt(2, 10) != (plan.Counts{Canary: 5, Stable: 5}) || p.CountsAt(0, 1) != (plan.Counts{Canary: 0, Stable: 1}) {
-		t.Errorf("of %d stages the first is %+v of 10 and %+v of 1, the third %+v", len(p.Stages), p.CountsAt(0, 10), p.CountsAt(0, 1), p.CountsAt(2, 10))
+	want := []plan.Counts{{Canary: 1, Stable: 9}, {Canary: 5, Stable: 5}, {Canary: 0, Stable: 1}}
+	got := []plan.Counts{p.CountsAt(0, 10), p.CountsAt(2, 10), p.CountsAt(0, 1)}
+	if len(p.Stages) != 4 || !slices.Equal(got, want) {
+		t.Errorf("of %d stages the first and third of 10, and the first of 1, are %+v", len(p.Stages), got)
 	}
 	state := func(phase rollout.Phase, step int) rollout.State {
 		pr := p.Enter(step, noon)

@@ -396,9 +396,10 @@ func TestFirstWeight(t *testing.T) {
 		"more pods by number":   {nil, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 100},
 		"no pods by number":     {nil, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(0)})}, 1},
 		"more pods later":       {nil, []rollout.Step{weight(1), {Pause: &rollout.Pause{}}, scale(rollout.CanaryScale{Weight: new(60)})}, 1},
-		"after matches":         {nil, []rollout.Step{weight(1), {Route: &rollout.ManagedRoute{}}, scale(rollout.CanaryScale{Weight: new(60)})}, 60},
-		"routed, then pods":     {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 1},
-		"nothing but 0":         {nil, []rollout.Step{weight(0)}, 100},
+		"after matched users": {nil, []rollout.Step{
+			weight(1), {Route: &rollout.ManagedRoute{}}, scale(rollout.CanaryScale{Weight: new(60)})}, 60},
+		"routed, then pods": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 1},
+		"nothing but 0":     {nil, []rollout.Step{weight(0)}, 100},
 	} {
 		if got := FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

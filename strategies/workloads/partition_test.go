@@ -50,16 +50,18 @@ func TestPercentIsAsManyPods(t *testing.T) {
 // TestPartitionOfEachKind checks the field of each kind's partition, and whether it counts old or new pods.
 func TestPartitionOfEachKind(t *testing.T) {
 	counting := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "Set", Partition: "spec.rollout.canaries", CountsNew: true}
+	update := []string{"spec", "updateStrategy"}
+	rolling := []string{"spec", "updateStrategy", "rollingUpdate"}
 	for name, tc := range map[string]struct {
 		kind  *rollout.Partitioned
 		fixed bool // Git states the number of pods
 		at    []string
 		want  any
 	}{
-		"CloneSet":                         {ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet"), true, []string{"spec", "updateStrategy"}, int64(2)},
-		"CloneSet under an autoscaler":     {ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet"), false, []string{"spec", "updateStrategy"}, "66%"},
-		"CloneSet, newer":                  {ofKruise(t, "apps.kruise.io/v1beta1", "CloneSet"), false, []string{"spec", "updateStrategy", "rollingUpdate"}, "66%"},
-		"StatefulSet under an autoscaler":  {ofKruise(t, "apps.kruise.io/v1beta1", "StatefulSet"), false, []string{"spec", "updateStrategy", "rollingUpdate"}, int64(2)},
+		"CloneSet":                         {ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet"), true, update, int64(2)},
+		"CloneSet under an autoscaler":     {ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet"), false, update, "66%"},
+		"CloneSet, newer":                  {ofKruise(t, "apps.kruise.io/v1beta1", "CloneSet"), false, rolling, "66%"},
+		"StatefulSet under an autoscaler":  {ofKruise(t, "apps.kruise.io/v1beta1", "StatefulSet"), false, rolling, int64(2)},
 		"one that counts the new":          {&counting, true, []string{"spec", "rollout"}, int64(1)},
 		"one that counts them, autoscaled": {&counting, false, []string{"spec", "rollout"}, int64(1)},
 	} {

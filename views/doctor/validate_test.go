@@ -43,8 +43,10 @@ func TestCheck(t *testing.T) {
 		"all is well":     {config(""), ok},
 		"a broken config": {config("intervall: 5s\n"), "error .gitrollout/prod/config.yaml: intervall: is not a known field; write interval"},
 		"no apps":         {map[string]string{".gitrollout/prod/config.yaml": configOf + "apps: [{path: 'apps/*'}]\n"}, "warning .gitrollout/prod/config.yaml: apps: no path matches a folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"},
-		"a path of no app": {with(config(""), ".gitrollout/prod/config.yaml", configOf+"apps: [{path: 'apps/*', namespace: shop}, {path: charts/pp}, {path: apps/shop}, {path: 'more/*'}]\n"),
-			"warning .gitrollout/prod/config.yaml: apps[1].path: charts/pp matches no folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}\n" + ok},
+		"a path of no app": {with(config(""), ".gitrollout/prod/config.yaml", configOf+
+			"apps: [{path: 'apps/*', namespace: shop}, {path: charts/pp}, {path: apps/shop}, {path: 'more/*'}]\n"),
+			"warning .gitrollout/prod/config.yaml: apps[1].path: charts/pp matches no folder with a kustomization; " +
+				"a chart needs helm: {} in its entry, a folder of manifests directory: {}\n" + ok},
 		"an app that cannot be rendered": {with(config(""), "apps/shop/kustomization.yaml", kustomization("gone.yaml")),
 			"shop: 0 objects, 0 staged, error apps/shop/kustomization.yaml: resources[0]: gone.yaml does not exist in this commit"},
 		"a folder that is no name": {with(config(""), "apps/No_Name/kustomization.yaml", kustomization("")), "error .gitrollout/prod/config.yaml: apps[0].path: apps/No_Name would be the app \"No_Name\", which is not a name; rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name\n" + ok},
