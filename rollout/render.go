@@ -205,7 +205,7 @@ func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	return e
 }
 
-// Below puts a field before those of an error and its further ones.
+// Below prefixes the fields of an error, and of the errors in Also, with a field.
 func (e *InvalidError) Below(field string) {
 	e.Field = strings.TrimSuffix(field+"."+e.Field, ".")
 	e.Also = strings.ReplaceAll(e.Also, alsoText, alsoText+field+".")

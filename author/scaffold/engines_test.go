@@ -408,7 +408,8 @@ func TestAppsOfAnotherEnvironment(t *testing.T) {
 		"a file of all": {"a.yaml " + of("till-dev", "namespace: try", settings+"}") + "---\n" + of("till-prod", own, "path: charts/till"), "", "prod", own},
 		"an app's name": {"a.yaml " + of("live-chat", own, "path: apps/live-chat"), "", "staging", own},
 	} {
-		files := map[string]string{"charts/till/Chart.yaml": chartOfShop, "charts/till/templates/s.yaml": shopOfChart, "charts/till/values-dev.yaml": "a: try\n"}
+		files := map[string]string{"charts/till/Chart.yaml": chartOfShop, "charts/till/templates/s.yaml": shopOfChart,
+			"charts/till/values-dev.yaml": "a: try\n"}
 		for _, app := range []string{"shop", "live-chat"} {
 			files["apps/"+app+"/kustomization.yaml"] = "configMapGenerator: [{name: " + app + ", literals: [a=b]}]\n"
 		}

@@ -102,7 +102,7 @@ func experiment(more string) map[string]string {
 	return app(words.Replace(files["apps/shop/app.yaml"]))
 }
 
-// metrics returns files whose analysis template has further fields, instead of those of the same name.
+// metrics returns files whose analysis template has further fields, which replace fields of the same name.
 func metrics(files map[string]string, fields string) map[string]string {
 	first, _, _ := strings.Cut(fields, ": ")
 	const all = "failureLimit: 0, consecutiveSuccessLimit: 2, count: 9"
