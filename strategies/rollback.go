@@ -92,6 +92,9 @@ func decideAborting(in Input) Decision {
 		d.Subject = fmt.Sprintf("%s still rolling back to %s: %s", s.App, s.Stable.Hash, late.reason)
 	}
 	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(late.at, in.Now))
+	if isAwaited(in) {
+		d.Waiting += fmt.Sprintf("; commit %s by %s waits until then", in.Head.Commit.Short(), in.Head.Commit.Author)
+	}
 	if target == s.Stable.Hash && s.Source == s.Rollback.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
 		// Git came back to stable during the rollback: its newest configuration is the target.
@@ -103,8 +106,15 @@ func decideAborting(in Input) Decision {
 	return d
 }
 
-// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress.
-func CanOvertake(in Input) bool { return in.State.Phase == rollout.Aborting && isAwaited(in) }
+// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress. It would replace a
+// retry, so a retried version cannot overtake.
+func CanOvertake(in Input) bool {
+	if in.State.Phase != rollout.Aborting || in.Head.Render == nil {
+		return false
+	}
+	in.Promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.Full}
+	return isAwaited(in)
+}
 
 // overtake ends a rollback before stable is reached, as stable may be broken. A full promotion by hash replaces all
 // pods by the user's rolling update, without stages or progress; Services select all pods.

@@ -33,19 +33,37 @@ type Action struct {
 
 // StillAbout returns an error if the action was meant for another release than the current one.
 func (a Action) StillAbout(in strategies.Input) error {
-	now := rollout.Hash("")
-	switch {
-	case a.Verb == rollout.Retry && in.Head.Render != nil:
-		now = in.Head.Render.Release()
-	case a.Verb != Undo && strategies.Coming(in) != nil:
-		now = strategies.Coming(in).Hash
-	case in.State.Release != nil:
-		now = in.State.Release.Hash
-	}
-	if a.Release != now {
+	if now := about(in, a.Verb); a.Release != now {
 		return fmt.Errorf("the page shows release %q and it is now %q; look again", a.Release, now)
 	}
 	return nil
+}
+
+// about returns the release that an action with this verb is for, "" if there is none.
+func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
+	switch coming := strategies.Coming(in); {
+	case verb == rollout.Retry && in.Head.Render != nil:
+		return in.Head.Render.Release()
+	case verb != Undo && coming != nil:
+		return coming.Hash
+	case in.State.Release != nil:
+		return in.State.Release.Hash
+	}
+	return ""
+}
+
+// Possible returns the actions that fit the app's state, for the current release. Users add reasons and steps.
+func Possible(in strategies.Input) (out []Action) {
+	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
+		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
+		{Verb: rollout.Abort}, {Verb: rollout.Retry}, {Verb: Undo}} {
+		a.Release = about(in, a.Verb)
+		_, err := decide(in, a)
+		if a.Verb == Undo && (in.State.Release != nil || in.State.Stable != nil) || err == nil {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // UnknownStepError is the error for a Through that names no step.

@@ -330,3 +330,14 @@ func TestRetry(t *testing.T) {
 		t.Errorf("a second retry is the file of the first one: %v", err)
 	}
 }
+
+// TestPromotionReplacesNoRetry refuses to promote a retried release during its rollback: the promotion file would
+// replace the retry, and the release would stay rejected.
+func TestPromotionReplacesNoRetry(t *testing.T) {
+	in := rejected()
+	in.State.Phase, in.State.Release = rollout.Aborting, &rollout.Release{Hash: in.Head.Render.Release()}
+	in.Promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Retry, Digest: "new"}
+	if _, err := (Target{}).Decide(in, Action{Verb: rollout.Promote, Full: true}); err == nil || !strings.Contains(err.Error(), "rolling back") {
+		t.Errorf("promote --full says %v", err)
+	}
+}

@@ -50,6 +50,9 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 		}
 	case s.Phase == rollout.Aborting:
 		merge("go back in Git too", rollout.ProposeRevert)
+		if strategies.CanOvertake(in) {
+			add("replace all pods by Git's version at once, without steps", "gitrollout promote "+app+" --full")
+		}
 	case s.Release == nil || s.Stable == nil:
 		merge("go back", rollout.ProposeRevert)
 	default:

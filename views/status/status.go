@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -45,6 +46,7 @@ type App struct {
 	Waiting  string                `json:"waiting,omitempty"` // the condition that it waits for
 	Due      *time.Time            `json:"due,omitempty"`     // when a timed wait ends
 	Next     []Next                `json:"next,omitempty"`    // suggested commands
+	Actions  []propose.Action      `json:"actions,omitempty"` // those that fit the app's state
 	Warnings []string              `json:"warnings,omitempty"`
 	Note     string                `json:"note,omitempty"` // why the cluster is not shown
 }
@@ -164,7 +166,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	a.Analyses = strategies.Runs(in)
 	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
-	a.Next = nextSteps(in, cluster, proposals)
+	a.Next, a.Actions = nextSteps(in, cluster, proposals), propose.Possible(in)
 	return a
 }
 

@@ -66,15 +66,9 @@ const means = {
   undo: 'It pushes a proposal that takes the release back in Git.',
 };
 
-function possible(verb) {
-  const flying = (app.release && app.stable) || app.coming;
-  return { promote: flying || (app.held && app.held.reason === 'Adoption'), hold: flying, abort: flying,
-    retry: !!app.rejected || (app.held && app.held.reason === 'HookFailed'), undo: !!(app.release || app.stable) }[verb];
-}
-
 function next() {
   const commands = app.next || [];
-  const verbs = (who.may || []).filter(possible);
+  const verbs = (who.may || []).filter((verb) => (app.actions || []).some((a) => a.verb === verb));
   if (!commands.length && !verbs.length) return null;
   return h('section', { class: 'card', 'aria-labelledby': 'next-title' },
     h('h2', { id: 'next-title' }, 'What can be done'),
@@ -268,21 +262,22 @@ function openAct(verb) {
   $('act-what').textContent = means[verb] + ' It becomes a commit by ' + who.name + ' <' + who.email + '>.';
   $('act-error').textContent = '';
   $('act-go').textContent = verb[0].toUpperCase() + verb.slice(1);
-  const fields = [];
+  const fields = [], can = (fits) => app.actions.some((a) => a.verb === verb && fits(a));
   if (verb === 'hold' || verb === 'abort') fields.push(h('label', { for: 'reason' }, 'Why (optional)'),
     h('input', { id: 'reason', name: 'reason', maxlength: 300 }));
   if (verb === 'hold') fields.push(h('label', { for: 'off' }, 'Hold'),
-    h('select', { id: 'off', name: 'off' }, h('option', { value: '' }, 'keep it where it is'),
-    h('option', { value: 'off' }, 'end the hold')));
+    h('select', { id: 'off', name: 'off' }, can((a) => !a.off) && h('option', { value: '' }, 'keep it where it is'),
+    can((a) => a.off) && h('option', { value: 'off' }, 'end the hold')));
   if (verb === 'promote') {
     const steps = (app.workloads || []).flatMap((w) => w.steps || []).length ? (app.workloads
       || []).find((w) => w.steps).steps : [];
     const from = Math.min(...(app.workloads || []).filter((w) => w.moving).map((w) => w.step - 1), steps.length);
     fields.push(h('label', { for: 'through' }, 'How far'), h('select', { id: 'through', name: 'through' },
-      h('option', { value: '' }, 'past the step that it waits at'),
-      steps.map((s, i) => i > from && h('option', { value: String(i + 1) },
+      can((a) => !a.full && !a.adoptAnyway) && h('option', { value: '' }, 'past the step that it waits at'),
+      can((a) => a.full) && [steps.map((s, i) => i > from && h('option', { value: String(i + 1) },
         'through step ' + (i + 1) + ': ' + s.text)), h('option', { value: 'full' },
-        'fully: skip all the steps that are left')));
+        'fully: skip all the steps that are left')],
+      can((a) => a.adoptAnyway) && h('option', { value: 'adopt' }, 'take it over from its other controller')));
   }
   $('act-fields').replaceChildren(...fields);
   $('act').showModal();
@@ -291,11 +286,10 @@ function openAct(verb) {
 $('act-form').addEventListener('submit', async (e) => {
   e.preventDefault();
   const verb = $('act').dataset.verb;
-  const seen = verb === 'retry' ? app.rejected || app.stable
-    : verb === 'undo' ? app.release : app.coming || app.release;
+  const { release } = app.actions.find((a) => a.verb === verb) || {};
   const form = new FormData(e.target), through = form.get('through') || '';
-  const body = { verb, release: seen ? seen.hash : '', reason: form.get('reason') || '',
-    off: form.get('off') === 'off', full: through === 'full', through: through === 'full' ? '' : through };
+  const body = { verb, release, reason: form.get('reason') || '', off: form.get('off') === 'off',
+    full: through === 'full', adoptAnyway: through === 'adopt', through: /^\d+$/.test(through) ? through : '' };
   $('act-go').disabled = true;
   $('act-error').textContent = '';
   try {

@@ -1,0 +1,99 @@
+package simulate
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// TestSuggestedCommandsFit plays random days of users. Each command that get suggests is accepted in that state.
+func TestSuggestedCommandsFit(t *testing.T) {
+	lines := []string{
+		"push v2", "push v3", "push v4", "revert", "promote shop", "promote shop full", "hold shop", "abort shop", "retry shop", "withdraw shop",
+		"kill v1 5", "kill v2 5", "+5s", "+1m", "+11m", "git down", "git up", "api down", "api up", "crash",
+	}
+	seen := map[string]bool{}
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		s, err := NewStory(StoryOptions{Cluster: "sim", Files: twoApps("v1"), Options: reconciler.Options{
+			Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.start()
+		var played []string
+		for range 25 {
+			line := lines[random.IntN(len(lines))]
+			words := strings.Fields(line)
+			s.event = &Event{}
+			if s.command(words[0], words[1:]) != nil {
+				continue // it does not fit the state
+			}
+			s.touch()
+			if err := s.rest(); err != nil {
+				t.Fatal(err)
+			}
+			played = append(played, line)
+			for _, app := range s.branch().Apps {
+				a := status.Of(s.input(app), "sim", nil)
+				for _, n := range a.Next {
+					seen[n.To] = true
+					if !slices.ContainsFunc(a.Actions, func(p propose.Action) bool { return suggests(n.Command, p) }) {
+						t.Fatalf("%s: %q does not fit %s %s, held %+v; possible: %+v",
+							strings.Join(played, " / "), n.Command, a.App, a.Phase, a.Held, a.Actions)
+					}
+				}
+			}
+		}
+	}
+	t.Log(seen)
+}
+
+// suggests reports whether a command carries out an action.
+func suggests(command string, a propose.Action) bool {
+	words := strings.Fields(command)
+	has := func(flag string) bool { return slices.Contains(words, flag) }
+	return strings.HasPrefix(command, fmt.Sprintf("gitrollout %s ", a.Verb)) &&
+		a.Full == has("--full") && a.Off == has("--off") && a.AdoptAnyway == has("--adopt-anyway")
+}
+
+// TestFixDuringARollbackToABrokenVersion pushes a fix while a rollback waits for stable pods that cannot become ready.
+// The fix waits too, as serving pods of the rejected version would go. get names the command that replaces all pods.
+func TestFixDuringARollbackToABrokenVersion(t *testing.T) {
+	s, err := NewStory(StoryOptions{Cluster: "sim", Files: twoApps("v1"), Options: reconciler.Options{
+		Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := func(script string) status.App {
+		t.Helper()
+		timeline, err := s.Play(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(timeline)
+		return status.Of(s.input(s.branch().Apps[0]), "sim", nil)
+	}
+	const fix = "gitrollout promote shop --full"
+	names := func(a status.App) bool {
+		return slices.ContainsFunc(a.Next, func(n status.Next) bool { return n.Command == fix })
+	}
+	if a := play("start\nnever v1\nkill v1 5\npush v2\n+1m\nabort shop\n+20m"); a.Phase != rollout.Aborting || names(a) {
+		t.Fatalf("%s, next %+v", a.Phase, a.Next)
+	}
+	if a := play("push v3\n+20m"); a.Phase != rollout.Aborting || !names(a) {
+		t.Fatalf("%s, next %+v", a.Phase, a.Next)
+	}
+	if a := play("promote shop full\n+10m"); a.Phase != rollout.Healthy || a.Next != nil {
+		t.Errorf("%s: %s, next %+v", a.Phase, a.Reason, a.Next)
+	}
+}
