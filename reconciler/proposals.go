@@ -13,8 +13,7 @@ import (
 )
 
 // proposals returns one transition's proposal branches: a promotion to merge at a shut gate, a revert to merge while
-// the head is rejected, and removals. A proposal that a user removed is not made again for the same reason. A
-// mergeable one stays: a forge dismisses approvals when a branch moves.
+// the head is rejected, and removals.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
@@ -41,74 +40,72 @@ func (r *committer) withdrawn(app string) (updates []rollout.Update) {
 }
 
 func (r *committer) promotion(ctx context.Context, v *gitView, before, after strategies.Input) []rollout.Update {
-	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, after.App.Name)
-	was, key := strategies.Key(before), strategies.Key(after)
-	old := r.states.isProposed(branch)
-	switch {
-	case key != nil:
-		u := ordered(propose.Promotion(r.Cluster, after.State, key), old, v.main())
-		return r.renewed(ctx, after.App.Name, u, !reflect.DeepEqual(was, key))
-	case old != "" && !r.keepsFor(v, rollout.ProposePromotion, before.State, after.State):
-		return []rollout.Update{{Branch: branch, Old: old, Delete: true}}
+	was, key := propose.WantedBy(before).Promotion, propose.WantedBy(after).Promotion
+	p := propose.Plan{IsNew: !reflect.DeepEqual(was, key)}
+	if key != nil {
+		p.Wanted = new(propose.Promotion(r.Cluster, after.State, key))
 	}
-	return nil
+	p.IsKept = r.keepsFor(v, rollout.ProposePromotion, before.State, after.State)
+	return r.planned(ctx, v, after.App.Name, rollout.ProposePromotion, p)
 }
 
 func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []rollout.Update {
-	before, after := s.before, s.decision.State
+	before, after := s.before, s.input
+	after.State = s.decision.State
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
 	old := r.states.isProposed(branch)
 	autoRevert := v.settings(r.Cluster).AutoRevert
-	isNew := before.Phase != after.Phase || before.Reason != after.Reason
-	switch wanted := propose.WantsRevert(after); {
-	case wanted && autoRevert != rollout.AutoRevertOff && (isNew || old != "" && !r.undoes(ctx, branch, after)):
-		u, doubtful, err := r.revert(ctx, v, s)
-		switch {
-		case err != nil:
-			r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
-		case u != nil && (autoRevert == rollout.AutoRevertPropose || doubtful || !isNew):
-			u.Branch, u.Old = branch, old
-			return r.renewed(ctx, s.app.Name, *u, isNew)
-		case u == nil && old != "" && s.input.Head.Render != nil: // the head is another release meanwhile
-			return []rollout.Update{{Branch: branch, Old: old, Delete: true}}
+	p := propose.Plan{IsNew: before.Phase != after.State.Phase || before.Reason != after.State.Reason}
+	p.IsKept = r.undoes(ctx, branch, after.State) || r.keepsFor(v, rollout.ProposeRevert, before, after.State)
+	if propose.WantedBy(after).Revert {
+		isUndo := !p.IsNew && p.IsKept
+		if autoRevert == rollout.AutoRevertOff || !p.IsNew && (old == "" || isUndo) {
+			return nil
 		}
-	case !wanted && old != "" && !r.undoes(ctx, branch, after) &&
-		!r.keepsFor(v, rollout.ProposeRevert, before, after):
-		return []rollout.Update{{Branch: branch, Old: old, Delete: true}}
+		revert, doubtful, err := r.revert(ctx, v, s)
+		if err != nil {
+			r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
+			return nil
+		}
+		if revert != nil && autoRevert == rollout.AutoRevertPush && !doubtful && p.IsNew {
+			return nil // it is pushed
+		}
+		p.Wanted, p.IsKept = revert, after.Head.Render == nil // else the head is another release meanwhile
+	}
+	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
+}
+
+// ordered returns the push of a change to a branch at commit old, as a commit on parent.
+func ordered(c propose.Change, branch, old, parent string) rollout.Update {
+	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
+}
+
+// planned returns the update of a proposal's branch, if it needs one. An unreadable branch is compared after the next
+// fetch.
+func (r *committer) planned(
+	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
+) []rollout.Update {
+	branch := rollout.ProposalBranch(kind, r.Cluster, app)
+	p.Existing = r.states.isProposed(branch)
+	if p.Existing != "" && p.Wanted != nil {
+		m, err := r.Past.Merge(ctx, p.Existing, v.main())
+		if err == nil {
+			p.Merge = &m
+		} else if !p.IsNew {
+			r.Log.Warn("a proposal cannot be read", "branch", branch, "error", err)
+			r.retry(app)
+		}
+	}
+	switch step, why := p.Calculate(); step {
+	case propose.Push:
+		if !p.IsNew {
+			r.Log.Warn("a proposal is made anew", "branch", branch, "commit", p.Existing, "why", why)
+		}
+		return []rollout.Update{ordered(*p.Wanted, branch, p.Existing, v.main())}
+	case propose.Delete:
+		return []rollout.Update{{Branch: branch, Old: p.Existing, Delete: true}}
 	}
 	return nil
-}
-
-// ordered returns the push of an order, from its branch's commit to a commit on the users' branch.
-func ordered(o propose.Change, old, parent string) rollout.Update {
-	return rollout.Update{Branch: o.Branch, Old: old, Parent: parent, Edits: o.Edits, Message: o.Message, When: o.When}
-}
-
-// renewed returns the push of a proposal, or nothing if its branch is mergeable with the same effect. A missing one
-// is created only if new; an unreadable one is compared after the next fetch.
-func (r *committer) renewed(ctx context.Context, app string, u rollout.Update, isNew bool) []rollout.Update {
-	if u.Old == "" && isNew {
-		return []rollout.Update{u}
-	}
-	if u.Old == "" {
-		return nil
-	}
-	m, err := r.Past.Merge(ctx, u.Old, u.Parent)
-	switch {
-	case err != nil && !isNew:
-		r.Log.Warn("a proposal cannot be read", "branch", u.Branch, "error", err)
-		r.retry(app)
-		return nil
-	case err == nil && m.Does(u.Edits):
-		return nil
-	case err == nil && !isNew:
-		why := "its branch differs from the proposal"
-		if !m.Clean {
-			why = "it cannot be merged any more: the files that it changes are others now, or the branch was rewritten"
-		}
-		r.Log.Warn("a proposal is made anew", "branch", u.Branch, "commit", u.Old, "why", why)
-	}
-	return []rollout.Update{u}
 }
 
 // wantProposals notes that an app's proposals may be outdated, as after a move of the users' or a proposal branch.

@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// revert returns the edits that restore the app's files from the stable commit, nil unless the head is the rejected
-// release with an unchanged folder. doubtful edits may affect other apps or changes: users must review them.
+// revert returns the change that restores the app's files from the stable commit, nil unless the head is the rejected
+// release with an unchanged folder. A doubtful one may affect other apps or changes: users must review it.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
-) (u *rollout.Update, doubtful bool, err error) {
+) (c *propose.Change, doubtful bool, err error) {
 	in := s.input
 	in.State = s.decision.State
 	state, head := in.State, in.Head.Render
@@ -37,8 +37,8 @@ func (r *committer) revert(
 	if reversion, err = propose.Trace(reversion, line, rejection.Commit); err != nil {
 		return nil, false, err
 	}
-	o := propose.Revert(r.Cluster, state, rejection, strategies.CanRetry(in), reversion)
-	return new(ordered(o, "", v.main())), reversion.IsDoubtful(), nil
+	change := propose.Revert(r.Cluster, state, rejection, strategies.CanRetry(in), reversion)
+	return &change, reversion.IsDoubtful(), nil
 }
 
 // editsBetween returns the edits that restore an app as in stable, and the other apps that they affect.
@@ -54,9 +54,10 @@ func (r *committer) editsBetween(
 
 // wantRevert notes that an app may have a release to revert.
 func (r *committer) wantRevert(s recorded) {
-	config := s.view.branch.Config
+	config, in := s.view.branch.Config, s.input
+	in.State = s.after
 	if config == nil || config.AutoRevert != rollout.AutoRevertPush || s.view.refused != nil ||
-		!propose.WantsRevert(s.after) {
+		!propose.WantedBy(in).Revert {
 		return
 	}
 	r.mu.Lock()
@@ -91,7 +92,7 @@ func (r *committer) pushReverts(ctx context.Context) {
 // pushRevert pushes the revert of one app, and reports whether the users' branch has moved.
 func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	app, v := s.app.Name, s.view
-	u, doubtful, err := r.revert(ctx, v, s)
+	change, doubtful, err := r.revert(ctx, v, s)
 	if err != nil {
 		r.Log.Warn("no revert is pushed", "app", app, "error", err)
 		return false
@@ -102,13 +103,13 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	r.mu.Unlock()
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, app)
 	if doubtful && isNew && r.states.isProposed(branch) == "" { // it was not doubtful at the rollback
-		r.proposeInstead(ctx, s, u)
+		r.proposeInstead(ctx, s, change)
 	}
-	if u == nil || doubtful {
+	if change == nil || doubtful {
 		return false
 	}
-	u.Branch, u.Old = r.Source.Branch, v.main()
-	_, err = r.send(ctx, []rollout.Update{*u})
+	u := ordered(*change, r.Source.Branch, v.main(), v.main())
+	_, err = r.send(ctx, []rollout.Update{u})
 	if errors.Is(err, rollout.ErrConflict) {
 		r.mu.Lock()
 		delete(r.reverted, app)
@@ -120,14 +121,13 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 		return true
 	}
 	r.Log.Warn("the revert cannot be pushed and is proposed", "app", app, "branch", u.Branch, "error", err)
-	r.proposeInstead(ctx, s, u)
+	r.proposeInstead(ctx, s, change)
 	return false
 }
 
-func (r *committer) proposeInstead(ctx context.Context, s transition, u *rollout.Update) {
-	u.Branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
-	u.Old = r.states.isProposed(u.Branch)
-	if err := r.pushProposals(ctx, s, []rollout.Update{*u}); err != nil {
+func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose.Change) {
+	u := ordered(*c, c.Branch, r.states.isProposed(c.Branch), s.view.main())
+	if err := r.pushProposals(ctx, s, []rollout.Update{u}); err != nil {
 		r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
 	}
 }

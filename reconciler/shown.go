@@ -70,16 +70,16 @@ func (r *committer) show(v *gitView, shown *report.Shown) {
 // proposed describes the existing proposals of an app.
 func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Input) []rollout.Proposal {
 	var all []rollout.Proposal
+	wanted := propose.WantedBy(in)
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, in.App.Name)
 	if commit := r.states.isProposed(branch); commit != "" && !r.isStale(branch) {
-		gate, _ := strategies.Gate(in)
 		all = append(all, rollout.Proposal{
-			Kind: rollout.ProposePromotion, Branch: branch, Commit: commit, Gate: gate,
+			Kind: rollout.ProposePromotion, Branch: branch, Commit: commit, Gate: wanted.Gate,
 			Standing: standing(in), Changes: rollout.Changes(r.stableOf(ctx, in), in.Source),
 		})
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, in.App.Name)
-	if commit := r.states.isProposed(branch); commit != "" && propose.WantsRevert(in.State) && !r.isStale(branch) {
+	if commit := r.states.isProposed(branch); commit != "" && wanted.Revert && !r.isStale(branch) {
 		p := rollout.Proposal{
 			Kind: rollout.ProposeRevert, Branch: branch, Commit: commit, Retries: strategies.CanRetry(in),
 		}

@@ -52,14 +52,11 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 
 // markStale notes an app's unwanted proposals: merged ones that are kept for a while, even from before a restart.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
-	_, shut := strategies.Gate(in)
-	wanted := map[rollout.ProposalKind]bool{
-		rollout.ProposePromotion: shut, rollout.ProposeRevert: propose.WantsRevert(in.State),
-	}
-	for kind, isWanted := range wanted {
+	wanted := propose.WantedBy(in)
+	for _, kind := range []rollout.ProposalKind{rollout.ProposePromotion, rollout.ProposeRevert} {
 		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)
 		switch {
-		case isWanted || r.states.isProposed(branch) == "" ||
+		case wanted.Has(kind) || r.states.isProposed(branch) == "" ||
 			kind == rollout.ProposeRevert && r.undoes(ctx, branch, in.State):
 			delete(r.stale, branch)
 		case !r.isStale(branch):

@@ -17,12 +17,14 @@ const (
 
 // ofOthers lists other controllers' kinds, with the fix. Applied, they would have no effect or move the same pods.
 var ofOthers = map[string]string{
-	"rollouts.kruise.io/Rollout": "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
-	"flagger.app/Canary":         "write a Rollout, as in docs/coming-from-flagger.md",
-	"flagger.app/MetricTemplate": "write an AnalysisTemplate, as in docs/coming-from-flagger.md",
-	"flagger.app/AlertProvider":  "write notifications into the configuration, as in docs/notifications.md",
-	"argoproj.io/Experiment":     "write it as a step of a Rollout, experiment",
-	"argoproj.io/AnalysisRun":    "write an AnalysisTemplate, and name it in a Rollout",
+	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
+	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",
+	"rollouts.kruise.io/BatchRelease":   "leave it out: the controller of Kruise Rollouts makes them itself",
+	"flagger.app/Canary":                "write a Rollout, as in docs/coming-from-flagger.md",
+	"flagger.app/MetricTemplate":        "write an AnalysisTemplate, as in docs/coming-from-flagger.md",
+	"flagger.app/AlertProvider":         "write notifications into the configuration, as in docs/notifications.md",
+	"argoproj.io/Experiment":            "write it as a step of a Rollout, experiment",
+	"argoproj.io/AnalysisRun":           "write an AnalysisTemplate, and name it in a Rollout",
 }
 
 func isRollout(ref rollout.Ref) bool {

@@ -60,17 +60,39 @@ var spellings = func() map[groupKind]string {
 	return out
 }()
 
+// builtinKinds has Kubernetes' own kinds, by group.
+var builtinKinds = func() map[string][]string {
+	out := map[string][]string{}
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		out[gvk.Group] = append(out[gvk.Group], gvk.Kind)
+	}
+	for group, kinds := range out {
+		slices.Sort(kinds)
+		out[group] = slices.Compact(kinds) // a kind has several versions
+	}
+	return out
+}()
+
 // checkSpelling refuses kinds and versions that no cluster has in this spelling: the app would wait for ever for a
 // definition, without the known kind's rules.
 func (o origins) checkSpelling(object rollout.Object) error {
-	ref, lower := object.Ref(), strings.ToLower(object.Kind())
-	switch version, known := object.APIVersion(), spellings[groupKind{ref.Group, lower}]; {
+	ref, lower, version := object.Ref(), strings.ToLower(object.Kind()), object.APIVersion()
+	group, name, hasGroup := strings.Cut(version, "/")
+	if !hasGroup {
+		group, name = "", version
+	}
+	known := spellings[groupKind{ref.Group, lower}]
+	switch near := rollout.DidYouMean(ref.Kind, builtinKinds[group]); {
 	case version != strings.ToLower(version):
 		return o.invalid(ref, "apiVersion", "write "+strings.ToLower(version), "%q has capital letters", version)
+	case hasGroup && len(content.IsDNS1123Subdomain(group)) > 0 || len(content.IsDNS1123Label(name)) > 0:
+		return o.invalid(ref, "apiVersion", "write it as in apps/v1", "%q is no group and version", version)
 	case known != "" && known != ref.Kind:
 		return o.invalid(ref, "kind", "write "+known, "%q is not the kind %s: case counts", ref.Kind, known)
 	case len(content.IsDNS1123Label(lower)) > 0:
 		return o.invalid(ref, "kind", "write it as in Deployment", "%q is no name of a kind", ref.Kind)
+	case known == "" && near != "":
+		return o.invalid(ref, "kind", near, "%q is not a kind of %s in Kubernetes 1.%d", ref.Kind, version, newest)
 	}
 	return nil
 }

@@ -86,11 +86,6 @@ func logged(s rollout.State, why rollout.Rejection) string {
 	return ""
 }
 
-// WantsRevert reports whether an app was rolled back from a release that the head may still have.
-func WantsRevert(s rollout.State) bool {
-	return s.Phase == rollout.Degraded || (s.Rollback != nil && s.Rollback.Reject)
-}
-
 // Revert is the proposal, at the rejection's time, to revert a rejected release. canRetry adds a hint to retry it.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
 	o := Change{

@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 func TestPromotion(t *testing.T) {
@@ -85,7 +86,7 @@ It also changes files of: cart
 		"GoingBack": {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{Reject: true}}, true},
 		"Replaced":  {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{}}, false},
 	} {
-		if got := WantsRevert(c.state); got != c.want {
+		if got := WantedBy(strategies.Input{State: c.state}).Revert; got != c.want {
 			t.Errorf("%s: it wants a revert: %t", name, got)
 		}
 	}

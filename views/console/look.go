@@ -120,7 +120,7 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 
 // restores reports whether a merge reverts the rejected version. For an undo to a chosen one a clean merge suffices.
 func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
-	if !propose.WantsRevert(in.State) || in.State.Stable == nil || in.Head.Render == nil {
+	if !propose.WantedBy(in).Revert || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean
 	}
 	stable, err := w.RenderAt(ctx, in.App, in.State.Stable.Commit)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -50,7 +51,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 		}
 	case s.Phase == rollout.Aborting:
 		merge("go back in Git too", rollout.ProposeRevert)
-		if strategies.CanOvertake(in) {
+		if s.Rollback.Late && strategies.CanOvertake(in) {
 			add("replace all pods by Git's version at once, without steps", "gitrollout promote "+app+" --full")
 		}
 	case s.Release == nil || s.Stable == nil:
@@ -65,14 +66,13 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 func nextInFlight(in strategies.Input, merge func(to string, kind rollout.ProposalKind),
 	add func(to string, commands ...string)) {
 	app, s, head := in.App.Name, in.State, in.Head.Render
-	_, shut := strategies.Gate(in)
 	switch {
 	case in.Promotion.Says(rollout.Hold, s.Release.Hash):
 		add("end the hold", "gitrollout hold "+app+" --off")
 	case s.Held.Is(rollout.HeldRolloutRemoved, rollout.HeldRenamed):
 		add("promote it fully", "gitrollout promote "+app+" --full")
 	case s.Held != nil || head == nil: // a promotion would be refused, or have no effect
-	case shut:
+	case propose.WantedBy(in).Promotion != nil:
 		merge("go on", rollout.ProposePromotion)
 		add("go on", "gitrollout promote "+app)
 	default:

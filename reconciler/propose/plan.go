@@ -1,0 +1,63 @@
+package propose
+
+import (
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Wanted holds the proposals that an app's state calls for.
+type Wanted struct {
+	Promotion *rollout.Promotion // opens the shut gates; nil if none is shut
+	Gate      int                // the furthest step with a shut gate
+	Revert    bool               // the app was rolled back from a release that the head may still have
+}
+
+// WantedBy returns the proposals that an app's state calls for.
+func WantedBy(in strategies.Input) Wanted {
+	s := in.State
+	w := Wanted{Promotion: strategies.Key(in), Revert: s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject}
+	w.Gate, _ = strategies.Gate(in)
+	return w
+}
+
+// Has reports whether a kind of proposal is wanted.
+func (w Wanted) Has(kind rollout.ProposalKind) bool {
+	return kind == rollout.ProposePromotion && w.Promotion != nil || kind == rollout.ProposeRevert && w.Revert
+}
+
+// Plan holds the facts that decide about one proposal's branch.
+type Plan struct {
+	Existing string         // the commit of its branch; "" if there is none
+	Wanted   *Change        // nil if no proposal is wanted
+	IsNew    bool           // its reason began with this transition
+	IsKept   bool           // the branch stays although no proposal is wanted, as a forge may be merging it
+	Merge    *rollout.Merge // of the branch into the head; nil if it cannot be read
+}
+
+// Step is the next step for a proposal's branch.
+type Step int
+
+// The steps.
+const (
+	Leave  Step = iota // leave the branch as it is, or missing
+	Push               // create it, or replace its commit
+	Delete             // delete it
+)
+
+// Calculate returns the next step with its reason. A proposal that a user removed is not made again for the same
+// reason. A mergeable one with the same effect stays, as a forge dismisses approvals when a branch moves.
+func (p Plan) Calculate() (Step, string) {
+	switch {
+	case p.Wanted == nil && (p.Existing == "" || p.IsKept):
+		return Leave, ""
+	case p.Wanted == nil:
+		return Delete, "no proposal is wanted"
+	case p.IsNew && (p.Existing == "" || p.Merge == nil):
+		return Push, "its reason is new"
+	case p.Existing == "" || p.Merge == nil || p.Merge.Does(p.Wanted.Edits):
+		return Leave, ""
+	case !p.Merge.Clean:
+		return Push, "it cannot be merged any more: the files that it changes are others now, or the branch was rewritten"
+	}
+	return Push, "its branch differs from the proposal"
+}
