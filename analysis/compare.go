@@ -66,7 +66,7 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]; a list of one value is no request. Extrapolated rates (Prometheus' increase) are no
+// sampleOf parses [bad, all]; a list with one value means no requests. Extrapolated rates (Prometheus' increase) are no
 // whole numbers: bad is rounded down, all to the nearest.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)

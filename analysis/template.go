@@ -20,8 +20,8 @@ type Template struct {
 // IsCluster reports whether it is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec has Argo Rollouts' AnalysisTemplate's fields. Metrics stay unparsed until arguments are known: a count
-// may be {{args.n}}.
+// TemplateSpec holds the fields of Argo Rollouts' AnalysisTemplate. Metrics stay unparsed until arguments are known:
+// a count may be {{args.n}}.
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`

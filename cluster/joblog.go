@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog returns the end of a Job's last pod's log, "" if not recorded, or why it is unreadable: no verdict waits.
+// jobLog returns the end of the log of a Job's last pod, "" if not recorded, or why it is unreadable.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""

@@ -223,7 +223,7 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 		Fix: fmt.Sprintf("move it over as docs/coming-from-flagger.md says; Canary %s must not simply be deleted", canary)}
 }
 
-// ownedBy returns an object's controller's name, "" for another kind or no object.
+// ownedBy returns the name of an object's controller, "" for another kind or no object.
 func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	if u == nil {
 		return ""

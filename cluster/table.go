@@ -36,7 +36,7 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row is a record of one object, a few hundred bytes of 5 to 20 kB. Rows in a table do not change.
+// row holds the used fields of one object: a few hundred bytes instead of 5 to 20 kB. Rows in a table do not change.
 type row interface {
 	comparable
 	at() *stamp

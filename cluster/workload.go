@@ -206,7 +206,7 @@ func (w *workloads) appOf(l *live) string {
 	return w.owners[name]
 }
 
-// changedOf returns a function that notifies a changed revision's or pod's app.
+// changedOf returns a function that notifies the app of a changed revision or pod.
 func changedOf[R interface {
 	row
 	same(R) bool

@@ -206,8 +206,8 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns when transitions are pushed, given the first's and last's arrival: not before earliest, the end of
-// the push interval, unless one is urgent.
+// pushAt returns when transitions are pushed, given the arrivals of the first and the last one: not before earliest,
+// the end of the push interval, unless one is urgent.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since

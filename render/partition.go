@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// describe finds a document's workload kind's description, unless built in.
+// describe returns the description of the workload's kind, unless the kind is built in.
 func (a *assembly) describe(d *document) error {
 	if _, builtIn := rollout.WorkloadOf(d.workload.Ref()); builtIn {
 		return nil

@@ -178,5 +178,5 @@ func shown(ref rollout.Ref, v any) string {
 	return fmt.Sprint(v)
 }
 
-// otherType matches Go's decoder's error for a wrong type.
+// otherType matches the error of Go's decoder for a wrong type.
 var otherType = regexp.MustCompile(`^json: cannot unmarshal (\w+) into Go .* of type (\[\])?(?:\w+\.)?(\S+)$`)

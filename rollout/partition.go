@@ -38,7 +38,7 @@ type PartitionStatus struct {
 	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
 }
 
-// partitionStatus has the field names of Kubernetes' and Kruise's kinds.
+// partitionStatus has the field names of the kinds of Kubernetes and Kruise.
 var partitionStatus = PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	UpdatedReady: "status.updatedReadyReplicas", Available: "status.availableReplicas",

@@ -52,7 +52,7 @@ type Promotion struct {
 	Author    string `json:"-"` // of the head commit with the file
 }
 
-// PromotionPath returns an app's promotion file's path.
+// PromotionPath returns the path of an app's promotion file.
 func PromotionPath(cluster, app string) string {
 	return ".gitrollout/" + cluster + "/promote/" + app + ".yaml"
 }

@@ -100,13 +100,13 @@ func ReservedPart(name string) string {
 	return ""
 }
 
-// shortNames are NTFS short forms, up to the ~, of Git's or gitrollout's own names; numbered from the fifth file on.
+// shortNames are NTFS short forms, up to the ~, of names that Git or gitrollout uses; numbered from the fifth file on.
 var shortNames = map[string]string{
 	"git": ".git", "gitrol": ".gitrollout", "gitign": ".gitignore", "gi250a": ".gitignore",
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
-// GitName returns the name of Git's or gitrollout's own that a file system may take a path's part for, "" for none.
+// GitName returns the name used by Git or gitrollout that a file system may take a part of a path for, "" for none.
 // Case does not count. HFS+ ignores some code points, NTFS final dots and spaces and all after a colon.
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }

@@ -945,7 +945,7 @@ func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady t
 		})
 }
 
-// looked notes the version of all users that a process saw: it was the same at the start and end of its visits.
+// looked notes the stable version that a process saw, if it was the same at the start and end of its passes.
 func (p *promises) looked(a *actor) {
 	if a.err != nil || a.View.Stale || a.dead || p.u.chaos.meddling || len(p.u.procs) > 1 {
 		return

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shares are a list's weighted entries, with stable's and canary's indices.
+// shares holds the weighted entries of a list, with the indices of stable and canary.
 type shares struct {
 	entries        []any
 	name           string // the field with the name of an entry's Service

@@ -48,7 +48,7 @@ type jobConfig struct {
 	Spec map[string]any `json:"spec"`
 }
 
-// jobFields are a Job's spec's fields for measurements; the selector is the Job controller's.
+// jobFields lists the fields of a Job's spec for measurements. The Job controller sets the selector.
 var jobFields = []string{
 	"activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completionMode", "completions", "maxFailedIndexes",
 	"parallelism", "podFailurePolicy", "podReplacementPolicy", "successPolicy", "template", "ttlSecondsAfterFinished",

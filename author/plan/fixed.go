@@ -73,7 +73,8 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset holds fixed fields' defaults, unless the server chooses (apps/v1, batch/v1, core/v1, storage.k8s.io/v1).
+// unset holds the defaults of fixed fields, except those that the server chooses (apps/v1, batch/v1,
+// core/v1, storage.k8s.io/v1).
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",

@@ -47,7 +47,7 @@ func document(o rollout.Object) ([]byte, error) {
 	return data, nil
 }
 
-// withoutServer returns an object without the API server's and appliers' fields.
+// withoutServer returns an object without the fields that the API server and appliers set.
 func withoutServer(o rollout.Object) rollout.Object {
 	if o == nil {
 		return nil

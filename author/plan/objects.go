@@ -10,7 +10,7 @@ import (
 // Object is one changed object.
 type Object struct {
 	Object rollout.Ref `json:"object"`
-	// Was is a generated ConfigMap's or Secret's former name, which has its content's hash.
+	// Was is the former name of a generated ConfigMap or Secret. It ends with a hash of the content.
 	Was    string `json:"was,omitempty"`
 	Change string `json:"change"` // added, changed, removed
 	Diff   string `json:"diff"`   // unified; values of Secrets are masked

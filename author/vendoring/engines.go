@@ -122,7 +122,7 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	return into, len(f.known) > before
 }
 
-// fluxSource holds a HelmRepository's, GitRepository's or OCIRepository's fields.
+// fluxSource holds the fields of a HelmRepository, GitRepository or OCIRepository.
 type fluxSource struct {
 	URL string                                       `json:"url"`
 	Ref struct{ Branch, Tag, Semver, Commit string } `json:"ref"`

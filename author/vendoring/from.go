@@ -87,7 +87,7 @@ func (f *from) kustomization(dir *os.Root) error {
 	return f.charts(text)
 }
 
-// references rewrites a kustomization's field's addresses.
+// references rewrites the addresses in a field of a kustomization.
 func (f *from) references(at string, n *kyaml.Node) error {
 	switch n.Kind {
 	case kyaml.ScalarNode:
@@ -205,7 +205,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// folder returns a repository's folder's target, added to the sources if missing.
+// folder returns the target for a folder of a repository, and adds it to the sources if missing.
 func (f *from) folder(g rollout.VendorGit) string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(g.URL, ":", "/")), ".git")
 	if g.Path != "." {

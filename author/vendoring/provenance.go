@@ -14,7 +14,7 @@ import (
 // provenanceType is the media type of a chart's provenance in a registry.
 const provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 
-// signers are a chart's allowed signers' public keys, from a file beside vendor.yaml; nil allows any.
+// signers holds the public keys that may sign a chart, from a file beside vendor.yaml; nil allows any.
 type signers openpgp.EntityList
 
 func readSigners(dir *os.Root, file string) (signers, error) {

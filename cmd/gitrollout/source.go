@@ -66,7 +66,7 @@ func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters
 	return openRepository(ctx, options)
 }
 
-// newest reads the users' branch's newest commit.
+// newest reads the newest commit of the users' branch.
 func newest(
 	ctx context.Context, repo *adapters.Repository, s streams,
 ) (heads rollout.Heads, tree reconciler.Snapshot, err error) {

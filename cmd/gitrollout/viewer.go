@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer provides get's and list's data: from Git and, if reachable, the cluster; the cluster alone; or a
-// reconciler's page.
+// viewer provides the data of get and list: from Git and, if reachable, the cluster; from the cluster alone; or from
+// a reconciler's page.
 type viewer interface {
 	// Listing returns the status of args' app, or of all.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)

@@ -67,7 +67,8 @@ func IsMissing(err error) bool {
 		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
 }
 
-// movedTexts are reasons for a ref not at Old: of git (all versions), libgit2, JGit, go-git, GitHub and GitLab.
+// movedTexts are the servers' messages for a ref that is not at Old: git (all versions), libgit2, JGit,
+// go-git, GitHub and GitLab.
 var movedTexts = []string{
 	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
 	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",

@@ -73,7 +73,7 @@ type gitHubPull struct {
 	Labels []labelled `json:"labels"`
 }
 
-// labelled is a pull request's label in GitHub's and Gitea's form.
+// labelled is a label of a pull request, as GitHub and Gitea write it.
 type labelled struct {
 	Name string `json:"name"`
 }

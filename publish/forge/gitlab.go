@@ -190,7 +190,7 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge bounds GitLab's signatures' age.
+// maxHookAge bounds the age of GitLab's signatures.
 const maxHookAge = 5 * time.Minute
 
 // gitLabSignature verifies a signing token's signature or, of older versions, the plain secret.

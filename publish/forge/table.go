@@ -113,7 +113,7 @@ type status struct {
 
 type statusState string
 
-// The states, by GitHub's and Gitea's names.
+// The states, as GitHub and Gitea name them.
 const (
 	pending statusState = "pending"
 	success statusState = "success"

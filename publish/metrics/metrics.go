@@ -149,7 +149,7 @@ func result(err error) string {
 	}
 }
 
-// Handler serves the metrics as Prometheus' and OpenMetrics' formats.
+// Handler serves the metrics in the formats of Prometheus and OpenMetrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }

@@ -66,7 +66,7 @@ func Title(name string) string {
 	return ""
 }
 
-// URL returns a kind's published schema's address.
+// URL returns the address of a kind's published schema.
 func URL(name string) string { return base + name + ".json" }
 
 // Of returns the schema of a kind of document.

@@ -59,7 +59,7 @@ func (e *encoder) text(s string) {
 	}
 }
 
-// length encodes a list's or mapping's length: 0 is nil, else plus 1.
+// length encodes the length of a list or mapping: 0 is nil, else plus 1.
 func (e *encoder) length(n int, isNil bool) {
 	if isNil {
 		n = -1

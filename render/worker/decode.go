@@ -81,7 +81,7 @@ func (d *decoder) text() string {
 	return s
 }
 
-// length decodes a list's or mapping's length, with at least one byte per element.
+// length decodes the length of a list or mapping with at least one byte per element.
 func (d *decoder) length() (n int, isNil bool) {
 	sent := d.uint()
 	if sent > uint64(len(d.in))+1 {

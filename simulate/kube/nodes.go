@@ -24,7 +24,7 @@ func unavailableOf(o rollout.Object) rollout.Amount {
 // IsByNode reports whether it is a DaemonSet.
 func (d *Deployment) IsByNode() bool { return d.sets != nil && d.sets.byNode }
 
-// nodeOf returns a DaemonSet's pod's node, "" for others.
+// nodeOf returns the node of a DaemonSet's pod, "" for other pods.
 func nodeOf(d *Deployment, p *Pod) string {
 	if !d.IsByNode() {
 		return ""

@@ -197,7 +197,7 @@ func (w *Session) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers an app's decision's input, as the loop does, without a cluster unobserved.
+// Input gathers the input for an app's decision as the loop does, unobserved without a cluster.
 func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	s, err := w.States.Of(app.Name)
 	if err != nil {

@@ -327,7 +327,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	return d.Waiting, nil
 }
 
-// stepsWait returns the workloads' steps' conditions, with names unless all are equal.
+// stepsWait returns the conditions of the workloads' steps, with names unless all are equal.
 func stepsWait(all []Workload) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
 	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {

@@ -52,7 +52,7 @@ func TestSameAsFlux(t *testing.T) {
 	}
 }
 
-// sameAsFlux reports differences between gitrollout's and Flux's rendering of a manifest.
+// sameAsFlux reports where gitrollout and Flux render a manifest differently.
 func sameAsFlux(t *testing.T, manifest string, vars map[string]any) {
 	t.Helper()
 	dir := t.TempDir()

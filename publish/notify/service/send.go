@@ -119,7 +119,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns a service's API's address, without a final slash.
+// base returns the address of a service's API, without a final slash.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
