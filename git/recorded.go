@@ -7,19 +7,19 @@ import (
 )
 
 // Recorded returns the app states changed by each commit after `after` up to upTo, oldest first, if readable.
-func Recorded(ctx context.Context, in *Repo, after, upTo string) ([]rollout.Recorded, error) {
+func Recorded(ctx context.Context, in *Repo, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := in.Line(ctx, after, upTo)
 	if err != nil {
 		return nil, err
 	}
-	var all []rollout.Recorded
+	var all []rollout.StateCommit
 	for i, commit := range line[1:] {
 		changes, err := Changes(line[i], commit, "apps")
 		if err != nil {
 			return nil, err
 		}
 		info := commit.Commit()
-		made := rollout.Recorded{ID: info.ID, Parent: line[i].Commit().ID, When: info.When}
+		made := rollout.StateCommit{ID: info.ID, Parent: line[i].Commit().ID, When: info.When}
 		for _, c := range changes {
 			before, okBefore := stateAt(line[i], c.Path, c.Old)
 			if state, okAfter := stateAt(commit, c.Path, c.New); okBefore && okAfter && state.App != "" {

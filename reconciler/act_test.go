@@ -540,14 +540,14 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 		return shown
 	}
 	w.commit("a forge", map[string]string{".gitrollout/prod/config.yaml": config})
-	if s := told(); len(s.Transitions) != 0 || s.Forge.Repository != "acme/deploy" {
+	if s := told(); len(s.Updates) != 0 || s.Forge.Repository != "acme/deploy" {
 		t.Errorf("an app that is older than the newest commit: %+v", s)
 	}
 	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
 	w.settle()
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")
 	s := told()
-	if len(s.Transitions) != 1 || s.Transitions[0].After.Phase != rollout.Paused || len(s.Transitions[0].Proposals) != 1 ||
+	if len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Paused || len(s.Updates[0].Proposals) != 1 ||
 		!slices.Equal(s.Branches, []string{branch}) {
 		t.Errorf("at a gate: %+v", s)
 	}
@@ -555,14 +555,14 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 		"apps/shop/app.yaml": strings.Replace(version("v2"), "{pause: {}}", "{pause: {duration: 1h}}", 1),
 	})
 	w.settle()
-	if s := told(); len(s.Transitions) != 1 || len(s.Transitions[0].Proposals) > 0 {
+	if s := told(); len(s.Updates) != 1 || len(s.Updates[0].Proposals) > 0 {
 		t.Errorf("on its way, with nothing to approve: %+v", s)
 	}
 	w.commit("v3, without steps", map[string]string{
 		"apps/shop/app.yaml": strings.Replace(version("v3"), "[{setWeight: 50}, {pause: {}}]", "[{setWeight: 50}]", 1),
 	})
 	w.settle()
-	if s := told(); len(s.Transitions) != 1 || s.Transitions[0].After.Phase != rollout.Healthy || s.Transitions[0].After.Stable.Commit != w.git.heads.Main {
+	if s := told(); len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Healthy || s.Updates[0].After.Stable.Commit != w.git.heads.Main {
 		t.Errorf("the newest commit is released: %+v", s)
 	}
 }

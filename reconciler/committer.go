@@ -122,7 +122,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	r.stats.commits.Add(1)
 	r.states.setProposals(updates[:len(updates)-1], commits)
 	r.states.setRecorded(on, commits[branch], states)
-	commit := rollout.Recorded{ID: commits[branch], Parent: on.head, When: rollout.Second(now)}
+	commit := rollout.StateCommit{ID: commits[branch], Parent: on.head, When: rollout.Second(now)}
 	for _, s := range all {
 		after := states[s.app.Name]
 		if s.leaves {
@@ -132,7 +132,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 		}
 		done = append(done, recorded{transition: s, after: after, commit: commit.ID})
 	}
-	shown := r.transitions(ctx, v, all, removed)
+	shown := r.forgeUpdates(ctx, v, all, removed)
 	r.tell(report.Report{Config: v.branch.Config, Head: commit.ID, Commit: &commit, Forge: shown})
 	return done, nil
 }

@@ -182,7 +182,7 @@ func (r *committer) pushProposals(ctx context.Context, s transition, updates []r
 	}
 	r.states.setProposals(updates, commits)
 	removed := map[string][]rollout.Proposal{s.app.Name: removedBy(updates)}
-	r.show(s.view, r.transitions(ctx, s.view, []transition{s}, removed))
+	r.show(s.view, r.forgeUpdates(ctx, s.view, []transition{s}, removed))
 	return nil
 }
 

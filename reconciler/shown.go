@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// transitions returns a push's transitions for the forge, nil without one. removed lists removed proposals by app.
-func (r *committer) transitions(
+// forgeUpdates returns a push's updates for the forge, nil without one. removed lists removed proposals by app.
+func (r *committer) forgeUpdates(
 	ctx context.Context, v *gitView, all []transition, removed map[string][]rollout.Proposal,
 ) *report.Shown {
 	if !r.hasForge(v) || !v.branch.Config.Forge.Equal(r.shown) {
@@ -22,7 +22,7 @@ func (r *committer) transitions(
 		in := s.input
 		in.State = s.decision.State
 		r.markStale(ctx, in, s.input.Now, s.decision.Subject)
-		shown.Transitions = append(shown.Transitions, rollout.Transition{
+		shown.Updates = append(shown.Updates, rollout.ForgeUpdate{
 			Cluster: r.Cluster, Subject: s.decision.Subject, Before: s.input.State, After: in.State,
 			Proposals: append(r.proposed(ctx, v, in), removed[s.app.Name]...),
 		})
@@ -53,7 +53,7 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 		proposals := r.proposed(ctx, v, in)
 		isNewest := e.state.Stable != nil && e.state.Stable.Commit == v.main()
 		if e.state.Phase != rollout.Healthy || len(proposals) > 0 || isNewest {
-			shown.Transitions = append(shown.Transitions, rollout.Transition{
+			shown.Updates = append(shown.Updates, rollout.ForgeUpdate{
 				Cluster: r.Cluster, After: e.state, Proposals: proposals,
 			})
 		}

@@ -90,16 +90,17 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 		}
 		return fmt.Errorf("remove merged proposals: %w", err)
 	}
-	var transitions []rollout.Transition
+	shown := &report.Shown{}
 	for _, u := range updates {
-		transitions = append(transitions, rollout.Transition{
+		shown.Updates = append(shown.Updates, rollout.ForgeUpdate{
 			Cluster: r.Cluster, Subject: r.stale[u.Branch].why, Proposals: []rollout.Proposal{{Branch: u.Branch}},
 		})
 		delete(r.stale, u.Branch)
 	}
 	r.states.setProposals(updates, nil)
 	if v := r.current(); r.hasForge(v) {
-		r.show(v, &report.Shown{Forge: *v.branch.Config.Forge, Transitions: transitions})
+		shown.Forge = *v.branch.Config.Forge
+		r.show(v, shown)
 	}
 	return nil
 }

@@ -109,8 +109,8 @@ type RecordedApp struct {
 	Before, After State // the zero value where there is no file
 }
 
-// Recorded is one state commit with its changes, by app.
-type Recorded struct {
+// StateCommit is one state commit with its changes, by app.
+type StateCommit struct {
 	ID     string
 	Parent string // "" for the first one
 	When   time.Time

@@ -20,7 +20,7 @@ type listener struct {
 	last map[string]rollout.Proposal
 }
 
-func (l *listener) hear(verb string, transitions []rollout.Transition, branches []string) {
+func (l *listener) hear(verb string, transitions []rollout.ForgeUpdate, branches []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = map[string]rollout.Proposal{}
@@ -44,11 +44,11 @@ func (l *listener) hear(verb string, transitions []rollout.Transition, branches 
 	}
 }
 
-func (l *listener) Show(_ rollout.Forge, transitions []rollout.Transition) {
+func (l *listener) Show(_ rollout.Forge, transitions []rollout.ForgeUpdate) {
 	l.hear("show", transitions, nil)
 }
 
-func (l *listener) Resume(_ rollout.Forge, transitions []rollout.Transition, branches []string) {
+func (l *listener) Resume(_ rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	l.hear("resume", transitions, branches)
 }
 

@@ -82,10 +82,10 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 			defer a.mu.Unlock()
 			return a.changes[change{"PATCH", "deployments", deployer}]
 		}
-		for deadline := time.Now().Add(patience); *now.Replicas != *before.Replicas || !reflect.DeepEqual(now.Strategy, before.Strategy) ||
+		for deadline := time.Now().Add(timeout); *now.Replicas != *before.Replicas || !reflect.DeepEqual(now.Strategy, before.Strategy) ||
 			!isNoted(); time.Sleep(glance) {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: not put back as the account within %s: %d replicas, %+v", what, patience, *now.Replicas, now.Strategy.RollingUpdate)
+				t.Fatalf("%s: not put back as the account within %s: %d replicas, %+v", what, timeout, *now.Replicas, now.Strategy.RollingUpdate)
 			}
 			now = w.deployment().Spec
 		}

@@ -181,13 +181,13 @@ func (w *world) awaitNoRefusal(args ...string) {
 
 func (w *world) awaitAnswer(what string, ok func(error) bool, args []string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		out, err := w.tryKubectl(args...)
 		if ok(err) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not %s within %s: %v: %v %s", what, patience, args, err, out)
+			w.t.Fatalf("not %s within %s: %v: %v %s", what, timeout, args, err, out)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestBlueGreenAbort(t *testing.T) {
 // awaitServes waits until a Service's ready endpoints are exactly n pods of one version.
 func (w *world) awaitServes(service, version string, n int) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		got := w.served(service)
 		if len(got) == 1 && got[version] == n {

@@ -184,14 +184,14 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 func (w *world) awaitUnpinned(services ...string) {
 	w.t.Helper()
 	for _, name := range services {
-		for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 			s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(w.t.Context(), name, metav1.GetOptions{})
 			must(w.t, err)
 			if len(s.Spec.Selector) == 1 {
 				break
 			}
 			if time.Now().After(deadline) {
-				w.t.Fatalf("Service %s still selects %v after %s", name, s.Spec.Selector, patience)
+				w.t.Fatalf("Service %s still selects %v after %s", name, s.Spec.Selector, timeout)
 			}
 		}
 	}
@@ -219,13 +219,13 @@ func (g *gate) kills() int {
 // outcome.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		lives := strings.Split(w.log.String(), killedMark)
 		if kills := g.kills(); len(lives) == kills+1 && (kills == 0 || strings.Contains(lives[kills], "msg=reconciling")) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("killed %d times, gitrollout did not come back within %s", g.kills(), patience)
+			w.t.Fatalf("killed %d times, gitrollout did not come back within %s", g.kills(), timeout)
 		}
 	}
 }

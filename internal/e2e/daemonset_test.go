@@ -124,7 +124,7 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 				generation, fresh = generation-1, 4
 			}
 			w.kubectl(by...)
-			for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+			for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 				if now := set(); now.Generation >= generation && now.Spec.Template.Spec.Containers[0].Image == "shop:v2" {
 					break
 				}

@@ -42,7 +42,7 @@ func (w *world) experiments() map[string]appsv1.Deployment {
 // awaitNone waits until an experiment has no Deployments, Services and pods left.
 func (w *world) awaitNone() {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		options := metav1.ListOptions{LabelSelector: rollout.LabelExperiment}
 		services, err := w.cluster.Kube.CoreV1().Services(w.ns).List(w.t.Context(), options)
 		must(w.t, err)
@@ -53,7 +53,7 @@ func (w *world) awaitNone() {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("%d objects of an experiment are left after %s", left, patience)
+			w.t.Fatalf("%d objects of an experiment are left after %s", left, timeout)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (w *world) behind(service string) map[string]int {
 
 func (w *world) awaitBehind(service, deployment string, n int) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		got := w.behind(service)
 		if len(got) == 1 && got[deployment] == n {
 			return

@@ -81,7 +81,7 @@ func TestDrained(t *testing.T) {
 	}
 	for _, pod := range all.Items {
 		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}}
-		for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 			if err = pods.EvictV1(t.Context(), eviction); !apierrors.IsTooManyRequests(err) || time.Now().After(deadline) {
 				break
 			}
@@ -121,7 +121,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 	must(t, old.process.Process.Signal(syscall.SIGCONT))
 	select {
 	case <-old.exited:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatalf("the one that woke up goes on:\n%s", old.log.String())
 	}
 	old.mu.Lock()
@@ -245,9 +245,9 @@ func (w *world) refuseByWebhook() (allow func()) {
 
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); !ok(); time.Sleep(glance) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %s", patience, what)
+			w.t.Fatalf("not within %s: %s", timeout, what)
 		}
 	}
 }

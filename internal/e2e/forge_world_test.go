@@ -133,10 +133,10 @@ func (w *forgeWorld) start(environment []string, flags ...string) {
 
 func (w *forgeWorld) eventually(what string, holds func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(2 * glance) {
+	for deadline := time.Now().Add(timeout); !holds(); time.Sleep(2 * glance) {
 		if time.Now().After(deadline) {
 			s := w.state()
-			w.t.Fatalf("not within %s: %s; the state is %s step %+v reason %q held %+v", patience, what, s.Phase, s.Progress, s.Reason, s.Held)
+			w.t.Fatalf("not within %s: %s; the state is %s step %+v reason %q held %+v", timeout, what, s.Phase, s.Progress, s.Reason, s.Held)
 		}
 	}
 }

@@ -188,12 +188,12 @@ func (w *world) openGate(pod string) bool {
 // awaitPods waits until the pods satisfy a condition.
 func (w *world) awaitPods(what string, ok func(sample) bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		if last := w.pods.since(w.pods.mark() - 1); len(last) > 0 && ok(last[0]) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %s; the pods are %v", patience, what, w.pods.now())
+			w.t.Fatalf("not within %s: %s; the pods are %v", timeout, what, w.pods.now())
 		}
 	}
 }

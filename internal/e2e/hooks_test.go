@@ -222,7 +222,7 @@ func hookWaits(t *testing.T, plain bool) {
 	before, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Get(t.Context(), job, metav1.GetOptions{})
 	must(t, err)
 	must(t, w.cluster.Kube.BatchV1().Jobs(w.ns).Delete(t.Context(), job, metav1.DeleteOptions{PropagationPolicy: &background}))
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		again, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Get(t.Context(), job, metav1.GetOptions{})
 		if err == nil && again.UID != before.UID {
 			break
@@ -382,7 +382,7 @@ func TestHookThatCannotStart(t *testing.T) {
 	w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-badimage", "v1-run100ms"))
 	w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
 	stuck := w.state().Hooks[0].Job
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		out, err := w.cli("get", w.app)
 		if strings.Contains(out, "ImagePull") {
 			break

@@ -204,7 +204,7 @@ func (h *hostile) bomb(long bool) {
 		before, broken := h.state("evil"), h.broken()
 		h.push(h.all[name].Files)
 		isNext := func(pushed time.Duration) bool {
-			return pushed >= every && (long || h.became[name] != "") || pushed >= every+patience
+			return pushed >= every && (long || h.became[name] != "") || pushed >= every+timeout
 		}
 		for pushed := time.Now(); !isNext(time.Since(pushed)); time.Sleep(glance) {
 			switch s := h.state("evil"); {

@@ -171,7 +171,7 @@ func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubel
 // awaitPod waits for the Deployment's pod.
 func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		pods, err := w.cluster.Kube.CoreV1().Pods(namespace).List(t.Context(),
 			metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=gitrollout"})
 		must(t, err)
@@ -179,7 +179,7 @@ func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
 			return pods.Items[0]
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("there are %d pods of gitrollout after %s:\n%s", len(pods.Items), patience,
+			t.Fatalf("there are %d pods of gitrollout after %s:\n%s", len(pods.Items), timeout,
 				w.kubectl("-n", namespace, "describe", "replicasets"))
 		}
 	}

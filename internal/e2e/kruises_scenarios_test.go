@@ -34,14 +34,14 @@ func (w *world) awaitVersions(want map[string]int) {
 			delete(want, v)
 		}
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		last := w.pods.since(max(0, w.pods.mark()-1))
 		if len(last) > 0 && maps.Equal(last[0].ready, want) && maps.Equal(last[0].all, want) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %v; they are %+v", patience, want, last)
+			w.t.Fatalf("not within %s: %v; they are %+v", timeout, want, last)
 		}
 		time.Sleep(glance)
 	}

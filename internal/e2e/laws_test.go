@@ -153,7 +153,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 // finish promotes a commit repeatedly until only these pods exist.
 func (w *world) finish(commit string, pods map[string]int) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		s := w.state()
 		if s.Release == nil && s.Draining == nil && maps.Equal(w.pods.now(), pods) {
 			return
@@ -162,7 +162,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 			_, _ = w.cli("promote", "--full", w.app) // refused if the app has advanced meanwhile
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %v at %s; the pods are %v, the app is %s: %s", patience, pods, commit, w.pods.now(), s.Phase, s.Reason)
+			w.t.Fatalf("not within %s: %v at %s; the pods are %v, the app is %s: %s", timeout, pods, commit, w.pods.now(), s.Phase, s.Reason)
 		}
 	}
 }

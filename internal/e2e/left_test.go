@@ -80,9 +80,9 @@ func TestWhatIsLeftRunningIsFound(t *testing.T) {
 	must(t, err)
 	eventually := func(what string, holds func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(patience); !holds(); time.Sleep(glance) {
+		for deadline := time.Now().Add(timeout); !holds(); time.Sleep(glance) {
 			if time.Now().After(deadline) {
-				t.Fatalf("not within %s: %s; there are %v", patience, what, programs())
+				t.Fatalf("not within %s: %s; there are %v", timeout, what, programs())
 			}
 		}
 	}

@@ -145,9 +145,9 @@ func TestHandsOnTheCluster(t *testing.T) {
 func (w *world) awaitHealed() {
 	w.t.Helper()
 	wrong := w.unhealed()
-	for deadline := time.Now().Add(patience); wrong != ""; wrong = w.unhealed() {
+	for deadline := time.Now().Add(timeout); wrong != ""; wrong = w.unhealed() {
 		if time.Now().After(deadline) {
-			w.t.Errorf("after %s %s", patience, wrong)
+			w.t.Errorf("after %s %s", timeout, wrong)
 			return
 		}
 		time.Sleep(glance)
@@ -177,7 +177,7 @@ func (w *world) unhealed() string {
 // awaitSettled waits until at least n pods are ready, some of each version, and no pod changes any more.
 func (w *world) awaitSettled(n, canary int) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		mark := w.pods.mark()
 		time.Sleep(400 * time.Millisecond)
@@ -186,7 +186,7 @@ func (w *world) awaitSettled(n, canary int) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("the pods did not come to rest within %s: %v", patience, now)
+			w.t.Fatalf("the pods did not come to rest within %s: %v", timeout, now)
 		}
 	}
 }
@@ -439,7 +439,7 @@ func TestRetreatWithoutGit(t *testing.T) {
 		return s.Phase == rollout.Progressing && s.Release != nil && s.Stable != nil
 	})
 	w.server.Fault(gittest.Faults{Status: 503})
-	for deadline := time.Now().Add(patience); w.pods.count("v2-neverready") < 2; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); w.pods.count("v2-neverready") < 2; time.Sleep(glance) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the recorded state is not applied:\n%s", w.pods.history())
 		}

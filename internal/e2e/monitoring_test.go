@@ -77,7 +77,7 @@ func runPrometheus(t *testing.T, content string) *prometheus {
 			t.Logf("Prometheus' log:\n%s", log)
 		}
 	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		if answer, err := http.Get(p.URL + "/-/ready"); err == nil {
 			answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {
@@ -120,7 +120,7 @@ func (p *prometheus) query(t *testing.T, expr string) (results []struct {
 func (p *prometheus) awaitValue(t *testing.T, expr, want string) {
 	t.Helper()
 	var last any
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(glance) {
 		results := p.query(t, expr)
 		if last = results; len(results) == 1 && results[0].Value[1] == want {
 			return

@@ -121,7 +121,7 @@ notifications:
 // awaitKinds waits for exactly the given events.
 func (b *inbox) awaitKinds(t *testing.T, want ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(2 * timeout); ; time.Sleep(glance) {
 		got, chat := b.kinds(), b.messages()
 		if slices.Equal(got, want) && len(chat) >= len(want) {
 			return

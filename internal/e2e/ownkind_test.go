@@ -143,7 +143,7 @@ func TestMistakenKindOfAConfiguration(t *testing.T) {
 			w := newGames(t, app, gameServers, strings.Replace(gameServers, test.is, test.not, 1))
 			w.start()
 			var out string
-			for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+			for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 				out, _ = w.cli("get", w.app)
 				words := strings.Join(strings.Fields(out), " ") // lines are as wide as a terminal
 				missing := slices.DeleteFunc(strings.Split(test.says, "|"), func(s string) bool { return strings.Contains(words, s) })

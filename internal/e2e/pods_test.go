@@ -197,7 +197,7 @@ func (p *podWatch) wantReady(t *testing.T, mark, least int) {
 func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 	t.Helper()
 	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		p.mu.Lock()
 		var last sample
@@ -209,7 +209,7 @@ func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: ready pods %v; they are %v of %v", patience, want, last.ready, last.all)
+			t.Fatalf("not within %s: ready pods %v; they are %v of %v", timeout, want, last.ready, last.all)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -181,11 +181,11 @@ func TestQuickStart(t *testing.T) {
 	n.watch("Paused")
 	n.git("pull", "-q", "--no-rebase", "origin", "gitrollout/promote/prod/shop")
 	n.git("push", "-q", "origin", "HEAD:main")
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 		if out, _ := n.do("gitrollout get shop -o json"); strings.Contains(out, `"weight": 60`) && strings.Contains(out, `"Paused"`) {
 			break
 		} else if time.Now().After(deadline) {
-			t.Fatalf("not at 60 %% within %s:\n%s", patience, out)
+			t.Fatalf("not at 60 %% within %s:\n%s", timeout, out)
 		}
 	}
 	if out, code := n.do("gitrollout once", "--cluster", "prod"); code != 0 {
@@ -203,7 +203,7 @@ func TestQuickStart(t *testing.T) {
 // watch follows the app until the output contains a text.
 func (n *newcomer) watch(says string) {
 	n.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	out := &lockedBuffer{}
 	cmd := n.command(ctx, "gitrollout get shop -w")
@@ -217,6 +217,6 @@ func (n *newcomer) watch(says string) {
 	_ = cmd.Process.Signal(syscall.SIGINT)
 	_ = cmd.Wait()
 	if !strings.Contains(out.String(), says) {
-		n.Fatalf("get -w does not say %q within %s:\n%s", says, patience, out)
+		n.Fatalf("get -w does not say %q within %s:\n%s", says, timeout, out)
 	}
 }

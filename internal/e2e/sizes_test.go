@@ -100,7 +100,7 @@ spec:
 // awaitRest waits until exactly these pods are ready, and no pod is created or deleted for a second.
 func (p *podWatch) awaitRest(t *testing.T, want map[string]int) {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < patience; {
+	for began := time.Now(); time.Since(began) < timeout; {
 		p.awaitReady(t, want)
 		mark := p.mark()
 		time.Sleep(time.Second)

@@ -48,14 +48,14 @@ func isSplit(pods map[string]string, first, n, from int, fresh, stable string) b
 // awaitSplit waits for that, with all of them ready.
 func (w *world) awaitSplit(first, n, from int, fresh, stable string) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		last := w.pods.since(max(0, w.pods.mark()-1))
 		if len(last) > 0 && isSplit(last[0].pods, first, n, from, fresh, stable) && total(last[0].ready) == n {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: pods %d to %d with %s from %d on; they are %v", patience, first, first+n-1, fresh, from, last)
+			w.t.Fatalf("not within %s: pods %d to %d with %s from %d on; they are %v", timeout, first, first+n-1, fresh, from, last)
 		}
 		time.Sleep(glance)
 	}
@@ -257,7 +257,7 @@ func (w *world) scaleAtAStep(step, of3, of8, of2 int) {
 
 func (w *world) awaitPartition(want int) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); w.partition() != want; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); w.partition() != want; time.Sleep(glance) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("the partition is %d, want %d", w.partition(), want)
 		}
@@ -308,7 +308,7 @@ func TestStatefulSetsServicesArePinned(t *testing.T) {
 	w.awaitStep(1, rollout.Paused)
 	w.awaitSplit(0, 3, 2, "v2", "v1")
 	want := w.statefulSet().Status.UpdateRevision
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), "shop-preview", metav1.GetOptions{})
 		must(t, err)

@@ -20,9 +20,9 @@ var brokenRuns = flag.Int("broken-runs", 5, "how many broken versions of a State
 // awaitLog waits for a text in the program's log.
 func (w *world) awaitLog(text string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); !strings.Contains(w.log.String(), text); time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); !strings.Contains(w.log.String(), text); time.Sleep(glance) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("the log has no %q within %s", text, patience)
+			w.t.Fatalf("the log has no %q within %s", text, timeout)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 				generation-- // its annotation stays, and the new version's pods restart
 			}
 			w.kubectl(by...)
-			for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+			for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
 				s := w.statefulSet()
 				if s.Generation >= generation && s.Spec.Template.Spec.Containers[0].Image == "shop:v2" && w.partition() == 2 {
 					break
@@ -213,7 +213,7 @@ func TestStatefulSetIsRebalanced(t *testing.T) {
 				t.Errorf("get says %v, and not %q:\n%s", err, want, out)
 			}
 			w.resume()
-			for deadline := time.Now().Add(patience); w.partition() != 4; time.Sleep(glance) {
+			for deadline := time.Now().Add(timeout); w.partition() != 4; time.Sleep(glance) {
 				if time.Now().After(deadline) {
 					t.Fatalf("of 5 pods the partition is %d", w.partition())
 				}

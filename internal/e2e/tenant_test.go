@@ -81,7 +81,7 @@ func TestTenantAttacks(t *testing.T) {
 			before := w.kubectl("get", "configmap", "shop", "-o", "jsonpath={.metadata.resourceVersion}")
 			w.repo.Pull()
 			w.repo.CommitFiles("attacks", commit)
-			deadline := time.Now().Add(patience) // for all of them
+			deadline := time.Now().Add(timeout) // for all of them
 			for app, attack := range tried {
 				s := w.stateOf(app)
 				for s.Held == nil && time.Now().Before(deadline) {

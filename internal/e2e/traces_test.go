@@ -67,9 +67,9 @@ func TestTraces(t *testing.T) {
 		}
 		return missing
 	}
-	for deadline := time.Now().Add(patience); len(missing()) > 0; time.Sleep(glance) {
+	for deadline := time.Now().Add(timeout); len(missing()) > 0; time.Sleep(glance) {
 		if time.Now().After(deadline) {
-			t.Fatalf("no such spans within %s: %v", patience, missing())
+			t.Fatalf("no such spans within %s: %v", timeout, missing())
 		}
 	}
 }

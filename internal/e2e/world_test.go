@@ -273,8 +273,8 @@ func (w *world) stop() {
 		if hasBegun := !strings.HasSuffix(strings.TrimSpace(w.log.String()), killedMark); err != nil && hasBegun {
 			w.t.Errorf("gitrollout ended with %v", err)
 		}
-	case <-time.After(patience):
-		w.t.Errorf("gitrollout did not end within %s of SIGTERM", patience)
+	case <-time.After(timeout):
+		w.t.Errorf("gitrollout did not end within %s of SIGTERM", timeout)
 		_ = w.process.Process.Kill()
 	}
 }
@@ -334,19 +334,19 @@ func (w *world) readState(commit string) rollout.State {
 // glance is the poll interval of await and others.
 const glance = 100 * time.Millisecond
 
-const patience = 5 * time.Minute
+const timeout = 5 * time.Minute
 
 // await waits until the state satisfies a condition.
 func (w *world) await(what string, ok func(rollout.State) bool) rollout.State {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		s := w.state()
 		if ok(s) {
 			return s
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %s; the state is %s step %+v reason %q held %+v", patience, what, s.Phase, s.Progress, s.Reason, s.Held)
+			w.t.Fatalf("not within %s: %s; the state is %s step %+v reason %q held %+v", timeout, what, s.Phase, s.Progress, s.Reason, s.Held)
 		}
 		time.Sleep(glance)
 	}
@@ -371,10 +371,10 @@ func (w *world) awaitStep(step int, phase rollout.Phase) rollout.State {
 func (w *world) promote() {
 	w.t.Helper()
 	branch := "gitrollout/promote/test/" + w.app
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for w.repo.Ref(branch) == "" {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("no proposal %s within %s", branch, patience)
+			w.t.Fatalf("no proposal %s within %s", branch, timeout)
 		}
 		time.Sleep(glance)
 	}

@@ -136,14 +136,14 @@ func (r *rig) settle() {
 	}
 }
 
-func (r *rig) show(ts ...rollout.Transition) []seen {
+func (r *rig) show(ts ...rollout.ForgeUpdate) []seen {
 	r.t.Helper()
 	r.worker.Show(r.config, ts)
 	r.settle()
 	return r.list()
 }
 
-func (r *rig) resume(branches []string, ts ...rollout.Transition) []seen {
+func (r *rig) resume(branches []string, ts ...rollout.ForgeUpdate) []seen {
 	r.t.Helper()
 	r.worker.Resume(r.config, ts, branches)
 	r.settle()
@@ -156,7 +156,7 @@ const (
 )
 
 // paused returns a release of a commit that waits at a gate.
-func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.Transition {
+func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.ForgeUpdate {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	pr := rollout.Progress{Workload: w, Step: gate, Of: 4, Name: "pause", Weight: 20, Entered: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for i := range proposals {
@@ -165,7 +165,7 @@ func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.Tran
 		proposals[i].Changes = []rollout.Change{{Ref: w.Ref(), Verb: "changed",
 			Images: []rollout.ImageChange{{Container: "app", From: "shop:1", To: "shop:2"}}}}
 	}
-	return rollout.Transition{Cluster: "prod", Subject: "shop step 2/4", Proposals: proposals, After: rollout.State{
+	return rollout.ForgeUpdate{Cluster: "prod", Subject: "shop step 2/4", Proposals: proposals, After: rollout.State{
 		App: "shop", Phase: rollout.Paused, Progress: []rollout.Progress{pr},
 		Release: &rollout.Release{Commit: commit, Hash: "h1-aaaaaaaaaa", Author: "Ann <ann@example.com>", Subject: "Faster @checkout `now`"},
 		Stable:  &rollout.Release{Commit: sha("stable"), Hash: "h1-bbbbbbbbbb", Subject: "before"},
@@ -349,14 +349,14 @@ var contract = map[string]func(t *testing.T, r *rig){
 		if got := r.marks(release); len(got) != 1 {
 			t.Fatalf("after a start: %v", got)
 		}
-		done := rollout.Transition{Cluster: "prod", Before: waiting.After,
+		done := rollout.ForgeUpdate{Cluster: "prod", Before: waiting.After,
 			After: rollout.State{App: "shop", Phase: rollout.Healthy, Stable: waiting.After.Release}}
 		r.show(done)
 		got := r.marks(release)
 		if len(got) != 2 || got[1].State != "success" {
 			t.Fatalf("healthy: %v", got)
 		}
-		pruned := rollout.Transition{Cluster: "prod", Before: done.After, After: done.After}
+		pruned := rollout.ForgeUpdate{Cluster: "prod", Before: done.After, After: done.After}
 		if r.show(pruned); len(r.marks(release)) != 2 {
 			t.Errorf("a transition that is none for the release: %v", r.marks(release))
 		}
@@ -381,7 +381,7 @@ func TestStatusesOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, m := range statusesOf(rollout.Transition{Before: tt.before, After: tt.after}) {
+			for _, m := range statusesOf(rollout.ForgeUpdate{Before: tt.before, After: tt.after}) {
 				for _, known := range []string{"1", "2", "stable"} {
 					if m.commit == sha(known) {
 						got = append(got, fmt.Sprintf("%s %s %s", known, m.state, m.description))

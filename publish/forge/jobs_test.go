@@ -85,11 +85,11 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 	m := &moody{}
 	m.mark = func() error { time.Sleep(time.Minute); return nil }
 	onMoody(t, m, func(w *Worker, _ *[]string) {
-		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)})
+		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1)})
 		pass(w, time.Second)
 		later := paused(sha("release"), 2)
 		later.After.Phase, later.After.Reason = rollout.Aborting, "too slow"
-		w.Show(rollout.Forge{}, []rollout.Transition{later})
+		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{later})
 		pass(w, time.Hour)
 		for name, got := range m.marks {
 			if got.state != failure || m.calls != 2 {
@@ -115,7 +115,7 @@ func TestALimitIsNoRefusal(t *testing.T) {
 		return nil
 	}
 	onMoody(t, m, func(w *Worker, problems *[]string) {
-		w.Show(rollout.Forge{Labels: []string{"release"}}, []rollout.Transition{paused(sha("release"), 1, promotes(sha("one")))})
+		w.Show(rollout.Forge{Labels: []string{"release"}}, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(sha("one")))})
 		pass(w, 29*time.Minute)
 		if len(m.pulls) != 1 || m.pulls[0].labels != nil {
 			t.Errorf("before the end of the break: %+v", m.pulls)
@@ -139,7 +139,7 @@ func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 			return nil
 		}
 		onMoody(t, m, func(w *Worker, problems *[]string) {
-			w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)})
+			w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1)})
 			pass(w, 3*time.Hour)
 			if m.calls != want || (len(m.marks) == 1) != (want == 10) || len(*problems) != 1 {
 				t.Errorf("%d: asked %d times, want %d; %v; %v", status, m.calls, want, m.marks, *problems)
@@ -153,7 +153,7 @@ func TestANewerOrderWaitsAsLong(t *testing.T) {
 	m := &moody{}
 	m.mark = func() error { return refused(http.StatusNotFound, 0) }
 	onMoody(t, m, func(w *Worker, _ *[]string) {
-		show := func() { w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)}) }
+		show := func() { w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1)}) }
 		show()
 		pass(w, 20*time.Second) // 1, 2, 4, 8 s apart: the next attempt is at 31
 		before := m.calls
@@ -175,7 +175,7 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 	m := &moody{}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
 		for gate, commit := range []string{sha("first"), "", sha("second"), sha("third")} {
-			w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), gate, promotes(commit))})
+			w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), gate, promotes(commit))})
 			pass(w, time.Second)
 		}
 		newest := m.pulls[len(m.pulls)-1]
@@ -184,9 +184,9 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 			t.Errorf("it is described as\n%s\nwant\n%s", got.body, newest.body)
 		}
 		// If the forge closed it before the check, it is opened again.
-		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1, promotes(""))})
+		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(""))})
 		pass(w, time.Second)
-		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1, promotes(sha("fourth")))})
+		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(sha("fourth")))})
 		pass(w, time.Second)
 		n := len(m.pulls)
 		m.pulls[n-1].isOpen = false

@@ -11,7 +11,7 @@ import (
 )
 
 // proposal returns the order to update a branch's pull request.
-func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context.Context, host) error {
+func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(context.Context, host) error {
 	return func(ctx context.Context, h host) error {
 		was, found, err := h.find(ctx, p.Branch)
 		if err != nil {
@@ -51,7 +51,7 @@ func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context
 }
 
 // lookAgain queues a second look at the pull request of a recreated branch: Gitea's late removal closes the new one.
-func (w *Worker) lookAgain(t rollout.Transition, p rollout.Proposal) {
+func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.removed[p.Branch] {

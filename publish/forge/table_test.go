@@ -98,9 +98,9 @@ func TestAForgeIsOneLine(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { w.Run(ctx); close(ended) }()
 	config := rollout.Forge{Labels: []string{"release"}}
-	w.Show(config, []rollout.Transition{paused(sha("release"), 1, promotes(sha("proposal")))})
+	w.Show(config, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(sha("proposal")))})
 	w.Flush(t.Context())
-	w.Show(config, []rollout.Transition{paused(sha("release"), 1, promotes(""))})
+	w.Show(config, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(""))})
 	w.Flush(t.Context())
 	cancel()
 	<-ended

@@ -14,14 +14,14 @@ const maxChanges = 20
 
 // describe returns a proposal's pull request, equal for equal input. Text of other authors is quoted, so that it
 // mentions no user and formats nothing.
-func describe(t rollout.Transition, p rollout.Proposal) text {
+func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	if p.Kind == rollout.ProposeRevert {
 		return describeRevert(t, p)
 	}
 	return describePromotion(t, p)
 }
 
-func describePromotion(t rollout.Transition, p rollout.Proposal) text {
+func describePromotion(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
 	var b strings.Builder
 	title := fmt.Sprintf("Promote %s in %s", s.App, t.Cluster)
@@ -68,7 +68,7 @@ func describePromotion(t rollout.Transition, p rollout.Proposal) text {
 	return text{title, b.String()}
 }
 
-func describeRevert(t rollout.Transition, p rollout.Proposal) text {
+func describeRevert(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
 	title := fmt.Sprintf("Revert %s in %s", s.App, t.Cluster)
 	var b strings.Builder
@@ -162,7 +162,7 @@ type marked struct {
 }
 
 // statusesOf returns a transition's changed statuses for commits: of the release, and of one that was given up.
-func statusesOf(t rollout.Transition) []marked {
+func statusesOf(t rollout.ForgeUpdate) []marked {
 	var all []marked
 	now, has := statusOf(t.After)
 	if before, had := statusOf(t.Before); has && (!had || now != before) {

@@ -23,7 +23,7 @@ func TestPullRequestsHaveTheEvidence(t *testing.T) {
 		}}}},
 	}
 	for _, kind := range []rollout.ProposalKind{rollout.ProposePromotion, rollout.ProposeRevert} {
-		body := describe(rollout.Transition{Cluster: "prod", After: s}, rollout.Proposal{Kind: kind}).body
+		body := describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, rollout.Proposal{Kind: kind}).body
 		want := "- measured: `web/step-2 errors: Failed, 2 failed; successCondition: result < 0.01; '@everyone' <b>failed</b>; 0.2, " +
 			"0.3 from 12:00:00 to 12:01:00 UTC`\n"
 		if !strings.Contains(body, want) {
@@ -37,7 +37,7 @@ func TestRetryIsAdvisedWhereItWorks(t *testing.T) {
 	s := rollout.State{App: "shop", Rejected: []rollout.Rejection{{Hash: "h1-2", Commit: "c2", Reason: "too many errors"}}}
 	for _, can := range []bool{true, false} {
 		p := rollout.Proposal{Kind: rollout.ProposeRevert, Retries: can}
-		body := describe(rollout.Transition{Cluster: "prod", After: s}, p).body
+		body := describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, p).body
 		if strings.Contains(body, "`gitrollout retry shop`") != can {
 			t.Errorf("it can be tried again: %t, and the text is\n%s", can, body)
 		}
@@ -64,7 +64,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 			Replicas: 5, Problem: "CrashLoop"},
 		{Progress: rollout.Progress{Workload: db, Step: 3, Of: 3, Name: "promote", Entered: at}, Ready: 3, Replicas: 3},
 	}}
-	got := describe(rollout.Transition{Cluster: "prod", After: s}, p)
+	got := describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, p)
 	want := text{"Promote shop in prod past step 2/4: Cheaper " + strings.Repeat("x", 111) + "…",
 		"Merging this lets release `h1-2` of **shop** in **prod** go on past step 2 of 4.\n" +
 			"\n### What changes\n\n- commit `2222222` by `Ann <ann@example.com>`: `Cheaper " + strings.Repeat("x", 120) + "`\n" +
@@ -84,13 +84,13 @@ func TestTextsOfPullRequests(t *testing.T) {
 	compare.CheckNamed(t, "a promotion", want, got)
 	over := s
 	over.Release = nil
-	if got := describe(rollout.Transition{Cluster: "prod", After: over},
+	if got := describe(rollout.ForgeUpdate{Cluster: "prod", After: over},
 		p); got != (text{"Promote shop in prod", "This promotion is no longer wanted.\n"}) {
 		t.Errorf("got %+v", got)
 	}
 	s.Rejected = []rollout.Rejection{{Hash: "h1-2", Commit: "2222222222", Reason: "too\nmany errors", At: at}}
 	p = rollout.Proposal{Kind: rollout.ProposeRevert, Sharers: []string{"cart", "till"}, Retries: true}
-	got = describe(rollout.Transition{Cluster: "prod", After: s}, p)
+	got = describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, p)
 	want = text{"Revert shop in prod to 1111111",
 		"A release of **shop** in **prod** was rejected, and the stable version serves. Git still asks for the rejected version; " +
 			"merging this makes it agree with the cluster. No pod moves.\n" +
@@ -150,7 +150,7 @@ func TestStatusesOfCommits(t *testing.T) {
 		}), "new failure going back to stable: " + strings.Repeat("x", 117) + "…"},
 	} {
 		var got []string
-		for _, m := range statusesOf(rollout.Transition{Before: c.before, After: c.after}) {
+		for _, m := range statusesOf(rollout.ForgeUpdate{Before: c.before, After: c.after}) {
 			got = append(got, fmt.Sprintf("%s %s %s", m.commit, m.state, m.description))
 		}
 		if strings.Join(got, "; ") != c.want {

@@ -80,7 +80,7 @@ func NewWorker(o Options) *Worker {
 }
 
 // Show implements adapters.ForgeReader: it queues orders for recorded transitions, at once.
-func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
+func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.config = &config
@@ -97,7 +97,7 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 
 // Resume implements adapters.ForgeReader: it queues orders for all apps' state. Pull requests of removed branches are
 // closed; existing statuses stay.
-func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, branches []string) {
+func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.config = &config
@@ -124,7 +124,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, 
 
 // take queues orders for transitions' proposals and statuses; the caller holds the lock.
 func (w *Worker) take(
-	transitions []rollout.Transition, mark func(ctx context.Context, h host, name string, m marked) error,
+	transitions []rollout.ForgeUpdate, mark func(ctx context.Context, h host, name string, m marked) error,
 ) {
 	for _, t := range transitions {
 		for _, p := range t.Proposals {

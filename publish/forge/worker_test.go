@@ -147,7 +147,7 @@ func TestWrongToken(t *testing.T) {
 	r.restart()
 	transition := paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))
 	r.fake().mu.Lock() // no request is answered while Show runs
-	r.worker.Show(r.config, []rollout.Transition{transition})
+	r.worker.Show(r.config, []rollout.ForgeUpdate{transition})
 	r.fake().mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -164,7 +164,7 @@ func TestNoToken(t *testing.T) {
 	r.stop()
 	r.options.Token = func(context.Context) (string, error) { return "", nil }
 	r.restart()
-	r.worker.Show(r.config, []rollout.Transition{paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))})
+	r.worker.Show(r.config, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	r.worker.Flush(ctx)
@@ -179,7 +179,7 @@ func TestUnusable(t *testing.T) {
 	release := paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first")))
 	wrong := r.config
 	wrong.URL = "https://evil.example"
-	r.worker.Show(wrong, []rollout.Transition{release})
+	r.worker.Show(wrong, []rollout.ForgeUpdate{release})
 	r.settle()
 	if text := r.complaints(); strings.Count(text, "GITROLLOUT_FORGE_URL") != 1 || r.fake().requests != 0 {
 		t.Errorf("%d requests, problems %q", r.fake().requests, text)
@@ -227,8 +227,8 @@ func TestBounded(t *testing.T) {
 	var problems []error
 	w := NewWorker(Options{Now: time.Now, Log: func(err error, _ string) { problems = append(problems, err) }})
 	for i := range maxJobs + 100 {
-		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha(fmt.Sprint(i)), 1)})
-		w.Show(rollout.Forge{}, []rollout.Transition{paused(fmt.Sprintf("%040d", i), 1)})
+		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha(fmt.Sprint(i)), 1)})
+		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(fmt.Sprintf("%040d", i), 1)})
 	}
 	if len(w.jobs) != maxJobs || len(w.order) != maxJobs || len(problems) != 1 {
 		t.Errorf("%d orders, %d in line, problems %v", len(w.jobs), len(w.order), problems)
@@ -282,7 +282,7 @@ func TestForgeClosesTheSuccessor(t *testing.T) {
 	release := r.push("release", "the release")
 	r.show(paused(release, 1, promotes(r.push(promoteBranch, "first"))))
 	r.show(paused(release, 1, promotes("")))
-	r.worker.Show(r.config, []rollout.Transition{paused(release, 2, promotes(r.push(promoteBranch, "second")))})
+	r.worker.Show(r.config, []rollout.ForgeUpdate{paused(release, 2, promotes(r.push(promoteBranch, "second")))})
 	isOpen := func() int {
 		for _, p := range r.list() {
 			if p.state == "open" {

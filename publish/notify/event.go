@@ -16,7 +16,7 @@ type Links struct {
 }
 
 // Events returns the events of one state commit, sorted by app, without others.
-func Events(cluster string, commit rollout.Recorded, links Links) []rollout.Event {
+func Events(cluster string, commit rollout.StateCommit, links Links) []rollout.Event {
 	var events []rollout.Event
 	for _, app := range commit.Apps {
 		if e, ok := eventOf(cluster, commit, app, links); ok {
@@ -27,7 +27,7 @@ func Events(cluster string, commit rollout.Recorded, links Links) []rollout.Even
 	return events
 }
 
-func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, links Links) (rollout.Event, bool) {
+func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp, links Links) (rollout.Event, bool) {
 	before, after := app.Before, app.After
 	prefix := cluster + "/" + app.App + "/"
 	now := troubles(prefix, after)

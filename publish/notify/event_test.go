@@ -152,7 +152,7 @@ func TestEqualStatesAreNoNews(t *testing.T) {
 			t.Errorf("state %d and itself: %v", i, kinds)
 		}
 		for j, after := range states() {
-			commit := rollout.Recorded{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
+			commit := rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
 			for _, e := range Events("prod", commit, Links{}) {
 				if e.Title == "" || e.Outcome == "" || !slices.Contains(e.Kinds, e.Kind) || e.ID != "id/shop" {
 					t.Errorf("states %d and %d: %+v", i, j, e)
@@ -172,7 +172,7 @@ func TestTroubleEndsOnce(t *testing.T) {
 		before := rollout.State{}
 		for range 50 {
 			after := all[random.IntN(len(all))]
-			commit := rollout.Recorded{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
+			commit := rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
 			for _, e := range Events("prod", commit, Links{}) {
 				for _, over := range e.Over {
 					delete(open, over)
@@ -196,7 +196,7 @@ func TestEventSaysWhatToDo(t *testing.T) {
 		Branch: func(name string) string { return "https://git/b/" + name }}
 	tell := func(before, after rollout.State) rollout.Event {
 		events := Events("prod",
-			rollout.Recorded{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}, links)
+			rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}, links)
 		if len(events) != 1 {
 			t.Fatalf("%d events", len(events))
 		}
@@ -273,7 +273,7 @@ func TestEventSaysWhatToDo(t *testing.T) {
 	if got := eventAs(repeated, rollout.EventStarted).Title; got != "shop in prod: release started (perhaps told before)" {
 		t.Errorf("got %q", got)
 	}
-	bare := Events("prod", rollout.Recorded{ID: "id", Apps: []rollout.RecordedApp{
+	bare := Events("prod", rollout.StateCommit{ID: "id", Apps: []rollout.RecordedApp{
 		{App: "shop", Before: healthy("v1"), After: atStep(rollout.Progressing, 0, "")},
 		{App: "cart", Before: atStep(rollout.Progressing, 0, ""), After: atStep(rollout.Paused, 1, "")}, {App: "same"}}}, Links{})
 	if len(bare) != 2 || bare[0].App != "cart" || bare[0].CommitURL != "" || bare[0].ProposalURL != "" {
@@ -288,7 +288,8 @@ func TestOneTroubleBecomesAnother(t *testing.T) {
 		for j, after := range states() {
 			now := troubles("prod/shop/", after)
 			gone := slices.DeleteFunc(troubles("prod/shop/", before), func(trouble string) bool { return slices.Contains(now, trouble) })
-			events := Events("prod", rollout.Recorded{ID: "id", Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}, Links{})
+			commit := rollout.StateCommit{ID: "id", Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
+			events := Events("prod", commit, Links{})
 			if len(gone) > 0 && (len(events) != 1 || !slices.Equal(events[0].Over, gone)) {
 				t.Errorf("states %d and %d: %v is over, told %+v", i, j, gone, events)
 			}
@@ -404,10 +405,10 @@ func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 
 // TestPendingIsBounded keeps only the newest of many waiting events.
 func TestPendingIsBounded(t *testing.T) {
-	var line []rollout.Recorded
+	var line []rollout.StateCommit
 	for i := range MaxPending + 2 {
 		line = append(line,
-			rollout.Recorded{ID: strconv.Itoa(i), When: start, Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}})
+			rollout.StateCommit{ID: strconv.Itoa(i), When: start, Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}})
 	}
 	profile := Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
 	b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x"}, "", line, Links{}, start.Add(MaxAge))
@@ -429,7 +430,7 @@ func TestPendingIsBounded(t *testing.T) {
 }
 
 func TestPending(t *testing.T) {
-	line := []rollout.Recorded{
+	line := []rollout.StateCommit{
 		{ID: "2", Parent: "1", When: start,
 			Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}, {App: "shop", After: healthyStart("shop")}}},
 		{ID: "3", Parent: "2", When: start.Add(23 * time.Hour), Apps: []rollout.RecordedApp{{App: "cart", After: healthyStart("cart")}}},

@@ -30,10 +30,10 @@ type Backlog struct {
 // Pending returns a receiver's messages from a line of commits after its cursor. Up to the commit claimed, if any, a
 // killed process may have sent them.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
-	line []rollout.Recorded, links Links, now time.Time) Backlog {
+	line []rollout.StateCommit, links Links, now time.Time) Backlog {
 	var b Backlog
 	b.End = rollout.Cursor{Told: at.Told}
-	repeats := slices.IndexFunc(line, func(c rollout.Recorded) bool { return c.ID == claimed })
+	repeats := slices.IndexFunc(line, func(c rollout.StateCommit) bool { return c.ID == claimed })
 	for i, commit := range line {
 		for _, e := range Events(cluster, commit, links) {
 			if i == 0 && e.App <= at.App {

@@ -26,23 +26,23 @@ type Sinks struct {
 
 // ForgeReader publishes recorded transitions on a forge. Its methods return at once.
 type ForgeReader interface {
-	Show(forge rollout.Forge, transitions []rollout.Transition)
-	Resume(forge rollout.Forge, transitions []rollout.Transition, branches []string)
+	Show(forge rollout.Forge, transitions []rollout.ForgeUpdate)
+	Resume(forge rollout.Forge, transitions []rollout.ForgeUpdate, branches []string)
 }
 
 // Notifier notifies users of the state branch's content. Notify receives configuration and head when either changes,
 // and each commit of this process. It returns at once.
 type Notifier interface {
-	Notify(config *rollout.Config, head string, made *rollout.Recorded)
+	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }
 
 // Tell is the callback of reconciler.Options.
 func (o *Sinks) Tell(r report.Report) {
 	o.notify(r)
 	if s := r.Forge; s != nil && s.Resume {
-		o.Forge.Resume(s.Forge, s.Transitions, s.Branches)
+		o.Forge.Resume(s.Forge, s.Updates, s.Branches)
 	} else if s != nil {
-		o.Forge.Show(s.Forge, s.Transitions)
+		o.Forge.Show(s.Forge, s.Updates)
 	}
 	for _, a := range r.Apps {
 		if a.Happened {

@@ -11,12 +11,12 @@ import (
 
 // Report is the loop's result at one moment, immutable and the only value that consumers read.
 type Report struct {
-	Config *rollout.Config   // in force; nil until one could be read
-	Head   string            // of the state branch, where Config is set
-	Commit *rollout.Recorded // the commit that this process has just made on the state branch; nil if none
-	Forge  *Shown            // for the forge; nil if nothing changed there
-	Apps   []App             // the apps that were reconciled
-	Gone   []string          // apps that no longer exist
+	Config *rollout.Config      // in force; nil until one could be read
+	Head   string               // of the state branch, where Config is set
+	Commit *rollout.StateCommit // the commit that this process has just made on the state branch; nil if none
+	Forge  *Shown               // for the forge; nil if nothing changed there
+	Apps   []App                // the apps that were reconciled
+	Gone   []string             // apps that no longer exist
 }
 
 // App is the result of reconciling one app: state, reasons, and measurements since the last record.
@@ -42,9 +42,9 @@ func (a App) Note() (reason string, warning bool) {
 
 // Shown holds a forge's records: pull requests for proposals, and commits' release status. No decision needs it.
 type Shown struct {
-	Forge       rollout.Forge
-	Transitions []rollout.Transition
-	// Resume is set after a start or a forge change: transitions are current states, Branches all proposals.
+	Forge   rollout.Forge
+	Updates []rollout.ForgeUpdate
+	// Resume is set after a start or a forge change: updates are current states, Branches all proposals.
 	Resume   bool
 	Branches []string
 }

@@ -78,7 +78,7 @@ func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	must(t, err)
 	ctx, stop := chromedp.NewContext(parent)
 	must(t, chromedp.Do(ctx))
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
 	p := &tab{t: t, ctx: ctx}
 	err = chromedp.Listen(ctx, func(event any) {
 		p.mu.Lock()
@@ -162,13 +162,13 @@ func js[T any](p *tab, expression string) T {
 	return result
 }
 
-// patience is far longer than any step, so that a busy machine fails no test.
-const patience = 5 * time.Minute
+// timeout is far longer than any step, so that a busy machine fails no test.
+const timeout = 5 * time.Minute
 
 // await waits until an expression is true.
 func (p *tab) await(expression string) {
 	p.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		ok, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
 		if err == nil && ok {
@@ -176,7 +176,7 @@ func (p *tab) await(expression string) {
 		}
 		if time.Now().After(deadline) {
 			text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
-			p.t.Fatalf("not within %s: %s (%v); the page says:\n%.3000s", patience, expression, err, text)
+			p.t.Fatalf("not within %s: %s (%v); the page says:\n%.3000s", timeout, expression, err, text)
 		}
 		time.Sleep(30 * time.Millisecond)
 	}

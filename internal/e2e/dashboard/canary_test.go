@@ -64,7 +64,7 @@ func start(t *testing.T, args ...string) (url string, out *output) {
 			if err != nil {
 				t.Errorf("gitrollout %s ended with %v", args[0], err)
 			}
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			t.Errorf("gitrollout %s did not end", args[0])
 			_ = cmd.Process.Kill()
 		}
@@ -72,7 +72,7 @@ func start(t *testing.T, args ...string) (url string, out *output) {
 			t.Logf("gitrollout %s said:\n%s", args[0], out)
 		}
 	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
 		for line := range strings.Lines(out.String()) {
 			if found := address.FindString(line); found != "" && (strings.Contains(line, "dashboard") || strings.Contains(line, "shows cluster")) {
 				return found, out

@@ -46,13 +46,13 @@ func (a *app) afterOf(from time.Time, kind string) proxytest.Results {
 
 func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) proxytest.Results {
 	a.w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(100 * time.Millisecond) {
 		all := a.load.Results().Between(from, time.Now()).Where(counts)
 		if len(all) >= enough {
 			return all
 		}
 		if time.Now().After(deadline) {
-			a.w.t.Fatalf("%s: %d requests within %s, want %d", a, len(all), patience, enough)
+			a.w.t.Fatalf("%s: %d requests within %s, want %d", a, len(all), timeout, enough)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (p *prometheus) start() {
 	if err := p.command.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
 		if answer, err := http.Get(p.URL + "/-/ready"); err == nil {
 			answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {

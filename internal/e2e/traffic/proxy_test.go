@@ -111,7 +111,7 @@ func TestWeights(t *testing.T) {
 			w.AwaitReady(t, ns, "shop-v1", "shop-v2")
 			w.Apply(t, ns, way.route(host, 20))
 			user := proxytest.Request{URL: way.url + "/any", Host: host}
-			proxytest.AwaitVersions(t, patience, user, "v1", "v2")
+			proxytest.AwaitVersions(t, timeout, user, "v1", "v2")
 
 			began := time.Now()
 			load := proxytest.StartLoad(t, 100, proxytest.Always(user))
@@ -150,7 +150,7 @@ metadata: {name: shop}
 spec: {containers: [{name: shop, image: "shop:v1-neverready", ports: [{containerPort: 8080}]}]}
 `)
 	pod := proxytest.Request{URL: "http://" + w.PodIP(t, ns, "shop") + ":8080/"}
-	proxytest.Await(t, patience, pod, func(r proxytest.Result) bool { return r.Pod == "shop" })
+	proxytest.Await(t, timeout, pod, func(r proxytest.Result) bool { return r.Pod == "shop" })
 	load := proxytest.StartLoad(t, 100, proxytest.Always(pod))
 	time.Sleep(200 * time.Millisecond)
 	if results := load.Stop(); len(results) < 10 || len(results.Unready()) != len(results) {

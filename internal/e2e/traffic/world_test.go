@@ -23,8 +23,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// patience is far longer than any event takes, so that a busy machine fails no test.
-const patience = 5 * time.Minute
+// timeout is far longer than any event takes, so that a busy machine fails no test.
+const timeout = 5 * time.Minute
 
 // world is a repository with apps, a gitrollout that releases them, and users. A Prometheus scrapes their pods if
 // releases are measured.
@@ -151,7 +151,7 @@ func (w *world) awaitAnswers() {
 	}
 	for _, a := range w.apps {
 		if !a.shop.unasked {
-			proxytest.Await(w.t, patience, a.user(), func(r proxytest.Result) bool { return r.Version == a.shop.version })
+			proxytest.Await(w.t, timeout, a.user(), func(r proxytest.Result) bool { return r.Version == a.shop.version })
 		}
 	}
 }
@@ -239,8 +239,8 @@ func (w *world) stop() {
 		if err != nil {
 			w.t.Errorf("gitrollout ended with %v", err)
 		}
-	case <-time.After(patience):
-		w.t.Errorf("gitrollout did not end within %s of SIGTERM", patience)
+	case <-time.After(timeout):
+		w.t.Errorf("gitrollout did not end within %s of SIGTERM", timeout)
 		_ = w.command.Process.Kill()
 	}
 }
@@ -357,7 +357,7 @@ func (a *app) state() rollout.State {
 // await returns the first record since a time whose state satisfies a condition.
 func (a *app) await(since time.Time, what string, ok func(rollout.State) bool) record {
 	a.w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
 		for _, r := range a.w.records() {
 			if s, known := r.states[a.name]; known && !r.at.Before(since) && ok(s) {
 				return r
@@ -365,7 +365,7 @@ func (a *app) await(since time.Time, what string, ok func(rollout.State) bool) r
 		}
 		if time.Now().After(deadline) {
 			s := a.state()
-			a.w.t.Fatalf("%s: not within %s: %s; the state is %s step %+v reason %q held %+v, analyses %+v", a, patience, what, s.Phase, s.Progress,
+			a.w.t.Fatalf("%s: not within %s: %s; the state is %s step %+v reason %q held %+v, analyses %+v", a, timeout, what, s.Phase, s.Progress,
 				s.Reason, s.Held, s.Analyses)
 		}
 	}
@@ -430,7 +430,7 @@ func (a *app) scale(n int32) {
 func (a *app) awaitPods(want map[string]int) {
 	a.w.t.Helper()
 	var got map[string]int
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		pods, err := a.w.Kube.CoreV1().Pods(a.name).List(a.w.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			a.w.t.Fatal(err)

@@ -58,7 +58,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.
 }
 
 // Recorded implements History of worker.Options by the state branch's commits.
-func (s *Store) Recorded(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
+func (s *Store) Recorded(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	if upTo == "" {
 		return nil, worker.ErrGone
 	}

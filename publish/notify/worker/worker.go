@@ -30,7 +30,7 @@ type Options struct {
 	// Update applies change to the record, again after a lost race, and writes nothing after its error or no change.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
 	// History lists the state commits after one, "" for all, up to another, oldest first.
-	History   func(ctx context.Context, after, upTo string) ([]rollout.Recorded, error)
+	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
 	Dedups    func(service string) bool
@@ -56,7 +56,7 @@ type Worker struct {
 	config *rollout.Config
 	head   string
 	base   map[string]string // by receiver: the head when the receiver was first configured
-	known  []rollout.Recorded
+	known  []rollout.StateCommit
 	asked  int // calls of Notify
 	served int // calls of Notify that were processed
 
@@ -91,7 +91,7 @@ func New(o Options) *Worker {
 }
 
 // Notify implements adapters.Notifier: it stores configuration, state head and this process's newest commit, at once.
-func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recorded) {
+func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.StateCommit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := w.config
@@ -115,7 +115,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recor
 }
 
 // keep adds a commit and drops the oldest; the caller holds the lock.
-func (w *Worker) keep(made rollout.Recorded) {
+func (w *Worker) keep(made rollout.StateCommit) {
 	w.known = append(w.known, made)
 	apps := 0
 	for i := len(w.known) - 1; i >= 0; i-- {
@@ -194,13 +194,13 @@ type view struct {
 	config *rollout.Config
 	head   string
 	base   map[string]string
-	known  map[string]rollout.Recorded
+	known  map[string]rollout.StateCommit
 }
 
 func (w *Worker) view() view {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v := view{config: w.config, head: w.head, base: maps.Clone(w.base), known: map[string]rollout.Recorded{}}
+	v := view{config: w.config, head: w.head, base: maps.Clone(w.base), known: map[string]rollout.StateCommit{}}
 	for _, c := range w.known {
 		v.known[c.ID] = c
 	}
@@ -208,8 +208,8 @@ func (w *Worker) view() view {
 }
 
 // line returns the commits after one, of this process or from Git.
-func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Recorded, error) {
-	var line []rollout.Recorded
+func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
+	var line []rollout.StateCommit
 	for id := v.head; id != after; {
 		c, ok := v.known[id]
 		if !ok {
@@ -228,7 +228,7 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Reco
 var errAhead = errors.New("is newer than the known head of the state branch")
 
 // read reads the commits from Git. If they do not lead back to after, the branch was rewritten, or after is newer.
-func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
+func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
 		return line, err

@@ -18,7 +18,7 @@ import (
 type world struct {
 	t       *testing.T
 	mu      sync.Mutex
-	line    []rollout.Recorded
+	line    []rollout.StateCommit
 	record  rollout.Notified
 	writes  int
 	reads   int
@@ -38,10 +38,10 @@ func newWorld(t *testing.T, receivers ...rollout.Receiver) *world {
 func chat(name string) rollout.Receiver { return rollout.Receiver{Name: name, Service: "chat"} }
 
 // commit records that apps have started, and returns the commit.
-func (w *world) commit(apps ...string) *rollout.Recorded {
+func (w *world) commit(apps ...string) *rollout.StateCommit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := rollout.Recorded{ID: fmt.Sprintf("%040d", len(w.line)+1), When: time.Now()}
+	c := rollout.StateCommit{ID: fmt.Sprintf("%040d", len(w.line)+1), When: time.Now()}
 	if n := len(w.line); n > 0 {
 		c.Parent = w.line[n-1].ID
 	}
@@ -88,11 +88,11 @@ func (w *world) update(_ context.Context, _ time.Time, change func(*rollout.Noti
 	}
 }
 
-func (w *world) history(_ context.Context, after, upTo string) ([]rollout.Recorded, error) {
+func (w *world) history(_ context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	from := slices.IndexFunc(w.line, func(c rollout.Recorded) bool { return c.ID == after })
-	to := slices.IndexFunc(w.line, func(c rollout.Recorded) bool { return c.ID == upTo })
+	from := slices.IndexFunc(w.line, func(c rollout.StateCommit) bool { return c.ID == after })
+	to := slices.IndexFunc(w.line, func(c rollout.StateCommit) bool { return c.ID == upTo })
 	if (upTo != "" && to < 0) || (after != "" && from < 0) || from > to {
 		return nil, ErrGone
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Transition is one recorded change of an app's state, for a forge.
-type Transition struct {
+// ForgeUpdate is one recorded change of an app's state, for a forge.
+type ForgeUpdate struct {
 	Cluster   string
 	Subject   string // the change, in one line; "" when it is reported again after a start
 	Before    State  // the zero value when it is reported again
