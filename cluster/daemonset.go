@@ -33,10 +33,9 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 	return out, err
 }
 
-// equalRevision returns the newest revision with the workload's template, as its controller compares
-// (k8s.io/kubernetes pkg/controller/daemon, update.go: Match). If none is, as with a controller of another version
-// than the API server, it is one with the applied hash. The revision number does not suffice: both watches are not in
-// step.
+// equalRevision returns the newest revision with the workload's template, as its controller compares (k8s.io/kubernetes
+// pkg/controller/daemon, update.go: Match). If none is, as with a controller of another version than the API server, it
+// is one with the applied hash. The revision number does not suffice: both watches are not in step.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },

@@ -221,9 +221,8 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 // CommitAttempts bounds CommitToBranch's attempts while others push.
 const CommitAttempts = 5
 
-// CommitToBranch pushes one commit to a branch with other writers. It passes the branch's Snapshot, or an empty one,
-// to build, pushes, and repeats on ErrConflict. build sets only Edits, Message and When. The id is "" without
-// changes.
+// CommitToBranch pushes one commit to a branch with other writers. It passes the branch's Snapshot, or an empty one, to
+// build, pushes, and repeats on ErrConflict. build sets only Edits, Message and When. The id is "" without changes.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

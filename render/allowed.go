@@ -91,8 +91,7 @@ func Quoted(text string) string {
 }
 
 // Allow returns an InvalidError with the reason Forbidden unless an app's objects are all allowed. tree is the
-// commit's, config the entry's file, own gitrollout's namespace. It is for the newest commit: later rules undo
-// nothing.
+// commit's, config the entry's file, own gitrollout's namespace. It is for the newest commit: later rules undo nothing.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {

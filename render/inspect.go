@@ -131,8 +131,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 	return nil
 }
 
-// KustomizationNames are a kustomization's file names, in kustomize's order
-// (konfig.RecognizedKustomizationFileNames).
+// KustomizationNames are a kustomization's file names, in kustomize's order (konfig.RecognizedKustomizationFileNames).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // load reads a folder's kustomization. The closure has all three names, which kustomize looks for.

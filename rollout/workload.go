@@ -24,8 +24,7 @@ type Workload struct {
 	Name      string
 }
 
-// WorkloadOf returns a reference's workload, false outside WorkloadKinds, where a document makes it
-// (Render.Workload).
+// WorkloadOf returns a reference's workload, false outside WorkloadKinds, where a document makes it (Render.Workload).
 func WorkloadOf(ref Ref) (Workload, bool) {
 	for i, kind := range WorkloadKinds {
 		if ref.Group != kind.Group || ref.Kind != kind.Kind {
@@ -128,7 +127,6 @@ const (
 	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1
 	// DefaultDeploymentUniqueLabelKey). It is read, never computed.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision is the StatefulSet controller's, a ControllerRevision's name, and the DaemonSet's, the name's
-	// end.
+	// LabelRevision is the StatefulSet controller's, a ControllerRevision's name, and the DaemonSet's, the name's end.
 	LabelRevision = "controller-revision-hash"
 )

@@ -10,8 +10,7 @@ import (
 
 // gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and meshes serve. The overlay sets weights
 // in each rule with the stable Service, with a canary backend for the release. Matched users get a copy of the rule
-// with the match: more specific rules win in any order
-// (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
+// with the match: more specific rules win in any order (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
