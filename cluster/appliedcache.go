@@ -40,14 +40,17 @@ func (k known) fighting(now time.Time) bool {
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// overwritten is the error of an object that another writer changes repeatedly, nil if none does now.
+// overwritten is the error of an object that another writer changes repeatedly, nil if none does now. If that lasts it
+// is rollout.ErrOverwritten: a release is decided by its pods and goes on.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
-	if k.fighting(now) {
+	fights := k.fighting(now)
+	if k.repaired.Sub(k.since) >= lasting && (fights || now.Before(k.repaired.Add(longestRepair))) {
+		e.Err = rollout.ErrOverwritten
 		return e
 	}
-	if e.Err = rollout.ErrOverwritten; k.repaired.Sub(k.since) >= lasting && now.Before(k.repaired.Add(longestRepair)) {
+	if fights {
 		return e
 	}
 	return nil

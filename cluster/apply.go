@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -162,6 +163,9 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); exists && l.writer != "" {
 		by = l.writer
 	}
+	if k, _ := c.applied.of(d.ref); k.digest == d.digest && k.repairs > 0 {
+		by += c.server.inFields(ctx, d, by)
+	}
 	u, err := c.server.write(ctx, d)
 	if err != nil {
 		return err
@@ -177,6 +181,24 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 		return d.awaitEstablished(ctx)
 	}
 	return nil
+}
+
+// inFields returns the fields of Git that another writer owns, as " in spec.replicas"; "" if none can be read.
+func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
+	u, err := s.get(ctx, d.kind, d.ref)
+	if err != nil {
+		return ""
+	}
+	var fields map[string]any
+	for _, e := range managedEntries(u.Object) {
+		if e["manager"] == writer && !isOwn(e) {
+			fields = union(fields, existing(childOf(e, "fieldsV1"), d.object))
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
 // write sends one object, and returns the written object.

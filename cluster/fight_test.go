@@ -43,7 +43,8 @@ func TestTwoWritersOfOneField(t *testing.T) {
 		t.Errorf("%d writes in 4 s against another writer, want 5 at once and then one after 1 s and 2 s", writes)
 	}
 	var refused *cluster.Error
-	if !errors.As(told, &refused) || refused.Reason != cluster.Overwritten || !strings.Contains(told.Error(), "other-controller") {
+	if !errors.As(told, &refused) || refused.Reason != cluster.Overwritten ||
+		!strings.Contains(told.Error(), "other-controller in data.a again and again") {
 		t.Errorf("the error is %v", told)
 	}
 

@@ -910,3 +910,27 @@ func TestWayBackOfWhatIsTaken(t *testing.T) {
 		t.Errorf("%d pods of v2, %d of v1", n, w.pods("v1"))
 	}
 }
+
+// TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes an object again and
+// again. Pods decide about the release; at rest the app is degraded.
+func TestAnotherWriterStopsNoRelease(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cluster.fights = fmt.Errorf("ConfigMap shop is changed by kim again and again: %w", rollout.ErrOverwritten)
+	passes := func() {
+		for range 20 {
+			_ = w.once() // at rest the other writer is an error
+		}
+	}
+	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+	passes()
+	s := w.state()
+	if s.Phase != rollout.Paused || w.pods("v2") != 2 || !strings.Contains(s.Reason, "kim") {
+		t.Fatalf("it is %s with %d new pods: %q", s.Phase, w.pods("v2"), s.Reason)
+	}
+	w.commit("promote", map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n" +
+		"release: " + string(s.Release.Hash) + "\n"})
+	passes()
+	if s = w.state(); s.Release != nil || w.pods("v2") != 4 || !strings.Contains(s.Unhealthy, "kim") {
+		t.Errorf("it is %s with %d new pods, unhealthy: %q", s.Phase, w.pods("v2"), s.Unhealthy)
+	}
+}

@@ -51,8 +51,9 @@ func (k *applier) apply(
 	if isApplied {
 		m.routing.held = strategies.Routing(state, rendered)
 	}
-	if isApplied && state.Release != nil {
-		err = nil // no gate waits for the other writer
+	m.fought = nil
+	if isApplied && state.Release != nil { // no gate waits for the other writer
+		m.fought, err = err, nil
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
 		_, pruned := k.remove(ctx, t, leftover)

@@ -26,6 +26,7 @@ type appCache struct {
 	told    bool                  // pending was reported
 	failing time.Time             // since when each pass has ended with an error; zero: the last one did not
 	kept    error                 // why the last prune of objects that left Git failed
+	fought  error                 // the other writer of an object of the release in flight; nil if there is none
 }
 
 // pass is the working state of one pass of one app.
@@ -220,7 +221,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	case ask.Heal:
 		s.err = r.apply(ctx, s.transition, s.cache, s.input.State, s.input.Now)
 		if !errors.Is(s.err, source.ErrNotReady) {
-			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept), s.input.Now)
+			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept, s.cache.fought), s.input.Now)
 			s.input.Health = s.cache.health
 		}
 		r.gatherer(r.renders).Look(&s.input)

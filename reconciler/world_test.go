@@ -182,6 +182,7 @@ func (o *origin) Outside(_ context.Context, commit string, of []string) ([]strin
 type server struct {
 	*kube.Cluster
 	refuses func(o rollout.Object) error // nil accepts everything
+	fights  error                        // of an Apply that wrote all objects
 	check   error                        // the result of a dry run
 	unseen  string                       // why watches are broken
 	applied []string
@@ -204,7 +205,7 @@ func (s *server) Apply(_ context.Context, _ string, objects []rollout.Object) er
 			return err
 		}
 	}
-	return nil
+	return s.fights
 }
 
 func (s *server) Check(context.Context, string, []rollout.Object) error { return s.check }

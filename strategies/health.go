@@ -24,7 +24,7 @@ const (
 type Health struct {
 	HealthySince time.Time // since when the whole app is healthy; zero if it is not
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Why          string    // the cluster does not take what the app is to have, "" if it does
+	Why          string    // the cluster does not take what the app is to have, "" if it does; also of a release
 	Lasts        bool      // Why is of another writer that has changed an object again and again
 	Taken        time.Time // since when it does again, for a little while after Why; zero if it does not
 }

@@ -295,12 +295,15 @@ func rest(in Input, d Decision, waits []verdict) Decision {
 		var due time.Time
 		reason, due = lessRouted(in)
 		d.Requeue = rollout.Soonest(d.Requeue, due)
+		if reason == "" && in.Health.Lasts {
+			reason = in.Health.Why
+		}
 	}
 	switch {
 	case d.State.Phase != phase:
 		d.Subject = fmt.Sprintf("%s %s", d.State.App, describe(phase, d.Waiting, reason))
 	case d.State.Reason != reason:
-		d.Subject = d.State.App + " " + cmp.Or(reason, "routes as many requests as its step asks for again")
+		d.Subject = d.State.App + " " + cmp.Or(reason, "goes on")
 	}
 	d.State.Phase, d.State.Reason = phase, reason
 	return d

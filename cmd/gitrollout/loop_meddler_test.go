@@ -41,7 +41,7 @@ func TestHealthyIsWithdrawn(t *testing.T) {
 				}
 			}()
 			return func() { stop(); <-ended }
-		}, "is changed by mallory again and again"},
+		}, `is changed by mallory in spec.template.spec.containers[{"name":"app"}].image again and again`},
 		"an autoscaler": {func(w *loopWorld) func() {
 			ctx, stop := context.WithCancel(w.Context())
 			ended, began := make(chan struct{}), time.Now()
@@ -63,7 +63,7 @@ func TestHealthyIsWithdrawn(t *testing.T) {
 				stop()
 				<-ended
 			}
-		}, "is changed by mallory again and again"},
+		}, "is changed by mallory in spec.replicas again and again"},
 		"refused": {func(w *loopWorld) func() {
 			w.api.refuse("/deployments/" + w.app + "$")
 			if err := set(w.Context(), w); err != nil {
