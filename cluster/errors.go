@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -158,10 +159,13 @@ func serverMessage(err error) string {
 }
 
 // firstCause returns the first wrong field and the number of others. One wrong label is reported five times, for the
-// object and made ones, with 250 characters of regular expression each.
+// object and made ones, with 250 characters of regular expression each. The server lists labels in any order.
 func firstCause(causes []metav1.StatusCause) string {
-	text := causes[0].Message
-	if field := causes[0].Field; field != "" && field != "<nil>" {
+	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+	})
+	text := first.Message
+	if field := first.Field; field != "" && field != "<nil>" {
 		text = field + ": " + text
 	}
 	if more := len(causes) - 1; more > 0 {

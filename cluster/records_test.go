@@ -592,6 +592,9 @@ func TestRefusalsInWords(t *testing.T) {
 		"one cause":    {invalid("all", cause("spec.ports", "is missing")), service, "Service a/web: spec.ports: is missing"},
 		"three causes": {invalid("all", cause("", "one\ntwo"), cause("b", "c"), cause("d", "e")), service, "Service a/web: one two (and 2 more)"},
 		"two causes":   {invalid("all", cause("<nil>", "one"), cause("b", "c")), service, "Service a/web: one (and 1 more)"},
+		"two labels":   {invalid("all", cause("labels", "a"), cause("labels", "b")), service, "Service a/web: labels: a (and 1 more)"},
+		"in another order": {invalid("all", cause("labels", "b"), cause("labels", "a")), service,
+			"Service a/web: labels: a (and 1 more)"},
 		"no details":   {invalid("all of it"), service, "Service a/web: all of it"},
 		"no causes":    {invalid("all of it", []metav1.StatusCause{}...), service, "Service a/web: all of it"},
 		"other reason": {status(400, metav1.StatusReasonBadRequest, "all of it", cause("spec", "x")), service, "Service a/web: all of it"},
@@ -749,6 +752,14 @@ func TestFighting(t *testing.T) {
 // TestOverwritten checks that an object changed every 15 s by another writer is reported from the second change until
 // the changes end. One change, several within seconds, and two a minute apart are not reported.
 func TestOverwritten(t *testing.T) {
+	fights := known{repairs: promptRepairs + 3, since: time.Unix(0, 0), repaired: time.Unix(8, 0)}
+	if err := fights.overwritten(rollout.Ref{}, time.Unix(9, 0)); err == nil || errors.Is(err, rollout.ErrOverwritten) {
+		t.Errorf("a fight of 8 seconds: %v", err)
+	}
+	fights.repaired = time.Unix(15, 0)
+	if err := fights.overwritten(rollout.Ref{}, time.Unix(16, 0)); !errors.Is(err, rollout.ErrOverwritten) {
+		t.Errorf("a fight of 15 seconds stops a release: %v", err)
+	}
 	every5 := func(from, to int) (all []int) {
 		for second := from; second <= to; second += 5 {
 			all = append(all, second)

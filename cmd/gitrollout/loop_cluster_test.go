@@ -243,11 +243,13 @@ func (w *loopWorld) createCRD(group, scope string) {
 // each time.
 func TestReasonsInAnyOrder(t *testing.T) {
 	files := version("v1", halfThenGate)
-	files["app.yaml"] = strings.Replace(files["app.yaml"], "image:", "ports: [{name: a, containerPort: 80}, {name: b, containerPort: 80}], "+
-		"env: [{name: A, value: a}, {name: A, value: b}], image:", 1)
+	files["app.yaml"] = strings.Replace(files["app.yaml"], "metadata: {", "metadata: {labels: {a: no good, b: not good, c: bad one}, ", 1)
 	w := newLoopWorld(t, files)
 	p := w.start()
-	p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	held := p.await("held", func(s rollout.State) bool { return s.Held != nil }).Held
+	if !strings.Contains(held.Message, `"bad one"`) || !strings.Contains(held.Message, "more)") {
+		t.Fatalf("the API server does not refuse three labels: %+v", held)
+	}
 	for range 12 {
 		w.skew += time.Minute
 		_ = p.passes(2) // each pass queries the server again
