@@ -60,18 +60,21 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	if err != nil || state.Stable == nil {
 		return dashboard.Diff{}, err
 	}
-	var to *rollout.Render
-	switch head := w.Head(app); {
-	case state.Release != nil:
-		if to, err = w.RenderAt(ctx, app, state.Release.Commit); err != nil {
-			return dashboard.Diff{}, err
+	release := state.Release
+	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
+		// The newest commit of the branch may be of another app.
+		if r, is := state.IsRejected(head.Render.Release()); is {
+			release = &rollout.Release{Commit: r.Commit}
 		}
-	case head.Render != nil && state.Phase == rollout.Degraded:
-		to = head.Render
-	default:
+	}
+	if release == nil {
 		return dashboard.Diff{}, nil
 	}
 	from, err := w.RenderAt(ctx, app, state.Stable.Commit)
+	if err != nil {
+		return dashboard.Diff{}, err
+	}
+	to, err := w.RenderAt(ctx, app, release.Commit)
 	if err != nil {
 		return dashboard.Diff{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -22,5 +23,44 @@ func TestDiffMasksSecrets(t *testing.T) {
 	}
 	if gone, err := diffOf(from, &rollout.Render{}); err != nil || len(gone.Objects) != 1 || gone.Objects[0].Verb != "removed" || strings.Contains(gone.Objects[0].Text, "hunter2") {
 		t.Errorf("%v %+v", err, gone.Objects)
+	}
+}
+
+// TestDiffOfARejectedRelease compares stable with the commit of the rejected release, and not with a newer commit of
+// another app.
+func TestDiffOfARejectedRelease(t *testing.T) {
+	const app = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  selector: {matchLabels: {app: shop}}
+  template: {metadata: {labels: {app: shop}}, spec: {containers: [{name: app, image: "shop:VERSION"}]}}
+---
+apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata: {name: shop}
+spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}, strategy: {canary: {steps: [{setWeight: 50}]}}}
+`
+	repo := gittest.New(t)
+	v1 := repo.CommitFiles("v1", map[string]string{rollout.ConfigPath("prod"): config,
+		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": strings.Replace(app, "VERSION", "v1", 1)})
+	bad := repo.CommitFiles("v2", map[string]string{"apps/shop/app.yaml": strings.Replace(app, "VERSION", "v2", 1)})
+	tip := repo.CommitFiles("hold another app", map[string]string{rollout.PromotionPath("prod", "other"): "decision: hold\n"})
+	state := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Pending}
+	w := worldOf(t, repo, state)
+	state.Phase, state.Stable = rollout.Degraded, &rollout.Release{Hash: "h1-1", Commit: v1}
+	state.Rejected = []rollout.Rejection{{Hash: w.inputOf(t, "shop").Head.Render.Release(), Commit: bad, Reason: "it was slow"}}
+	data, err := state.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo.Git("checkout", "-q", "state")
+	repo.CommitFiles("rejected", map[string]string{rollout.StatePath("shop"): string(data)})
+	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("prod"))
+	repo.Git("checkout", "-q", "main")
+	records := &Records{Options: w.Options}
+	d, err := records.Diff(t.Context(), "shop")
+	if err != nil || d.From != v1 || d.To != bad || len(d.Objects) != 1 || !strings.Contains(d.Objects[0].Text, "shop:v2") {
+		t.Errorf("from %s to %s: %+v, %v; want %s to %s (%s is of another app)", d.From, d.To, d.Objects, err, v1, bad, tip)
 	}
 }

@@ -23,7 +23,6 @@ func OfCluster(app, cluster string, live []Live) App {
 		Reason: "all pods are of one version; whether Git asks for another one is not known"}
 	for _, l := range live {
 		w := Workload{Workload: l.Workload.String(), Replicas: l.Observed.Replicas, FullWeight: 100, Moving: l.Held != ""}
-		fresh := 0
 		for _, r := range l.Observed.Revisions {
 			if r.Pods == 0 && r.Desired == 0 && len(r.Members) == 0 && !r.Current {
 				continue
@@ -31,7 +30,6 @@ func OfCluster(app, cluster string, live []Live) App {
 			role := "stable"
 			if l.Held != "" && r.Hash == l.Observed.Hash {
 				role = "canary"
-				fresh += r.Ready()
 			} else if l.Held != "" && a.Stable == nil {
 				a.Stable = &Release{Hash: r.Hash}
 			} else if l.Held == "" && !r.Current {
@@ -39,9 +37,6 @@ func OfCluster(app, cluster string, live []Live) App {
 			}
 			w.Ready += r.Ready()
 			w.Revisions = append(w.Revisions, revisionOf(r, role))
-		}
-		if w.Ready > 0 {
-			w.RealWeight = fresh * 100 / w.Ready
 		}
 		switch running := (&Release{Hash: l.Observed.Hash, Commit: l.Commit}); {
 		case l.Held != "":

@@ -346,7 +346,7 @@ func timeOrNil(t time.Time) *time.Time {
 // Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON omits unread fields.
+// MarshalJSON omits unread fields. Without Git, and so without strategy and routes, the real weight is unknown.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {
@@ -355,7 +355,10 @@ func (w Workload) MarshalJSON() ([]byte, error) {
 		RealWeight *int `json:"realWeight,omitempty"`
 	}{all: all(w)}
 	if !w.Unread {
-		shown.Ready, shown.RealWeight = &w.Ready, &w.RealWeight
+		shown.Ready = &w.Ready
+	}
+	if !w.Unread && w.Strategy != "" {
+		shown.RealWeight = &w.RealWeight
 	}
 	return json.Marshal(shown)
 }
