@@ -85,26 +85,32 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
+// mostLeft bounds the recorded runs of hooks that Git no longer has, as of names that change in letters.
+const mostLeft = 20
+
 // beginHook records that a Job is to be made. It first deletes interrupted Jobs and earlier ones beyond the kept
 // number: without a record they would stay for ever.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
 	d := Decision{State: in.State, Waiting: "hook " + h.Name() + " to begin"}
-	s, attempt, before := &d.State, 1, 0
+	s, attempt, before, left := &d.State, 1, 0, 0
 	s.Hooks = nil
 	var gone []HookJob
 	for _, run := range slices.Backward(in.State.Hooks) {
 		isIts := run.Name == h.Name()
-		counts := isIts || run.Release != release.Hash && !hasHook(r, run.Name) &&
-			unversioned(run.Name) == unversioned(h.Name())
+		isLeft := run.Release != release.Hash && !hasHook(r, run.Name)
+		counts := isIts || isLeft && unversioned(run.Name) == unversioned(h.Name())
 		if counts {
 			before++
+		}
+		if isLeft {
+			left++
 		}
 		if isIts && run.Release == release.Hash {
 			attempt = max(attempt, run.Attempt+1)
 		}
-		isOld := counts && before >= h.Kept
+		isOld := counts && before >= h.Kept || isLeft && left > mostLeft
 		job := HookJob{Object: hook.Known(s.App, run), Delete: true}
 		answer, known := in.Answers.Jobs[job.Key()]
 		if (isOld || run.Message == interrupted) && !known {
