@@ -79,7 +79,7 @@ func (f *from) kustomization(dir *os.Root) error {
 	f.file, f.lines = file, strings.SplitAfter(string(text), "\n")
 	for _, field := range []string{"resources", "bases", "components", "patches", "patchesJson6902",
 		"patchesStrategicMerge", "crds", "configurations", "replacements", "openapi", "configMapGenerator",
-		"secretGenerator", "generators", "transformers", "validators"} {
+		"secretGenerator", "generators", "transformers", "validators", "helmCharts"} {
 		if err := f.references(field, valueAt(doc.Content[0], field)); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (f *from) references(at string, n *kyaml.Node) error {
 			}
 		}
 	case kyaml.MappingNode:
-		for _, field := range []string{"path", "files", "env", "envs"} {
+		for _, field := range []string{"path", "files", "env", "envs", "valuesFile", "additionalValuesFiles"} {
 			if err := f.references(at+"."+field, valueAt(n, field)); err != nil {
 				return err
 			}

@@ -135,6 +135,8 @@ configMapGenerator:
 transformers:
 - |-
   {apiVersion: builtin, kind: NamespaceTransformer, metadata: {name: a, annotations: {docs: "https://example.com/z.yaml"}}}
+helmCharts:
+- {name: a, releaseName: a, valuesFile: `+raw+`config/v.yaml}
 `)
 	said, err := From(w.on())
 	must(t, err)
@@ -162,8 +164,10 @@ configMapGenerator:
 transformers:
 - |-
   {apiVersion: builtin, kind: NamespaceTransformer, metadata: {name: a, annotations: {docs: "https://example.com/z.yaml"}}}
+helmCharts:
+- {name: a, releaseName: a, valuesFile: vendor/repo-config/v.yaml}
 `
-	if diff := compare.Diff(want, w.has()["kustomization.yml"]); diff != "" || len(said) != 8 {
+	if diff := compare.Diff(want, w.has()["kustomization.yml"]); diff != "" || len(said) != 9 {
 		t.Errorf("said %q (-want +got):\n%s", said, diff)
 	}
 	sources, _, err := read(w.on())
