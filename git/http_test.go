@@ -144,6 +144,7 @@ func TestHTTPAnswersThatAreNotGit(t *testing.T) {
 	answer := func(status int, contentType, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
+			w.Header().Set("Retry-After", "30")
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(body))
 		}
@@ -181,6 +182,9 @@ func TestHTTPAnswersThatAreNotGit(t *testing.T) {
 			_, err = r.Fetch(t.Context())
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("Fetch: %v, want %v with %q", err, c.want, c.text)
+			}
+			if name == "rate limit" && rollout.RetryAfter(err) != 30*time.Second {
+				t.Errorf("the next attempt waits %s, want as long as the server says", rollout.RetryAfter(err))
 			}
 			if err != nil && strings.Contains(err.Error(), "<html>") {
 				t.Errorf("a page is quoted: %v", err)

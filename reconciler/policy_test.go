@@ -217,26 +217,31 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestForbiddenSkips checks that a promotion past a running timed pause is ignored, in each spelling. A promotion up
-// to the step before that pause counts.
+// TestForbiddenSkips checks that a promotion past a timed pause, an analysis or an experiment is ignored, in each
+// spelling. A promotion up to the step before it counts.
 func TestForbiddenSkips(t *testing.T) {
-	const steps = "steps: [{setWeight: 50}, {pause: {}}, {setWeight: 75}, {pause: {duration: 1h}, name: soak}]"
-	for through, passes := range map[string]int{
-		"through: full": 2, "through: '4'": 2, "through: soak": 2, "workloads: {default/shop: '4'}": 2,
-		"through: '3'": 3, "through: '2'": 3, "workloads: {default/shop: '2'}": 3,
-	} {
-		t.Run(through, func(t *testing.T) {
-			w, r := pausedUnder(t, func(*Options) {})
-			r.set(t, ", rollouts: {forbid: [promoteFull]}")
-			app := strings.Replace(version("v2"), "steps: [{setWeight: 50}, {pause: {}}]", steps, 1)
-			w.commit("an hour at a second weight", map[string]string{"apps/shop/app.yaml": app})
-			w.settle()
-			w.commit("promote", decision(w, through))
-			w.settle()
-			if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") != passes {
-				t.Errorf("%s, %d pods of v2, want %d; ignored: %q", s.Phase, w.pods("v2"), passes, s.Ignored)
-			}
-		})
+	const template = "---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: ok}\n" +
+		"spec: {metrics: [{name: a, successCondition: 'true', provider: {web: {url: 'https://example.com', jsonPath: '{$.a}'}}}]}\n"
+	for _, wait := range []string{"pause: {duration: 1h}", "analysis: {templates: [{templateName: ok}]}",
+		"experiment: {duration: 1h, templates: [{name: base, specRef: stable}]}"} {
+		for through, passes := range map[string]int{
+			"through: full": 2, "through: '4'": 2, "through: soak": 2, "workloads: {default/shop: '4'}": 2,
+			"through: '3'": 3, "through: '2'": 3, "workloads: {default/shop: '2'}": 3,
+		} {
+			t.Run(wait+"/"+through, func(t *testing.T) {
+				w, r := pausedUnder(t, func(*Options) {})
+				r.set(t, ", rollouts: {forbid: [promoteFull]}")
+				app := strings.Replace(version("v2"), "steps: [{setWeight: 50}, {pause: {}}]",
+					"steps: [{setWeight: 50}, {pause: {}}, {setWeight: 75}, {"+wait+", name: soak}]", 1)
+				w.commit("a wait at a second weight", map[string]string{"apps/shop/app.yaml": app + template})
+				w.settle()
+				w.commit("promote", decision(w, through))
+				w.settle()
+				if s := w.state(); s.Release == nil || w.pods("v2") != passes {
+					t.Errorf("%s, %d pods of v2, want %d; ignored: %q", s.Phase, w.pods("v2"), passes, s.Ignored)
+				}
+			})
+		}
 	}
 }
 

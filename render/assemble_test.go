@@ -347,6 +347,20 @@ func TestJobWithATTL(t *testing.T) {
 	}
 }
 
+// TestAnnotationsOfControllers leaves out annotations that Kubernetes' controllers write, as in an exported Deployment.
+func TestAnnotationsOfControllers(t *testing.T) {
+	got := renderDocs(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  annotations:\n"+
+		"    deployment.kubernetes.io/revision: \"7\"\n    team: shop\nspec:\n  selector: {matchLabels: {app: web}}\n"+
+		"  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: a, image: a}]}}\n")
+	if is := got.Objects[0].Map("metadata", "annotations"); len(is) != 1 || is["team"] != "shop" {
+		t.Errorf("annotations: %v", is)
+	}
+	want := []string{"Deployment/shop/web: annotation deployment.kubernetes.io/revision is left out: a controller of Kubernetes writes it"}
+	if diff := compare.Diff(want, got.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
 // TestRenamed checks references in Rollouts, which kustomize does not rename: an overlay's prefix would break all of
 // them.
 func TestRenamed(t *testing.T) {

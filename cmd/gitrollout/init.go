@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"path/filepath"
 	"slices"
@@ -118,20 +119,27 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
+// looking returns a function that counts rendered folders, and names the current one after each two seconds.
+func looking(to io.Writer, now func() time.Time) func(folder string) {
+	told, rendered := now(), 0
+	return func(folder string) {
+		if rendered++; now().Sub(told) > 2*time.Second {
+			_, _ = fmt.Fprintf(to, "looking: %d folders rendered, now %s\n", rendered, folder)
+			told = now()
+		}
+	}
+}
+
 // propose finds the cluster's apps.
 func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, error) {
-	told := time.Now()
 	survey, err := scaffold.Look(tree)
 	if err != nil {
 		return scaffold.Proposal{}, nil, err
 	}
 	renderer := newRenderer(c.streams, nil)
-	staged, rendered := false, 0
+	staged, looks := false, looking(c.err, time.Now)
 	p, err := scaffold.Propose(tree, survey, c.cluster, protected(), func(app rollout.App) (*rollout.Render, error) {
-		if rendered++; time.Since(told) > 2*time.Second {
-			_, _ = fmt.Fprintf(c.err, "looking: %d folders rendered, now %s\n", rendered, app.Path)
-			told = time.Now()
-		}
+		looks(app.Path)
 		built, err := renderer.Render(tree, app, rollout.Commit{})
 		staged = staged || err == nil && len(built.Specs) > 0
 		return built, err

@@ -51,7 +51,7 @@ func TestValidateRefusesTemplates(t *testing.T) {
 		var got struct {
 			Clusters []struct {
 				Apps []struct {
-					Error *struct{ File, Field, Message, Fix string }
+					Error *struct{ File, Field, Message, Fix, Also string }
 				}
 			}
 		}
@@ -65,6 +65,7 @@ func TestValidateRefusesTemplates(t *testing.T) {
 		if e.Fix != "" {
 			message += "; " + e.Fix
 		}
+		message += e.Also
 		if code != int(exitFailed) || !strings.HasPrefix(e.File, "apps/demo/") || message != strings.TrimSpace(want) {
 			t.Errorf("%s: exit code %d\n got: %s\nwant: %s", filepath.Base(file), code, message, want)
 		}

@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"gitrollout.dev/gitrollout/call"
-	"gitrollout.dev/gitrollout/rollout"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+
+	"gitrollout.dev/gitrollout/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // httpLink implements smart HTTP. It keeps a service's greeting of version 2, so that an idle poll is one POST.

@@ -342,6 +342,20 @@ func TestUnlisted(t *testing.T) {
 		"shop or till; with the objects there, it goes on by that name" {
 		t.Errorf("%v", err)
 	}
+	b.Tree = linked{first}
+	if err := b.Removed(gone); !strings.Contains(err.Error(), "is a symbolic link") || strings.Contains(err.Fix, "gitrollout remove") {
+		t.Errorf("an app whose folder became a link: %v", err)
+	}
+	if b.Prunes(gone) {
+		t.Error("it prunes an app whose folder became a link")
+	}
+}
+
+// linked is a commit in which each path is a symbolic link.
+type linked struct{ commit }
+
+func (linked) Lookup(string) (rollout.Entry, bool, error) {
+	return rollout.Entry{Kind: rollout.Symlink}, true, nil
 }
 
 var errBroken = errors.New("broken")
