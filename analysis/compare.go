@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// defaultConfidence is the confidence of a failure: of a thousand good releases, at most one is rolled back.
+// defaultConfidence is the confidence of a failure: one metric rolls back at most one of a thousand good releases.
 const defaultConfidence = 0.999
 
 // JudgeComparison compares two results [bad, all], bad requests among all, of the new version and stable in one

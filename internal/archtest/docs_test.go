@@ -56,6 +56,15 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestSimulateComesFirst checks that README names the simulator, which needs no build of a control plane, before the
+// demo.
+func TestSimulateComesFirst(t *testing.T) {
+	readme := read(t, "README.md")
+	if first := strings.Index(readme, "gitrollout simulate"); first < 0 || first > strings.Index(readme, "make demo") {
+		t.Error("README.md names make demo before gitrollout simulate")
+	}
+}
+
 var walkStep = regexp.MustCompile("`([A-Za-z.]+)\\(")
 
 // TestWalksExist looks up each call of the walks in docs/architecture.md: a function or method of the product.
