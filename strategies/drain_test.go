@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )

@@ -266,7 +266,7 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 	case to == "" || to == from:
 		return Apply, "no staged version changes: applied at once"
 	case from == "":
-		return First, fmt.Sprintf("first deployment of %s: nothing to protect, so no steps", to)
+		return First, fmt.Sprintf("first deployment of %s, without steps; pods with its template are not restarted", to)
 	case in.State != nil && strategies.IsFast(*in.State, in.Head.Render):
 		return Fast, fmt.Sprintf("%s -> %s, which served before: no pauses and no weights", from, to)
 	case in.State != nil && in.State.Release != nil:

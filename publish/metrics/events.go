@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -41,7 +40,7 @@ type Wait struct {
 // WaitOf returns an app's wait, with its start by the state.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
-	if propose.WantedBy(in).Promotion != nil {
+	if strategies.Key(in) != nil {
 		since := s.Release.Since
 		for _, p := range s.Progress {
 			since = rollout.Later(since, p.Entered)

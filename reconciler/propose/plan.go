@@ -15,9 +15,9 @@ type Wanted struct {
 // WantedBy returns the proposals that an app's state calls for.
 func WantedBy(in strategies.Input) Wanted {
 	s := in.State
-	w := Wanted{Promotion: strategies.Key(in), Revert: s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject}
-	w.Gate, _ = strategies.Gate(in)
-	return w
+	step, _ := strategies.Gate(in)
+	isRejected := s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject
+	return Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
 }
 
 // Has reports whether a kind of proposal is wanted.

@@ -76,6 +76,11 @@ func (d *Deployment) members() []member {
 	return all
 }
 
+// IsUnordered reports whether it is a StatefulSet without partition whose controller waits for no lower pod.
+func (d *Deployment) IsUnordered() bool {
+	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
+}
+
 // Base returns the version of a StatefulSet's pods below its partition, "" for a Deployment.
 func (d *Deployment) Base() string {
 	if d.sets == nil || d.sets.base == nil {
