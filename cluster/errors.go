@@ -196,7 +196,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Immutable, "this field cannot change on a live object: take the change back, use a new name, " +
 			"or delete the object and let it be created anew"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
-		isMistyped(msg):
+		strings.Contains(msg, "failed to create typed patch object"): // server-side apply's 500 for another type or field
 		return Invalid, ""
 	case apierrors.IsNotFound(err):
 		return Missing, ""
@@ -206,9 +206,6 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Unexpected, ""
 	}
 }
-
-// isMistyped reports a field that the schema lacks or has with another type, for which server-side apply returns 500.
-func isMistyped(msg string) bool { return strings.Contains(msg, "failed to create typed patch object") }
 
 // isImmutable matches the API server's phrases: mostly "field is immutable", for Services "may not change once set";
 // some list the changeable fields, claims and roles differ.

@@ -118,7 +118,8 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 		return
 	}
 	unknown = errors.Join(unknown, r.withheld(s))
-	if unknown != nil && !s.decision.Rollback && !s.comesToRest() { // only a rollback is allowed
+	isComplete := s.input.State.Phase == rollout.Aborting && next.Release == nil && s.input.Observed.Unseen == ""
+	if unknown != nil && !s.decision.Rollback && !isComplete { // only a rollback and its end are allowed
 		s.err = errors.Join(s.err, unknown)
 		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: strategies.Due(s.input)}
 		return
@@ -146,11 +147,6 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 		why = errors.Join(why, fmt.Errorf("nothing advances: %w", s.view.behind))
 	}
 	return why
-}
-
-// comesToRest reports whether a decision ends a complete rollback and begins nothing.
-func (s *pass) comesToRest() bool {
-	return s.input.State.Phase == rollout.Aborting && s.decision.State.Release == nil && s.input.Observed.Unseen == ""
 }
 
 // stays reports whether a decision advances, begins and follows nothing: an abort of a release that waits, the end of

@@ -52,11 +52,13 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 
 // markStale notes an app's unwanted proposals: merged ones that are kept for a while, even from before a restart.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
-	wanted := propose.WantedBy(in)
-	for _, kind := range []rollout.ProposalKind{rollout.ProposePromotion, rollout.ProposeRevert} {
+	w := propose.WantedBy(in)
+	for kind, isWanted := range map[rollout.ProposalKind]bool{
+		rollout.ProposePromotion: w.Promotion != nil, rollout.ProposeRevert: w.Revert,
+	} {
 		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)
 		switch {
-		case wanted.Has(kind) || r.states.isProposed(branch) == "" ||
+		case isWanted || r.states.isProposed(branch) == "" ||
 			kind == rollout.ProposeRevert && r.undoes(ctx, branch, in.State):
 			delete(r.stale, branch)
 		case !r.isStale(branch):

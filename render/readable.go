@@ -45,30 +45,17 @@ func (a *assembly) checkReadable() error {
 	return nil
 }
 
-// spellings are the known kinds, by lower case.
-var spellings = func() map[groupKind]string {
+// kindsByGroup has the known kinds.
+var kindsByGroup = func() map[string][]string {
 	known := []groupKind{{argoGroup, "Rollout"}, {ownGroup, "Rollout"}, {argoGroup, "AnalysisTemplate"},
 		{"apiextensions.k8s.io", "CustomResourceDefinition"}, {"apiregistration.k8s.io", "APIService"}}
 	known = slices.AppendSeq(known, maps.Keys(clusterScoped))
 	for gvk := range scheme.Scheme.AllKnownTypes() {
 		known = append(known, groupKind{gvk.Group, gvk.Kind})
 	}
-	out := make(map[groupKind]string, len(known))
-	for _, k := range known {
-		out[groupKind{k.group, strings.ToLower(k.kind)}] = k.kind
-	}
-	return out
-}()
-
-// builtinKinds has Kubernetes' own kinds, by group.
-var builtinKinds = func() map[string][]string {
 	out := map[string][]string{}
-	for gvk := range scheme.Scheme.AllKnownTypes() {
-		out[gvk.Group] = append(out[gvk.Group], gvk.Kind)
-	}
-	for group, kinds := range out {
-		slices.Sort(kinds)
-		out[group] = slices.Compact(kinds) // a kind has several versions
+	for _, k := range known {
+		out[k.group] = append(out[k.group], k.kind)
 	}
 	return out
 }()
@@ -77,22 +64,23 @@ var builtinKinds = func() map[string][]string {
 // definition, without the known kind's rules.
 func (o origins) checkSpelling(object rollout.Object) error {
 	ref, lower, version := object.Ref(), strings.ToLower(object.Kind()), object.APIVersion()
-	group, name, hasGroup := strings.Cut(version, "/")
-	if !hasGroup {
-		group, name = "", version
-	}
-	known := spellings[groupKind{ref.Group, lower}]
-	switch near := rollout.DidYouMean(ref.Kind, builtinKinds[group]); {
+	_, name, _ := strings.Cut(version, "/")
+	known, isKnown := rollout.Find(kindsByGroup[ref.Group], func(k string) bool { return strings.EqualFold(k, ref.Kind) })
+	switch {
 	case version != strings.ToLower(version):
 		return o.invalid(ref, "apiVersion", "write "+strings.ToLower(version), "%q has capital letters", version)
-	case hasGroup && len(content.IsDNS1123Subdomain(group)) > 0 || len(content.IsDNS1123Label(name)) > 0:
+	case ref.Group != "" && len(content.IsDNS1123Subdomain(ref.Group)) > 0,
+		len(content.IsDNS1123Label(cmp.Or(name, version))) > 0:
 		return o.invalid(ref, "apiVersion", "write it as in apps/v1", "%q is no group and version", version)
-	case known != "" && known != ref.Kind:
+	case isKnown && known != ref.Kind:
 		return o.invalid(ref, "kind", "write "+known, "%q is not the kind %s: case counts", ref.Kind, known)
 	case len(content.IsDNS1123Label(lower)) > 0:
 		return o.invalid(ref, "kind", "write it as in Deployment", "%q is no name of a kind", ref.Kind)
-	case known == "" && near != "":
-		return o.invalid(ref, "kind", near, "%q is not a kind of %s in Kubernetes 1.%d", ref.Kind, version, newest)
+	case !isKnown && scheme.Scheme.IsGroupRegistered(ref.Group):
+		kinds := slices.Sorted(slices.Values(kindsByGroup[ref.Group]))
+		if near := rollout.DidYouMean(ref.Kind, slices.Compact(kinds)); near != "" {
+			return o.invalid(ref, "kind", near, "%q is not a kind of %s in Kubernetes 1.%d", ref.Kind, version, newest)
+		}
 	}
 	return nil
 }

@@ -74,13 +74,10 @@ func (s *Story) Play(script string) (*Timeline, error) {
 	return t, nil
 }
 
-// isNote reports whether a line is a comment or empty.
-func (e *Event) isNote() bool { return e.Text == "" || strings.HasPrefix(e.Text, "#") }
-
 func (s *Story) play(e *Event) error {
 	s.event = e
 	e.At = s.cluster.Kube.Now
-	if e.isNote() {
+	if e.Text == "" || strings.HasPrefix(e.Text, "#") {
 		return nil
 	}
 	words := strings.Fields(e.Text)

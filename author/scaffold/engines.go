@@ -298,7 +298,7 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 		entries[dir] = first.complete(bare, s.ConfigMaps, env, &notes)
 		for _, g := range all {
 			switch {
-			case g.same(first):
+			case g.File == first.File && g.chart == first.chart && g.as == first.as:
 			case (g.chart != nil || g.as != "") && bare.Helm != nil && g.isFor(env):
 				g.Name = cmp.Or(g.Name, g.as)
 				also[dir] = append(also[dir], g.complete(bare, s.ConfigMaps, env, &notes))
@@ -313,10 +313,6 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 		}
 	}
 	return also, notes
-}
-
-func (g Given) same(other Given) bool {
-	return g.File == other.File && g.chart == other.chart && g.as == other.as
 }
 
 // complete returns an entry with the settings, and notes lost ones.

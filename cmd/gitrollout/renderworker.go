@@ -19,12 +19,10 @@ import (
 // workerIdle is how long an idle render process is kept.
 const workerIdle = 10 * time.Minute
 
-// renderers returns how many apps are rendered at once: one per CPU, at least two for the sake of a slow app.
-func renderers() int { return max(2, runtime.GOMAXPROCS(0)) }
-
-// newWorkers returns the pool of render processes: this program, without environment.
+// newWorkers returns the pool of render processes: this program, without environment. There is one per CPU, and at
+// least two for the sake of a slow app.
 func newWorkers() *worker.Pool {
-	return worker.NewPool(worker.Options{Most: renderers(), Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
+	return worker.NewPool(worker.Options{Most: max(2, runtime.GOMAXPROCS(0)), Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
 		program := "/proc/self/exe" // also after another version replaced the file
 		if _, err := os.Stat(program); err != nil {
 			program, _ = os.Executable() // or else starting it returns the error

@@ -277,7 +277,8 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		return
 	default:
 		w.report(err)
-		drop = isRequest && !mayHeal(failed.Status) && j.tries+1 >= maxTries
+		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // a right, or the forge is late
+		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
 	if w.jobs[key] != j { // replaced meanwhile
 		return
@@ -289,11 +290,6 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	}
 	j.tries++
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
-}
-
-// mayHeal reports whether the order can succeed later: after a right is granted, or the forge has caught up.
-func mayHeal(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
 }
 
 // report logs an error once, until a failed order succeeds.

@@ -20,11 +20,6 @@ func WantedBy(in strategies.Input) Wanted {
 	return Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
 }
 
-// Has reports whether a kind of proposal is wanted.
-func (w Wanted) Has(kind rollout.ProposalKind) bool {
-	return kind == rollout.ProposePromotion && w.Promotion != nil || kind == rollout.ProposeRevert && w.Revert
-}
-
 // Plan holds the facts that decide about one proposal's branch.
 type Plan struct {
 	Existing string         // the commit of its branch; "" if there is none
