@@ -22,7 +22,8 @@ const workerIdle = 10 * time.Minute
 // newWorkers returns the pool of render processes: this program, without environment. There is one per CPU, and at
 // least two for the sake of a slow app.
 func newWorkers() *worker.Pool {
-	return worker.NewPool(worker.Options{Most: max(2, runtime.GOMAXPROCS(0)), Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
+	most := max(2, runtime.GOMAXPROCS(0))
+	return worker.NewPool(worker.Options{Most: most, Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
 		program := "/proc/self/exe" // also after another version replaced the file
 		if _, err := os.Stat(program); err != nil {
 			program, _ = os.Executable() // or else starting it returns the error
