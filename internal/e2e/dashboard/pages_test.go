@@ -122,6 +122,7 @@ func shop(now time.Time, ready int) status.App {
 			{To: "go on", Command: "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"},
 			{To: "go on", Command: "gitrollout promote shop"}, {To: "go back", Command: "gitrollout abort shop"},
 		},
+		Actions:  actionsOn("h1-2222222222"),
 		Warnings: []string{"Deployment shop mounts ConfigMap shop-settings, which has no hash in its name"},
 		Workloads: []status.Workload{{
 			Workload: "shop/shop", Strategy: "canary", Replicas: 10, Ready: 10, Step: 3, Moving: true, Entered: &entered, Weight: 40,
@@ -152,6 +153,12 @@ func shop(now time.Time, ready int) status.App {
 	a.Analyses = []rollout.AnalysisRun{{Name: "background", Started: now.Add(-3 * time.Minute), Phase: rollout.AnalysisRunning,
 		Metrics: []rollout.MetricProgress{m, l}}}
 	return a
+}
+
+// actionsOn returns what fits a release at a gate.
+func actionsOn(release rollout.Hash) []propose.Action {
+	return []propose.Action{{Verb: rollout.Promote, Release: release}, {Verb: rollout.Promote, Release: release, Full: true},
+		{Verb: rollout.Hold, Release: release}, {Verb: rollout.Abort, Release: release}, {Verb: propose.Undo, Release: release}}
 }
 
 func revision(role, hash string, n int, now time.Time) status.Revision {
@@ -189,7 +196,7 @@ func some(now time.Time) []status.App {
 	moving.Workloads = []status.Workload{{Workload: "checkout/checkout", Strategy: "canary", Replicas: 8, Ready: 9, Moving: true, Step: 1,
 		Weight: 25, FullWeight: 100, RealWeight: 11,
 		Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause 10m0s", Weight: 25, Status: "pending"}}}}
-	moving.Waiting = "pods: 1 of 2 ready"
+	moving.Waiting, moving.Actions = "pods: 1 of 2 ready", actionsOn("h1-7777777777")
 	return []status.App{shop(now, 4), degraded, held, moving, healthy("images", "images 14", now), healthy("mail", "mail 5.5", now),
 		healthy("payments", "payments 77", now)}
 }
