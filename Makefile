@@ -213,7 +213,7 @@ hostile: build localcluster ## Release nine apps for HOSTILE (10m) while a tenth
 fuzz: ## Run each fuzz test for FUZZTIME (30s)
 	@failed=; for pkg in $$($(GO) list ./...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || failed=1; \
+			echo "$$pkg $$f"; .ci/fuzz $$pkg $$f $(FUZZTIME) || failed=1; \
 		done; \
 	done; [ -z "$$failed" ]
 
