@@ -562,7 +562,8 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 		"apps/shop/app.yaml": strings.Replace(version("v3"), "[{setWeight: 50}, {pause: {}}]", "[{setWeight: 50}]", 1),
 	})
 	w.settle()
-	if s := told(); len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Healthy || s.Updates[0].After.Stable.Commit != w.git.heads.Main {
+	if s := told(); len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Healthy ||
+		s.Updates[0].After.Stable.Commit != w.git.heads.Main {
 		t.Errorf("the newest commit is released: %+v", s)
 	}
 }

@@ -324,7 +324,8 @@ func TestHooksWithAVersionInTheirName(t *testing.T) {
 	for name, most := range map[string]int{"migrate-v%d": 4, "migrate-1.%d.0": 4, "%da1b2c3-migrate": 4, "": mostLeft + 2} {
 		job := func(i int) []rollout.Object {
 			return []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}, "metadata": map[string]any{
-				"name": cmp.Or(strings.ReplaceAll(name, "%d", fmt.Sprint(i)), letters(i)), "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
+				"name":      cmp.Or(strings.ReplaceAll(name, "%d", fmt.Sprint(i)), letters(i)),
+				"namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
 		}
 		spec := rollout.Spec{Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Canary: &rollout.Canary{},
 			Replicas: new(1), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600}

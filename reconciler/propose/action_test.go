@@ -337,7 +337,8 @@ func TestPromotionReplacesNoRetry(t *testing.T) {
 	in := rejected()
 	in.State.Phase, in.State.Release = rollout.Aborting, &rollout.Release{Hash: in.Head.Render.Release()}
 	in.Promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Retry, Digest: "new"}
-	if _, err := (Target{}).Decide(in, Action{Verb: rollout.Promote, Full: true}); err == nil || !strings.Contains(err.Error(), "rolling back") {
+	_, err := Target{}.Decide(in, Action{Verb: rollout.Promote, Full: true})
+	if err == nil || !strings.Contains(err.Error(), "rolling back") {
 		t.Errorf("promote --full says %v", err)
 	}
 }

@@ -37,7 +37,7 @@ var errNoClock = errors.New("durationRound is not rendered: there is no clock")
 
 type certificate struct{ Cert, Key string }
 
-// table returns the functions that replace those of Helm's engine.
+// table returns the template functions that override functions of Helm's engine.
 func (f *functions) table() template.FuncMap {
 	t := template.FuncMap{
 		"now": f.now, "ago": f.ago, "date": f.date, "dateInZone": f.dateInZone, "date_in_zone": f.dateInZone,

@@ -604,10 +604,12 @@ func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 		history func(after, upTo string) ([]rollout.StateCommit, error)
 		want    string
 	}{
-		"all of it":         {"", nil, "1 2"},
-		"the last":          {"1", nil, "2"},
-		"none":              {"2", nil, ""},
-		"another beginning": {"x", func(string, string) ([]rollout.StateCommit, error) { return []rollout.StateCommit{{ID: "read"}}, nil }, "read"},
+		"all of it": {"", nil, "1 2"},
+		"the last":  {"1", nil, "2"},
+		"none":      {"2", nil, ""},
+		"another beginning": {"x", func(string, string) ([]rollout.StateCommit, error) {
+			return []rollout.StateCommit{{ID: "read"}}, nil
+		}, "read"},
 		"a branch that is ahead": {"x", func(after, _ string) ([]rollout.StateCommit, error) {
 			return nil, map[string]error{"x": ErrGone}[after]
 		},
