@@ -296,7 +296,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		case <-ctx.Done():
 			return result, ctx.Err()
 		}
-		asked = true
+		asked = asked || ctx.Err() == nil // a slot may become free as the analysis ends
 		result, err = within(provider.Timeout(request)+grace, func() (provider.Result, error) {
 			defer func() { <-t.slots }()
 			return provider.Measure(ctx, w.Deps, request)
