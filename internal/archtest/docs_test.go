@@ -65,6 +65,30 @@ func TestSimulateComesFirst(t *testing.T) {
 	}
 }
 
+// mostForNewcomers is the length in words of the five pages below docs/start together.
+const mostForNewcomers = 2_000
+
+// TestIndex checks that docs/README.md links each page, and that a newcomer's five pages stay short.
+func TestIndex(t *testing.T) {
+	index, first, words := read(t, "docs/README.md"), 0, 0
+	for _, page := range pages(t) {
+		name, isDoc := strings.CutPrefix(page, "docs/")
+		if !isDoc || name == "README.md" || path.Dir(name) == "adr" && name != "adr/README.md" {
+			continue
+		}
+		if !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/README.md has no link to %s", name)
+		}
+		if path.Dir(name) == "start" {
+			first++
+			words += len(strings.Fields(read(t, page)))
+		}
+	}
+	if first != 5 || words > mostForNewcomers {
+		t.Errorf("docs/start has %d pages with %d words, want 5 pages with at most %d", first, words, mostForNewcomers)
+	}
+}
+
 var walkStep = regexp.MustCompile("`([A-Za-z.]+)\\(")
 
 // TestWalksExist looks up each call of the walks in docs/architecture.md: a function or method of the product.

@@ -106,10 +106,10 @@ func (n *newcomer) push(message string) {
 	n.git("push", "-q", "origin", "HEAD:main")
 }
 
-// TestQuickStart follows docs/quick-start.md with its files and commands, and nothing else.
+// TestQuickStart follows docs/start/first-canary.md with its files and commands, and nothing else.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/quick-start.md")
+	page, err := os.ReadFile("../../docs/start/first-canary.md")
 	must(t, err)
 	var yamls []string
 	for _, m := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
