@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	lua "github.com/yuin/gopher-lua"
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testbin"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+)
+
+// readmeHelpers precede the page's commands. await stands for a person who watches until the app has a phase; it keeps the
+// Deployment of that moment.
+const readmeHelpers = `set -em
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+await() {
+	until gitrollout get shop -o json 2>/dev/null | grep -q "\"phase\": \"$1\""; do sleep 0.2; done
+	[ "$1" != Paused ] || until git ls-remote --exit-code -q origin gitrollout/promote/demo/shop >/dev/null; do sleep 0.2; done
+	kubectl -n example-canary get deployment shop -o json >"$HOME/$1.json"
+}
+`
+
+// TestReadme pastes the shell blocks of README.md in their order. At the gate it asks the health check of deploy/argocd,
+// too, because that check reads a Deployment in the middle of a release.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	root, err := testbin.Root()
+	must(t, err)
+	program, err := binary()
+	must(t, err)
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	must(t, err)
+	script := ""
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		script += block[1]
+	}
+	watch := regexp.MustCompile(`(?m)^gitrollout get shop -w +# until it is (\w+).*$`)
+	if n := len(watch.FindAllString(script, -1)); n != 3 {
+		t.Fatalf("README.md watches a release %d times, want 3:\n%s", n, script)
+	}
+	home := t.TempDir()
+	script = strings.ReplaceAll(watch.ReplaceAllString(script, "await $1"), "/tmp/", home+"/")
+
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", readmeHelpers+script)
+	path := strings.Join([]string{filepath.Dir(program), filepath.Join(root, "bin"), os.Getenv("PATH")}, ":")
+	cmd.Dir = root
+	cmd.Env = append(gittest.Env(), "HOME="+home, "PATH="+path, "KUBECONFIG="+testcluster.Shared(t).Kubeconfig)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		log, _ := os.ReadFile(filepath.Join(home, "gitrollout.log"))
+		t.Fatalf("%v\n%s\ngitrollout's log:\n%s", err, out, log)
+	}
+
+	for phase, want := range map[string]string{"Paused": "Suspended", "Healthy": "Healthy"} {
+		data, err := os.ReadFile(filepath.Join(home, phase+".json"))
+		must(t, err)
+		if got := argoHealth(t, root, data); got != want {
+			t.Errorf("Argo CD shows the Deployment of a %s release as %s, want %s:\n%s", phase, got, want, data)
+		}
+	}
+}
+
+// argoHealth returns the status that deploy/argocd/health.yaml gives a Deployment in JSON.
+func argoHealth(t *testing.T, root string, deployment []byte) string {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(root, "deploy", "argocd", "health.yaml"))
+	must(t, err)
+	var settings struct{ Data map[string]string }
+	must(t, yaml.Unmarshal(file, &settings))
+
+	var fields map[string]any
+	must(t, json.Unmarshal(deployment, &fields))
+	state := lua.NewState()
+	defer state.Close()
+	state.SetGlobal("obj", luaValue(state, fields))
+	must(t, state.DoString(settings.Data["resource.customizations.health.apps_Deployment"]))
+	return state.Get(-1).(*lua.LTable).RawGetString("status").String()
+}
+
+// luaValue converts a JSON value.
+func luaValue(state *lua.LState, v any) lua.LValue {
+	switch v := v.(type) {
+	case map[string]any:
+		table := state.NewTable()
+		for name, field := range v {
+			table.RawSetString(name, luaValue(state, field))
+		}
+		return table
+	case []any:
+		table := state.NewTable()
+		for _, item := range v {
+			table.Append(luaValue(state, item))
+		}
+		return table
+	case string:
+		return lua.LString(v)
+	case float64:
+		return lua.LNumber(v)
+	case bool:
+		return lua.LBool(v)
+	default:
+		return lua.LNil
+	}
+}
