@@ -1,0 +1,122 @@
+package archtest
+
+import (
+	"go/ast"
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// budget bounds a room, which is a top-level folder: its lines without tests, and its exported names (types, functions,
+// methods, constants, variables).
+type budget struct{ lines, names int }
+
+// budgets has the last measured values. A commit that raises one gives the reason in its body, after "budget:". Code below
+// internal serves only tests, so its names do not count.
+var budgets = map[string]budget{
+	"analysis":   {4_511, 61},
+	"author":     {5_231, 79},
+	"call":       {616, 23},
+	"cluster":    {5_419, 74},
+	"cmd":        {5_892, 9},
+	"git":        {5_692, 144},
+	"internal":   {11_286, 0},
+	"publish":    {5_121, 93},
+	"reconciler": {7_487, 159},
+	"render":     {9_869, 105},
+	"rollout":    {6_273, 499},
+	"simulate":   {3_530, 97},
+	"strategies": {7_626, 200},
+	"traffic":    {4_117, 23},
+	"views":      {6_516, 170},
+}
+
+func TestBudgets(t *testing.T) {
+	measured := map[string]budget{}
+	for _, s := range sources(t) {
+		if s.isTest() {
+			continue
+		}
+		room, _, _ := strings.Cut(s.path, "/")
+		b := measured[room]
+		b.lines += strings.Count(read(t, s.path), "\n")
+		if s.isProduct() {
+			b.names += exported(s.file)
+		}
+		measured[room] = b
+	}
+	for _, room := range slices.Sorted(maps.Keys(measured)) {
+		switch is, limit := measured[room], budgets[room]; {
+		case is.lines > limit.lines:
+			t.Errorf("%s has %d lines, more than its budget of %d: merge some code, or use a library", room, is.lines, limit.lines)
+		case is.names > limit.names:
+			t.Errorf("%s has %d exported names, more than its budget of %d: which are for its own files only?", room, is.names, limit.names)
+		}
+	}
+	for room := range budgets {
+		if measured[room].lines == 0 {
+			t.Errorf("%s has a budget and no code", room)
+		}
+	}
+}
+
+// exported counts the exported names that a file declares.
+func exported(file *ast.File) (n int) {
+	count := func(names ...*ast.Ident) {
+		for _, name := range names {
+			if name.IsExported() {
+				n++
+			}
+		}
+	}
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			count(decl.Name)
+		case *ast.GenDecl:
+			for _, spec := range decl.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					count(spec.Name)
+				case *ast.ValueSpec:
+					count(spec.Names...)
+				}
+			}
+		}
+	}
+	return n
+}
+
+var budgetRow = regexp.MustCompile(`(?m)^([-+])\t"(\w+)": +\{([\d_]+), ([\d_]+)\},$`)
+
+// TestRaisedBudgetHasAReason reads the history of this file.
+func TestRaisedBudgetHasAReason(t *testing.T) {
+	out, err := exec.Command("git", "-C", root, "log", "-p", "-U0", "--format=%x00%h %B", "--", "internal/archtest/budgets_test.go").Output()
+	if err != nil {
+		t.Fatalf("read the history of the budgets: %v", err)
+	}
+	for _, commit := range strings.Split(string(out), "\x00")[1:] {
+		message, changes, _ := strings.Cut(commit, "\ndiff --git ")
+		before := map[string]budget{}
+		for _, row := range budgetRow.FindAllStringSubmatch(changes, -1) {
+			now := budget{number(row[3]), number(row[4])}
+			if row[1] == "-" {
+				before[row[2]] = now
+				continue
+			}
+			was, had := before[row[2]]
+			if had && (now.lines > was.lines || now.names > was.names) && !strings.Contains(message, "budget:") {
+				t.Errorf("%.8s raises the budget of %s and gives no reason after \"budget:\"", message, row[2])
+			}
+		}
+	}
+}
+
+func number(digits string) int {
+	n, _ := strconv.Atoi(strings.ReplaceAll(digits, "_", "")) // the pattern has digits only
+	return n
+}
