@@ -96,7 +96,7 @@ func Going(s rollout.State) []rollout.AnalysisRun {
 }
 
 // withAnalyses starts a state's runs, records changes that a restart must not lose, and lists the due measurements.
-func withAnalyses(in Input, d Decision) Decision {
+func withAnalyses(in, _ Input, d Decision) Decision {
 	if d.Stale || d.State.Release == nil {
 		return d
 	}
@@ -339,7 +339,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 func Due(in Input) []Measure {
 	in = in.prepared()
 	in.State = workloads.Reopened(in.State)
-	return withAnalyses(in, Decision{State: in.State}).Measure
+	return withAnalyses(in, in, Decision{State: in.State}).Measure
 }
 
 // lacksPods reports whether a measurement needs pods of a version that has none.

@@ -65,9 +65,9 @@ type Decision struct {
 //	   ↑               ⇅ Stalled                                                 ↓
 //	   └───────── complete, Git agrees ─────────── Aborting ─complete, Git does not→ Degraded
 func Decide(in Input) Decision {
-	was, promotion := in.State, in.Promotion
+	given := in
 	in = in.prepared()
-	in.State = workloads.Reopened(was)
+	in.State = workloads.Reopened(given.State)
 	in.State.Progress = withPeaks(in)
 	d := decide(in)
 	if p := in.Pending; p != nil && !d.Stale { // no transition follows a rollback before its record
@@ -76,28 +76,50 @@ func Decide(in Input) Decision {
 		}
 		d.Subject = p.Subject
 	}
-	if !d.State.Equal(&was) {
+	for _, adjust := range adjustments {
+		d = adjust(in, given, d)
+	}
+	return d
+}
+
+// adjustments change each decision, in this order. given is the input before Decide prepared it.
+var adjustments = []func(in, given Input, d Decision) Decision{
+	withKnownHold, // before the states are compared: the same problem in a later commit is no transition
+	withAnalyses,  // runs of the release as decided, before it may become stable
+	withReplicas,  // numbers are not staged: they follow Git whatever was decided
+	withDraining,  // a release with all users becomes stable
+	withIgnored,   // the promotion is compared with the release that is recorded
+	withHealth,    // only an app that rests after all this is judged
+	withHooks,     // a Job is only observed where nothing else changes
+	withMark,      // compares the finished state with the recorded one
+	withSubject,   // names the transition if nothing above did
+	withQuestion,  // depends on the source of the finished state
+}
+
+// withKnownHold keeps the recorded hold of a problem that has not changed, and makes all texts printable.
+func withKnownHold(_, given Input, d Decision) Decision {
+	if !d.State.Equal(&given.State) {
 		d.State = d.State.Printable()
 	}
-	if h, old := d.State.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && (h.Message == old.Message ||
-		h.Waits() && untilOnly(h.Message) == untilOnly(old.Message)) {
-		d.State.Held = old // the same problem in a later commit is not a transition
+	if h, old := d.State.Held, given.State.Held; h != nil && old != nil && h.Reason == old.Reason &&
+		(h.Message == old.Message || h.Waits() && untilOnly(h.Message) == untilOnly(old.Message)) {
+		d.State.Held = old
 	}
-	d = withReplicas(in, withAnalyses(in, d))
-	d.State = closed(d.State)
-	d = withIgnored(in, d, promotion)
-	d = withHealth(in, d)
-	d = withMark(in, withHooks(in, d, was), was)
-	switch same := d.State.Equal(&was); {
+	return d
+}
+
+// withSubject gives each transition a subject, and other decisions none.
+func withSubject(in, given Input, d Decision) Decision {
+	switch same := d.State.Equal(&given.State); {
 	case same:
 		d.Subject = ""
-	case d.Subject == "" && d.State.Spent != was.Spent:
+	case d.Subject == "" && d.State.Spent != given.State.Spent:
 		d.Subject = fmt.Sprintf("%s ignores a decision about %s, which serves already", d.State.App, in.Promotion.Release)
 	case d.Subject == "":
 		d.Subject = d.State.App + " goes on"
 	}
 	d.Subject = rollout.Printable(d.Subject)
-	return withQuestion(in, d)
+	return d
 }
 
 func decide(in Input) Decision {
@@ -236,7 +258,7 @@ func Emptied(r *rollout.Render, has int) error {
 
 // withQuestion adds a decision's next question; a rollback and a stale decision have none. Heal comes first: other
 // answers describe the healed cluster. Accept is last, as other answers may keep the app at its commit.
-func withQuestion(in Input, d Decision) Decision {
+func withQuestion(in, _ Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {
 	case d.Rollback || d.Stale:

@@ -19,18 +19,18 @@ import (
 //	Release       –                           the new version
 //	Draining      the old one, progress       not nil
 
-// closed returns the state to record. A release that is rolled back stays in flight.
-func closed(s rollout.State) rollout.State {
-	switch {
+// withDraining makes a release stable while its old pods drain. A release that is rolled back stays in flight.
+func withDraining(_, _ Input, d Decision) Decision {
+	switch s := &d.State; {
 	case s.Draining == nil || s.Release == nil:
 	case s.Phase == rollout.Aborting:
 		s.Draining, s.Verified = nil, remember(s.Verified, s.Stable.Hash)
 	default:
 		s.Draining = &rollout.Draining{Release: *s.Stable, Progress: s.Progress}
 		s.Stable = s.Release
-		s = s.AtRest(rollout.Healthy, "")
+		*s = s.AtRest(rollout.Healthy, "")
 	}
-	return s
+	return d
 }
 
 // areMoved reports whether all users are on the release in flight while old pods remain. One ready pod is enough: no

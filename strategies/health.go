@@ -169,7 +169,7 @@ func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
 }
 
 // withHealth records that an app at rest is unhealthy past its deadline, with the first text, and healthy again.
-func withHealth(in Input, d Decision) Decision {
+func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {
 	case d.Stale:

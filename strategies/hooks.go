@@ -210,9 +210,9 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 }
 
 // withHooks observes a running Job for which nothing waits, as after a revert: its end is recorded too.
-func withHooks(in Input, d Decision, was rollout.State) Decision {
+func withHooks(in, given Input, d Decision) Decision {
 	i := runningHook(d.State)
-	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || !d.State.Equal(&was) {
+	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || !d.State.Equal(&given.State) {
 		return d
 	}
 	job := awaitHook(in, i, nil, "", rollout.Release{})

@@ -119,11 +119,11 @@ func Ignored(in Input) string {
 }
 
 // withIgnored records that a policy forbids a promotion file, for readers of Git, where the policy is not visible.
-func withIgnored(in Input, d Decision, p *rollout.Promotion) Decision {
+func withIgnored(in, given Input, d Decision) Decision {
 	if d.Stale {
 		return d
 	}
-	s, was := &d.State, d.State.Ignored
+	p, s, was := given.Promotion, &d.State, d.State.Ignored
 	s.Ignored = ""
 	if p != nil && p.Forbidden != "" {
 		in.Promotion, in.State = p, *s

@@ -13,7 +13,7 @@ import (
 // recorded beside the commit of the rollback.
 
 // withReplicas records the head's replicas where State.Source may have others.
-func withReplicas(in Input, d Decision) Decision {
+func withReplicas(in, _ Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	switch {
 	case d.Stale || head.Render == nil:
@@ -51,8 +51,8 @@ func countOf(o rollout.Object) *int {
 
 // withMark keeps the workloads' mark where neither pods nor routes move, as into a pause. A change of only an
 // annotation or label costs the Deployment controller three more writes.
-func withMark(in Input, d Decision, was rollout.State) Decision {
-	switch {
+func withMark(in, given Input, d Decision) Decision {
+	switch was := given.State; {
 	case d.State.Equal(&was):
 	case isStill(in, was, d.State):
 		d.State.Written = was.Mark()
