@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,10 +14,7 @@ const nodeLost = "NodeLost"
 
 // podStatus returns kubectl's STATUS column (printPod in k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
 func podStatus(p *corev1.Pod) string {
-	status := string(p.Status.Phase)
-	if p.Status.Reason != "" {
-		status = p.Status.Reason
-	}
+	status := cmp.Or(p.Status.Reason, string(p.Status.Phase))
 	if conditionOf(p, corev1.PodScheduled).Reason == corev1.PodReasonSchedulingGated {
 		status = corev1.PodReasonSchedulingGated
 	}

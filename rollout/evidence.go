@@ -15,9 +15,7 @@ const evidenceValues = 5
 func Evidence(runs []AnalysisRun) []string {
 	var lines []string
 	for _, r := range runs {
-		for _, p := range r.Metrics {
-			lines = append(lines, r.Name+" "+p.evidence())
-		}
+		lines = append(lines, Mapped(r.Metrics, func(p MetricProgress) string { return r.Name + " " + p.evidence() })...)
 	}
 	return lines
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -173,11 +174,7 @@ func (s *Story) statusOf(a rollout.App) string {
 	case phase == "":
 		phase = "Unknown"
 	}
-	at := "nothing"
-	if state.Source != "" {
-		at = rollout.ShortID(state.Source)
-	}
-	parts := []string{phase + " at " + at}
+	parts := []string{phase + " at " + cmp.Or(rollout.ShortID(state.Source), "nothing")}
 	for _, ref := range state.Inventory {
 		w, is := s.cluster.Kube.WorkloadOf(ref)
 		if d := s.cluster.Kube.Deployments[w]; is && d != nil {

@@ -196,12 +196,12 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	if !CanRetry(in) {
 		retry = "its Rollout document"
 	}
+	other := ""
 	if rejection.Hook != "" {
-		retry = "another hook " + rejection.Hook + ", or " + retry
-	} else {
-		retry = "or " + retry
+		other = "another hook " + rejection.Hook + ", "
 	}
-	d := Decision{State: s, Waiting: fmt.Sprintf("a revert of %s in Git, a new version, %s", rejection.Hash, retry)}
+	waiting := fmt.Sprintf("a revert of %s in Git, a new version, %sor %s", rejection.Hash, other, retry)
+	d := Decision{State: s, Waiting: waiting}
 	if was != rollout.Degraded {
 		d.Subject = fmt.Sprintf("%s degraded: %s was rejected, %s serves", s.App, rejection.Hash, s.Stable.Hash)
 	}

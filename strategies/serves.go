@@ -93,10 +93,9 @@ func rollingBack(in Input) (texts []string, late deadline) {
 	if len(texts) == 0 {
 		return nil, late
 	}
-	for _, e := range Evictions(in) {
-		texts = append(texts, fmt.Sprintf("pod %s/%s, which is not ready, to be deleted", e.Namespace, e.Pod.Name))
-	}
-	return texts, late
+	return append(texts, rollout.Mapped(Evictions(in), func(e workloads.Eviction) string {
+		return fmt.Sprintf("pod %s/%s, which is not ready, to be deleted", e.Namespace, e.Pod.Name)
+	})...), late
 }
 
 func rollingBackText(spec rollout.Spec, live rollout.ObservedWorkload, stable rollout.Revision) string {

@@ -105,9 +105,8 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 
 // gatewayHeaders adds a match's headers and cookies to a rule's headers.
 func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Match) ([]any, error) {
-	for _, h := range m.Headers {
-		headers = append(headers, gatewayNamed(h.Name, h.StringMatch))
-	}
+	header := func(h rollout.NamedMatch) any { return gatewayNamed(h.Name, h.StringMatch) }
+	headers = append(headers, rollout.Mapped(m.Headers, header)...)
 	for _, c := range m.Cookies {
 		value := whole(cookiePattern(c))
 		headers = append(headers, map[string]any{"name": "Cookie", "type": "RegularExpression", "value": value})

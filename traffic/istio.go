@@ -253,21 +253,16 @@ type istioWanted struct {
 }
 
 func (v *istioVirtualService) wanted(section string) []istioWanted {
-	var all []istioWanted
-	if section == "http" {
-		for _, name := range v.Routes {
-			all = append(all, istioWanted{name, func(route map[string]any) bool { return text(route["name"]) == name }})
-		}
-		return all
+	ofRoute := func(r istioRoute) istioWanted { return istioWanted{r.String(), r.is} }
+	switch section {
+	case "http":
+		return rollout.Mapped(v.Routes, func(name string) istioWanted {
+			return istioWanted{name, func(route map[string]any) bool { return text(route["name"]) == name }}
+		})
+	case "tcp":
+		return rollout.Mapped(v.TCPRoutes, ofRoute)
 	}
-	routes := v.TLSRoutes
-	if section == "tcp" {
-		routes = v.TCPRoutes
-	}
-	for _, r := range routes {
-		all = append(all, istioWanted{r.String(), r.is})
-	}
-	return all
+	return rollout.Mapped(v.TLSRoutes, ofRoute)
 }
 
 // String describes the route's match for messages.

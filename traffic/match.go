@@ -188,12 +188,6 @@ func combine(
 	return combined, nil
 }
 
-// inOrder sorts managed routes by managedRoutes; unnamed ones come first.
-func inOrder(routes []rollout.ManagedRoute, names []string) []rollout.ManagedRoute {
-	rank := func(r rollout.ManagedRoute) int { return slices.Index(names, r.Name) }
-	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
-}
-
 // Managed returns the routes in force after steps, by precedence.
 func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 	var routes []rollout.ManagedRoute
@@ -206,5 +200,6 @@ func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 			routes = append(routes, *step.Route)
 		}
 	}
-	return inOrder(routes, order)
+	rank := func(r rollout.ManagedRoute) int { return slices.Index(order, r.Name) } // -1, first, for unnamed ones
+	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
 }

@@ -99,10 +99,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	if err := xml.Unmarshal(got.Body, &answered); err != nil {
 		return awsKeys{}, errors.New("the answer of STS differs from its documentation")
 	}
-	given := answered.Role
-	if given.ID == "" {
-		given = answered.Web
-	}
+	given := cmp.Or(answered.Role, answered.Web)
 	return s.taken(awsKeys{given.ID, given.Secret, given.Token}, "the answer of STS has no credentials")
 }
 

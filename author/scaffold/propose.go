@@ -320,9 +320,7 @@ func (p Proposal) Told(survey Survey) []string {
 			told = append(told, fmt.Sprintf("left out %d more: %s", more, why))
 		}
 	}
-	for _, n := range p.Notes {
-		told = append(told, "note     "+n)
-	}
+	told = append(told, rollout.Mapped(p.Notes, func(n string) string { return "note     " + n })...)
 	if n := len(survey.ArgoRollouts); n > 0 {
 		files := "1 file"
 		if n > 1 {

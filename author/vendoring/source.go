@@ -280,9 +280,7 @@ func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *P
 		if err != nil {
 			return "", err
 		}
-		for _, tag := range page.Tags {
-			all = append(all, strings.ReplaceAll(tag, "_", "+"))
-		}
+		all = append(all, rollout.Mapped(page.Tags, func(tag string) string { return strings.ReplaceAll(tag, "_", "+") })...)
 		link, _, more := strings.Cut(a.header.Get("Link"), ">")
 		to, err := url.Parse(strings.TrimPrefix(link, "<"))
 		if !more || err != nil || !strings.HasPrefix(to.Path, base+"/") {

@@ -86,7 +86,8 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 		c.Retreat = span(before.Rollback.Routed, now)
 	}
 	for _, run := range after.Analyses {
-		if run.Phase.Done() && run.Phase != rollout.AnalysisStopped && !wasDone(before, run) {
+		wasDone := func(r rollout.AnalysisRun) bool { return r.Same(run) && r.Phase.Done() }
+		if run.Phase.Done() && run.Phase != rollout.AnalysisStopped && !slices.ContainsFunc(before.Analyses, wasDone) {
 			c.Verdicts = append(c.Verdicts, run.Phase)
 		}
 	}
@@ -111,10 +112,6 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 		return Reverted
 	}
 	return Superseded
-}
-
-func wasDone(s rollout.State, run rollout.AnalysisRun) bool {
-	return slices.ContainsFunc(s.Analyses, func(r rollout.AnalysisRun) bool { return r.Same(run) && r.Phase.Done() })
 }
 
 // span returns a duration of at least 0: another machine's clock may have been ahead.

@@ -63,9 +63,8 @@ func Evictions(in Evicting) (all []Eviction) {
 	s := in.State
 	workloads := slices.Collect(maps.Keys(s.Release.Templates))
 	if s.Phase == rollout.Aborting && in.Source != nil { // a rollback concerns all workloads that are staged now
-		for _, spec := range in.Source.Specs {
-			workloads = append(workloads, spec.Workload)
-		}
+		staged := func(s rollout.Spec) rollout.Workload { return s.Workload }
+		workloads = append(workloads, rollout.Mapped(in.Source.Specs, staged)...)
 	}
 	slices.SortFunc(workloads, rollout.Workload.Compare)
 	for _, w := range slices.Compact(workloads) {

@@ -171,9 +171,7 @@ func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Violati
 		entry := &config.Apps[i]
 		if more := beyond[entry].Lines(entry.Namespaces, entry.ClusterResources); len(more) > 0 {
 			lines = append(lines, "- path: "+render.Quoted(entry.Path))
-			for _, line := range more {
-				lines = append(lines, "  "+line)
-			}
+			lines = append(lines, rollout.Mapped(more, func(line string) string { return "  " + line })...)
 		}
 	}
 	return lines

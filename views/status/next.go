@@ -25,9 +25,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 		}
 	}
 	add := func(to string, commands ...string) {
-		for _, c := range commands {
-			out = append(out, Next{To: to, Command: c})
-		}
+		out = append(out, rollout.Mapped(commands, func(c string) Next { return Next{To: to, Command: c} })...)
 	}
 	out = append(out, nextOfHooks(s, strategies.Coming(in), strategies.FailedHook(in) != "", app)...)
 	switch {

@@ -60,9 +60,7 @@ func searchText(a status.App) string {
 	if a.Held != nil {
 		parts = append(parts, string(a.Held.Reason), a.Held.Message)
 	}
-	for _, w := range a.Workloads {
-		parts = append(parts, w.Workload)
-	}
+	parts = append(parts, rollout.Mapped(a.Workloads, func(w status.Workload) string { return w.Workload })...)
 	return strings.Join(parts, "\n")
 }
 

@@ -83,8 +83,7 @@ func notesOf(p status.Past) []string {
 	if len(p.PromotedBy) > 0 {
 		notes = append(notes, "promoted by "+strings.Join(rollout.Mapped(p.PromotedBy, person), ", "))
 	}
-	for _, r := range p.Analyses {
-		notes = append(notes, "analysis "+r.Name+" "+string(r.Phase))
-	}
-	return notes
+	return append(notes, rollout.Mapped(p.Analyses, func(r rollout.AnalysisRun) string {
+		return "analysis " + r.Name + " " + string(r.Phase)
+	})...)
 }

@@ -38,9 +38,7 @@ func drawTable(l status.Listing, k Look) string {
 		{"NAME", dim}, {"PHASE", dim}, {"STRATEGY", dim}, {"STEP", dim}, {"WEIGHT", dim}, {"READY", dim},
 		{"STABLE", dim}, {"RELEASE", dim}, {"AUTHOR", dim}, {"WAITING", dim},
 	}}
-	for _, a := range l.Apps {
-		rows = append(rows, listRow(a))
-	}
+	rows = append(rows, rollout.Mapped(l.Apps, listRow)...)
 	widths := make([]int, len(rows[0]))
 	for i := range widths {
 		widths[i] = widest(rows, func(row []span) string { return row[i].text })
