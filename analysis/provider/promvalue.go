@@ -89,7 +89,7 @@ func promSeries(from string, raw json.RawMessage) ([]any, error) {
 		if one.Value != nil {
 			values = append(values, float64(*one.Value))
 		}
-		values = append(values, rollout.Mapped(one.Values, func(v promSample) float64 { return float64(v) })...)
+		values = append(values, rollout.Mapped(one.Values, func(v promSample) any { return float64(v) })...)
 	}
 	return values, nil
 }

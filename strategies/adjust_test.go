@@ -1,0 +1,34 @@
+package strategies
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/strategies/workloads"
+)
+
+// TestAdjustmentsSettle checks that the adjustments are in the right order: made once more, they change nothing.
+func TestAdjustmentsSettle(t *testing.T) {
+	for seed := range uint64(3000) {
+		rng, data := rand.New(rand.NewPCG(seed, 7)), make([]byte, 200)
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		given, _ := fuzzInput(seed, data)
+		once := Decide(given)
+		if once.Rollback || once.Ask != nil {
+			continue // what follows depends on an answer, or on the record
+		}
+		in := given.prepared()
+		in.State = workloads.Reopened(given.State)
+		in.State.Progress = withPeaks(in)
+		again := once
+		for _, adjust := range adjustments {
+			again = adjust(in, given, again)
+		}
+		if !again.State.Equal(&once.State) {
+			t.Fatalf("seed %d:\n%s", seed, compare.Diff(once.State, again.State))
+		}
+	}
+}
