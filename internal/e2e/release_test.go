@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/tier"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestCanaryCounts releases one version at each size. It checks the exact pods of each step, the floor throughout, and
@@ -36,30 +34,25 @@ func TestCanaryCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "1_surge", "5_in_place", "10_surge")
-			app := shop{version: "v1", replicas: fmt.Sprintf("replicas: %d", tc.n), strategy: canary(tc.fields, steps...)}
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
+			app := newShop(tc.n, tc.fields, steps...)
+			w := running(t, app.files())
 			w.pods.awaitReady(t, map[string]int{"v1": tc.n})
 
 			mark := w.pods.mark()
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v2", app.at("v2").files())
 			w.pods.awaitReady(t, map[string]int{"v1": tc.expected.s20, "v2": tc.expected.c20})
 			w.pods.stays(t, 300*time.Millisecond)
-			w.promote()
-			w.awaitStep(3, rollout.Paused)
+			w.promote().awaitPause(3)
 			w.pods.awaitReady(t, map[string]int{"v1": tc.expected.s50, "v2": tc.expected.c50})
 			if low := w.pods.lowest(mark); low < tc.floor || (tc.surge && low < tc.n) {
 				t.Errorf("%s: ready pods fell to %d between the steps, want at least %d", tc.reason, low, tc.floor)
 			}
-			w.promote()
-			w.awaitHealthy(commit)
+			w.promote().awaitHealthy(commit)
 			w.pods.awaitReady(t, map[string]int{"v2": tc.n})
 			if low := w.pods.lowest(mark); low < tc.floor {
 				t.Errorf("%s: ready pods fell to %d, want at least %d", tc.reason, low, tc.floor)
 			}
-			w.pods.wantStarted(t, "v2", tc.n)
-			w.pods.wantStarted(t, "v1", tc.n)
+			w.pods.wantStarted(t, map[string]int{"v2": tc.n, "v1": tc.n})
 		})
 	}
 }
@@ -82,20 +75,15 @@ func TestRevertInFlight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "5_surge", "10_in_place")
-			app := shop{version: "v1", replicas: fmt.Sprintf("replicas: %d", tc.n), strategy: canary(tc.fields, "setWeight: 50", "pause: {}")}
+			app := newShop(tc.n, tc.fields, "setWeight: 50", "pause: {}")
 			w := newWorld(t, app.files()).start()
 			first := w.awaitHealthy(w.repo.Head())
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v2", app.at("v2").files())
 			mark := w.pods.mark()
-			w.repo.Revert(commit)
-			s := w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			w.wantStable(first, w.revert(commit)) // a revert rejects nothing
 			w.pods.awaitReady(t, map[string]int{"v1": tc.n})
-			if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) > 0 {
-				t.Errorf("stable is %s with rejected %v, want %s with none: a revert rejects nothing", s.Stable.Hash, s.Rejected, first.Stable.Hash)
-			}
 			w.pods.wantReady(t, mark, tc.floor)
-			w.pods.wantStarted(t, "v1", tc.v1) // in surge an abort starts none
+			w.pods.wantStarted(t, map[string]int{"v1": tc.v1}) // in surge an abort starts none
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -18,7 +17,7 @@ import (
 // with the reader of SPDX's tools. Each end of a relationship must be among the packages.
 func TestSBOMsAreOfTheirFormats(t *testing.T) {
 	t.Parallel()
-	base := filepath.Join(releaseOf(t), "gitrollout_"+releasedVersion+"_linux_"+runtime.GOARCH)
+	base := filepath.Join(releaseOf(t), releasedFiles)
 	text := []byte(readText(t, base+".cdx.json"))
 	var bom cyclonedx.BOM
 	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil ||
@@ -52,13 +51,12 @@ func TestSBOMsAreOfTheirFormats(t *testing.T) {
 
 func cycloneSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output()
-	must(t, err)
+	dir := output(t, exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go"))
 	c := jsonschema.NewCompiler()
 	const at = "http://cyclonedx.org/schema/"
 	for _, name := range []string{"bom-1.6.schema.json", "spdx.schema.json", "jsf-0.82.schema.json"} {
 		file := strings.Replace(name, "jsf-0.82.schema.json", "jsf-0.82.schemax.json", 1) // its file name
-		file = filepath.Join(strings.TrimSpace(string(dir)), "schema", file)
+		file = filepath.Join(strings.TrimSpace(dir), "schema", file)
 		document, err := jsonschema.UnmarshalJSON(strings.NewReader(readText(t, file)))
 		if err == nil {
 			err = c.AddResource(at+name, document)
