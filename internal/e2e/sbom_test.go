@@ -51,12 +51,13 @@ func TestSBOMsAreOfTheirFormats(t *testing.T) {
 
 func cycloneSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	dir := output(t, exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go"))
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output()
+	must(t, err)
 	c := jsonschema.NewCompiler()
 	const at = "http://cyclonedx.org/schema/"
 	for _, name := range []string{"bom-1.6.schema.json", "spdx.schema.json", "jsf-0.82.schema.json"} {
 		file := strings.Replace(name, "jsf-0.82.schema.json", "jsf-0.82.schemax.json", 1) // its file name
-		file = filepath.Join(strings.TrimSpace(dir), "schema", file)
+		file = filepath.Join(strings.TrimSpace(string(dir)), "schema", file)
 		document, err := jsonschema.UnmarshalJSON(strings.NewReader(readText(t, file)))
 		if err == nil {
 			err = c.AddResource(at+name, document)

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -119,11 +120,10 @@ func TestStatefulSetIsAborted(t *testing.T) {
 				s := w.abort()
 				w.awaitSplit(5, n, 5, "v1", "")
 				w.belowStay(mark, 5+n-k, "v1")
-				if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != n+k || v2 != k || s.Stable.Hash != first.Stable.Hash {
-					t.Errorf("%d pods of v1 and %d of v2 were started, want %d and %d; stable is %s", v1, v2, n+k, k, s.Stable.Hash)
-				}
-				if low := w.pods.lowest(mark); policy == "OrderedReady" && low < n-1 { // Parallel replaces the next one at once
-					t.Errorf("ready pods fell to %d, want at least %d", low, n-1)
+				w.pods.wantStarted(t, map[string]int{"v1": n + k, "v2": k})
+				compare.CheckNamed(t, "the stable version", first.Stable.Hash, s.Stable.Hash)
+				if policy == "OrderedReady" { // Parallel replaces the next one at once
+					w.pods.wantReady(t, mark, n-1)
 				}
 			})
 		}
