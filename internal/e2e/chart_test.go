@@ -194,11 +194,8 @@ func TestInstallChart(t *testing.T) {
 			t.Errorf("during the upgrade the pods were %v, ready %v, and before %v", s.all, s.ready, rest.all)
 		}
 	}
-	if phase := w.state().Phase; phase != rollout.Paused {
-		t.Errorf("the release is %s", phase)
-	}
-	if _, body := getPage(t, "http://"+after.metrics+"/metrics"); !strings.Contains(body, `version="`+nextVersion+`"`) {
-		t.Error("the version after the upgrade is not " + nextVersion)
-	}
+	compare.CheckNamed(t, "the phase", rollout.Paused, w.state().Phase)
+	_, body := getPage(t, "http://"+after.metrics+"/metrics")
+	compare.Contains(t, body, `version="`+nextVersion+`"`)
 	w.promote().awaitHealthy(commit)
 }

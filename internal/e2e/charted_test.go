@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"context"
+	"encoding/base64"
 	"testing"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
@@ -39,10 +36,7 @@ func TestChartIsReleased(t *testing.T) {
 	w.awaitHealthy(w.repo.Ref("main"))
 	w.release("v2", charted("v2"))
 	compare.CheckNamed(t, "the image after the release", "shop:v2", w.image())
-	_, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(context.Background(), "migrate", metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("a hook for another time is there: %v", err)
-	}
+	compare.CheckNamed(t, "a hook for another time", "", w.kubectl("get", "configmap", "migrate", "--ignore-not-found", "-o", "name"))
 
 	bad := charted("v3")
 	bad["charts/web/values.yaml"] = "version: none\n"
@@ -51,10 +45,8 @@ func TestChartIsReleased(t *testing.T) {
 	want := "charts/web/templates/secret.yaml: Secret/auth: stringData.password would be another at each render (randAlphaNum); " +
 		"set password in the values"
 	compare.Contains(t, held.Message, want)
-	secret, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), "auth", metav1.GetOptions{})
-	if err != nil || string(secret.Data["password"]) != "mine" {
-		t.Errorf("the Secret is %v, %v", secret.Data, err)
-	}
+	password := w.kubectl("get", "secret", "auth", "-o", "jsonpath={.data.password}")
+	compare.CheckNamed(t, "the Secret's password", base64.StdEncoding.EncodeToString([]byte("mine")), password)
 	w.push("the value is set", charted("v2"))
 	w.await("not held", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Healthy })
 }

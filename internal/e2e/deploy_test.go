@@ -212,9 +212,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 		_, body := getPage(t, "http://"+address+"/metrics")
 		leading += strings.Count(body, "\ngitrollout_leading 1\n")
 	}
-	if leading != 1 {
-		t.Errorf("%d replicas lead", leading)
-	}
+	compare.CheckNamed(t, "leading replicas", 1, leading)
 
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", secretsRole, leaseRole} {

@@ -115,9 +115,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 	if strings.Contains(log, "msg=transition") || !strings.Contains(log, "another gitrollout has taken over") {
 		t.Errorf("its log after it woke up:\n%s", log)
 	}
-	if now := w.repo.Ref(w.stateBranch()); now != recorded {
-		t.Errorf("it has recorded something: %v", w.log0())
-	}
+	compare.CheckNamed(t, "the state branch after it woke up", recorded, w.repo.Ref(w.stateBranch()))
 	w.pods.stays(t, time.Second)
 	w.promote().awaitHealthy(commit)
 	w.pods.wantStarted(t, map[string]int{"v2": 2})
@@ -234,12 +232,8 @@ func TestTheAPIServerIsAway(t *testing.T) {
 	away.Store(true)
 	recorded := w.repo.Ref(w.stateBranch())
 	w.pods.stays(t, 12*time.Second) // longer than the pause and several retries
-	if now := w.repo.Ref(w.stateBranch()); now != recorded {
-		t.Errorf("the release went on without the cluster: %v", w.log0())
-	}
-	if n := strings.Count(w.log.String(), `msg="pass failed"`); n != 1 {
-		t.Errorf("the log says %d times that the pass failed", n)
-	}
+	compare.CheckNamed(t, "the state branch without the cluster", recorded, w.repo.Ref(w.stateBranch()))
+	compare.CheckNamed(t, "log lines of failed passes", 1, strings.Count(w.log.String(), `msg="pass failed"`))
 	away.Store(false)
 	w.awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 2})

@@ -54,9 +54,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 		p := w.awaitPull(rollout.ProposePromotion, "")
 		return len(p.Labels) == 1 && p.Labels[0].Name == "release" && len(p.Reviewers) == 1 && p.Reviewers[0].Login == "carol"
 	})
-	if p.User.Login != "gitrollout-bot" {
-		t.Errorf("it is by %s", p.User.Login)
-	}
+	compare.CheckNamed(t, "its author", "gitrollout-bot", p.User.Login)
 	w.merge(who.owner, p.Number, style)
 	w.awaitGate(3)
 	next := w.awaitPull(rollout.ProposePromotion, "past step 4/4")
@@ -123,9 +121,7 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	if status, text := w.api(who.other, http.MethodPost, merge, squash, nil); status == http.StatusOK {
 		t.Fatalf("it is merged while the code owner has not answered: %s", text)
 	}
-	if s := w.state(); s.Phase != rollout.Paused {
-		t.Fatalf("the release went on: %s", s.Phase)
-	}
+	compare.CheckNamed(t, "the phase", rollout.Paused, w.state().Phase)
 	w.must(who.approver, http.MethodPost, approve, approved, nil)
 	w.merge(who.other, p.Number, "squash")
 	w.awaitHealthy(second)
@@ -154,9 +150,7 @@ func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w.merge(who.owner, revert.Number, "squash")
 	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.git("pull", "-q", "origin", "main")
-	if image := w.git("show", "HEAD:apps/"+w.ns+"/shop.yaml"); !strings.Contains(image, "shop:v1") {
-		t.Errorf("main still asks for\n%s", image)
-	}
+	compare.Contains(t, w.git("show", "HEAD:apps/"+w.ns+"/shop.yaml"), "shop:v1")
 	w.eventually("no proposal is left", func() bool {
 		return w.git("ls-remote", "origin", "gitrollout/promote/*", "gitrollout/revert/*") == ""
 	})
@@ -228,7 +222,5 @@ func forgeAwayStory(t *testing.T, server *giteatest.Server, who people) {
 	w.git("merge", "-q", "--no-edit", "FETCH_HEAD")
 	w.git("push", "-q", "origin", "main")
 	w.awaitHealthy(second)
-	if n := strings.Count(w.log.String(), "msg=forge"); n != 1 {
-		t.Errorf("it is logged %d times", n)
-	}
+	compare.CheckNamed(t, "log lines of the forge", 1, strings.Count(w.log.String(), "msg=forge"))
 }

@@ -201,9 +201,7 @@ func TestServersDiskIsFull(t *testing.T) {
 	room := fill()
 	recorded := w.repo.Ref(w.stateBranch())
 	w.pods.stays(t, 3*time.Second)
-	if now := w.repo.Ref(w.stateBranch()); now != recorded {
-		t.Fatalf("the disk is not full: %v", w.log0())
-	}
+	compare.CheckNamed(t, "the state branch with a full disk", recorded, w.repo.Ref(w.stateBranch()))
 	compare.Contains(t, w.log.String(), "record in Git") // it says that nothing can be recorded
 	room()
 	w.awaitPause(2)

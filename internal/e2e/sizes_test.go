@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -33,9 +34,7 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 				mark, former, stop := w.pods.mark(), w.pods.count("v0"), w.watchUsers("shop")
 				commit := w.stage("next", files("next", n))
 				w.awaitServes("shop", "old", n)
-				if served := stop(); !slices.Equal(served, []string{"old"}) {
-					t.Errorf("before it was promoted users saw %v, want old alone", served)
-				}
+				compare.CheckNamed(t, "versions that users saw before the promotion", []string{"old"}, stop())
 				stop = w.watchUsers("shop")
 				w.promote()
 				w.awaitServes("shop", "next", n)

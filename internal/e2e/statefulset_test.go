@@ -13,7 +13,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -121,7 +120,7 @@ func TestStatefulSetIsAborted(t *testing.T) {
 				w.awaitSplit(5, n, 5, "v1", "")
 				w.belowStay(mark, 5+n-k, "v1")
 				w.pods.wantStarted(t, map[string]int{"v1": n + k, "v2": k})
-				compare.CheckNamed(t, "the stable version", first.Stable.Hash, s.Stable.Hash)
+				w.wantStable(first, s, 1)
 				if policy == "OrderedReady" { // Parallel replaces the next one at once
 					w.pods.wantReady(t, mark, n-1)
 				}
@@ -163,9 +162,7 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	s := w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.awaitSplit(0, 3, 0, "v1", "")
 	w.awaitRestart(g)
-	if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) != 1 {
-		t.Errorf("stable is %s with rejected %v", s.Stable.Hash, s.Rejected)
-	}
+	w.wantStable(first, s, 1)
 	w.belowStay(mark, 2, "v1")
 	w.pods.wantStarted(t, map[string]int{"v1": 4, "v2-crash": 1})
 	w.pods.wantReady(t, mark, 2)
@@ -239,7 +236,7 @@ func TestStatefulSetIsAdopted(t *testing.T) {
 	w.pods.wantReady(t, mark, 3)
 	commit := w.stage("v2", app.at("v2").files())
 	w.awaitSplit(0, 3, 1, "v2", "v1")
-	w.wantStable(first, w.revert(commit))
+	w.wantStable(first, w.revert(commit), 0)
 	w.awaitSplit(0, 3, 0, "v1", "")
 	w.pods.wantStarted(t, map[string]int{"v1": 5}) // 3 and 2 again
 	w.pods.wantReady(t, mark, 2)

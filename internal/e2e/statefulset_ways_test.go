@@ -42,9 +42,7 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	w.abortsBroken(app)
 	w.awaitLog("cannot delete pods: ")
 	w.awaitLog(`cannot delete resource \"pods\"`)
-	if s := w.state(); s.Phase != rollout.Aborting {
-		t.Errorf("it is %s, and its pod is still there", s.Phase)
-	}
+	compare.CheckNamed(t, "the phase while its pod is there", rollout.Aborting, w.state().Phase)
 	compare.Contains(t, oneLine(w.ran("get", w.app)), "pod "+w.ns+"/shop-2, which is not ready, to be deleted")
 	w.belowStay(mark, 2, "v1")
 	w.grantEvictions()
