@@ -63,8 +63,8 @@ func (w *forgeWorld) release(message, version, strategy string) string {
 	return w.push(message)
 }
 
-// start runs gitrollout as the bot until the test ends, and waits until the app is healthy at the clone's commit, which
-// it returns. Its log has the address for webhooks.
+// start runs gitrollout as the bot until the test ends. It returns the clone's commit once the app is healthy there. The
+// log has the address for webhooks.
 func (w *forgeWorld) start(environment []string, flags ...string) (commit string) {
 	w.t.Helper()
 	path, err := binary()
