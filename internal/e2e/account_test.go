@@ -1,14 +1,11 @@
 package e2e
 
 import (
-	"context"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -18,52 +15,35 @@ import (
 // written as gitrollout.
 func TestEveryWriteIsTheAccounts(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2",
-		strategy: canary("", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")}
-	files := app.files()
-	files["kustomization.yaml"] += "- config.yaml\n- check.yaml\n"
-	files["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
-	files["check.yaml"] = `apiVersion: gitrollout.dev/v1alpha1
+	app := newShop(2, "", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")
+	app.more = map[string]string{
+		"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n",
+		"check.yaml": `apiVersion: gitrollout.dev/v1alpha1
 kind: AnalysisTemplate
 metadata: {name: check}
 spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restartPolicy: Never,
   containers: [{name: check, image: "check:v1-run200ms"}]}}}}}}]}
-`
-	w := newWorld(t, files)
-	w.installRights()
-	w.repo.CommitFiles("an account", map[string]string{".gitrollout/test/config.yaml": strings.ReplaceAll(
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/NS, namespace: NS, serviceAccount: deployer}\n", "NS", w.ns)})
-	w.kubectl("create", "serviceaccount", "deployer")
-	w.kubectl("create", "rolebinding", "deployer", "--clusterrole=admin", "--serviceaccount="+w.ns+":deployer")
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "as-deployer"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"deployer"}, Verbs: []string{"impersonate"}}}}
-	if _, err := w.cluster.Kube.RbacV1().Roles(w.ns).Create(context.Background(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+`,
 	}
-	w.kubectl("create", "rolebinding", "as-deployer", "--role=as-deployer", "--serviceaccount="+w.ns+":gitrollout")
+	w := newWorld(t, app.files())
+	w.installRights()
+	w.useAccount("deployer", "admin")
 	a := audit(t, w, "gitrollout", w.ns)
-	w.start("--kubeconfig", a.kubeconfig)
-	w.awaitHealthy(w.repo.Head())
+	w.start("--kubeconfig", a.kubeconfig).awaitHealthy(w.repo.Head())
 	version := func(v string) map[string]string {
 		return map[string]string{"shop.yaml": app.at(v).files()["shop.yaml"]}
 	}
 	second := w.push("v2", version("v2"))
-	w.awaitStep(2, rollout.Paused)
-	w.promote()
-	w.awaitHealthy(second)
-	w.push("one object less", map[string]string{"kustomization.yaml": app.files()["kustomization.yaml"] + "- check.yaml\n"})
+	w.awaitPause(2)
+	w.promote().awaitHealthy(second)
+	delete(app.more, "config.yaml")
+	w.push("one object less", map[string]string{"kustomization.yaml": app.files()["kustomization.yaml"]})
 	w.await("it is pruned", func(s rollout.State) bool {
-		for _, ref := range s.Inventory {
-			if ref.Kind == "ConfigMap" {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(s.Inventory, func(ref rollout.Ref) bool { return ref.Kind == "ConfigMap" })
 	})
 	third := w.push("v3", version("v3"))
-	w.awaitStep(2, rollout.Paused)
-	w.repo.Revert(third)
-	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.awaitPause(2)
+	w.revert(third)
 
 	// Manual changes are reverted as the account too: of an app whose release is rejected, and of one in flight whose head
 	// cannot be read.
@@ -76,27 +56,21 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 		a.mu.Unlock()
 		w.kubectl("patch", "deployment/shop", "--type=merge", "-p", patch)
 		now := w.deployment().Spec
-		// The audit records a write when its answer passes, possibly after the object was read again.
-		isNoted := func() bool {
+		eventually(t, what+": put back as the account", func() bool {
+			now = w.deployment().Spec
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			return a.changes[change{"PATCH", "deployments", deployer}]
-		}
-		for deadline := time.Now().Add(timeout); *now.Replicas != *before.Replicas || !reflect.DeepEqual(now.Strategy, before.Strategy) ||
-			!isNoted(); time.Sleep(glance) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: not put back as the account within %s: %d replicas, %+v", what, timeout, *now.Replicas, now.Strategy.RollingUpdate)
-			}
-			now = w.deployment().Spec
-		}
+			// The audit records a write when its answer passes, possibly after the object was read again.
+			return *now.Replicas == *before.Replicas && reflect.DeepEqual(now.Strategy, before.Strategy) &&
+				a.changes[change{"PATCH", "deployments", deployer}]
+		}, func() any { return fmt.Sprintf("%d replicas, %+v", *now.Replicas, now.Strategy.RollingUpdate) })
 	}
 	w.push("v4", version("v4"))
-	w.awaitStep(2, rollout.Paused)
-	w.ran("abort", w.app, "--reason", "a bad one")
-	w.await("it is rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
+	w.awaitPause(2)
+	w.abort("--reason", "a bad one")
 	putBack("rejected", `{"spec":{"replicas":5}}`)
 	w.push("v5", version("v5"))
-	w.awaitStep(2, rollout.Paused)
+	w.awaitPause(2)
 	w.push("it cannot be built", map[string]string{"kustomization.yaml": "resources: [gone.yaml]\n"})
 	w.await("it is held", func(s rollout.State) bool { return s.Held != nil && s.Release != nil })
 	putBack("held, by its replicas", `{"spec":{"replicas":5}}`)

@@ -45,12 +45,11 @@ func TestAction(t *testing.T) {
 	must(t, os.CopyFS(served, os.DirFS(releaseOf(t))))
 	server := httptest.NewServer(http.FileServer(http.Dir(served)))
 	t.Cleanup(server.Close)
-	j := &planJob{T: t, dir: t.TempDir()}
-	j.git("init", "-q", "-b", "main")
-	j.git("init", "-q", "--bare", filepath.Join(served, "origin.git"))
-	j.git("remote", "add", "origin", filepath.Join(served, "origin.git"))
-	j.push("main", "v1")
-	j.push("change", "v2")
+	c := newClone(t, filepath.Join(served, "origin.git"))
+	c.git("init", "-q", "--bare", filepath.Join(served, "origin.git"))
+	j := &planJob{clone: c}
+	j.pushVersion("main", "v1")
+	j.pushVersion("change", "v2")
 	run := func(signers string) (string, error) {
 		cmd := exec.Command("bash", "-c", step.Run)
 		cmd.Dir = j.dir
@@ -63,11 +62,8 @@ func TestAction(t *testing.T) {
 	if out, err := run(good); err != nil || !strings.Contains(out, "0 errors") || !strings.Contains(out, "shop:v2") {
 		t.Errorf("a good release: %v\n%s", err, out)
 	}
-	other := filepath.Join(t.TempDir(), "other")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if out, err := run("release@example.com " + readText(t, other+".pub")); err == nil || strings.Contains(out, "0 errors") {
+	other := readText(t, newKey(t, "")+".pub")
+	if out, err := run("release@example.com " + other); err == nil || strings.Contains(out, "0 errors") {
 		t.Errorf("a release signed with another key was run:\n%s", out)
 	}
 	archives, err := filepath.Glob(filepath.Join(served, "*.tar.gz"))

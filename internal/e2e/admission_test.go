@@ -2,34 +2,18 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-// tryKubectl runs kubectl, which may be refused.
-func (w *world) tryKubectl(args ...string) (string, error) {
-	cmd := exec.Command(filepath.Join("..", "..", "bin", "kubectl"),
-		append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
 
 // protect installs the component that protects held objects, for gitrollout in a custom namespace, and for the test's
 // namespace alone.
 func (w *world) protect() {
 	w.t.Helper()
-	dir := w.t.TempDir()
-	must(w.t, os.CopyFS(filepath.Join(dir, "gitrollout"), os.DirFS(filepath.Join(deployDir, "kubernetes"))))
-	overlay := "namespace: " + w.ns + "\nresources: [gitrollout]\ncomponents: [gitrollout/admission]\n"
-	must(w.t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600))
 	var ours []string
-	for _, document := range strings.Split(w.kubectl("kustomize", dir), "\n---\n") {
+	for _, document := range strings.Split(kustomized(w.t, "namespace: "+w.ns+"\ncomponents: [base/admission]\n"), "\n---\n") {
 		if !strings.Contains(document, "gitrollout-held") {
 			continue
 		}
@@ -40,8 +24,13 @@ func (w *world) protect() {
 		}
 		ours = append(ours, document)
 	}
-	file := filepath.Join(dir, "ours.yaml")
-	must(w.t, os.WriteFile(file, []byte(strings.Join(ours, "\n---\n")), 0o600))
+	w.applyForTest(strings.Join(ours, "\n---\n"))
+}
+
+// applyForTest applies manifests, and deletes their objects after the test.
+func (w *world) applyForTest(manifests string) {
+	w.t.Helper()
+	file := tempFile(w.t, "manifests.yaml", manifests)
 	w.t.Cleanup(func() { _, _ = w.tryKubectl("delete", "--wait=false", "-f", file) })
 	w.kubectl("apply", "-f", file)
 }
@@ -58,8 +47,7 @@ func TestHeldIsProtected(t *testing.T) {
 	w.startAs(audit(t, w, "gitrollout", w.ns).kubeconfig, freeAddress(t))
 	w.awaitHealthy(w.repo.Head())
 	w.kubectl("scale", "deployment/shop", "--replicas=2")
-	w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 1, "v2": 1})
 	w.awaitRefusal("set", "image", "deployment/shop", "shop=shop:byhand", "--dry-run=server")
 
@@ -93,24 +81,17 @@ func TestHeldIsProtected(t *testing.T) {
 	w.kubectl("scale", "deployment/shop", "--replicas=2")
 	w.pods.awaitReady(t, map[string]int{"v1": 1, "v2": 1})
 
-	w.promote()
-	w.awaitHealthy(w.state().Release.Commit)
+	w.promote().awaitHealthy(w.state().Release.Commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 	w.kubectl("rollout", "restart", "deployment/shop") // at rest nothing is held
-	last := w.repo.Head()
-	w.push("v3", app.at("v3").files())
-	w.awaitStep(1, rollout.Paused)
+	third := w.stage("v3", app.at("v3").files())
 	w.pods.awaitReady(t, map[string]int{"v2": 1, "v3": 1})
 	w.awaitRefusal("set", "image", "deployment/shop", "shop=shop:byhand", "--dry-run=server")
-	w.repo.Pull()
-	w.repo.Git("revert", "--no-edit", "HEAD")
-	w.repo.Git("push", "-q", "origin", "HEAD:main")
-	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Source != last })
+	w.revert(third)
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 
 	// A user of the group that the binding names.
-	w.push("v4", app.at("v4").files())
-	w.awaitStep(1, rollout.Paused)
+	w.stage("v4", app.at("v4").files())
 	w.kubectl("patch", "clusterrolebinding/gitrollout-held-"+w.ns, "--type=json", "-p",
 		`[{"op":"add","path":"/subjects/-","value":{"kind":"Group","name":"break-glass","apiGroup":"rbac.authorization.k8s.io"}}]`)
 	w.awaitNoRefusal("patch", "deployment/shop", "-p", `{"spec":{"paused":true}}`, "--dry-run=server",
@@ -140,20 +121,14 @@ func TestHeldByTwo(t *testing.T) {
 	}
 	clusters, releases := []string{w.ns + "-eu", w.ns + "-us"}, []string{"held-eu", "held-us"}
 	for i, cluster := range clusters {
-		made, err := helm(t, "template", releases[i], chartDir, "-n", w.ns, "--set", "admissionPolicy.enabled=true,cluster="+cluster)
-		if err != nil {
-			t.Fatalf("%v: %s", err, made)
-		}
+		made := helm(t, "template", releases[i], chartDir, "-n", w.ns, "--set", "admissionPolicy.enabled=true,cluster="+cluster)
 		var ours []string
 		for _, document := range strings.Split(made, "\n---\n") {
 			if strings.Contains(document, "templates/admission.yaml") {
 				ours = append(ours, document)
 			}
 		}
-		file := filepath.Join(t.TempDir(), "all.yaml")
-		must(t, os.WriteFile(file, []byte(strings.Join(append(ours, held(cluster)), "\n---\n")), 0o600))
-		t.Cleanup(func() { _, _ = w.tryKubectl("delete", "--wait=false", "-f", file) })
-		w.kubectl("apply", "-f", file)
+		w.applyForTest(strings.Join(append(ours, held(cluster)), "\n---\n"))
 	}
 	write := func(held, as string) []string {
 		return []string{"set", "image", "deployment/" + held, "a=a:v2", "--dry-run=server", "--as-group=system:masters",
@@ -181,13 +156,10 @@ func (w *world) awaitNoRefusal(args ...string) {
 
 func (w *world) awaitAnswer(what string, ok func(error) bool, args []string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-		out, err := w.tryKubectl(args...)
-		if ok(err) {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not %s within %s: %v: %v %s", what, timeout, args, err, out)
-		}
-	}
+	var out string
+	eventually(w.t, fmt.Sprint(what, ": ", args), func() bool {
+		var err error
+		out, err = w.tryKubectl(args...)
+		return ok(err)
+	}, func() any { return out })
 }

@@ -3,6 +3,8 @@ package e2e
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +18,14 @@ type shop struct {
 	extra    string // lines of the Deployment's spec, indented by two
 	rollout  string // more lines of the Rollout's spec
 	plain    bool   // without a Rollout document
+	pod      string // lines of the pod's spec, indented by six
+
+	more map[string]string // more files, which the kustomization lists
+}
+
+// newShop returns version v1 of an app of n pods that is released as a canary.
+func newShop(n int, fields string, steps ...string) shop {
+	return shop{version: "v1", replicas: fmt.Sprint("replicas: ", n), strategy: canary(fields, steps...)}
 }
 
 func (s shop) files() map[string]string {
@@ -24,7 +34,7 @@ func (s shop) files() map[string]string {
 	if s.plain {
 		document = ""
 	}
-	return map[string]string{
+	files := map[string]string{
 		"kustomization.yaml": "resources:\n- shop.yaml\n" + document + "- services.yaml\n",
 		"shop.yaml": fmt.Sprintf(`apiVersion: %s
 kind: %s
@@ -37,11 +47,11 @@ spec:
     metadata:
       labels: {app: shop}
     spec:
-      containers:
+%s      containers:
       - name: shop
         image: shop:%s
         ports: [{containerPort: 8080}]
-`, api, kind, indent(s.replicas), s.extra, s.version),
+`, api, kind, indent(s.replicas), s.extra, s.pod, s.version),
 		"rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: Rollout
 metadata:
@@ -52,6 +62,11 @@ spec:
 %s`, api, kind, s.rollout, s.strategy),
 		"services.yaml": service("shop") + "---\n" + service("shop-preview"),
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.more)) {
+		files["kustomization.yaml"] += "- " + name + "\n"
+		files[name] = s.more[name]
+	}
+	return files
 }
 
 func indent(line string) string {

@@ -15,18 +15,15 @@ func TestAutoscalerLeavesGitInFlight(t *testing.T) {
 	const hpa = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop}\n" +
 		"spec: {minReplicas: 8, maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}\n"
 	app := func(version, replicas string) map[string]string {
-		files := shop{version: version, replicas: replicas, strategy: canary("", "setWeight: 25", "pause: {}")}.files()
+		s := shop{version: version, replicas: replicas, strategy: canary("", "setWeight: 25", "pause: {}")}
 		if replicas == "" {
-			files["kustomization.yaml"] += "- hpa.yaml\n"
-			files["hpa.yaml"] = hpa
+			s.more = map[string]string{"hpa.yaml": hpa}
 		}
-		return files
+		return s.files()
 	}
-	w := newWorld(t, app("v1", "")).start()
-	w.awaitHealthy(w.repo.Head())
+	w := running(t, app("v1", ""))
 	w.pods.awaitReady(t, map[string]int{"v1": 8})
-	w.push("v2", app("v2", ""))
-	w.awaitStep(1, rollout.Paused)
+	w.stage("v2", app("v2", ""))
 	w.pods.awaitReady(t, map[string]int{"v1": 6, "v2": 2})
 	w.push("a fixed number", app("v2", "replicas: 3"))
 	w.await("the autoscaler is pruned", func(s rollout.State) bool {
@@ -36,7 +33,6 @@ func TestAutoscalerLeavesGitInFlight(t *testing.T) {
 	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 > 10 || v2 > 4 {
 		t.Errorf("%d pods of v1 and %d of v2 were started: they were scaled up and down", v1, v2)
 	}
-	w.ran("abort", w.app)
-	w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w.abort()
 	w.pods.awaitReady(t, map[string]int{"v1": 8})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
@@ -37,7 +38,7 @@ func steps(lines ...string) badInput {
 func (b badInput) names(want ...string) badInput { b.want = want; return b }
 
 func badInputs() map[string]badInput {
-	base := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	base := newShop(2, "", "setWeight: 50", "pause: {}")
 	doc := func(strategy string) string { s := base; s.strategy = strategy; return s.files()["rollout.yaml"] }
 	spec := func(lines string) string { s := base; s.rollout = lines; return s.files()["rollout.yaml"] }
 	kustomization := func(content string, want ...string) badInput { return one("kustomization.yaml", content, want...) }
@@ -157,20 +158,19 @@ func TestBadInput(t *testing.T) {
 	if len(inputs) < 60 {
 		t.Fatalf("the table has %d rows, want at least 60", len(inputs))
 	}
-	base := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	base := newShop(2, "", "setWeight: 50", "pause: {}")
 	w := newWorld(t, base.files())
 	bad := []*world{w}
 	for len(bad) < atOnce {
 		bad = append(bad, w.beside())
 	}
 	other := testcluster.Shared(t).Namespace(t) + "-ok"
-	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"
-	config += fmt.Sprintf("- path: apps/%s\n  namespace: %s\n", other, w.ns)
+	config := configOf(other, w.ns, "")
 	for _, b := range bad {
 		config += fmt.Sprintf("- path: apps/%s\n  namespace: %s\n", b.app, b.ns)
 		b.mend(base)
 	}
-	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": config})
+	w.repo.Write(map[string]string{configFile: config})
 	good := func(n int) {
 		w.repo.Write(map[string]string{
 			"apps/" + other + "/kustomization.yaml": "resources: [c.yaml]\n",
@@ -197,7 +197,9 @@ func TestBadInput(t *testing.T) {
 		for i, name := range names {
 			t.Run(name, func(t *testing.T) { bad[i].checkHeld(t, inputs[name]) })
 		}
-		w.awaitConfigMap(t, "good", "n", fmt.Sprint(n))
+		awaitEqual(t, "the number of the other app, which goes on", fmt.Sprint(n), func() string {
+			return w.kubectl("get", "configmap", "good", "-o", "jsonpath={.data.n}")
+		})
 		for i, name := range names {
 			if moved := bad[i].pods.since(marks[i]); len(moved) > 0 {
 				t.Errorf("%s: %d pod events", name, len(moved))
@@ -211,9 +213,7 @@ func TestBadInput(t *testing.T) {
 	}
 	for _, b := range bad {
 		b.pods.awaitReady(t, map[string]int{"v1": 2})
-		if got := b.pods.count("v1"); got != 2 {
-			t.Errorf("%d pods were started in all, want 2: no mistake may touch a pod", got)
-		}
+		b.pods.wantStarted(t, map[string]int{"v1": 2}) // no mistake may touch a pod
 	}
 }
 
@@ -252,85 +252,50 @@ func (w *world) spoil(base shop, input badInput) {
 func (w *world) mend(base shop) {
 	w.t.Helper()
 	w.repo.Git("rm", "-rfq", "--ignore-unmatch", "apps/"+w.app, rollout.PromotionPath("test", w.app))
-	for name, content := range base.files() {
-		w.repo.Write(map[string]string{"apps/" + w.app + "/" + name: strings.ReplaceAll(content, "NS", w.ns)})
-	}
+	w.write(base.files())
 }
 
 // checkHeld checks that the app is held with a helpful message.
 func (w *world) checkHeld(t *testing.T, input badInput) {
-	held := w.awaitHeld(t)
+	held := w.awaitT(t, "held with a reason", func(s rollout.State) bool { return s.Held != nil }).Held.Message
 	for _, want := range input.want {
-		if want = strings.ReplaceAll(want, "NS", w.ns); !strings.Contains(held, want) {
-			t.Errorf("the reason does not name %q:\n%s", want, held)
-		}
+		compare.Contains(t, held, strings.ReplaceAll(want, "NS", w.ns))
 	}
 	if len(held) > 600 || strings.Contains(held, "\n") || strings.Contains(held, "/tmp/") {
 		t.Errorf("the reason is not one readable line: %d characters\n%.700s", len(held), held)
 	}
 }
 
-func (w *world) awaitHeld(t *testing.T) string {
+// awaitT is await in a subtest, whose reason comes soon.
+func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) (s rollout.State) {
 	t.Helper()
-	s := w.awaitT(t, "held with a reason", func(s rollout.State) bool { return s.Held != nil })
-	return s.Held.Message
-}
-
-func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) rollout.State {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		s := w.state()
-		if ok(s) {
-			return s
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not %s; the state is %s, reason %q, held %+v", what, s.Phase, s.Reason, s.Held)
-		}
-		time.Sleep(glance)
-	}
-}
-
-func (w *world) awaitConfigMap(t *testing.T, name, key, want string) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		got := w.kubectl("get", "configmap", name, "-o", "jsonpath={.data."+key+"}")
-		if got == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the other app did not go on: %s is %q, want %q", key, got, want)
-		}
-		time.Sleep(glance)
-	}
+	within(t, 20*time.Second, what, func() bool { s = w.state(); return ok(s) }, func() any { return shown(s) })
+	return s
 }
 
 // TestRepositoryTroubles makes the repository unreachable, rewrites its branch and breaks the configuration while a
 // release waits at a step.
 func TestRepositoryTroubles(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 50", "pause: {}")}
+	app := newShop(4, "", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files()).start()
 	first := w.repo.Head()
 	w.awaitHealthy(first)
-	second := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	second := w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 2})
 
 	w.server.Fault(gittest.Faults{Status: 503})
 	w.pods.stays(t, time.Second)
 	w.server.Fault(gittest.Faults{})
 
-	config := ".gitrollout/test/config.yaml"
-	good := w.repo.Show("main", config)
-	w.repo.CommitFiles("break the configuration", map[string]string{config: "apps: ["})
+	good := w.repo.Show("main", configFile)
+	w.repo.CommitFiles("break the configuration", map[string]string{configFile: "apps: ["})
 	w.pods.stays(t, time.Second)
-	w.repo.CommitFiles("mend it", map[string]string{config: good + "\n"})
+	w.repo.CommitFiles("mend it", map[string]string{configFile: good + "\n"})
 
 	w.repo.ForcePush(second)
 	w.pods.stays(t, time.Second)
-	w.awaitStep(1, rollout.Paused)
+	w.awaitPause(1)
 
 	w.repo.ForcePush(first) // the branch is rewritten to before the release, like a revert
 	w.await("healthy at the first version", func(s rollout.State) bool { return s.Phase == rollout.Healthy })

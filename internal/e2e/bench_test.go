@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -126,21 +125,25 @@ type fleet struct {
 	audit   string // the API server's audit log, "" if there is none
 }
 
-// newFleet starts a fleet with n apps. entries add to the configuration, with NS for their namespace, and flags to the
-// program's.
-func newFleet(b testing.TB, kube *testcluster.Cluster, n int, entries string, flags ...string) *fleet {
+// emptyFleet returns a fleet without apps that is not started. entries add to the configuration, with NS for their
+// namespace.
+func emptyFleet(b testing.TB, kube *testcluster.Cluster, entries string) *fleet {
 	b.Helper()
 	f := &fleet{b: b, kube: kube, repo: gittest.New(b), ns: kube.Namespace(b), metrics: freeAddress(b)}
-	f.patches = watchDeployments(b, kube, f.ns)
+	f.patches, f.server = watchDeployments(b, kube, f.ns), f.repo.HTTP(gittest.HTTPOptions{})
+	f.repo.Write(map[string]string{configFile: configOf("*", f.ns, strings.ReplaceAll(entries, "NS", f.ns))})
+	return f
+}
+
+// newFleet starts a fleet with n apps. entries are as in emptyFleet, and flags add to the program's.
+func newFleet(b testing.TB, kube *testcluster.Cluster, n int, entries string, flags ...string) *fleet {
+	b.Helper()
+	f := emptyFleet(b, kube, entries)
 	for i := range n {
 		f.apps = append(f.apps, fmt.Sprintf("shop-%02d", i))
 	}
-	f.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n%s", f.ns,
-		strings.ReplaceAll(entries, "NS", f.ns))})
 	f.write("v1", f.apps)
 	began, head := time.Now(), f.repo.Commit("first versions")
-	f.server = f.repo.HTTP(gittest.HTTPOptions{})
 	f.start(flags...)
 	f.await(began, head, "v1", f.apps)
 	return f
@@ -173,34 +176,37 @@ func (f *fleet) stop() {
 
 func (f *fleet) write(version string, apps []string) {
 	for _, app := range apps {
-		f.repo.Write(map[string]string{
-			"apps/" + app + "/kustomization.yaml": "resources:\n- app.yaml\n- rollout.yaml\n",
-			"apps/" + app + "/app.yaml":           benchDeployment(app, version),
-			"apps/" + app + "/rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
+		f.writeApp(app, benchDeployment(app, version, 5), fmt.Sprintf(`{steps: [{setWeight: 20}, {pause: {duration: %[1]s}},
+    {setWeight: 50}, {pause: {duration: %[1]s}}, {setWeight: 80}, {pause: {duration: %[1]s}}]}`, shortPause))
+	}
+}
+
+// writeApp writes the files of an app with a canary strategy.
+func (f *fleet) writeApp(app, deployment, canary string) {
+	f.repo.Write(map[string]string{
+		"apps/" + app + "/kustomization.yaml": "resources:\n- app.yaml\n- rollout.yaml\n",
+		"apps/" + app + "/app.yaml":           deployment,
+		"apps/" + app + "/rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: Rollout
 metadata: {name: %[1]s}
 spec:
   workloadRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}
-  strategy:
-    canary:
-      steps: [{setWeight: 20}, {pause: {duration: %[2]s}}, {setWeight: 50}, {pause: {duration: %[2]s}},
-        {setWeight: 80}, {pause: {duration: %[2]s}}]
-`, app, shortPause),
-		})
-	}
+  strategy: {canary: %[2]s}
+`, app, canary),
+	})
 }
 
-func benchDeployment(name, version string) string {
+func benchDeployment(name, version string, replicas int) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata: {name: %[1]s}
 spec:
-  replicas: 5
+  replicas: %[3]d
   selector: {matchLabels: {app: %[1]s}}
   template:
     metadata: {labels: {app: %[1]s}}
     spec: {containers: [{name: shop, image: "shop:%[2]s"}]}
-`, name, version)
+`, name, version, replicas)
 }
 
 // release pushes a version of apps and waits until all are released.
@@ -224,33 +230,21 @@ func (f *fleet) await(began time.Time, head, version string, apps []string) (c f
 	f.b.Helper()
 	done := f.patches.awaitNew(apps, version)
 	c.pods = done.Sub(began)
-	for deadline := time.Now().Add(benchBound); !f.healthy(head, apps); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.b.Fatalf("not recorded as healthy within %s", benchBound)
-		}
-	}
+	var s rollout.State
+	eventually(f.b, "recorded as healthy", func() bool {
+		return !slices.ContainsFunc(apps, func(app string) bool {
+			s = f.state(app)
+			return s.Phase != rollout.Healthy || s.Stable == nil || s.Stable.Commit != head
+		})
+	}, func() any { return shown(s) })
 	c.recorded = time.Since(began)
 	return c
 }
 
-// healthy reports whether a commit is stable for all apps on the state branch.
-func (f *fleet) healthy(head string, apps []string) bool {
-	const branch = "gitrollout/state/test"
-	if f.repo.Ref(branch) == "" {
-		return false
-	}
-	for _, app := range apps {
-		data, err := exec.Command("git", "-C", f.repo.Bare, "cat-file", "blob", branch+":"+rollout.StatePath(app)).Output()
-		if err != nil {
-			return false
-		}
-		s, err := rollout.ParseState(rollout.StatePath(app), data)
-		must(f.b, err)
-		if s.Phase != rollout.Healthy || s.Stable == nil || s.Stable.Commit != head {
-			return false
-		}
-	}
-	return true
+// state returns an app's record.
+func (f *fleet) state(app string) rollout.State {
+	f.b.Helper()
+	return stateOf(f.b, f.repo, "gitrollout/state/test", app)
 }
 
 // costs returns the numbers of the program's metrics and of the kernel.
@@ -289,11 +283,7 @@ func (f *fleet) costs() (c fleetCost) {
 // controllerWrites returns how many writes of the deployment controller an audit log has.
 func controllerWrites(tb testing.TB, audit string) int {
 	tb.Helper()
-	log, err := os.ReadFile(audit)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return len(deploymentControllerWrites.FindAll(log, -1))
+	return len(deploymentControllerWrites.FindAllString(readText(tb, audit), -1))
 }
 
 // deploymentControllerWrites matches lines of the audit log: kube-controller-manager names the controller in its user
@@ -313,15 +303,11 @@ type deployments struct {
 
 // settle waits until no Deployment has changed for three seconds.
 func (w *deployments) settle() {
-	for deadline := time.Now().Add(benchBound); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	eventually(w.b, "no change of a Deployment for three seconds", func() bool {
 		w.mu.Lock()
-		calm := time.Since(w.last) > 3*time.Second
-		w.mu.Unlock()
-		if calm {
-			return
-		}
-	}
-	w.b.Fatalf("Deployments change after %s", benchBound)
+		defer w.mu.Unlock()
+		return time.Since(w.last) > 3*time.Second
+	}, func() any { return w.last })
 }
 
 // seen is the state of a Deployment at a time.
@@ -401,7 +387,7 @@ func (w *deployments) await(names []string, wanted func(*appsv1.Deployment) bool
 // awaitNew waits until Deployments have only pods of one version and the user's settings.
 func (w *deployments) awaitNew(names []string, version string) time.Time {
 	return w.await(names, func(d *appsv1.Deployment) bool {
-		return d.Spec.Template.Spec.Containers[0].Image == "shop:"+version && d.Spec.MinReadySeconds == 0 &&
+		return tagOf(d) == version && d.Spec.MinReadySeconds == 0 &&
 			d.Status.ObservedGeneration == d.Generation && numbers(d) == [3]int32{5, 5, 5}
 	})
 }
@@ -477,7 +463,7 @@ func newScripted(b *testing.B, kube *testcluster.Cluster, n int, patches []patch
 	for i := range n {
 		name := fmt.Sprintf("script-%02d", i)
 		s.names = append(s.names, name)
-		s.apply(name, types.ApplyPatchType, benchDeployment(name, "v1"))
+		s.apply(name, types.ApplyPatchType, benchDeployment(name, "v1", 5))
 	}
 	s.awaitNew(s.names, "v1")
 	return s
@@ -504,7 +490,7 @@ func (s *scripted) release(version string, n int) time.Duration {
 				}
 				s.apply(name, types.StrategicMergePatchType, spec)
 				s.await([]string{name}, func(d *appsv1.Deployment) bool {
-					return d.Spec.Template.Spec.Containers[0].Image == "shop:"+version &&
+					return tagOf(d) == version &&
 						d.Status.ObservedGeneration == d.Generation && numbers(d) == p.pods
 				})
 				if p.paused {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,12 +29,10 @@ func TestBlueGreen(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "5")
 			app := shop{version: "v1", replicas: "replicas: " + name, strategy: blueGreen}
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
+			w := running(t, app.files())
 			w.awaitServes("shop", "v1", n)
 			mark := w.pods.mark()
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v2", app.at("v2").files())
 			w.pods.awaitReady(t, map[string]int{"v1": n, "v2": n})
 			w.awaitServes("shop", "v1", n)
 			w.awaitServes("shop-preview", "v2", n)
@@ -47,8 +44,7 @@ func TestBlueGreen(t *testing.T) {
 			w.awaitHealthy(commit)
 			w.pods.awaitReady(t, map[string]int{"v2": n})
 			w.pods.wantReady(t, mark, n)
-			w.pods.wantStarted(t, "v2", n)
-			w.pods.wantStarted(t, "v1", n)
+			w.pods.wantStarted(t, map[string]int{"v2": n, "v1": n})
 		})
 	}
 }
@@ -58,16 +54,12 @@ func TestBlueGreenAbort(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 4",
 		strategy: strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 30", 1)}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
-	w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
-	w.ran("abort", w.app)
-	w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w := running(t, app.files())
+	w.stage("v2", app.at("v2").files())
+	w.abort()
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 
-	third := w.push("v3", app.at("v3").files())
-	w.awaitStep(1, rollout.Paused)
+	third := w.stage("v3", app.at("v3").files())
 	w.promote()
 	w.await("switched", func(s rollout.State) bool {
 		return s.Draining != nil && s.Phase == rollout.Healthy
@@ -78,49 +70,46 @@ func TestBlueGreenAbort(t *testing.T) {
 	w.push("back to the files before v3", app.at("v1").files())
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.awaitServes("shop", "v1", 4)
-	w.pods.wantStarted(t, "v1", 4) // the old set was still there
+	w.pods.wantStarted(t, map[string]int{"v1": 4}) // the old set was still there
 }
 
 // awaitServes waits until a Service's ready endpoints are exactly n pods of one version.
 func (w *world) awaitServes(service, version string, n int) {
 	w.t.Helper()
-	deadline := time.Now().Add(timeout)
-	for {
-		got := w.served(service)
-		if len(got) == 1 && got[version] == n {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("Service %s serves %v, want %d of %s", service, got, n, version)
-		}
-		time.Sleep(glance)
-	}
+	awaitEqual(w.t, "ready pods behind Service "+service, map[string]int{version: n}, func() map[string]int {
+		return w.versionsOf(readyPods(w.endpoints(service)))
+	})
 }
 
-func (w *world) served(service string) map[string]int {
+func (w *world) endpoints(service string) []discoveryv1.EndpointSlice {
 	w.t.Helper()
-	slices, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).List(context.Background(),
-		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + service})
+	list, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).List(context.Background(),
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
 	must(w.t, err)
-	return w.readyIn(slices.Items)
+	return list.Items
 }
 
-// readyIn counts the ready endpoints of each version in slices.
-func (w *world) readyIn(slices []discoveryv1.EndpointSlice) map[string]int {
+// readyPods returns the names of the ready pods in slices.
+func readyPods(slices []discoveryv1.EndpointSlice) (names []string) {
+	for _, slice := range slices {
+		for _, e := range slice.Endpoints {
+			if e.TargetRef != nil && e.Conditions.Ready != nil && *e.Conditions.Ready {
+				names = append(names, e.TargetRef.Name)
+			}
+		}
+	}
+	return names
+}
+
+// versionsOf counts the pods of each version.
+func (w *world) versionsOf(pods []string) map[string]int {
 	w.pods.mu.Lock()
 	defer w.pods.mu.Unlock()
 	got := map[string]int{}
-	for _, slice := range slices {
-		for _, e := range slice.Endpoints {
-			if e.TargetRef == nil || e.Conditions.Ready == nil || !*e.Conditions.Ready {
-				continue
-			}
-			if pod := w.pods.live[e.TargetRef.Name]; pod != nil {
-				got[versionOf(pod)]++
-			}
+	for _, name := range pods {
+		if pod := w.pods.live[name]; pod != nil {
+			got[versionOf(pod)]++
 		}
 	}
 	return got
 }
-
-func contains(s, part string) bool { return strings.Contains(s, part) }

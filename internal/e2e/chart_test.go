@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -30,8 +29,17 @@ var helmProgram = sync.OnceValues(func() (string, error) {
 	return testbin.Ensure(root, "helm", "about three minutes")
 })
 
-// helm runs Helm without user settings.
-func helm(t *testing.T, args ...string) (string, error) {
+// helm runs Helm without user settings. It ends the test if Helm fails.
+func helm(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := tryHelm(t, args...)
+	if err != nil {
+		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func tryHelm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	program, err := helmProgram()
 	must(t, err)
@@ -79,31 +87,19 @@ func TestChartIsTheManifests(t *testing.T) {
 		"admission":  {"--set", "admissionPolicy.enabled=true"},
 		"namespaces": {"--set", "namespaces={shop}"},
 	} {
-		made, err := helm(t, append([]string{"template", "gitrollout", chartDir, "-n", "gitrollout"}, values...)...)
-		if err != nil {
-			t.Fatalf("%v: %s", err, made)
-		}
-		dir := t.TempDir()
-		must(t, os.CopyFS(filepath.Join(dir, "base"), os.DirFS(filepath.Join(deployDir, "kubernetes"))))
-		overlay := "resources: [base]\n"
+		made := helm(t, append([]string{"template", "gitrollout", chartDir, "-n", "gitrollout"}, values...)...)
+		components := ""
 		if component != "" {
-			overlay += "components: [base/" + component + "]\n"
+			components = "components: [base/" + component + "]\n"
 		}
-		must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600))
-		out, err := exec.Command(filepath.Join("..", "..", "bin", "kubectl"), "kustomize", dir).Output()
-		must(t, err)
-		want := byName(t, string(out))
+		want := byName(t, kustomized(t, components))
 		if diff := compare.Diff(want, byName(t, made)); diff != "" || len(want) < 9 {
 			t.Errorf("component %q: of %d objects differ (-kustomize +helm):\n%s", component, len(want), diff)
 		}
 	}
-	made, err := helm(t, "template", "gitrollout", releasedChart(t), "-n", "gitrollout")
-	if err != nil {
-		t.Fatalf("%v: %s", err, made)
-	}
-	if diff := compare.Diff(byName(t, readText(t, filepath.Join(releaseOf(t), "install.yaml"))), byName(t, made)); diff != "" {
-		t.Errorf("a release's (-install.yaml +chart):\n%s", diff)
-	}
+	compare.CheckNamed(t, "a release's install.yaml, and its chart",
+		byName(t, readText(t, filepath.Join(releaseOf(t), "install.yaml"))),
+		byName(t, helm(t, "template", "gitrollout", releasedChart(t), "-n", "gitrollout")))
 }
 
 func releasedChart(t *testing.T) string {
@@ -135,29 +131,21 @@ extraVolumeMounts: [{name: more, mountPath: /more}]
 func TestChart(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{chartDir, releasedChart(t)} {
-		if out, err := helm(t, "lint", "--strict", chart); err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
+		helm(t, "lint", "--strict", chart)
 	}
 	for _, wrong := range []string{"image.tga=x", "replicas=two", "clusters[0].kubeconfigSecret=x", "webhook.enabled=true",
 		"dashboard.enabled=true",
 		"git.existingSecret=", "git.existingSecret=null", "rbac.apps=null", "image.repository=", "cluster=../x", "cluster=a b",
 		"clusters[0].name=a,clusters[1].name=a", "admissionPolicy.actions={}", "admissionPolicy.actions={Refuse}"} {
-		if out, err := helm(t, "template", "gitrollout", chartDir, "--set", wrong); err == nil {
+		if out, err := tryHelm(t, "template", "gitrollout", chartDir, "--set", wrong); err == nil {
 			t.Errorf("--set %s makes\n%s", wrong, out)
 		}
 	}
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
-	values := filepath.Join(t.TempDir(), "values.yaml")
-	must(t, os.WriteFile(values, []byte(strings.ReplaceAll(everyValue, "NS", w.ns)), 0o600))
-	made, err := helm(t, "template", "team", chartDir, "-n", w.ns, "-f", values)
-	if err != nil {
-		t.Fatalf("%v: %s", err, made)
-	}
-	file := filepath.Join(t.TempDir(), "all.yaml")
-	must(t, os.WriteFile(file, []byte(made), 0o600))
+	values := tempFile(t, "values.yaml", strings.ReplaceAll(everyValue, "NS", w.ns))
+	made := helm(t, "template", "team", chartDir, "-n", w.ns, "-f", values)
 	w.kubectl("label", "namespace", w.ns, "pod-security.kubernetes.io/warn=restricted")
-	out := w.kubectl("apply", "--server-side", "--dry-run=server", "-f", file)
+	out := w.kubectl("apply", "--server-side", "--dry-run=server", "-f", tempFile(t, "all.yaml", made))
 	if strings.Contains(out, "Warning") {
 		t.Errorf("the API server warns:\n%s", out)
 	}
@@ -183,12 +171,10 @@ func TestInstallChart(t *testing.T) {
 	in := installation{namespace: "gitrollout-by-chart", chart: releasedChart(t),
 		roles: []string{"second-gitrollout-loop", "second-gitrollout-apps"}}
 	w, before := install(t, in)
-	commit := w.push("v3", map[string]string{"shop.yaml": routed("v3").files()["shop.yaml"]})
-	w.awaitStep(1, rollout.Paused)
+	commit := w.stage("v3", map[string]string{"shop.yaml": routed("v3").files()["shop.yaml"]})
 	var rest sample
-	w.until("no pod coming or going", func() bool {
-		all := w.pods.since(w.pods.mark() - 1)
-		rest = all[len(all)-1]
+	w.awaitPods("no pod coming or going", func(s sample) bool {
+		rest = s
 		return maps.Equal(rest.all, rest.ready)
 	})
 	begun := w.pods.mark()
@@ -208,12 +194,8 @@ func TestInstallChart(t *testing.T) {
 			t.Errorf("during the upgrade the pods were %v, ready %v, and before %v", s.all, s.ready, rest.all)
 		}
 	}
-	if phase := w.state().Phase; phase != rollout.Paused {
-		t.Errorf("the release is %s", phase)
-	}
-	if _, body := getPage(t, "http://"+after.metrics+"/metrics"); !strings.Contains(body, `version="`+nextVersion+`"`) {
-		t.Error("the version after the upgrade is not " + nextVersion)
-	}
-	w.promote()
-	w.awaitHealthy(commit)
+	compare.CheckNamed(t, "the phase", rollout.Paused, w.state().Phase)
+	_, body := getPage(t, "http://"+after.metrics+"/metrics")
+	compare.Contains(t, body, `version="`+nextVersion+`"`)
+	w.promote().awaitHealthy(commit)
 }

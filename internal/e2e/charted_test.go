@@ -1,13 +1,10 @@
 package e2e
 
 import (
-	"context"
-	"strings"
+	"encoding/base64"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -37,17 +34,9 @@ func TestChartIsReleased(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, charted("v1")).start()
 	w.awaitHealthy(w.repo.Ref("main"))
-	next := w.push("v2", charted("v2"))
-	w.awaitStep(1, rollout.Paused)
-	w.promote()
-	w.awaitHealthy(next)
-	if image := w.deployment().Spec.Template.Spec.Containers[0].Image; image != "shop:v2" {
-		t.Errorf("after the release of v2: %s", image)
-	}
-	_, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(context.Background(), "migrate", metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("a hook for another time is there: %v", err)
-	}
+	w.release("v2", charted("v2"))
+	compare.CheckNamed(t, "the image after the release", "shop:v2", w.image())
+	compare.CheckNamed(t, "a hook for another time", "", w.kubectl("get", "configmap", "migrate", "--ignore-not-found", "-o", "name"))
 
 	bad := charted("v3")
 	bad["charts/web/values.yaml"] = "version: none\n"
@@ -55,13 +44,9 @@ func TestChartIsReleased(t *testing.T) {
 	held := w.await("held", func(s rollout.State) bool { return s.Held != nil }).Held
 	want := "charts/web/templates/secret.yaml: Secret/auth: stringData.password would be another at each render (randAlphaNum); " +
 		"set password in the values"
-	if !strings.Contains(held.Message, want) {
-		t.Errorf("held with %q, want %q", held.Message, want)
-	}
-	secret, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), "auth", metav1.GetOptions{})
-	if err != nil || string(secret.Data["password"]) != "mine" {
-		t.Errorf("the Secret is %v, %v", secret.Data, err)
-	}
+	compare.Contains(t, held.Message, want)
+	password := w.kubectl("get", "secret", "auth", "-o", "jsonpath={.data.password}")
+	compare.CheckNamed(t, "the Secret's password", base64.StdEncoding.EncodeToString([]byte("mine")), password)
 	w.push("the value is set", charted("v2"))
 	w.await("not held", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Healthy })
 }

@@ -230,9 +230,3 @@ exec chroot $USERSPEC "$0" "$@"`
 	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	return cmd
 }
-
-// do runs a command of the program to its end.
-func (c *container) do(args ...string) (string, error) {
-	out, err := c.command(args...).CombinedOutput()
-	return string(out), err
-}

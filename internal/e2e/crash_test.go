@@ -1,24 +1,21 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"gitrollout.dev/gitrollout/internal/kruisetest"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -38,12 +35,24 @@ type gate struct {
 func newGate(t *testing.T, w *world) *gate {
 	t.Helper()
 	g := &gate{at: map[int]bool{}}
-	transport, err := rest.TransportFor(w.cluster.Config)
-	must(t, err)
-	g.kube = httptest.NewServer(g.handler(t, w.cluster.Config.Host, transport, changesCluster))
-	g.git = httptest.NewServer(g.handler(t, w.server.URL, http.DefaultTransport, changesGit))
+	g.kube = httptest.NewServer(g.handler(proxyOf(t, w), changesCluster))
+	g.git = httptest.NewServer(g.handler(proxyTo(t, w.server.URL, http.DefaultTransport), changesGit))
 	t.Cleanup(g.kube.Close)
 	t.Cleanup(g.git.Close)
+	return g
+}
+
+// startGated runs gitrollout behind a gate, which kills and restarts it at some effects.
+func (w *world) startGated(at ...int) *gate {
+	w.t.Helper()
+	g := newGate(w.t, w)
+	g.kill = w.restartAfterKill
+	for _, n := range at {
+		g.at[n] = true
+	}
+	remote, err := url.Parse(w.server.URL)
+	must(w.t, err)
+	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(w.t, g.kube.URL))
 	return g
 }
 
@@ -56,22 +65,9 @@ func changesGit(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack")
 }
 
-func (g *gate) handler(t *testing.T, target string, transport http.RoundTripper, changes func(*http.Request) bool) http.Handler {
-	t.Helper()
-	to, err := url.Parse(target)
-	must(t, err)
-	proxy := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
-		Transport:     transport,
-		FlushInterval: -1,
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	}
+func (g *gate) handler(proxy http.Handler, changes func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !changes(r) {
-			proxy.ServeHTTP(w, r)
-			return
-		}
-		if g.strike(r.Method + " " + r.URL.Path) {
+		if changes(r) && g.strike(r.Method+" "+r.URL.Path) {
 			g.kill()
 			panic(http.ErrAbortHandler)
 		}
@@ -107,16 +103,7 @@ func nth(before []string, name string) string {
 // kubeconfigOf writes a kubeconfig for a server without authentication.
 func kubeconfigOf(t *testing.T, server string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	content := fmt.Sprintf(`apiVersion: v1
-kind: Config
-clusters: [{name: gate, cluster: {server: %q}}]
-users: [{name: nobody, user: {}}]
-contexts: [{name: gate, context: {cluster: gate, user: nobody}}]
-current-context: gate
-`, server)
-	must(t, os.WriteFile(path, []byte(content), 0o600))
-	return path
+	return writeKubeconfig(t, clientcmdapi.Cluster{Server: server}, "")
 }
 
 func (g *gate) effects() []string {
@@ -139,29 +126,12 @@ type outcome struct {
 // the strategy has one. It returns the outcome and the effects.
 func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	t.Helper()
-	w := newWorld(t, app.files())
-	if app.kind == "CloneSet" {
-		kruisetest.Start(t, w.cluster, w.ns)
-	}
-	g := newGate(t, w)
-	for _, n := range at {
-		g.at[n] = true
-	}
-	kubeconfig := kubeconfigOf(t, g.kube.URL)
-	remote, err := url.Parse(w.server.URL)
-	must(t, err)
-	g.kill = w.restartAfterKill
-	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfig)
+	w := newKruise(t, app)
+	g := w.startGated(at...)
 	w.awaitHealthy(w.repo.Head())
-	second := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
-	w.promote()
-	w.awaitHealthy(second)
+	w.release("v2", app.at("v2").files())
 	w.awaitUnlisted()
-	third := w.push("v3", app.at("v3").files())
-	w.awaitStep(1, rollout.Paused)
-	w.repo.Revert(third)
-	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.revert(w.stage("v3", app.at("v3").files()))
 	w.awaitUnlisted()
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 	s := w.state()
@@ -173,7 +143,7 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 		o.log = append(o.log, commitID.ReplaceAllString(strings.ReplaceAll(line, w.app, "APP"), "COMMIT"))
 	}
 	w.repo.Fsck()
-	w.awaitUnpinned("shop", "shop-preview")
+	w.awaitUnpinned()
 	w.awaitRestart(g)
 	g.forget(w.app)
 	return o, g
@@ -181,20 +151,19 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 
 // awaitUnpinned waits until the Services have the selectors in Git, which happens only after the last commit of a
 // release.
-func (w *world) awaitUnpinned(services ...string) {
+func (w *world) awaitUnpinned() {
 	w.t.Helper()
-	for _, name := range services {
-		for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-			s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(w.t.Context(), name, metav1.GetOptions{})
-			must(w.t, err)
-			if len(s.Spec.Selector) == 1 {
-				break
-			}
-			if time.Now().After(deadline) {
-				w.t.Fatalf("Service %s still selects %v after %s", name, s.Spec.Selector, timeout)
-			}
-		}
+	for _, name := range []string{"shop", "shop-preview"} {
+		awaitEqual(w.t, "the selector of Service "+name, map[string]string{"app": "shop"}, func() map[string]string { return w.selector(name) })
 	}
+}
+
+// selector returns the selector of a Service.
+func (w *world) selector(service string) map[string]string {
+	w.t.Helper()
+	s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), service, metav1.GetOptions{})
+	must(w.t, err)
+	return s.Spec.Selector
 }
 
 // forget replaces the app's name in the effects, which differs in each scenario.
@@ -219,19 +188,23 @@ func (g *gate) kills() int {
 // outcome.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-		lives := strings.Split(w.log.String(), killedMark)
-		if kills := g.kills(); len(lives) == kills+1 && (kills == 0 || strings.Contains(lives[kills], "msg=reconciling")) {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("killed %d times, gitrollout did not come back within %s", g.kills(), timeout)
-		}
-	}
+	w.until("killed and back", func() bool {
+		lives, kills := strings.Split(w.log.String(), killedMark), g.kills()
+		return len(lives) == kills+1 && (kills == 0 || strings.Contains(lives[kills], "msg=reconciling"))
+	})
 }
 
 // killsInALife is the number of kills per scenario. There are some forty effects, so kills are far apart.
 const killsInALife = 3
+
+// killsApart returns for each of several lives the effects to kill at, so that together they are all of n effects.
+func killsApart(n int) (lives [][]int) {
+	distance := (n + killsInALife - 1) / killsInALife
+	for first := 1; first <= distance; first++ {
+		lives = append(lives, []int{first, first + distance, first + 2*distance})
+	}
+	return lives
+}
 
 // TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of the scenario reaches its server, and
 // restarts it: state, commits and pods are the same. A kill after an effect, before its answer, is equivalent to a kill
@@ -263,24 +236,21 @@ func TestKilledAtEveryEffect(t *testing.T) {
 			struck := map[string]bool{}
 			kill := func(t *testing.T, at ...int) {
 				got, g := life(t, app, at...)
-				got.check(t, want)
+				compare.CheckNamed(t, "the outcome", want, got)
 				mu.Lock()
 				defer mu.Unlock()
 				for _, effect := range g.struck {
 					struck[effect] = true
 				}
 			}
-			distance := (len(effects) + killsInALife - 1) / killsInALife
-			every := 1
-			if testing.Short() {
-				every = 4
-			}
 			t.Run("several", func(t *testing.T) {
-				for first := 1; first <= distance; first += every {
-					t.Run(fmt.Sprint(first), func(t *testing.T) {
-						t.Parallel()
-						kill(t, first, first+distance, first+2*distance)
-					})
+				for i, at := range killsApart(len(effects)) {
+					if !testing.Short() || i%4 == 0 {
+						t.Run(fmt.Sprint(at[0]), func(t *testing.T) {
+							t.Parallel()
+							kill(t, at...)
+						})
+					}
 				}
 			})
 			// Kill separately at effects that the runs above missed, because an earlier kill changed the order.
@@ -293,19 +263,5 @@ func TestKilledAtEveryEffect(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// check compares an outcome with an undisturbed one.
-func (o outcome) check(t *testing.T, want outcome) {
-	t.Helper()
-	if o.phase != want.phase || o.stable != want.stable {
-		t.Errorf("ended %s at %s, want %s at %s", o.phase, o.stable, want.phase, want.stable)
-	}
-	if fmt.Sprint(o.started) != fmt.Sprint(want.started) {
-		t.Errorf("started pods %v, want %v", o.started, want.started)
-	}
-	if !slices.Equal(o.log, want.log) {
-		t.Errorf("commits differ:\n%s\nwant\n%s", strings.Join(o.log, "\n"), strings.Join(want.log, "\n"))
 	}
 }

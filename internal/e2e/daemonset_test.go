@@ -5,9 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +12,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -38,6 +35,13 @@ func (w *world) nodes() map[string]string {
 		}
 	}
 	return on
+}
+
+func (w *world) daemonSet() *appsv1.DaemonSet {
+	w.t.Helper()
+	set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
+	must(w.t, err)
+	return set
 }
 
 // firstNodes returns the nodes that a release updates first, by the documented rule.
@@ -66,35 +70,30 @@ func (w *world) onlyOn(version string, want []string) {
 	}
 }
 
+// onFirstNodes fails the test unless exactly the first n nodes of the release have its version.
+func (w *world) onFirstNodes(version string, n int) {
+	w.t.Helper()
+	w.onlyOn(version, firstNodes(w.nodes(), w.state().Release.Hash, n))
+}
+
 // TestDaemonSetSteps updates only the first nodes of the release's order at a step. At most one node is without a ready
 // pod at any time, and a release starts one pod on each.
 func TestDaemonSetSteps(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}")
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
-	n := len(w.nodes())
-	if n != 10 {
-		t.Fatalf("%d nodes, want 10", n)
-	}
+	w := running(t, app.files())
+	const n = 10 // the nodes of the tests' cluster
 	mark := w.pods.mark()
-	commit := w.push("v2", app.at("v2").files())
-	s := w.awaitStep(1, rollout.Paused)
+	commit := w.stage("v2", app.at("v2").files())
 	w.pods.stays(t, 300*time.Millisecond)
-	w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 2))
-	w.promote()
-	w.awaitStep(3, rollout.Paused)
-	w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 5))
-	w.promote()
-	w.awaitHealthy(commit)
+	w.onFirstNodes("v2", 2)
+	w.promote().awaitPause(3)
+	w.onFirstNodes("v2", 5)
+	w.promote().awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": n})
 	w.pods.wantReady(t, mark, n-1)
-	w.pods.wantStarted(t, "v1", n)
-	w.pods.wantStarted(t, "v2", n)
-	set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
-	if err != nil || set.Spec.UpdateStrategy.Type != "RollingUpdate" {
-		t.Errorf("in the end its strategy is %+v, %v", set.Spec.UpdateStrategy, err)
-	}
+	w.pods.wantStarted(t, map[string]int{"v1": n, "v2": n})
+	compare.CheckNamed(t, "its strategy in the end", appsv1.RollingUpdateDaemonSetStrategyType, w.daemonSet().Spec.UpdateStrategy.Type)
 }
 
 // TestDaemonSetIsPutBack reverts kubectl changes of the template at a step without deleting a pod. A rollout restart
@@ -110,36 +109,24 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 			t.Parallel()
 			app := agents("", "setWeight: 20", "pause: {}")
 			app.extra = strings.Replace(app.extra, "maxUnavailable: 1", `maxUnavailable: "100%"`, 1)
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
-			commit := w.push("v2", app.at("v2").files())
-			s := w.awaitStep(1, rollout.Paused)
-			set := func() *appsv1.DaemonSet {
-				set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
-				must(t, err)
-				return set
-			}
-			generation, fresh := set().Generation+2, 2
+			w := running(t, app.files())
+			commit := w.stage("v2", app.at("v2").files())
+			generation, fresh := w.daemonSet().Generation+2, 2
 			if name == "restart" {
 				generation, fresh = generation-1, 4
 			}
 			w.kubectl(by...)
-			for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-				if now := set(); now.Generation >= generation && now.Spec.Template.Spec.Containers[0].Image == "shop:v2" {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("it is not put back: %+v", set().Spec)
-				}
-			}
+			var now *appsv1.DaemonSet
+			eventually(t, "put back", func() bool {
+				now = w.daemonSet()
+				return now.Generation >= generation && now.Spec.Template.Spec.Containers[0].Image == "shop:v2"
+			}, func() any { return now.Spec })
 			w.await("its pods", func(rollout.State) bool { return w.pods.count("v2") >= fresh })
 			w.pods.awaitReady(t, map[string]int{"v1": 8, "v2": 2})
 			w.pods.stays(t, time.Second)
-			w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 2))
-			w.pods.wantStarted(t, "v1", 10)
-			w.pods.wantStarted(t, "v2", fresh)
-			w.promote()
-			w.awaitHealthy(commit)
+			w.onFirstNodes("v2", 2)
+			w.pods.wantStarted(t, map[string]int{"v1": 10, "v2": fresh})
+			w.promote().awaitHealthy(commit)
 		})
 	}
 }
@@ -150,54 +137,37 @@ func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")
 	app.extra = ""
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	w := running(t, app.files())
 	patch := func() {
 		t.Helper()
 		w.kubectl("patch", "daemonset", "shop", "-p",
 			`{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":5}}}}`)
 	}
+	commit := w.stage("v2", app.at("v2").files())
+	patch()
+	strategy := func() appsv1.DaemonSetUpdateStrategy { return w.daemonSet().Spec.UpdateStrategy }
+	w.until("OnDelete", func() bool { return strategy().Type == appsv1.OnDeleteDaemonSetStrategyType })
+	w.promote().awaitHealthy(commit)
 	mark := w.pods.mark()
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
 	patch()
-	set := func() appsv1.DaemonSetUpdateStrategy {
-		set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
-		must(t, err)
-		return set.Spec.UpdateStrategy
-	}
-	w.await("OnDelete", func(rollout.State) bool { return set().Type == appsv1.OnDeleteDaemonSetStrategyType })
-	low := w.pods.lowest(mark)
-	w.promote()
-	w.awaitHealthy(commit)
-	mark = w.pods.mark()
-	patch()
-	w.await("1 of them", func(rollout.State) bool { return set().RollingUpdate.MaxUnavailable.IntValue() == 1 })
-	commit = w.push("v3", app.at("v3").files())
-	w.awaitStep(1, rollout.Paused)
-	w.promote()
-	w.awaitHealthy(commit)
-	if got := w.pods.lowest(mark); got < 9 {
-		t.Errorf("ready pods fell to %d, and before that to %d", got, low)
-	}
+	w.until("1 of them", func() bool { return strategy().RollingUpdate.MaxUnavailable.IntValue() == 1 })
+	w.release("v3", app.at("v3").files())
+	w.pods.wantReady(t, mark, 9)
 }
 
 // TestDaemonSetNodeOrder updates the nodes of a zone first, and then as many others as are missing.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	t.Parallel()
-	app := agents("", "setWeight: 40", "pause: {}")
-	app.strategy = strings.Replace(app.strategy, "      steps:",
-		"      nodeOrder: [{matchLabels: {topology.kubernetes.io/zone: local-b}}]\n      steps:", 1)
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
-	w.push("v2", app.at("v2").files())
-	s := w.awaitStep(1, rollout.Paused)
+	app := agents("")
+	app.strategy = canary("nodeOrder: [{matchLabels: {topology.kubernetes.io/zone: local-b}}]", "setWeight: 40", "pause: {}")
+	w := running(t, app.files())
+	w.stage("v2", app.at("v2").files())
 	others := w.nodes()
 	first := []string{"node-2", "node-5", "node-8"}
 	for _, node := range first {
 		delete(others, node)
 	}
-	want := append(first, firstNodes(others, s.Release.Hash, 1)...)
+	want := append(first, firstNodes(others, w.state().Release.Hash, 1)...)
 	slices.Sort(want)
 	w.onlyOn("v2", want)
 }
@@ -207,31 +177,22 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 func TestDaemonSetGoesBack(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 30", "pause: {}")
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	w := running(t, app.files())
 	mark := w.pods.mark()
-	w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
-	w.ran("abort", w.app)
-	w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
+	w.stage("v2", app.at("v2").files())
+	w.abort()
 	w.pods.awaitReady(t, map[string]int{"v1": 10})
-	if v1, v2, low := w.pods.count("v1"), w.pods.count("v2"), w.pods.lowest(mark); v1 != 13 || v2 != 3 || low < 9 {
-		t.Errorf("%d pods of v1 and %d of v2 were started, want 13 and 3; ready ones fell to %d", v1, v2, low)
-	}
+	w.pods.wantStarted(t, map[string]int{"v1": 13, "v2": 3})
+	w.pods.wantReady(t, mark, 9)
 	app.rollout = "  progressDeadlineSeconds: 5\n  progressDeadlineAbort: true\n"
 	w.push("v3", app.at("v3-crash").files())
 	w.await("back from v3", func(s rollout.State) bool {
 		return len(s.Rejected) == 2 && s.Phase == rollout.Degraded && s.Release == nil
 	})
 	w.pods.awaitReady(t, map[string]int{"v1": 10})
-	if v3, low := w.pods.count("v3-crash"), w.pods.lowest(mark); v3 != 1 || low < 9 {
-		t.Errorf("%d pods of v3 were started, and ready ones fell to %d", v3, low)
-	}
-	for node, version := range w.nodes() {
-		if version != "v1" {
-			t.Errorf("%s has %s", node, version)
-		}
-	}
+	w.pods.wantStarted(t, map[string]int{"v3-crash": 1})
+	w.pods.wantReady(t, mark, 9)
+	w.onlyOn("v1", slices.Sorted(maps.Keys(w.nodes())))
 }
 
 // daemonLife releases to 30 % of the nodes, rolls back, and returns the effects. Gitrollout is killed before some of
@@ -240,27 +201,17 @@ func daemonLife(t *testing.T, at ...int) (effects []string) {
 	t.Helper()
 	app := agents("", "setWeight: 30", "pause: {}")
 	w := newWorld(t, app.files())
-	g := newGate(t, w)
-	for _, n := range at {
-		g.at[n] = true
-	}
-	g.kill = w.restartAfterKill
-	remote, err := url.Parse(w.server.URL)
-	must(t, err)
-	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
+	g := w.startGated(at...)
 	w.awaitHealthy(w.repo.Head())
 	w.pods.awaitReady(t, map[string]int{"v1": 10})
 	mark := w.pods.mark()
-	commit := w.push("v2", app.at("v2").files())
-	s := w.awaitStep(1, rollout.Paused)
-	w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 3))
-	w.repo.Revert(commit)
-	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+	commit := w.stage("v2", app.at("v2").files())
+	w.onFirstNodes("v2", 3)
+	w.revert(commit)
 	w.pods.awaitReady(t, map[string]int{"v1": 10})
 	w.awaitRestart(g)
-	if v1, v2, low := w.pods.count("v1"), w.pods.count("v2"), w.pods.lowest(mark); v1 != 13 || v2 != 3 || low < 9 {
-		t.Errorf("%d pods of v1 and %d of v2 were started, want 13 and 3; ready ones fell to %d", v1, v2, low)
-	}
+	w.pods.wantStarted(t, map[string]int{"v1": 13, "v2": 3})
+	w.pods.wantReady(t, mark, 9)
 	return g.effects()
 }
 
@@ -272,11 +223,10 @@ func TestDaemonSetKilled(t *testing.T) {
 	if n := len(slices.DeleteFunc(slices.Clone(effects), isEviction)); n != 3 {
 		t.Errorf("%d pods were evicted, want 3: %v", n, effects)
 	}
-	distance := (len(effects) + killsInALife - 1) / killsInALife
-	for first := 1; first <= distance; first++ {
-		t.Run(fmt.Sprint("effect ", first), func(t *testing.T) {
+	for _, at := range killsApart(len(effects)) {
+		t.Run(fmt.Sprint("effect ", at[0]), func(t *testing.T) {
 			t.Parallel()
-			daemonLife(t, first, first+distance, first+2*distance)
+			daemonLife(t, at...)
 		})
 	}
 }
@@ -287,57 +237,32 @@ func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 50", "pause: {}", "setWeight: 75", "pause: {}")
 	w := newWorld(t, app.files())
-	label := func(node string, on bool) {
-		t.Helper()
-		patch := fmt.Sprintf(`{"metadata":{"labels":{"pool-%s":null}}}`, w.ns)
-		if on {
-			patch = strings.Replace(patch, "null", `"yes"`, 1)
-		}
-		_, err := w.cluster.Kube.CoreV1().Nodes().Patch(context.Background(), node, types.MergePatchType, []byte(patch),
-			metav1.PatchOptions{})
-		must(t, err)
-	}
-	for i := range 4 {
-		label(fmt.Sprintf("node-%d", i+1), true)
-	}
+	pool := "pool-" + w.ns
+	w.kubectl("label", "node", "node-1", "node-2", "node-3", "node-4", pool+"=yes")
 	t.Cleanup(func() {
-		for i := range 6 {
-			label(fmt.Sprintf("node-%d", i+1), false)
-		}
+		w.kubectl("label", "node", "node-1", "node-2", "node-3", "node-4", "node-5", "node-6", pool+"-")
 	})
-	pool := func(version string) map[string]string {
-		files := app.at(version).files()
-		files["shop.yaml"] = strings.Replace(files["shop.yaml"], "    spec:\n", "    spec:\n      nodeSelector: {pool-"+w.ns+": \"yes\"}\n", 1)
-		return files
-	}
-	w.push("a pool", pool("v1"))
-	manifest := filepath.Join(t.TempDir(), "shop.yaml")
-	must(t, os.WriteFile(manifest, []byte(pool("v1")["shop.yaml"]), 0o600))
-	w.kubectl("apply", "-f", manifest)
+	app.pod = "      nodeSelector: {" + pool + ": \"yes\"}\n"
+	w.push("a pool", app.files())
+	w.apply(app.files()["shop.yaml"])
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 	mark := w.pods.mark()
-	w.start()
-	w.awaitHealthy(w.repo.Head())
-	if v1 := w.pods.count("v1"); v1 != 4 {
-		t.Fatalf("adopting it started %d pods", v1-4)
-	}
-	commit := w.push("v2", pool("v2"))
-	w.awaitStep(1, rollout.Paused)
+	w.start().awaitHealthy(w.repo.Head())
+	w.pods.wantStarted(t, map[string]int{"v1": 4})
+	commit := w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 2})
-	label("node-5", true)
+	w.kubectl("label", "node", "node-5", pool+"=yes")
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 3})
-	w.promote()
-	w.awaitStep(3, rollout.Paused)
+	w.promote().awaitPause(3)
 	w.pods.awaitReady(t, map[string]int{"v1": 1, "v2": 4})
 	for node, version := range w.nodes() {
 		if version == "v1" {
-			label(node, false)
+			w.kubectl("label", "node", node, pool+"-")
 		}
 	}
 	w.pods.awaitReady(t, map[string]int{"v2": 4})
-	label("node-6", true)
-	w.promote()
-	w.awaitHealthy(commit)
+	w.kubectl("label", "node", "node-6", pool+"=yes")
+	w.promote().awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 5})
 	w.pods.wantReady(t, mark, 3)
 }
@@ -348,17 +273,13 @@ func TestStepOfADaemonSetNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")
 	w := newWorld(t, app.files())
-	w.installRights()
-	w.kubectl("create", "role", "sets", "--verb=get,list,watch,create,patch,delete", "--resource=daemonsets.apps")
-	w.kubectl("create", "rolebinding", "sets", "--role=sets", "--serviceaccount="+w.ns+":gitrollout")
-	w.start("--kubeconfig", audit(t, w, "gitrollout", w.ns).kubeconfig)
-	w.awaitHealthy(w.repo.Head())
+	w.startWithoutEvictions("daemonsets.apps").awaitHealthy(w.repo.Head())
 	w.push("v2", app.at("v2").files())
 	w.awaitLog("cannot delete pods: ")
 	if s := w.state(); s.Phase != rollout.Progressing || w.pods.count("v2") > 0 {
 		t.Errorf("without the right it is %s, with %d pods of v2", s.Phase, w.pods.count("v2"))
 	}
 	w.grantEvictions()
-	s := w.awaitStep(1, rollout.Paused)
-	w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 1))
+	w.awaitPause(1)
+	w.onFirstNodes("v2", 1)
 }

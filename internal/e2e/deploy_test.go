@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/pem"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -20,15 +18,16 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -52,29 +51,21 @@ type change struct{ method, resource, user string } // user: the impersonated ac
 func audit(t *testing.T, w *world, account, namespace string) *audited {
 	t.Helper()
 	w.namespaces = nil // an installation uses the whole cluster
-	hour := int64(3600)
-	token, err := w.cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}}, metav1.CreateOptions{})
-	must(t, err)
 	own := rest.AnonymousClientConfig(w.cluster.Config)
-	own.BearerToken = token.Status.Token
+	own.BearerToken = tokenOf(t, w.cluster, namespace, account)
 	transport, err := rest.TransportFor(own)
 	must(t, err)
 	target, err := url.Parse(w.cluster.Config.Host)
 	must(t, err)
-	a := &audited{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), used: map[string]bool{}, refused: map[string]bool{},
-		changes: map[change]bool{}}
+	a := &audited{token: own.BearerToken, used: map[string]bool{}, refused: map[string]bool{}, changes: map[change]bool{}}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport, proxy.FlushInterval = transport, -1
 	proxy.ModifyResponse = func(r *http.Response) error { a.note(r); return nil }
 	server := httptest.NewTLSServer(proxy)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	a.address, a.token = server.Listener.Addr().String(), token.Status.Token
+	a.address = server.Listener.Addr().String()
 	a.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\n"+
-		"users: [{name: u, user: {}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n",
-		server.URL, base64.StdEncoding.EncodeToString(a.authority))
-	must(t, os.WriteFile(a.kubeconfig, []byte(config), 0o600))
+	a.kubeconfig = writeKubeconfig(t, clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: a.authority}, "")
 	return a
 }
 
@@ -147,15 +138,7 @@ func routed(version string) shop {
 // everyKind is an app with an object of each kind that the role for apps lists.
 func everyKind() map[string]string {
 	files := routed("v1").files()
-	files["ingress.yaml"] = `apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: shop}
-spec:
-  ingressClassName: nginx
-  rules:
-  - host: shop.example.com
-    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}]}
-`
+	files["ingress.yaml"] = shopIngress["ingress.yaml"]
 	files["more.yaml"] = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
@@ -213,10 +196,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	w.installRights()
 	a := audit(t, w, "gitrollout", w.ns)
 
-	// Half of the objects exist already: they are adopted.
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(files["more.yaml"]), 0o600))
-	w.kubectl("apply", "-f", filepath.Join(dir, "more.yaml"))
+	w.apply(files["more.yaml"]) // half of the objects exist already: they are adopted
 	first, second := freeAddress(t), freeAddress(t)
 	w.startAs(a.kubeconfig, first)
 	w.twin().startAs(a.kubeconfig, second)
@@ -232,9 +212,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 		_, body := getPage(t, "http://"+address+"/metrics")
 		leading += strings.Count(body, "\ngitrollout_leading 1\n")
 	}
-	if leading != 1 {
-		t.Errorf("%d replicas lead", leading)
-	}
+	compare.CheckNamed(t, "leading replicas", 1, leading)
 
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", secretsRole, leaseRole} {
@@ -253,10 +231,7 @@ func (w *world) useEveryRight(kinds ...string) {
 	has := func(s rollout.State) bool {
 		return slices.ContainsFunc(s.Inventory, func(r rollout.Ref) bool { return slices.Contains(kinds, r.Kind) })
 	}
-	commit := w.push("v2", map[string]string{"shop.yaml": routed("v2").files()["shop.yaml"]})
-	w.awaitStep(1, rollout.Paused)
-	w.promote()
-	w.awaitHealthy(commit)
+	w.release("v2", map[string]string{"shop.yaml": routed("v2").files()["shop.yaml"]})
 	w.push("without the rest", map[string]string{"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, ingress.yaml]\n"})
 	w.await("pruned", func(s rollout.State) bool { return !has(s) })
 	w.push("back", map[string]string{"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml, ingress.yaml, more.yaml]\n"})
@@ -273,44 +248,69 @@ func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 	}
 	for name, rules := range roles {
 		ofApps := strings.Contains(name, "apps") || name == secretsRole // get is for races with other writers
-		for _, rule := range rules {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					what := verb + " " + resource + "." + rule.APIGroups[0]
-					if !a.used[what] && !(ofApps && verb == "get") {
-						t.Errorf("%s allows an unneeded right: %s", name, what)
-					}
-				}
+		for _, right := range rightsOf(rules) {
+			if !a.used[right] && !(ofApps && strings.HasPrefix(right, "get ")) {
+				t.Errorf("%s allows an unneeded right: %s", name, right)
 			}
 		}
 	}
 }
 
+// rightsOf returns the rights of rules, as in audited.
+func rightsOf(rules []rbacv1.PolicyRule) (rights []string) {
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				rights = append(rights, verb+" "+resource+"."+rule.APIGroups[0])
+			}
+		}
+	}
+	return rights
+}
+
 // installRights creates the roles of the manifests, and their account in the test's namespace.
 func (w *world) installRights() {
 	w.t.Helper()
-	ctx, kube := context.Background(), w.cluster.Kube
 	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", secretsRole} {
-		var role rbacv1.ClusterRole
-		manifest(w.t, file, &role)
-		role.Name += "-" + w.ns
-		binding := rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "gitrollout", Namespace: w.ns}},
-		}
-		_, err := kube.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{})
-		must(w.t, err)
-		_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, &binding, metav1.CreateOptions{})
-		must(w.t, err)
+		name := w.createClusterRole(file).Name
+		w.kubectl("create", "clusterrolebinding", name, "--clusterrole="+name, "--serviceaccount="+w.ns+":gitrollout")
 	}
 	var role rbacv1.Role
 	manifest(w.t, leaseRole, &role)
 	role.Namespace = w.ns
-	_, err := kube.RbacV1().Roles(w.ns).Create(ctx, &role, metav1.CreateOptions{})
+	_, err := w.cluster.Kube.RbacV1().Roles(w.ns).Create(context.Background(), &role, metav1.CreateOptions{})
 	must(w.t, err)
 	w.kubectl("create", "rolebinding", role.Name, "--role="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 	w.kubectl("create", "serviceaccount", "gitrollout")
+}
+
+// createClusterRole creates the ClusterRole of a manifest, with the test's namespace in its name.
+func (w *world) createClusterRole(file string) (role rbacv1.ClusterRole) {
+	w.t.Helper()
+	manifest(w.t, file, &role)
+	role.Name += "-" + w.ns
+	_, err := w.cluster.Kube.RbacV1().ClusterRoles().Create(context.Background(), &role, metav1.CreateOptions{})
+	must(w.t, err)
+	return role
+}
+
+// useAccount has the app written as an account with a ClusterRole, which gitrollout's account may impersonate.
+func (w *world) useAccount(account, role string) {
+	w.t.Helper()
+	w.configure("  serviceAccount: " + account + "\n")
+	w.kubectl("create", "serviceaccount", account)
+	w.kubectl("create", "rolebinding", account, "--clusterrole="+role, "--serviceaccount="+w.ns+":"+account)
+	w.kubectl("create", "role", "as", "--verb=impersonate", "--resource=serviceaccounts", "--resource-name="+account)
+	w.kubectl("create", "rolebinding", "as", "--role=as", "--serviceaccount="+w.ns+":gitrollout")
+}
+
+// startWithoutEvictions runs gitrollout with its rights for a kind of workload, and without the right to delete pods.
+func (w *world) startWithoutEvictions(kind string) *world {
+	w.t.Helper()
+	w.installRights()
+	w.kubectl("create", "role", "sets", "--verb=get,list,watch,create,patch,delete", "--resource="+kind)
+	w.kubectl("create", "rolebinding", "sets", "--role=sets", "--serviceaccount="+w.ns+":gitrollout")
+	return w.start("--kubeconfig", audit(w.t, w, "gitrollout", w.ns).kubeconfig)
 }
 
 // Additional rights of replicas with leader election, and of apps with Secrets.
@@ -321,12 +321,7 @@ const (
 
 // startAs runs a replica with another kubeconfig.
 func (w *world) startAs(kubeconfig, address string) {
-	own := *w.cluster
-	own.Kubeconfig = kubeconfig
-	admin := w.cluster
-	w.cluster = &own
-	w.start("--metrics-address", address, "--leader-elect", "--leader-elect-namespace", w.ns)
-	w.cluster = admin
+	w.start("--kubeconfig", kubeconfig, "--metrics-address", address, "--leader-elect", "--leader-elect-namespace", w.ns)
 }
 
 // TestManifests validates the installation with the API server, with and without the component for replicas, and its
@@ -334,42 +329,30 @@ func (w *world) startAs(kubeconfig, address string) {
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
-	deploy, err := filepath.Abs(filepath.Join(deployDir, "kubernetes"))
-	must(t, err)
-	link := filepath.Join(t.TempDir(), "deploy")
-	must(t, os.CopyFS(link, os.DirFS(deploy)))
-	for name, components := range map[string]string{"plain": "", "replicas": "components: [../replicas]\n",
-		"admission": "components: [../admission]\n", "secrets": "components: [../secrets]\n",
+	for name, components := range map[string]string{"plain": "", "replicas": "components: [base/replicas]\n",
+		"admission": "components: [base/admission]\n", "secrets": "components: [base/secrets]\n",
 	} {
-		overlay := filepath.Join(link, "overlay-"+name)
-		content := "resources: [../plain]\n" + components
-		base := filepath.Join(link, "plain")
-		must(t, os.MkdirAll(overlay, 0o755))
-		if err := os.CopyFS(base, os.DirFS(deploy)); err != nil && !os.IsExist(err) {
-			t.Fatal(err)
-		}
 		// The namespace of a dry run must exist; its contents are the same.
-		content += "namespace: " + w.ns + "\n"
-		must(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(content), 0o600))
-		rendered := w.kubectl("kustomize", overlay)
-		file := filepath.Join(t.TempDir(), "all.yaml")
-		must(t, os.WriteFile(file, []byte(rendered), 0o600))
-		out := w.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", file)
-		for _, want := range []string{"deployment.apps/gitrollout", "service/gitrollout", "clusterrole.rbac.authorization.k8s.io/gitrollout-apps",
-			"networkpolicy.networking.k8s.io/gitrollout", "poddisruptionbudget.policy/gitrollout"} {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: the dry run has no %s:\n%s", name, want, out)
-			}
-		}
+		rendered := kustomized(t, components+"namespace: "+w.ns+"\n")
+		out := w.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", tempFile(t, "all.yaml", rendered))
+		compare.Contains(t, out, "deployment.apps/gitrollout", "service/gitrollout", "clusterrole.rbac.authorization.k8s.io/gitrollout-apps",
+			"networkpolicy.networking.k8s.io/gitrollout", "poddisruptionbudget.policy/gitrollout")
 		if elects := strings.Contains(rendered, "--leader-elect") &&
 			strings.Contains(out, "role.rbac.authorization.k8s.io/gitrollout-lease"); elects != (name == "replicas") {
 			t.Errorf("%s: an election and its rights: %v\n%s", name, elects, rendered)
 		}
 		checkArgs(t, rendered)
 	}
-	if out := w.kubectl("kustomize", filepath.Join(link, "podmonitor")); !strings.Contains(out, "port: metrics") {
-		t.Errorf("the PodMonitor scrapes no port metrics:\n%s", out)
-	}
+	compare.Contains(t, w.kubectl("kustomize", filepath.Join(deployDir, "kubernetes", "podmonitor")), "port: metrics")
+}
+
+// kustomized returns the objects of deploy/kubernetes with more lines in a kustomization above it, where it is base.
+func kustomized(t *testing.T, lines string) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.CopyFS(filepath.Join(dir, "base"), os.DirFS(filepath.Join(deployDir, "kubernetes"))))
+	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [base]\n"+lines), 0o600))
+	return output(t, exec.Command(kubectl, "kustomize", dir))
 }
 
 // checkArgs validates the Deployment's arguments with the program.
@@ -384,9 +367,7 @@ func checkArgs(t *testing.T, rendered string) {
 	}
 	path, err := binary()
 	must(t, err)
-	if out, err := exec.Command(path, append(args, "--help")...).CombinedOutput(); err != nil {
-		t.Errorf("gitrollout %v: %v\n%s", args, err, out)
-	}
+	output(t, exec.Command(path, append(args, "--help")...))
 }
 
 // TestManifestsAreHardened checks that the API server admits gitrollout's pod, and no pod with node rights, in the

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // sums returns the SHA-256 of a folder's files.
@@ -47,7 +49,7 @@ func git(args ...string) string {
 // TestReleaseIsReproducible makes the release in another folder, from a copy that is no clone: every file is the same.
 func TestReleaseIsReproducible(t *testing.T) {
 	t.Parallel()
-	first := releaseOf(t)
+	first := releaseOf(t) // with the key
 	elsewhere := t.TempDir()
 	root := filepath.Join(elsewhere, "a", "copy")
 	for _, name := range strings.Split(git("ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
@@ -60,47 +62,46 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 	out := filepath.Join(elsewhere, "dist")
 	must(t, makeRelease(root, out, "-commit", git("rev-parse", "HEAD"), "-date", git("log", "-1", "--format=%ct")))
-	want, got := sums(t, first), sums(t, out)
-	if len(want) < 2 || !maps.Equal(got, want) {
-		t.Errorf("the release is\n%v\nand a copy's release is\n%v", want, got)
+	want := sums(t, first)
+	compare.CheckNamed(t, "the release, and a copy's", want, sums(t, out))
+	if len(want) < 2 {
+		t.Errorf("the release has %d files", len(want))
 	}
+}
+
+// releasedFiles is the common part of the names of a release's files for this machine.
+const releasedFiles = "gitrollout_" + releasedVersion + "_linux_" + runtime.GOARCH
+
+// unpacked returns a folder with the files of an archive of the release.
+func unpacked(t *testing.T, archive string) string {
+	t.Helper()
+	dir := t.TempDir()
+	output(t, exec.Command("tar", "-C", dir, "-xzf", filepath.Join(releaseOf(t), archive)))
+	return dir
 }
 
 // TestArchive unpacks the archive for this machine like a user, runs the program, and runs the demo with it.
 func TestArchive(t *testing.T) {
 	t.Parallel()
-	base := "gitrollout_" + releasedVersion + "_linux_" + runtime.GOARCH
-	dir := t.TempDir()
-	if out, err := exec.Command("tar", "-C", dir, "-xzf", filepath.Join(releaseOf(t), base+".tar.gz")).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if got := slices.Sorted(maps.Keys(sums(t, dir))); !slices.Equal(got, []string{"LICENSE", "gitrollout"}) {
-		t.Errorf("the archive has %v", got)
-	}
-	out, err := exec.Command(filepath.Join(dir, "gitrollout"), "version").CombinedOutput()
-	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); err != nil ||
-		!strings.HasPrefix(string(out), want) {
-		t.Errorf("version: %v: %s, want %s", err, out, want)
+	dir := unpacked(t, releasedFiles+".tar.gz")
+	compare.CheckNamed(t, "the archive's files", []string{"LICENSE", "gitrollout"}, slices.Sorted(maps.Keys(sums(t, dir))))
+	out := output(t, exec.Command(filepath.Join(dir, "gitrollout"), "version"))
+	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); !strings.HasPrefix(out, want) {
+		t.Errorf("version: %s, want %s", out, want)
 	}
 	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // the program that the demo has called
 	script := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\nexec %s/gitrollout \"$@\"\n", called, dir)
 	must(t, os.WriteFile(asked, []byte(script), 0o700))
 	demo := exec.Command("../../examples/demo.sh", "--fast", "--program", asked)
 	demo.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "CONTEXT=") })
-	if out, err := demo.CombinedOutput(); err != nil {
-		t.Fatalf("the demo: %v: %s", err, out)
-	}
-	if text := readText(t, called); !strings.Contains(text, "run\n") || !strings.Contains(text, "get\n") {
-		t.Errorf("the demo has called the program for %q", text)
-	}
+	output(t, demo)
+	compare.Contains(t, readText(t, called), "run\n", "get\n")
 }
 
 // TestVerify runs the script of docs/install.md on a release, and on one with a changed file.
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/install.md")
-	must(t, err)
-	script := regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```").FindSubmatch(page)
+	script := regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```").FindStringSubmatch(readText(t, "../../docs/install.md"))
 	if script == nil {
 		t.Fatal("docs/install.md has no verify.sh")
 	}
@@ -110,19 +111,9 @@ func TestVerify(t *testing.T) {
 		t.Helper()
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700))
 	}
-	public := func(key string) string {
-		t.Helper()
-		data, err := os.ReadFile(key + ".pub")
-		must(t, err)
-		return string(data)
-	}
-	other := filepath.Join(t.TempDir(), "other")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	write("verify.sh", string(script[1]))
-	write("signers", "release@example.com "+public(releaseKey()))
-	write("strangers", "release@example.com "+public(other))
+	write("verify.sh", script[1])
+	write("signers", "release@example.com "+readText(t, releaseKey()+".pub"))
+	write("strangers", "release@example.com "+readText(t, newKey(t, "")+".pub"))
 	verify := func(signers string) (string, error) {
 		cmd := exec.Command("./verify.sh", signers)
 		cmd.Dir = dir
@@ -143,13 +134,6 @@ func TestVerify(t *testing.T) {
 	if out, err := verify("signers"); err == nil {
 		t.Errorf("changed checksums are good:\n%s", out)
 	}
-}
-
-func readText(t *testing.T, file string) string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	must(t, err)
-	return string(data)
 }
 
 // TestKrew uses the manifest like krew: it checks the archive of this platform, unpacks it, and runs it under the
@@ -178,37 +162,22 @@ func TestKrew(t *testing.T) {
 	if p.Selector.MatchLabels["os"] != "linux" || p.Selector.MatchLabels["arch"] != runtime.GOARCH {
 		t.Errorf("it is for %v", p.Selector.MatchLabels)
 	}
-	archive := filepath.Join(releaseOf(t), path.Base(p.URI))
-	if got := sums(t, releaseOf(t))[path.Base(p.URI)]; got != p.SHA256 {
-		t.Errorf("%s is %s, and the manifest has %s", p.URI, got, p.SHA256)
-	}
-	downloaded, installed := t.TempDir(), t.TempDir()
-	if out, err := exec.Command("tar", "-C", downloaded, "-xzf", archive).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	compare.CheckNamed(t, "the sum of "+p.URI, sums(t, releaseOf(t))[path.Base(p.URI)], p.SHA256)
+	downloaded, installed := unpacked(t, path.Base(p.URI)), t.TempDir()
 	for _, f := range p.Files {
 		must(t, os.Rename(filepath.Join(downloaded, f.From), filepath.Join(installed, f.To, f.From)))
 	}
 	plugin := filepath.Join(installed, "kubectl-gitrollout")
 	must(t, os.Symlink(filepath.Join(installed, p.Bin), plugin))
-	if out, err := exec.Command(plugin, "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "kubectl gitrollout") {
-		t.Errorf("as a plugin: %v: %s", err, out)
-	}
+	compare.Contains(t, output(t, exec.Command(plugin, "--help")), "kubectl gitrollout")
 }
 
 // TestSBOMs compares both lists with the toolchain's: exactly the modules of the program.
 func TestSBOMs(t *testing.T) {
 	t.Parallel()
-	dir, base := t.TempDir(), "gitrollout_"+releasedVersion+"_linux_"+runtime.GOARCH
-	if out, err := exec.Command("tar", "-C", dir, "-xzf", filepath.Join(releaseOf(t), base+".tar.gz")).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	info, err := exec.Command("go", "version", "-m", filepath.Join(dir, "gitrollout")).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, info)
-	}
+	info := output(t, exec.Command("go", "version", "-m", filepath.Join(unpacked(t, releasedFiles+".tar.gz"), "gitrollout")))
 	var want []string
-	for _, m := range regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(string(info), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(info, -1) {
 		want = append(want, m[1]+" "+m[2])
 	}
 	slices.Sort(want)
@@ -223,7 +192,7 @@ func TestSBOMs(t *testing.T) {
 		Relationships                  []struct{ SPDXElementID, RelationshipType, RelatedSPDXElement string }
 	}
 	for suffix, into := range map[string]any{".cdx.json": &cdx, ".spdx.json": &spdx} {
-		must(t, json.Unmarshal([]byte(readText(t, filepath.Join(releaseOf(t), base+suffix))), into))
+		must(t, json.Unmarshal([]byte(readText(t, filepath.Join(releaseOf(t), releasedFiles+suffix))), into))
 	}
 	listed := func(all []component) (names []string) {
 		for _, c := range all {

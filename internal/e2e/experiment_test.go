@@ -12,9 +12,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -23,7 +23,7 @@ func tried(lasts string, more ...string) shop {
 	e := fmt.Sprintf("experiment: {%s, templates: [{name: baseline, specRef: stable, service: {}}, "+
 		"{name: canary, specRef: canary, replicas: 2, service: {name: shop-try}}]}", lasts)
 	fields := "scaling: surge\nstableService: shop\ncanaryService: shop-preview\nabortScaleDownDelaySeconds: 1\nscaleDownDelaySeconds: 1"
-	return shop{version: "v1", replicas: "replicas: 2", strategy: canary(fields, append([]string{e}, more...)...)}
+	return newShop(2, fields, append([]string{e}, more...)...)
 }
 
 // experiments returns the experiments' Deployments, by template.
@@ -42,51 +42,30 @@ func (w *world) experiments() map[string]appsv1.Deployment {
 // awaitNone waits until an experiment has no Deployments, Services and pods left.
 func (w *world) awaitNone() {
 	w.t.Helper()
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-		options := metav1.ListOptions{LabelSelector: rollout.LabelExperiment}
+	options := metav1.ListOptions{LabelSelector: rollout.LabelExperiment}
+	awaitEqual(w.t, "objects of an experiment", 0, func() int {
 		services, err := w.cluster.Kube.CoreV1().Services(w.ns).List(w.t.Context(), options)
 		must(w.t, err)
 		pods, err := w.cluster.Kube.CoreV1().Pods(w.ns).List(w.t.Context(), options)
 		must(w.t, err)
-		left := len(w.experiments()) + len(services.Items) + len(pods.Items)
-		if left == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("%d objects of an experiment are left after %s", left, timeout)
-		}
-	}
+		return len(w.experiments()) + len(services.Items) + len(pods.Items)
+	})
 }
 
-// behind returns the versions of the pods of a Service, by Deployment.
+// behind returns the numbers of ready pods of a Service, by Deployment.
 func (w *world) behind(service string) map[string]int {
 	w.t.Helper()
-	slices, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).List(w.t.Context(),
-		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
-	must(w.t, err)
 	found := map[string]int{}
-	for _, slice := range slices.Items {
-		for _, e := range slice.Endpoints {
-			if e.TargetRef != nil && e.Conditions.Ready != nil && *e.Conditions.Ready {
-				parts := strings.Split(e.TargetRef.Name, "-")
-				found[strings.Join(parts[:len(parts)-2], "-")]++
-			}
-		}
+	for _, pod := range readyPods(w.endpoints(service)) {
+		parts := strings.Split(pod, "-")
+		found[strings.Join(parts[:len(parts)-2], "-")]++
 	}
 	return found
 }
 
 func (w *world) awaitBehind(service, deployment string, n int) {
 	w.t.Helper()
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-		got := w.behind(service)
-		if len(got) == 1 && got[deployment] == n {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("behind Service %s are %v, want %d pods of %s", service, got, n, deployment)
-		}
-	}
+	awaitEqual(w.t, "pods behind Service "+service, map[string]int{deployment: n}, func() map[string]int { return w.behind(service) })
 }
 
 func (w *world) awaitExperiment(step int) rollout.State {
@@ -117,8 +96,7 @@ func (w *world) awaitUnlisted() rollout.State {
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 25s", "pause: {}")
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	w := running(t, app.files())
 	second := w.push("v2", app.at("v2").files())
 	begun := w.awaitExperiment(0)
 
@@ -129,8 +107,8 @@ func TestExperiment(t *testing.T) {
 			t.Errorf("the template of %s is %+v", template, d.Spec.Template)
 		}
 	}
-	if len(found) != 2 || w.deployment().Spec.Template.Spec.Containers[0].Image != "shop:v1" {
-		t.Errorf("there are %d experiments, and the app itself runs %s", len(found), w.deployment().Spec.Template.Spec.Containers[0].Image)
+	if len(found) != 2 || w.image() != "shop:v1" {
+		t.Errorf("there are %d experiments, and the app itself runs %s", len(found), w.image())
 	}
 	baseline, canary := found["baseline"], found["canary"]
 	w.awaitBehind(baseline.Name, baseline.Name, 1)
@@ -138,24 +116,17 @@ func TestExperiment(t *testing.T) {
 	w.awaitBehind("shop", "shop", 2)
 	w.awaitBehind("shop-preview", "shop", 2)
 
-	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(out, canary.Name+"  experiment") {
-		t.Errorf("get does not show %s: %v\n%s", canary.Name, err, out)
-	}
+	compare.Contains(t, w.ran("get", w.app), canary.Name+"  experiment")
 
 	w.restartAfterKill()
-	w.awaitStep(1, rollout.Paused)
-	after := w.state()
+	after := w.awaitPause(1)
 	if lasted := after.Progress[0].Entered.Sub(*begun.Progress[0].Available); lasted < 25*time.Second {
 		t.Errorf("it lasted %s, want 25s at least", lasted)
 	}
-	if got, want := [2]int{w.pods.count("v1"), w.pods.count("v2")}, [2]int{3, 2}; got != want {
-		t.Errorf("pods of v1 and v2 that were started: %v, want %v", got, want)
-	}
+	w.pods.wantStarted(t, map[string]int{"v1": 3, "v2": 2})
 	w.awaitNone()
-	w.promote()
-	w.awaitHealthy(second)
-	s := w.awaitUnlisted()
-	if len(s.Generated) > 0 {
+	w.promote().awaitHealthy(second)
+	if s := w.awaitUnlisted(); len(s.Generated) > 0 {
 		t.Errorf("still listed as generated: %v", s.Generated)
 	}
 }
@@ -165,8 +136,7 @@ func TestExperiment(t *testing.T) {
 func TestExperimentGoesWithItsRelease(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 1h", "setWeight: 50")
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	w := running(t, app.files())
 
 	w.push("v2", app.at("v2").files())
 	w.awaitExperiment(0)
@@ -184,8 +154,7 @@ func TestExperimentGoesWithItsRelease(t *testing.T) {
 	if again := w.experiments()["canary"]; again.UID != after["canary"].UID || w.pods.count("v3") != 2 {
 		t.Errorf("after a kill the experiment is %s, before it was %s; %d pods were started", again.UID, after["canary"].UID, w.pods.count("v3"))
 	}
-	w.ran("abort", w.app)
-	w.await("aborted", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w.abort()
 	w.awaitNone()
 
 	w.ran("retry", w.app)
@@ -208,13 +177,10 @@ func TestExperimentThatFails(t *testing.T) {
 	t.Run("no pods", func(t *testing.T) {
 		t.Parallel()
 		app := tried("duration: 1h, progressDeadlineSeconds: 3", "setWeight: 50")
-		w := newWorld(t, app.files()).start()
-		w.awaitHealthy(w.repo.Head())
+		w := running(t, app.files())
 		w.push("v2", app.at("v2-neverready").files())
 		s := w.await("rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-		if !strings.Contains(s.Rejected[0].Reason, "0 of 2 pods of the experiment's canary are available") {
-			t.Errorf("Git says %s", s.Rejected[0].Reason)
-		}
+		compare.Contains(t, s.Rejected[0].Reason, "0 of 2 pods of the experiment's canary are available")
 		w.awaitNone()
 	})
 	t.Run("analysis", func(t *testing.T) {
@@ -230,10 +196,7 @@ func TestExperimentThatFails(t *testing.T) {
 		defer server.Close()
 		app := tried(`analyses: [{name: quality, templateName: quality, requiredForCompletion: true, args: [{name: canary, `+
 			`value: "{{templates.canary.podTemplateHash}}"}, {name: baseline, value: "{{templates.baseline.replicaset.name}}"}]}]`, "setWeight: 50")
-		files := func(version string) map[string]string {
-			all := app.at(version).files()
-			all["kustomization.yaml"] += "- quality.yaml\n"
-			all["quality.yaml"] = fmt.Sprintf(`apiVersion: argoproj.io/v1alpha1
+		app.more = map[string]string{"quality.yaml": fmt.Sprintf(`apiVersion: argoproj.io/v1alpha1
 kind: AnalysisTemplate
 metadata: {name: quality}
 spec:
@@ -242,14 +205,11 @@ spec:
   - name: worse
     failureCondition: result.worse
     provider: {web: {url: "%s/?canary={{args.canary}}&baseline={{args.baseline}}"}}
-`, server.URL)
-			return all
-		}
-		w := newWorld(t, files("v1")).start()
-		w.awaitHealthy(w.repo.Head())
-		w.push("v2", files("v2"))
+`, server.URL)}
+		w := running(t, app.files())
+		w.push("v2", app.at("v2").files())
 		sets := map[string]string{}
-		w.await("rejected", func(s rollout.State) bool {
+		s := w.await("rejected", func(s rollout.State) bool {
 			list, err := w.cluster.Kube.AppsV1().ReplicaSets(w.ns).List(t.Context(), metav1.ListOptions{LabelSelector: rollout.LabelExperiment})
 			must(t, err)
 			for _, rs := range list.Items {
@@ -257,10 +217,7 @@ spec:
 			}
 			return s.Phase == rollout.Degraded
 		})
-		s := w.state()
-		if !strings.Contains(s.Rejected[0].Reason, "shop/step-1/quality failed: metric worse") {
-			t.Errorf("Git says %s", s.Rejected[0].Reason)
-		}
+		compare.Contains(t, s.Rejected[0].Reason, "shop/step-1/quality failed: metric worse")
 		mu.Lock()
 		defer mu.Unlock()
 		var canary, baseline string

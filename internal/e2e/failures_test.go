@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,11 +16,8 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/internal/compare"
@@ -32,12 +31,10 @@ import (
 func TestGoneForGood(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", strategy: canary("scaling: surge", "setWeight: 20", "pause: {}")}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	w := running(t, app.files())
 	w.kubectl("scale", "deployment/shop", "--replicas=10")
 	w.pods.awaitReady(t, map[string]int{"v1": 10})
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	commit := w.stage("v2", app.at("v2").files())
 	at := func(v1, v2 int) map[string]int { return map[string]int{"v1": v1, "v2": v2} }
 	w.pods.awaitReady(t, at(10, 2))
 	w.kill()
@@ -51,8 +48,7 @@ func TestGoneForGood(t *testing.T) {
 	w.pods.awaitReady(t, at(20, 4))
 	w.pods.stays(t, time.Second)
 	w.twin().start()
-	w.promote()
-	w.awaitHealthy(commit)
+	w.promote().awaitHealthy(commit)
 	w.pods.awaitReady(t, at(0, 20))
 }
 
@@ -60,17 +56,11 @@ func TestGoneForGood(t *testing.T) {
 // version, within the app's disruption budget.
 func TestDrained(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
-	files := app.files()
-	files["kustomization.yaml"] += "- budget.yaml\n"
-	files["budget.yaml"] = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: shop}\n" +
-		"spec: {maxUnavailable: 1, selector: {matchLabels: {app: shop}}}\n"
-	w := newWorld(t, files).start()
-	w.awaitHealthy(w.repo.Head())
-	next := app.at("v2").files()
-	delete(next, "kustomization.yaml")
-	w.push("v2", next)
-	w.awaitStep(1, rollout.Paused)
+	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")
+	app.more = map[string]string{"budget.yaml": "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: shop}\n" +
+		"spec: {maxUnavailable: 1, selector: {matchLabels: {app: shop}}}\n"}
+	w := running(t, app.files())
+	w.stage("v2", app.at("v2").files())
 	want := map[string]int{"v1": 4, "v2": 2}
 	w.pods.awaitReady(t, want)
 	mark := w.pods.mark()
@@ -81,30 +71,25 @@ func TestDrained(t *testing.T) {
 	}
 	for _, pod := range all.Items {
 		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}}
-		for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-			if err = pods.EvictV1(t.Context(), eviction); !apierrors.IsTooManyRequests(err) || time.Now().After(deadline) {
-				break
-			}
-		}
-		if err != nil {
-			t.Fatalf("evict %s: %v", pod.Name, err)
-		}
+		w.until("room in the budget for "+pod.Name, func() bool {
+			err = pods.EvictV1(t.Context(), eviction)
+			return !apierrors.IsTooManyRequests(err)
+		})
+		must(t, err)
 	}
 	for _, pod := range all.Items {
 		w.awaitPods(pod.Name+" gone", func(s sample) bool { return s.pods[pod.Name] == "" })
 	}
 	w.pods.awaitReady(t, want)
-	w.awaitStep(1, rollout.Paused)
-	if low := w.pods.lowest(mark); low < 3 { // the budget is relative to spec.replicas, 4, and not to the 6 pods
-		t.Errorf("%d pods were ready, and only 1 of 4 may be away", low)
-	}
+	w.awaitPause(1)
+	w.pods.wantReady(t, mark, 3) // the budget is relative to spec.replicas, 4, and not to the 6 pods
 }
 
 // TestAReplicaWakesUp stops the leader during a release, like a suspended machine. Another replica continues, and the
 // stopped one does nothing more when it resumes, and exits.
 func TestAReplicaWakesUp(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
 	flags := []string{"--leader-elect", "--leader-elect-namespace", w.ns}
 	replicas := []*world{w.start(flags...), w.twin().start(flags...)}
@@ -114,8 +99,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 	w.until("its log has the recorded phase", func() bool { return strings.Contains(old.log.String(), "phase=Healthy") })
 	must(t, old.process.Process.Signal(syscall.SIGSTOP))
 	was := len(old.log.String())
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	commit := w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
 	recorded := w.repo.Ref(w.stateBranch())
 	must(t, old.process.Process.Signal(syscall.SIGCONT))
@@ -131,13 +115,10 @@ func TestAReplicaWakesUp(t *testing.T) {
 	if strings.Contains(log, "msg=transition") || !strings.Contains(log, "another gitrollout has taken over") {
 		t.Errorf("its log after it woke up:\n%s", log)
 	}
-	if now := w.repo.Ref(w.stateBranch()); now != recorded {
-		t.Errorf("it has recorded something: %v", w.log0())
-	}
+	compare.CheckNamed(t, "the state branch after it woke up", recorded, w.repo.Ref(w.stateBranch()))
 	w.pods.stays(t, time.Second)
-	w.promote()
-	w.awaitHealthy(commit)
-	w.pods.wantStarted(t, "v2", 2)
+	w.promote().awaitHealthy(commit)
+	w.pods.wantStarted(t, map[string]int{"v2": 2})
 }
 
 // TestTheClustersRefusalHolds holds an app with the server's message if a quota or a webhook refuses an object, before
@@ -153,25 +134,19 @@ func TestTheClustersRefusalHolds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
+			app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
+			w := running(t, app.files())
 			allow := tc.refuse(w)
-			files := app.at("v2").files()
-			files["kustomization.yaml"] += "- settings.yaml\n"
-			files["settings.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n"
-			commit := w.push("v2", files)
+			app.more = map[string]string{"settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n"}
+			commit := w.push("v2", app.at("v2").files())
 			held := w.await("held", func(s rollout.State) bool { return s.Held != nil }).Held
 			compare.Contains(t, held.Message, tc.words...)
-			if out, _ := w.cli("get", w.app); !strings.Contains(strings.Join(strings.Fields(out), " "), tc.words[2]) {
-				t.Errorf("get says:\n%s", out)
-			}
+			compare.Contains(t, oneLine(w.ran("get", w.app)), tc.words[2])
 			w.pods.stays(t, time.Second)
-			w.pods.wantStarted(t, "v2", 0) // the refused version
+			w.pods.wantStarted(t, map[string]int{"v2": 0}) // the refused version
 			allow()
-			w.awaitStep(1, rollout.Paused)
-			w.promote()
-			w.awaitHealthy(commit)
+			w.awaitPause(1)
+			w.promote().awaitHealthy(commit)
 		})
 	}
 }
@@ -179,27 +154,16 @@ func TestTheClustersRefusalHolds(t *testing.T) {
 // refuseByQuota allows no ConfigMap besides the namespace's default ConfigMap.
 func (w *world) refuseByQuota() (allow func()) {
 	w.t.Helper()
-	ctx := context.Background()
-	quotas := w.cluster.Kube.CoreV1().ResourceQuotas(w.ns)
-	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{
-		Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("1")},
-	}}
-	_, err := quotas.Create(ctx, q, metav1.CreateOptions{})
-	must(w.t, err)
-	w.until("the quota is counted", func() bool {
-		q, err := quotas.Get(ctx, "few", metav1.GetOptions{})
-		used := q.Status.Used["count/configmaps"]
-		return err == nil && used.Value() == 1
+	w.kubectl("create", "quota", "few", "--hard=count/configmaps=1")
+	awaitEqual(w.t, "the counted ConfigMaps", "1", func() string {
+		return w.kubectl("get", "quota", "few", "-o", `jsonpath={.status.used.count/configmaps}`)
 	})
-	return func() {
-		must(w.t, quotas.Delete(ctx, "few", metav1.DeleteOptions{}))
-	}
+	return func() { w.kubectl("delete", "quota", "few") }
 }
 
 // refuseByWebhook adds a webhook that refuses the namespace's ConfigMaps.
 func (w *world) refuseByWebhook() (allow func()) {
 	w.t.Helper()
-	ctx := context.Background()
 	asked, open := atomic.Int32{}, atomic.Bool{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		var review struct {
@@ -217,25 +181,19 @@ func (w *world) refuseByWebhook() (allow func()) {
 		})
 	}))
 	w.t.Cleanup(server.Close)
-	hooks := w.cluster.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	none, fail := admissionv1.SideEffectClassNone, admissionv1.Fail
-	_, err := hooks.Create(ctx, &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
-		Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: "fridays.example.com", SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"},
-			ClientConfig: admissionv1.WebhookClientConfig{
-				URL:      &server.URL,
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.ns}},
-			Rules: []admissionv1.RuleWithOperations{{
-				Operations: []admissionv1.OperationType{admissionv1.Create},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-			}},
-		}},
-	}, metav1.CreateOptions{})
-	must(w.t, err)
-	w.t.Cleanup(func() { _ = hooks.Delete(ctx, w.ns, metav1.DeleteOptions{}) })
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	w.applyForTest(fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: %[1]s}
+webhooks:
+- name: fridays.example.com
+  sideEffects: None
+  failurePolicy: Fail
+  admissionReviewVersions: [v1]
+  clientConfig: {url: %[2]q, caBundle: %[3]s}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+  rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+`, w.ns, server.URL, base64.StdEncoding.EncodeToString(authority)))
 	w.until("the webhook is called", func() bool {
 		_, _ = w.tryKubectl("create", "configmap", "probe", "--dry-run=server")
 		return asked.Load() > 0
@@ -243,20 +201,11 @@ func (w *world) refuseByWebhook() (allow func()) {
 	return func() { open.Store(true) }
 }
 
-func (w *world) until(what string, ok func() bool) {
-	w.t.Helper()
-	for deadline := time.Now().Add(timeout); !ok(); time.Sleep(glance) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %s", timeout, what)
-		}
-	}
-}
-
 // TestTheAPIServerIsAway logs an outage once, advances nothing without observing it, and continues when the server is
 // back.
 func TestTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {duration: 6}")}
+	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {duration: 6}")
 	w := newWorld(t, app.files())
 	proxy := proxyOf(t, w)
 	var away atomic.Bool
@@ -279,17 +228,12 @@ func TestTheAPIServerIsAway(t *testing.T) {
 	t.Cleanup(api.Close)
 	w.startThrough(kubeconfigOf(t, api.URL))
 	w.awaitHealthy(w.repo.Head())
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	commit := w.stage("v2", app.at("v2").files())
 	away.Store(true)
 	recorded := w.repo.Ref(w.stateBranch())
 	w.pods.stays(t, 12*time.Second) // longer than the pause and several retries
-	if now := w.repo.Ref(w.stateBranch()); now != recorded {
-		t.Errorf("the release went on without the cluster: %v", w.log0())
-	}
-	if n := strings.Count(w.log.String(), `msg="pass failed"`); n != 1 {
-		t.Errorf("the log says %d times that the pass failed", n)
-	}
+	compare.CheckNamed(t, "the state branch without the cluster", recorded, w.repo.Ref(w.stateBranch()))
+	compare.CheckNamed(t, "log lines of failed passes", 1, strings.Count(w.log.String(), `msg="pass failed"`))
 	away.Store(false)
 	w.awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 2})

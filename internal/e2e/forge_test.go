@@ -42,9 +42,7 @@ func TestForge(t *testing.T) {
 // mergeStory promotes twice by merging a pull request, with the given style of merging.
 func mergeStory(t *testing.T, server *giteatest.Server, who people, style string) {
 	w := newForgeWorld(t, server, who, withGitea, twoGates)
-	first := w.git("rev-parse", "HEAD")
-	w.start(nil, "--interval", "300ms")
-	w.awaitHealthy(first)
+	first := w.start(nil, "--interval", "300ms")
 	w.awaitStatus(first, "success", "serving")
 	second := w.release("Faster checkout", "v2", twoGates)
 	w.awaitGate(1)
@@ -56,9 +54,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 		p := w.awaitPull(rollout.ProposePromotion, "")
 		return len(p.Labels) == 1 && p.Labels[0].Name == "release" && len(p.Reviewers) == 1 && p.Reviewers[0].Login == "carol"
 	})
-	if p.User.Login != "gitrollout-bot" {
-		t.Errorf("it is by %s", p.User.Login)
-	}
+	compare.CheckNamed(t, "its author", "gitrollout-bot", p.User.Login)
 	w.merge(who.owner, p.Number, style)
 	w.awaitGate(3)
 	next := w.awaitPull(rollout.ProposePromotion, "past step 4/4")
@@ -80,7 +76,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.write(map[string]string{"CODEOWNERS": "\\.gitrollout/test/promote/.* @ann\n"})
-	first := w.commit("owner of promotions")
+	w.push("owner of promotions")
 	for _, rule := range []map[string]any{
 		{"rule_name": "main", "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": []string{"olive"},
 			"required_approvals": 1, "block_on_official_review_requests": true, "block_on_rejected_reviews": true, "apply_to_admins": true,
@@ -88,12 +84,9 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 		{"rule_name": "gitrollout/state/**", "enable_push": true, "enable_push_whitelist": true,
 			"push_whitelist_usernames": []string{"gitrollout-bot"}},
 	} {
-		if status, text := w.api(who.owner, http.MethodPost, "/branch_protections", rule, nil); status != http.StatusCreated {
-			t.Fatalf("protect %s: %d %s", rule["rule_name"], status, text)
-		}
+		w.must(who.owner, http.MethodPost, "/branch_protections", rule, nil)
 	}
 	w.start(nil, "--interval", "300ms")
-	w.awaitHealthy(first)
 	bot := server.CloneURL(who.bot, w.repo)
 	if out, err := w.tryGit("push", bot, "HEAD~1:refs/heads/elsewhere", "+HEAD~1:refs/heads/main"); err == nil ||
 		!strings.Contains(out, "elsewhere") {
@@ -112,33 +105,24 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 		}
 		return asked["ann"] && asked["carol"]
 	})
-	merge := fmt.Sprintf("/pulls/%d/merge", p.Number)
-	approve := fmt.Sprintf("/pulls/%d/reviews", p.Number)
+	merge, approve := fmt.Sprintf("/pulls/%d/merge", p.Number), fmt.Sprintf("/pulls/%d/reviews", p.Number)
+	squash, approved := map[string]any{"Do": "squash"}, map[string]any{"event": "APPROVED", "body": "fine"}
 	for _, as := range []giteatest.Account{who.bot, who.other} {
-		if status, text := w.api(as, http.MethodPost, merge, map[string]any{"Do": "squash"}, nil); status == http.StatusOK {
+		if status, text := w.api(as, http.MethodPost, merge, squash, nil); status == http.StatusOK {
 			t.Fatalf("%s merges without an approval: %s", as.Name, text)
 		}
 	}
 	// The bot cannot approve its proposal.
-	if status, _ := w.api(who.bot, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"},
-		nil); status == http.StatusOK {
+	if status, _ := w.api(who.bot, http.MethodPost, approve, approved, nil); status == http.StatusOK {
 		t.Error("the bot approves its own pull request")
 	}
 	// An approval of another user is not the code owner's.
-	if status, text := w.api(who.other, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"},
-		nil); status != http.StatusOK {
-		t.Fatalf("carol approves: %d %s", status, text)
-	}
-	if status, text := w.api(who.other, http.MethodPost, merge, map[string]any{"Do": "squash"}, nil); status == http.StatusOK {
+	w.must(who.other, http.MethodPost, approve, approved, nil)
+	if status, text := w.api(who.other, http.MethodPost, merge, squash, nil); status == http.StatusOK {
 		t.Fatalf("it is merged while the code owner has not answered: %s", text)
 	}
-	if s := w.state(); s.Phase != rollout.Paused {
-		t.Fatalf("the release went on: %s", s.Phase)
-	}
-	if status, text := w.api(who.approver, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "go"},
-		nil); status != http.StatusOK {
-		t.Fatalf("ann approves: %d %s", status, text)
-	}
+	compare.CheckNamed(t, "the phase", rollout.Paused, w.state().Phase)
+	w.must(who.approver, http.MethodPost, approve, approved, nil)
 	w.merge(who.other, p.Number, "squash")
 	w.awaitHealthy(second)
 }
@@ -146,44 +130,36 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 // rejectedStory aborts a release, and reverts it in Git by merging the pull request.
 func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
-	first := w.git("rev-parse", "HEAD")
-	w.start(nil, "--interval", "300ms")
-	w.awaitHealthy(first)
+	first := w.start(nil, "--interval", "300ms")
 	second := w.release("v2", "v2", oneGate)
 	s := w.awaitGate(1)
 	promotion := w.awaitPull(rollout.ProposePromotion, "")
 	w.write(map[string]string{rollout.PromotionPath("test", w.ns): fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\ndecision: abort\nreason: too many errors\n", s.Release.Hash)})
-	w.commit("abort")
+	w.push("abort")
 	w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	revert := w.awaitPull(rollout.ProposeRevert, "to "+first[:7])
 	compare.Contains(t, revert.Body, "too many errors", "`"+second[:7]+"`", "`shop:v2` → `shop:v1`", "gitrollout retry")
 	w.awaitStatus(second, "failure", "too many errors")
 	w.eventually("the promotion is closed, and says why", func() bool {
-		for _, p := range w.pulls() {
-			if p.Number == promotion.Number {
-				return p.State == "closed" && !p.Merged && strings.Contains(p.Body, "This proposal is over") && strings.Contains(p.Body, "abort")
-			}
-		}
-		return false
+		return slices.ContainsFunc(w.pulls(), func(p pullRequest) bool {
+			return p.Number == promotion.Number && p.State == "closed" && !p.Merged && strings.Contains(p.Body, "This proposal is over") &&
+				strings.Contains(p.Body, "abort")
+		})
 	})
 	w.merge(who.owner, revert.Number, "squash")
 	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.git("pull", "-q", "origin", "main")
-	if image := w.git("show", "HEAD:apps/"+w.ns+"/shop.yaml"); !strings.Contains(image, "shop:v1") {
-		t.Errorf("main still asks for\n%s", image)
-	}
+	compare.Contains(t, w.git("show", "HEAD:apps/"+w.ns+"/shop.yaml"), "shop:v1")
 	w.eventually("no proposal is left", func() bool {
 		return w.git("ls-remote", "origin", "gitrollout/promote/*", "gitrollout/revert/*") == ""
 	})
 }
 
-// supersededStory pushes again while a pull request is open, and restarts.
+// supersededStory pushes again while a pull request is open.
 func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
-	first := w.git("rev-parse", "HEAD")
 	w.start(nil, "--interval", "300ms")
-	w.awaitHealthy(first)
 	second := w.release("Second try", "v2", oneGate)
 	w.awaitGate(1)
 	stale := w.awaitPull(rollout.ProposePromotion, "Second try")
@@ -206,18 +182,14 @@ func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 // webhookStory has so long an interval that changes can only come from webhooks.
 func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
-	first := w.git("rev-parse", "HEAD")
 	secret := "the secret of " + w.ns
 	w.start([]string{"GITROLLOUT_WEBHOOK_SECRET=" + secret}, "--interval", "10m", "--webhook-address", "127.0.0.1:0")
-	w.awaitHealthy(first)
 	hook := func(secret string) int {
 		t.Helper()
 		var made struct{ ID int }
 		body := map[string]any{"type": "gitea", "active": true, "events": []string{"push"},
 			"config": map[string]any{"url": "http://" + w.hooks + "/webhook", "content_type": "json", "secret": secret}}
-		if status, text := w.api(who.owner, http.MethodPost, "/hooks", body, &made); status != http.StatusCreated {
-			t.Fatalf("make a webhook: %d %s", status, text)
-		}
+		w.must(who.owner, http.MethodPost, "/hooks", body, &made)
 		return made.ID
 	}
 	wrong := hook("not the secret")
@@ -226,12 +198,10 @@ func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 	if s := w.state(); s.Release != nil {
 		t.Fatalf("a webhook with a wrong secret is obeyed: %+v", s.Release)
 	}
-	if status, text := w.api(who.owner, http.MethodDelete, fmt.Sprintf("/hooks/%d", wrong), nil, nil); status != http.StatusNoContent {
-		t.Fatalf("delete the webhook: %d %s", status, text)
-	}
+	w.must(who.owner, http.MethodDelete, fmt.Sprintf("/hooks/%d", wrong), nil, nil)
 	hook(secret)
 	w.write(map[string]string{"README": "anything\n"})
-	w.commit("a push that is told of")
+	w.push("a push that is told of")
 	began := time.Now()
 	waiting := w.awaitGate(1)
 	t.Logf("a push was a release at its gate after %s", time.Since(began).Round(10*time.Millisecond))
@@ -245,16 +215,12 @@ func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 // forgeAwayStory has an unreachable forge: releases work as on a plain server, and the error is logged once.
 func forgeAwayStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, "forge: {type: gitea, url: \"http://127.0.0.1:1\", repository: a/b}\n", oneGate)
-	first := w.git("rev-parse", "HEAD")
 	w.start([]string{"GITROLLOUT_FORGE_URL=http://127.0.0.1:1"}, "--interval", "300ms")
-	w.awaitHealthy(first)
 	second := w.release("v2", "v2", oneGate)
 	w.awaitGate(1)
 	w.git("fetch", "-q", "origin", rollout.ProposalBranch(rollout.ProposePromotion, "test", w.ns))
 	w.git("merge", "-q", "--no-edit", "FETCH_HEAD")
 	w.git("push", "-q", "origin", "main")
 	w.awaitHealthy(second)
-	if n := strings.Count(w.log.String(), "msg=forge"); n != 1 {
-		t.Errorf("it is logged %d times", n)
-	}
+	compare.CheckNamed(t, "log lines of the forge", 1, strings.Count(w.log.String(), "msg=forge"))
 }

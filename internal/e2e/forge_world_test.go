@@ -3,9 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,11 +18,11 @@ import (
 
 // forgeWorld is a repository on a real Gitea, a namespace, and the program between them. Users act through Gitea.
 type forgeWorld struct {
+	*clone // the owner's
 	t      *testing.T
 	gitea  *giteatest.Server
 	people people
 	repo   string // owner/name
-	dir    string // the owner's clone
 	ns     string // also the app's name
 	kube   *testcluster.Cluster
 	log    *lockedBuffer
@@ -41,12 +39,10 @@ var oneGate = canary("scaling: surge", "setWeight: 50", "pause: {}")
 func newForgeWorld(t *testing.T, server *giteatest.Server, who people, config string, strategy string) *forgeWorld {
 	t.Helper()
 	cluster := testcluster.Shared(t)
-	w := &forgeWorld{t: t, gitea: server, people: who, ns: cluster.Namespace(t), kube: cluster, log: &lockedBuffer{}, dir: t.TempDir()}
+	w := &forgeWorld{t: t, gitea: server, people: who, ns: cluster.Namespace(t), kube: cluster, log: &lockedBuffer{}}
 	w.repo = server.Repository(who.owner, w.ns, who.bot, who.approver, who.other)
-	w.git("init", "-q", "-b", "main")
-	w.git("remote", "add", "origin", server.CloneURL(who.owner, w.repo))
-	w.write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n%s", w.ns, w.ns, config)})
+	w.clone = newClone(t, server.CloneURL(who.owner, w.repo))
+	w.write(map[string]string{configFile: configOf(w.ns, w.ns, config)})
 	w.release("first version", "v1", strategy)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -57,45 +53,6 @@ func newForgeWorld(t *testing.T, server *giteatest.Server, who people, config st
 	return w
 }
 
-func (w *forgeWorld) git(args ...string) string {
-	w.t.Helper()
-	out, err := w.tryGit(args...)
-	if err != nil {
-		w.t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return out
-}
-
-func (w *forgeWorld) tryGit(args ...string) (string, error) {
-	c := exec.Command("git", args...)
-	c.Dir, c.Env = w.dir, gittest.Env()
-	out, err := c.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
-}
-
-func (w *forgeWorld) write(files map[string]string) {
-	w.t.Helper()
-	for name, content := range files {
-		path := filepath.Join(w.dir, filepath.FromSlash(name))
-		must(w.t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(w.t, os.WriteFile(path, []byte(content), 0o600))
-	}
-}
-
-// commit pushes the written files on top of the server's branch.
-func (w *forgeWorld) commit(message string) string {
-	w.t.Helper()
-	w.git("add", ".")
-	w.git("commit", "-q", "-m", message)
-	if out, err := w.tryGit("fetch", "-q", "origin", "main"); err == nil {
-		w.git("rebase", "-q", "FETCH_HEAD")
-	} else if !strings.Contains(out, "couldn't find remote ref") {
-		w.t.Fatalf("git fetch: %s", out)
-	}
-	w.git("push", "-q", "origin", "main")
-	return w.git("rev-parse", "HEAD")
-}
-
 func (w *forgeWorld) release(message, version, strategy string) string {
 	w.t.Helper()
 	files := map[string]string{}
@@ -103,11 +60,12 @@ func (w *forgeWorld) release(message, version, strategy string) string {
 		files["apps/"+w.ns+"/"+name] = content
 	}
 	w.write(files)
-	return w.commit(message)
+	return w.push(message)
 }
 
-// start runs gitrollout as the bot until the test ends. Its log has the address for webhooks.
-func (w *forgeWorld) start(environment []string, flags ...string) {
+// start runs gitrollout as the bot until the test ends. It returns the clone's commit once the app is healthy there. The
+// log has the address for webhooks.
+func (w *forgeWorld) start(environment []string, flags ...string) (commit string) {
 	w.t.Helper()
 	path, err := binary()
 	must(w.t, err)
@@ -129,16 +87,17 @@ func (w *forgeWorld) start(environment []string, flags ...string) {
 			return found && w.hooks != ""
 		})
 	}
+	commit = w.git("rev-parse", "HEAD")
+	w.awaitHealthy(commit)
+	return commit
 }
 
 func (w *forgeWorld) eventually(what string, holds func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(timeout); !holds(); time.Sleep(2 * glance) {
-		if time.Now().After(deadline) {
-			s := w.state()
-			w.t.Fatalf("not within %s: %s; the state is %s step %+v reason %q held %+v", timeout, what, s.Phase, s.Progress, s.Reason, s.Held)
-		}
-	}
+	eventually(w.t, what, func() bool {
+		time.Sleep(glance) // each look takes several processes
+		return holds()
+	}, func() any { return shown(w.state()) })
 }
 
 func (w *forgeWorld) state() rollout.State {
@@ -197,12 +156,18 @@ func (w *forgeWorld) api(as giteatest.Account, method, path string, body, into a
 	return w.gitea.API(as, method, "/repos/"+w.repo+path, body, into)
 }
 
+// must is api for a request that succeeds.
+func (w *forgeWorld) must(as giteatest.Account, method, path string, body, into any) {
+	w.t.Helper()
+	if status, text := w.api(as, method, path, body, into); status/100 != 2 {
+		w.t.Fatalf("%s %s as %s: %d %s", method, path, as.Name, status, text)
+	}
+}
+
 func (w *forgeWorld) pulls() []pullRequest {
 	w.t.Helper()
 	var all []pullRequest
-	if status, text := w.api(w.people.owner, http.MethodGet, "/pulls?state=all", nil, &all); status != http.StatusOK {
-		w.t.Fatalf("list pull requests: %d %s", status, text)
-	}
+	w.must(w.people.owner, http.MethodGet, "/pulls?state=all", nil, &all)
 	slices.SortFunc(all, func(a, b pullRequest) int { return a.Number - b.Number })
 	return all
 }
@@ -238,9 +203,7 @@ func (w *forgeWorld) status(commit string) (state, description string) {
 	var combined struct {
 		Statuses []struct{ Context, Status, Description string }
 	}
-	if status, text := w.api(w.people.other, http.MethodGet, "/commits/"+commit+"/status", nil, &combined); status != http.StatusOK {
-		w.t.Fatalf("status of %s: %d %s", commit, status, text)
-	}
+	w.must(w.people.other, http.MethodGet, "/commits/"+commit+"/status", nil, &combined)
 	for _, s := range combined.Statuses {
 		if s.Context == "gitrollout/test/"+w.ns {
 			return s.Status, s.Description

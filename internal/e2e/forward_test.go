@@ -28,53 +28,8 @@ var keptLong = map[string]string{
 		"trafficRouting: {nginx: {stableIngress: shop}}", "setWeight: 50", "pause: {}"),
 }
 
-// TestNextVersionWhileTheOldOneIsKept pushes v3 while v1 is kept after the switch to v2: users stay on v2 until v3 is
-// promoted, and never return to v1.
-func TestNextVersionWhileTheOldOneIsKept(t *testing.T) {
-	t.Parallel()
-	for name, strategy := range keptLong {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			app := shop{version: "v1", replicas: "replicas: 3", strategy: strategy}
-			files := func(version string) map[string]string {
-				all := app.at(version).files()
-				all["kustomization.yaml"] += "- ingress.yaml\n"
-				all["ingress.yaml"] = shopIngress
-				return all
-			}
-			w := newWorld(t, files("v1")).start()
-			w.awaitHealthy(w.repo.Head())
-			w.push("v2", files("v2"))
-			w.awaitStep(1, rollout.Paused)
-			w.promote()
-			w.awaitServes("shop", "v2", 3)
-			w.await("all users on v2", func(s rollout.State) bool {
-				return s.Phase == rollout.Healthy || len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "keep")
-			})
-
-			stop := w.watchUsers("shop")
-			commit := w.push("v3", files("v3"))
-			w.awaitStep(1, rollout.Paused)
-			w.awaitServes("shop", "v2", 3)
-			if served := stop(); !slices.Equal(served, []string{"v2"}) {
-				t.Errorf("before v3 was promoted users saw %v, want v2 alone", served)
-			}
-			stop = w.watchUsers("shop")
-			w.promote()
-			w.awaitServes("shop", "v3", 3)
-			if served := stop(); slices.Contains(served, "v1") {
-				t.Errorf("while v3 was promoted users saw %v: v1 was two versions ago", served)
-			}
-			w.await("v3 is stable", func(s rollout.State) bool {
-				return s.Phase == rollout.Healthy && s.Stable.Commit == commit ||
-					len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "keep")
-			})
-			w.pods.wantStarted(t, "v1", 3)
-		})
-	}
-}
-
-const shopIngress = `apiVersion: networking.k8s.io/v1
+// shopIngress has the Ingress of an app that is routed.
+var shopIngress = map[string]string{"ingress.yaml": `apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
   name: shop
@@ -85,7 +40,7 @@ spec:
     http:
       paths:
       - {path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}
-`
+`}
 
 // watchUsers records the versions behind a Service after each event, until the returned function is called.
 func (w *world) watchUsers(service string) (stop func() []string) {
@@ -108,7 +63,7 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 			if now[slice.Name] = *slice; e.Type == watch.Deleted {
 				delete(now, slice.Name)
 			}
-			for version := range w.readyIn(slices.Collect(maps.Values(now))) {
+			for version := range w.versionsOf(readyPods(slices.Collect(maps.Values(now)))) {
 				seen[version] = true
 			}
 		}
@@ -125,28 +80,21 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 // v2, which users have, and v1 never returns.
 func TestOnePodThatNeverServes(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 5", strategy: canary("", "setWeight: 20", "pause: {}")}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
-	second := app.at("v2").files()
-	second["shop.yaml"] = strings.Replace(second["shop.yaml"], "    spec:\n",
-		"    spec:\n      readinessGates: [{conditionType: example.com/lucky}]\n", 1)
-	w.push("v2", second)
+	app := newShop(5, "", "setWeight: 20", "pause: {}")
+	w := running(t, app.files())
+	second := app.at("v2")
+	second.pod = "      readinessGates: [{conditionType: example.com/lucky}]\n"
+	w.push("v2", second.files())
 	w.openGates("v2", 4)
-	w.awaitStep(1, rollout.Paused)
+	w.awaitPause(1)
 	w.promote()
 	w.awaitPods("4 of v2 are ready and v1 is gone", func(s sample) bool {
 		return s.ready["v2"] == 4 && s.all["v2"] == 5 && s.all["v1"] == 0
 	})
 	mark, before := w.pods.mark(), w.pods.count("v1")
-	commit := w.push("v3", app.at("v3").files())
-	w.awaitStep(1, rollout.Paused)
-	w.promote()
-	w.awaitHealthy(commit)
+	w.release("v3", app.at("v3").files())
 	w.pods.awaitReady(t, map[string]int{"v3": 5})
-	if after := w.pods.count("v1"); after != before {
-		t.Errorf("%d pods of v1 were started to release v3, want none: users had v2", after-before)
-	}
+	w.pods.wantStarted(t, map[string]int{"v1": before}) // none to release v3: users had v2
 	w.pods.wantReady(t, mark, 4)
 }
 
@@ -188,14 +136,10 @@ func (w *world) openGate(pod string) bool {
 // awaitPods waits until the pods satisfy a condition.
 func (w *world) awaitPods(what string, ok func(sample) bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-		if last := w.pods.since(w.pods.mark() - 1); len(last) > 0 && ok(last[0]) {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %s; the pods are %v", timeout, what, w.pods.now())
-		}
-	}
+	eventually(w.t, what, func() bool {
+		w.pods.mark() // waits for the watch
+		return ok(w.pods.last())
+	}, func() any { return w.pods.last() })
 }
 
 // TestFixAfterAnAbort pushes a fix while the aborted version's pods are kept.
@@ -205,18 +149,15 @@ func TestFixAfterAnAbort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			app := shop{version: "v1", replicas: "replicas: 4", strategy: strategy}
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
-			w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			w := running(t, app.files())
+			w.stage("v2", app.at("v2").files())
 			w.ran("abort", w.app)
 			w.await("rolling back", func(s rollout.State) bool {
 				return s.Phase == rollout.Aborting || s.Phase == rollout.Degraded
 			})
-			commit := w.push("v3", app.at("v3").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v3", app.at("v3").files())
 			w.promote()
-			w.await(fmt.Sprintf("%s serves all", commit), func(rollout.State) bool { return w.pods.now()["v3"] == 4 })
+			w.await(fmt.Sprintf("%s serves all", commit), func(rollout.State) bool { return w.pods.last().ready["v3"] == 4 })
 		})
 	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,34 +19,28 @@ func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"kustomization.yaml": "resources: [rollout.yaml, service.yaml]\n"}
 	for _, name := range []string{"rollout.yaml", "service.yaml"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "render", "testdata", "getting-started", name))
-		must(t, err)
-		files[name] = string(data)
+		files[name] = readText(t, filepath.Join("..", "..", "render", "testdata", "getting-started", name))
 	}
-	w := newWorld(t, files).start()
-	w.awaitHealthy(w.repo.Head())
+	w := running(t, files)
 	w.pods.awaitReady(t, map[string]int{"blue": 5})
 	commit := w.push("yellow",
 		map[string]string{"rollout.yaml": strings.Replace(files["rollout.yaml"], "rollouts-demo:blue", "rollouts-demo:yellow", 1)})
-	w.awaitStep(1, rollout.Paused)
+	w.awaitPause(1)
 	w.pods.awaitReady(t, map[string]int{"blue": 4, "yellow": 1})
 	w.ran("promote", w.app, "--full")
 	w.awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"yellow": 5})
-	w.pods.wantStarted(t, "yellow", 5)
+	w.pods.wantStarted(t, map[string]int{"yellow": 5})
 }
 
 // TestChangesInFlight changes other fields than the template while a release waits: its steps, more replicas, and the
 // Rollout document, which is removed and restored.
 func TestChangesInFlight(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 5",
-		strategy: canary("scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 80", "pause: {}")}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	app := newShop(5, "scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 80", "pause: {}")
+	w := running(t, app.files())
 	next := app.at("v2")
-	commit := w.push("v2", next.files())
-	w.awaitStep(1, rollout.Paused)
+	commit := w.stage("v2", next.files())
 	w.pods.awaitReady(t, map[string]int{"v1": 5, "v2": 2})
 
 	mark := w.pods.mark()
@@ -55,7 +48,7 @@ func TestChangesInFlight(t *testing.T) {
 		"setWeight: 90", "pause: {}")
 	w.push("other steps", next.files())
 	w.await("other steps", func(s rollout.State) bool { return len(s.Progress) == 1 && s.Progress[0].Of == 6 })
-	w.awaitStep(1, rollout.Paused)
+	w.awaitPause(1)
 	for _, s := range w.pods.since(mark) {
 		if total(s.all) != 7 {
 			t.Fatalf("a change of steps moved pods: %v", s.all)
@@ -65,14 +58,13 @@ func TestChangesInFlight(t *testing.T) {
 	next.replicas = "replicas: 10"
 	w.push("more replicas", next.files())
 	w.pods.awaitReady(t, map[string]int{"v1": 10, "v2": 4})
-	w.awaitStep(1, rollout.Paused)
+	w.awaitPause(1)
 
 	mark = w.pods.mark()
 	w.push("no document", map[string]string{"kustomization.yaml": "resources: [shop.yaml, services.yaml]\n"})
 	held := w.await("held", func(s rollout.State) bool { return s.Held != nil })
-	if held.Held.Reason != "RolloutRemoved" || !strings.Contains(held.Held.Message, "restore it") {
-		t.Errorf("held for %+v, want RolloutRemoved with advice", held.Held)
-	}
+	compare.Check(t, rollout.HeldRolloutRemoved, held.Held.Reason)
+	compare.Contains(t, held.Held.Message, "restore it")
 	w.pods.stays(t, time.Second)
 	w.push("the document is back", next.files())
 	w.await("no longer held", func(s rollout.State) bool { return s.Held == nil })
@@ -80,54 +72,33 @@ func TestChangesInFlight(t *testing.T) {
 		t.Errorf("%d pod events while the document was gone", len(moved))
 	}
 
-	w.promote()
-	w.awaitStep(5, rollout.Paused)
+	w.promote().awaitPause(5)
 	w.pods.awaitReady(t, map[string]int{"v1": 10, "v2": 9})
-	w.promote()
-	w.awaitHealthyHash(commit)
+	w.promote().awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 10})
-}
-
-// awaitHealthyHash waits for the release that a commit started, whatever commits without a new template followed.
-func (w *world) awaitHealthyHash(commit string) {
-	w.t.Helper()
-	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Commit == commit })
 }
 
 // TestWhatPeopleSee checks the command line, kubectl and the cluster's events for a release that waits at a step.
 func TestWhatPeopleSee(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 5", strategy: canary("", "setWeight: 20", "pause: {}")}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
-	commit := w.push("shop: v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	app := newShop(5, "", "setWeight: 20", "pause: {}")
+	w := running(t, app.files())
+	commit := w.stage("shop: v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 4, "v2": 1})
-	for name, tc := range map[string]struct {
-		args []string
-		want []string
-	}{
-		"get": {[]string{"get", w.app, "--no-color"},
+	for _, tc := range []struct{ args, want []string }{
+		{[]string{"get", w.app, "--no-color"},
 			[]string{"Paused", "setWeight 20", rollout.ShortID(commit), "canary", "stable", "gitrollout/promote/test/" + w.app, "Dev"}},
-		"get as JSON":       {[]string{"get", w.app, "-o", "json"}, []string{`"phase": "Paused"`}},
-		"list":              {[]string{"list", "--no-color"}, []string{w.app, "Paused", "20%"}},
-		"list as YAML":      {[]string{"list", "-o", "yaml"}, []string{"phase: Paused"}},
-		"render with state": {[]string{"render", w.app, "--with-state"}, []string{"minReadySeconds: 2147483646", "gitrollout.dev/template-hash"}},
-		"diff":              {[]string{"diff", w.app}, nil},
-		"once":              {[]string{"once", "--namespaces", w.ns}, nil},
+		{[]string{"get", w.app, "-o", "json"}, []string{`"phase": "Paused"`}},
+		{[]string{"list", "--no-color"}, []string{w.app, "Paused", "20%"}},
+		{[]string{"list", "-o", "yaml"}, []string{"phase: Paused"}},
+		{[]string{"render", w.app, "--with-state"}, []string{"minReadySeconds: 2147483646", "gitrollout.dev/template-hash"}},
+		{[]string{"diff", w.app}, nil},
+		{[]string{"once", "--namespaces", w.ns}, nil},
 	} {
-		out, err := w.cli(tc.args...)
-		if err != nil {
-			t.Errorf("%s: %v\n%s", name, err, out)
-		}
-		for _, want := range tc.want {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s does not say %q:\n%s", name, want, out)
-			}
-		}
+		compare.Contains(t, w.ran(tc.args...), tc.want...)
 	}
-	described := w.kubectl("describe", "deployment/shop")
-	compare.Contains(t, described, "held between the steps of release ", "gitrollout.dev/commit: "+commit, "gitrollout get "+w.app)
+	compare.Contains(t, w.kubectl("describe", "deployment/shop"), "held between the steps of release ",
+		"gitrollout.dev/commit: "+commit, "gitrollout get "+w.app)
 	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
 	must(t, err)
 	told := false

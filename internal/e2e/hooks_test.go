@@ -5,16 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -99,14 +98,7 @@ func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects,
 	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\n"+
 		"canaryService: shop-preview\nscaleDownDelaySeconds: 1\nabortScaleDownDelaySeconds: 1", "setWeight: 50")}
 	w := newWorld(t, app.files())
-	g := newGate(t, w)
-	for _, n := range at {
-		g.at[n] = true
-	}
-	remote, err := url.Parse(w.server.URL)
-	must(t, err)
-	g.kill = w.restartAfterKill
-	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
+	g := w.startGated(at...)
 	w.awaitSource(w.repo.Head())
 	second := w.push("v2", hooked(app.at("v2"), dialect, "v1-run200ms", "v1-run200ms"))
 	w.await("the migration", func(s rollout.State) bool {
@@ -120,14 +112,10 @@ func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects,
 	w.push("v3", hooked(app.at("v3"), dialect, "v1-crash", "v1-run200ms"))
 	w.await("the verdict", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	if w.repo.Ref("gitrollout/revert/test/"+w.app) == "" {
-		t.Error("the verdict is on record, and no revert is proposed")
-	} else if says := w.repo.Message("gitrollout/revert/test/" + w.app); !strings.Contains(says,
-		"\n    migrate: begun\n    migrate: relation missing") {
-		t.Errorf("the revert does not have the log of the migration:\n%s", says)
+		t.Fatal("the verdict is on record, and no revert is proposed")
 	}
-	if n := w.pods.count("v3"); n > 0 {
-		t.Errorf("the migration failed, and %d pods of v3 were started", n)
-	}
+	compare.Contains(t, w.repo.Message("gitrollout/revert/test/"+w.app), "\n    migrate: begun\n    migrate: relation missing")
+	w.pods.wantStarted(t, map[string]int{"v3": 0}) // the migration failed
 
 	w.push("v4", hooked(app.at("v4"), dialect, "v1-run200ms", "v1-crash"))
 	w.await("the rollback", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.pods.count("v4") > 0 })
@@ -140,15 +128,11 @@ func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects,
 	}
 	jobs := w.jobs()
 	for name := range jobs {
-		if !made[name] || jobs[name] == "runs" {
-			t.Errorf("Job %s %s and is not on record: %v", name, jobs[name], records)
+		if jobs[name] == "runs" {
+			t.Errorf("Job %s runs: %v", name, records)
 		}
 	}
-	for job := range made {
-		if jobs[job] == "" {
-			t.Errorf("Job %s is on record and not in the cluster", job)
-		}
-	}
+	compare.CheckNamed(t, "the Jobs on record, and in the cluster", slices.Sorted(maps.Keys(made)), slices.Sorted(maps.Keys(jobs)))
 	effects = g.effects()
 	if n := len(slices.DeleteFunc(slices.Clone(effects), func(e string) bool { return !strings.HasSuffix(e, "/jobs") })); n != len(jobs) {
 		t.Errorf("%d Jobs were asked for, and there are %d", n, len(jobs))
@@ -164,9 +148,8 @@ func TestHooks(t *testing.T) {
 		for name, dialect := range dialects {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				if _, got := hooksLife(t, dialect, plain); !slices.Equal(got, want) {
-					t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-				}
+				_, got := hooksLife(t, dialect, plain)
+				compare.CheckNamed(t, "the record", want, got)
 			})
 		}
 	})
@@ -180,19 +163,17 @@ func TestHooksKilled(t *testing.T) {
 	withAndWithout(t, func(t *testing.T, plain bool) {
 		effects, want := hooksLife(t, dialects["gitrollout"], plain)
 		t.Logf("%d effects:\n%s", len(effects), strings.Join(effects, "\n"))
-		distance := (len(effects) + killsInALife - 1) / killsInALife
 		names := slices.Sorted(maps.Keys(dialects))
-		for first := 1; first <= distance; first++ {
-			turn := names[first%len(names):][:1]
+		for _, at := range killsApart(len(effects)) {
+			turn := names[at[0]%len(names):][:1]
 			if *everyDialect {
 				turn = names
 			}
 			for _, name := range turn {
-				t.Run(fmt.Sprint(name, " ", first), func(t *testing.T) {
+				t.Run(fmt.Sprint(name, " ", at[0]), func(t *testing.T) {
 					t.Parallel()
-					if _, got := hooksLife(t, dialects[name], plain, first, first+distance, first+2*distance); !slices.Equal(got, want) {
-						t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-					}
+					_, got := hooksLife(t, dialects[name], plain, at...)
+					compare.CheckNamed(t, "the record", want, got)
 				})
 			}
 		}
@@ -205,7 +186,8 @@ func TestHookWaits(t *testing.T) { withAndWithout(t, hookWaits) }
 
 func hookWaits(t *testing.T, plain bool) {
 	t.Helper()
-	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+	app := hookedShop()
+	app.plain = plain
 	w := newWorld(t, app.files()).start()
 	w.awaitSource(w.repo.Head())
 	second := w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run1h", "v1-run100ms"))
@@ -213,24 +195,15 @@ func hookWaits(t *testing.T, plain bool) {
 	if s.Held == nil || s.Held.Reason != rollout.HeldHook {
 		t.Errorf("held: %+v", s.Held)
 	}
-	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(out, "/migrate") || !strings.Contains(out, "Running") ||
-		!strings.Contains(out, "Healthy, running hooks") {
-		t.Errorf("get: %v\n%s", err, out)
-	}
+	compare.Contains(t, w.ran("get", w.app), "/migrate", "Running", "Healthy, running hooks")
 	job := s.Hooks[0].Job
-	background := metav1.DeletePropagationBackground
 	before, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Get(t.Context(), job, metav1.GetOptions{})
 	must(t, err)
-	must(t, w.cluster.Kube.BatchV1().Jobs(w.ns).Delete(t.Context(), job, metav1.DeleteOptions{PropagationPolicy: &background}))
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
+	w.kubectl("delete", "job", job, "--wait=false")
+	w.until("the Job is made again", func() bool {
 		again, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Get(t.Context(), job, metav1.GetOptions{})
-		if err == nil && again.UID != before.UID {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the Job is not made again: %v", err)
-		}
-	}
+		return err == nil && again.UID != before.UID
+	})
 	s = w.await("that it is made again", func(s rollout.State) bool { return s.Hooks[0].Message != "" })
 	if run := s.Hooks[0]; run.Phase != rollout.HookRunning || run.Message != "its Job was made anew: the one before was deleted" {
 		t.Errorf("on record: %+v", run)
@@ -243,7 +216,7 @@ func hookWaits(t *testing.T, plain bool) {
 	if jobs := w.jobs(); len(jobs) != 1 || w.pods.count("v2")+w.pods.count("v3") > 0 {
 		t.Errorf("the Jobs are %v while the first migration runs", jobs)
 	}
-	must(t, w.cluster.Kube.BatchV1().Jobs(w.ns).Delete(t.Context(), job, metav1.DeleteOptions{PropagationPolicy: &background}))
+	w.kubectl("delete", "job", job, "--wait=false")
 	w.awaitHealthy(w.repo.Head())
 }
 
@@ -255,7 +228,7 @@ func TestHooksWithTheirRole(t *testing.T) {
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+			app := hookedShop()
 			w := newWorld(t, hooked(app, dialects["gitrollout"], "v1-run100ms", "v1-run100ms"))
 			if out, _ := w.cli("diff", w.app); strings.Contains(out, "Job/") || !strings.Contains(out, "Deployment/") {
 				t.Errorf("diff before the first deployment:\n%s", out)
@@ -265,27 +238,17 @@ func TestHooksWithTheirRole(t *testing.T) {
 			writer := "gitrollout"
 			if account != "" {
 				writer = account
-				w.repo.CommitFiles("an account", map[string]string{".gitrollout/test/config.yaml": strings.ReplaceAll(
-					"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/NS, namespace: NS, serviceAccount: deployer}\n", "NS", w.ns)})
-				w.kubectl("create", "serviceaccount", account)
-				w.kubectl("create", "rolebinding", account, "--clusterrole=gitrollout-apps-"+w.ns, "--serviceaccount="+w.ns+":"+account)
-				w.kubectl("create", "role", "as", "--verb=impersonate", "--resource=serviceaccounts", "--resource-name="+account)
-				w.kubectl("create", "rolebinding", "as", "--role=as", "--serviceaccount="+w.ns+":gitrollout")
+				w.useAccount(account, "gitrollout-apps-"+w.ns)
 			}
 			w.start("--kubeconfig", a.kubeconfig)
 			s := w.await("held", func(s rollout.State) bool { return s.Held != nil && s.Held.Reason == rollout.HeldForbidden })
 			if !strings.Contains(s.Held.Message, `cannot create resource "jobs"`) || len(w.jobs()) > 0 {
 				t.Errorf("without the role: held %+v, Jobs %v", s.Held, w.jobs())
 			}
-			var role rbacv1.ClusterRole
-			manifest(t, "hooks/role.yaml", &role)
-			role.Name += "-" + w.ns
-			_, err := w.cluster.Kube.RbacV1().ClusterRoles().Create(t.Context(), &role, metav1.CreateOptions{})
-			must(t, err)
+			role := w.createClusterRole("hooks/role.yaml")
 			w.kubectl("create", "rolebinding", "hooks", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":"+writer)
 			w.awaitHealthy(w.repo.Head())
-			second := w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms"))
-			w.awaitHealthy(second)
+			w.awaitHealthy(w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms")))
 			if out, err := w.cli("doctor", "--no-push", "--as", "system:serviceaccount:"+w.ns+":"+writer); strings.Contains(out, "jobs") ||
 				!strings.Contains(out, "pods/log") {
 				t.Errorf("doctor wants more, or does not miss the logs: %v\n%s", err, out)
@@ -317,9 +280,8 @@ func TestHooksWithTheirRole(t *testing.T) {
 // before the migration runs.
 func TestHookThatIsRefused(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	app := hookedShop()
+	w := running(t, app.files())
 	good := hooked(app.at("v2"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms")
 	for bad, says := range map[string]string{
 		"restartPolicy: Always":                "the cluster refuses Job NS/undo-fc18dd81-1: spec.template.spec.restartPolicy",
@@ -344,27 +306,20 @@ func TestHookAborted(t *testing.T) { withAndWithout(t, hookAborted) }
 
 func hookAborted(t *testing.T, plain bool) {
 	t.Helper()
-	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+	app := hookedShop()
+	app.plain = plain
 	w := newWorld(t, app.files()).start()
 	w.awaitSource(w.repo.Head())
 	w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run1h", "v1-run100ms"))
 	w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
 	w.kubectl("patch", "job", w.state().Hooks[0].Job, "-p", `{"spec":{"suspend":true}}`)
-	if out, err := w.cli("get", w.app); err != nil ||
-		!strings.Contains(strings.Join(strings.Fields(out), " "), "to end (it is suspended: spec.suspend is true)") ||
-		!strings.Contains(out, "kubectl -n "+w.ns+" describe job "+w.state().Hooks[0].Job) {
-		t.Errorf("get of a Job that is suspended: %v\n%s", err, out)
-	}
-	if out, err := w.cli("hold", w.app); err != nil || !strings.Contains(out, "does not begin the release") {
-		t.Errorf("hold: %v\n%s", err, out)
-	}
-	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(out, "gitrollout hold "+w.app+" --off") {
-		t.Errorf("get: %v\n%s", err, out)
-	}
+	suspended := w.ran("get", w.app)
+	compare.Contains(t, oneLine(suspended), "to end (it is suspended: spec.suspend is true)")
+	compare.Contains(t, suspended, "kubectl -n "+w.ns+" describe job "+w.state().Hooks[0].Job)
+	compare.Contains(t, w.ran("hold", w.app), "does not begin the release")
+	compare.Contains(t, w.ran("get", w.app), "gitrollout hold "+w.app+" --off")
 	w.repo.Pull()
-	if out, err := w.cli("abort", w.app, "--reason", "not today"); err != nil || !strings.Contains(out, "before anything of it has begun") {
-		t.Errorf("abort: %v\n%s", err, out)
-	}
+	compare.Contains(t, w.ran("abort", w.app, "--reason", "not today"), "before anything of it has begun")
 	s := w.await("rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	if reason := s.Rejected[0].Reason; !strings.HasSuffix(reason, ": not today") || w.pods.count("v2") > 0 ||
 		w.jobs()[s.Hooks[0].Job] != "runs" || w.repo.Ref("gitrollout/revert/test/"+w.app) == "" {
@@ -376,21 +331,12 @@ func hookAborted(t *testing.T, plain bool) {
 // its deadline.
 func TestHookThatCannotStart(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	app := hookedShop()
+	w := running(t, app.files())
 	w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-badimage", "v1-run100ms"))
 	w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
 	stuck := w.state().Hooks[0].Job
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-		out, err := w.cli("get", w.app)
-		if strings.Contains(out, "ImagePull") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("get: %v\n%s", err, out)
-		}
-	}
+	w.awaitGet("ImagePull")
 	w.awaitHealthy(w.push("v3", hooked(app.at("v3"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms")))
 	if jobs := w.jobs(); jobs[stuck] != "" || len(jobs) != 2 {
 		t.Errorf("the Jobs are %v, and %s could not start", jobs, stuck)

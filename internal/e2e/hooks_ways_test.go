@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -55,6 +56,26 @@ func (j *jobWatch) names(hook string) (all []string) {
 	return all
 }
 
+// want checks how many Jobs of hooks were created.
+func (j *jobWatch) want(t *testing.T, when string, want map[string]int) {
+	t.Helper()
+	got := map[string]int{}
+	for hook := range want {
+		got[hook] = len(j.names(hook))
+	}
+	compare.CheckNamed(t, "Jobs that were made "+when, want, got)
+}
+
+// wantOneEach checks that each of two releases has created one Job of each hook.
+func (j *jobWatch) wantOneEach(t *testing.T, hooks ...string) {
+	t.Helper()
+	for _, hook := range hooks {
+		if jobs := j.names(hook); len(jobs) != 2 || jobs[0] == jobs[1] {
+			t.Errorf("of %s the Jobs %v were made, want one for each of two releases", hook, jobs)
+		}
+	}
+}
+
 // job returns a hook with its name, its image's tag, its annotations, and further fields of its spec.
 func job(name, tag, annotations, spec string) string {
 	return fmt.Sprintf(`---
@@ -70,14 +91,12 @@ spec:
 
 // withJobs returns the files of an app with hooks.
 func withJobs(app shop, jobs ...string) map[string]string {
-	files := app.files()
-	files["kustomization.yaml"] += "- hooks.yaml\n"
-	files["hooks.yaml"] = strings.Join(jobs, "")
-	return files
+	app.more = map[string]string{"hooks.yaml": strings.Join(jobs, "")}
+	return app.files()
 }
 
 func hookedShop() shop {
-	return shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+	return newShop(2, "scaling: surge", "setWeight: 50")
 }
 
 // TestTwoReconcilersMakeOneJob checks that two independent processes create each Job of two releases once.
@@ -94,11 +113,7 @@ func TestTwoReconcilersMakeOneJob(t *testing.T) {
 			job("migrate", "v1-run300ms", "gitrollout.dev/hook: before", ""),
 			job("check", "v1-run300ms", "gitrollout.dev/hook: after", ""))))
 	}
-	for _, hook := range []string{"migrate", "check"} {
-		if jobs := made.names(hook); len(jobs) != 2 || jobs[0] == jobs[1] {
-			t.Errorf("of %s the Jobs %v were made, want one for each of two releases", hook, jobs)
-		}
-	}
+	made.wantOneEach(t, "migrate", "check")
 	for _, run := range w.state().Hooks {
 		if run.Phase != rollout.HookSucceeded || run.Attempt != 1 {
 			t.Errorf("on record: %+v", run)
@@ -113,8 +128,7 @@ func TestHookInterrupted(t *testing.T) {
 	app := hookedShop()
 	w := newWorld(t, app.files())
 	made := w.watchJobs()
-	w.start()
-	w.awaitHealthy(w.repo.Head())
+	w.start().awaitHealthy(w.repo.Head())
 	const interrupt = `gitrollout.dev/hook: before, gitrollout.dev/hook-interrupt: delete`
 	w.push("v2", withJobs(app.at("v2"), job("migrate", "v1-run1h", interrupt, "")))
 	s := w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
@@ -125,9 +139,7 @@ func TestHookInterrupted(t *testing.T) {
 	if first := w.state().Hooks[0]; first.Phase != rollout.HookFailed || first.Message != "deleted for a newer release" {
 		t.Errorf("on record: %+v", first)
 	}
-	if n := w.pods.count("v2"); n > 0 {
-		t.Errorf("%d pods of v2 were started", n)
-	}
+	w.pods.wantStarted(t, map[string]int{"v2": 0})
 }
 
 // TestHooksOfManyReleases keeps the newest three Jobs of a hook, even with a TTL, and one Job if the hook has a
@@ -142,11 +154,9 @@ func TestHooksOfManyReleases(t *testing.T) {
 	}
 	w := newWorld(t, at("v1", "v1-run100ms"))
 	made := w.watchJobs()
-	w.start()
-	w.awaitHealthy(w.repo.Head())
+	w.start().awaitHealthy(w.repo.Head())
 	var last string
-	for i := range 4 {
-		version := fmt.Sprintf("v%d", i+2)
+	for _, version := range []string{"v2", "v3", "v4", "v5"} {
 		last = w.push(version, at(version, "v1-run100ms"))
 		w.awaitHealthy(last)
 	}
@@ -158,23 +168,17 @@ func TestHooksOfManyReleases(t *testing.T) {
 			t.Errorf("Job %s %s", name, is)
 		}
 	}
-	if want := map[string]int{"migrate": 3, "check": 1}; !maps.Equal(kept, want) || len(made.names("migrate")) != 5 ||
-		len(made.names("check")) != 5 {
-		t.Errorf("after five releases the Jobs are %v, want %v; made were %v", kept, want, made.made)
-	}
+	compare.CheckNamed(t, "Jobs that are kept after five releases", map[string]int{"migrate": 3, "check": 1}, kept)
+	made.want(t, "after five releases", map[string]int{"migrate": 5, "check": 5})
 	w.repo.Revert(last)
 	w.await("v4 again", func(s rollout.State) bool {
 		return s.Phase == rollout.Healthy && s.Release == nil && s.Stable.Subject != "v5" && s.Held == nil
 	})
-	if m, c, r := made.names("migrate"), made.names("check"), made.names("restore"); len(m) != 5 || len(c) != 5 || len(r) != 1 {
-		t.Errorf("a version that served before has run %v %v %v", m, c, r)
-	}
+	made.want(t, "once a version that served before is back", map[string]int{"migrate": 5, "check": 5, "restore": 1})
 	alone := w.push("another check", at("v4", "v1-run200ms"))
 	w.await("followed", func(s rollout.State) bool { return s.Source == alone && s.Held == nil && s.Phase == rollout.Healthy })
-	if m, c, r := made.names("migrate"), made.names("check"), made.names("restore"); len(m) != 5 || len(c) != 6 || len(r) != 1 {
-		t.Errorf("a hook that changes alone has run %v %v %v", m, c, r)
-	}
-	w.pods.wantStarted(t, "v4", 4) // 2 and 2 again
+	made.want(t, "once a hook has changed alone", map[string]int{"migrate": 5, "check": 6, "restore": 1})
+	w.pods.wantStarted(t, map[string]int{"v4": 4}) // 2 and 2 again
 }
 
 // TestHookThatHangs has a migration that exceeds its deadline, and one that exceeds its retries. The release does not
@@ -188,8 +192,7 @@ func TestHookThatHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			app := hookedShop()
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
+			w := running(t, app.files())
 			migrate := job("migrate", test.tag, "gitrollout.dev/hook: before", test.spec)
 			if strings.Contains(test.spec, "backoffLimit") {
 				migrate = strings.Replace(migrate, "  backoffLimit: 0\n", "", 1)
@@ -221,29 +224,19 @@ func TestHookSeesWhatWasThere(t *testing.T) {
 			t.Parallel()
 			app := hookedShop()
 			at := func(version, tag string, more ...string) map[string]string {
-				files := withJobs(app.at(version), append(more, strings.Replace(job("migrate", tag, "gitrollout.dev/hook: before", ""),
-					"containers: [{", "containers: [{envFrom: [{configMapRef: {name: settings}}, {configMapRef: {name: more, optional: true}}], ", 1))...)
-				files["hooks.yaml"] += "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n" + test.annotation +
-					"data: {version: " + version + "}\n"
-				return files
+				migrate := strings.Replace(job("migrate", tag, "gitrollout.dev/hook: before", ""), "containers: [{",
+					"containers: [{envFrom: [{configMapRef: {name: settings}}, {configMapRef: {name: more, optional: true}}], ", 1)
+				return withJobs(app.at(version), append(more, migrate, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n"+
+					test.annotation+"data: {version: "+version+"}\n")...)
 			}
-			w := newWorld(t, at("v1", "v1-run100ms")).start()
-			w.awaitHealthy(w.repo.Head())
+			w := running(t, at("v1", "v1-run100ms"))
 			w.push("v2", at("v2", "v1-run1h", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"))
 			s := w.await("the migration", func(s rollout.State) bool {
 				return len(s.Hooks) == 2 && len(w.jobs()) == 2
 			})
-			settings := func() string {
-				c, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), "settings", metav1.GetOptions{})
-				must(t, err)
-				return c.Data["version"]
-			}
-			if got := settings(); got != test.seen {
-				t.Errorf("while the migration runs, settings are %s, want %s", got, test.seen)
-			}
-			if _, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), "more", metav1.GetOptions{}); err != nil {
-				t.Errorf("the missing ConfigMap that the migration names: %v", err)
-			}
+			settings := w.kubectl("get", "configmap", "settings", "-o", "jsonpath={.data.version}")
+			compare.CheckNamed(t, "settings while the migration runs", test.seen, settings)
+			w.kubectl("get", "configmap", "more") // was missing, and the migration names it
 			if n := w.pods.count("v2"); n > 0 || s.Release != nil {
 				t.Errorf("%d pods of v2 while the migration runs, release %+v", n, s.Release)
 			}
@@ -298,14 +291,9 @@ spec:
 	app := hookedShop()
 	w := newWorld(t, withJobs(app, jobs))
 	made := w.watchJobs()
-	w.start()
-	w.awaitHealthy(w.repo.Head())
+	w.start().awaitHealthy(w.repo.Head())
 	w.awaitHealthy(w.push("v2", withJobs(app.at("v2"), jobs)))
-	for _, hook := range []string{"db-migrate", "tell"} {
-		if jobs := made.names(hook); len(jobs) != 2 || jobs[0] == jobs[1] {
-			t.Errorf("of %s the Jobs %v were made, want one for each of two releases", hook, jobs)
-		}
-	}
+	made.wantOneEach(t, "db-migrate", "tell")
 	time.Sleep(2 * time.Second)
 	if jobs := w.jobs(); len(jobs) != 2 {
 		t.Errorf("the Jobs are %v, want the newest of each hook", jobs)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path"
 	"regexp"
 	"slices"
@@ -272,20 +271,6 @@ func (h *hostile) abort(app, version, before string) {
 	began := time.Now()
 	back := h.patches.await([]string{app}, func(d *appsv1.Deployment) bool { return tagOf(d) == before })
 	h.aborts = append(h.aborts, back.Sub(began))
-}
-
-// state returns an app's record.
-func (h *hostile) state(app string) (s rollout.State) {
-	data, err := exec.Command("git", "-C", h.repo.Bare, "cat-file", "blob", "gitrollout/state/test:"+rollout.StatePath(app)).Output()
-	if err != nil {
-		return s
-	}
-	read, err := rollout.ParseState(rollout.StatePath(app), data)
-	if err != nil {
-		h.b.Error(err)
-		return s
-	}
-	return *read
 }
 
 // until waits for a condition with a long timeout.

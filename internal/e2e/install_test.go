@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -38,18 +37,16 @@ func TestInstall(t *testing.T) {
 func install(t *testing.T, in installation) (*world, *kubelet) {
 	t.Helper()
 	files := everyKind()
-	files["more.yaml"] = regexp.MustCompile(`(?s)apiVersion: v1\nkind: (Secret|ServiceAccount)\n.*?---\n`).ReplaceAllString(files["more.yaml"],
-		"")
+	other := regexp.MustCompile(`(?s)apiVersion: v1\nkind: (Secret|ServiceAccount)\n.*?---\n`)
+	files["more.yaml"] = other.ReplaceAllString(files["more.yaml"], "")
 	w := newWorld(t, files)
 	w.server = w.repo.HTTP(gittest.HTTPOptions{TLS: true, User: "x-access-token", Password: "s3cret"})
-	token := filepath.Join(t.TempDir(), "token")
-	must(t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
+	token := tempFile(t, "token", "s3cret\n")
 	began := time.Now()
 	for _, line := range in.lines(t) {
-		line = strings.NewReplacer("install.yaml", in.manifests, "-n gitrollout", "-n "+in.namespace, "install gitrollout gitrollout-0.2.0.tgz",
-			"install second "+in.chart,
-			"https://git.example.com/shop.git", w.server.URL, "--from-literal=cluster=prod", "--from-literal=cluster=test", "=token",
-			"="+token).Replace(line)
+		line = strings.NewReplacer("install.yaml", in.manifests, "-n gitrollout", "-n "+in.namespace,
+			"install gitrollout gitrollout-0.2.0.tgz", "install second "+in.chart, "https://git.example.com/shop.git", w.server.URL,
+			"--from-literal=cluster=prod", "--from-literal=cluster=test", "=token", "="+token).Replace(line)
 		if args, is := strings.CutPrefix(line, "helm "); is {
 			w.helm(strings.Fields(args)...)
 			continue
@@ -102,19 +99,13 @@ func (in installation) remove(w *world) {
 // helm runs Helm against the test's cluster.
 func (w *world) helm(args ...string) string {
 	w.t.Helper()
-	out, err := helm(w.t, append(args, "--kubeconfig", w.cluster.Kubeconfig)...)
-	if err != nil {
-		w.t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return out
+	return helm(w.t, append(args, "--kubeconfig", w.cluster.Kubeconfig)...)
 }
 
 // installLines returns the commands of docs/install.md, for manifests and for the chart.
 func installLines(t *testing.T) (manifests []string, byChart string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/install.md")
-	must(t, err)
-	section, _, _ := strings.Cut(string(page), "\n## An image")
+	section, _, _ := strings.Cut(readText(t, "../../docs/install.md"), "\n## An image")
 	for _, m := range regexp.MustCompile(`(?m)^    (kubectl (?:[^\n]*\\\n)*[^\n]*)$`).FindAllStringSubmatch(section, -1) {
 		manifests = append(manifests, strings.ReplaceAll(m[1], "\\\n", ""))
 	}
@@ -171,18 +162,17 @@ func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubel
 // awaitPod waits for the Deployment's pod.
 func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
 	t.Helper()
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-		pods, err := w.cluster.Kube.CoreV1().Pods(namespace).List(t.Context(),
+	var pods *corev1.PodList
+	eventually(t, "one pod of gitrollout", func() bool {
+		var err error
+		pods, err = w.cluster.Kube.CoreV1().Pods(namespace).List(t.Context(),
 			metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=gitrollout"})
 		must(t, err)
-		if len(pods.Items) == 1 {
-			return pods.Items[0]
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("there are %d pods of gitrollout after %s:\n%s", len(pods.Items), timeout,
-				w.kubectl("-n", namespace, "describe", "replicasets"))
-		}
-	}
+		return len(pods.Items) == 1
+	}, func() any {
+		return fmt.Sprintf("%d pods:\n%s", len(pods.Items), w.kubectl("-n", namespace, "describe", "replicasets"))
+	})
+	return pods.Items[0]
 }
 
 // secret returns a Secret of the pod's namespace.

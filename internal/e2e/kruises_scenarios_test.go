@@ -2,13 +2,9 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
-	"strings"
 	"testing"
-	"time"
 
 	"gitrollout.dev/gitrollout/internal/kruisetest"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // advancedSets returns the shop as OpenKruise's StatefulSet.
@@ -24,27 +20,6 @@ func gated(weights ...int) (steps []string) {
 		steps = append(steps, fmt.Sprintf("setWeight: %d", n), "pause: {}")
 	}
 	return steps
-}
-
-// awaitVersions waits for exactly the given ready pods of each version.
-func (w *world) awaitVersions(want map[string]int) {
-	w.t.Helper()
-	for v, n := range want {
-		if n == 0 {
-			delete(want, v)
-		}
-	}
-	deadline := time.Now().Add(timeout)
-	for {
-		last := w.pods.since(max(0, w.pods.mark()-1))
-		if len(last) > 0 && maps.Equal(last[0].ready, want) && maps.Equal(last[0].all, want) {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %v; they are %+v", timeout, want, last)
-		}
-		time.Sleep(glance)
-	}
 }
 
 // TestScenariosOfKruisesCloneSets and the two tests below have the scenarios of OpenKruise Rollouts' tests for these
@@ -68,46 +43,32 @@ func TestScenariosOfKruisesAdvancedStatefulSets(t *testing.T) {
 func kruisesScenarios(t *testing.T, of func(replicas string, steps ...string) shop) {
 	t.Helper()
 	app := of("replicas: 5", gated(20, 60)...)
-	w := newWorld(t, app.files())
-	if strings.Contains(app.api, "kruise") {
-		kruisetest.Start(t, w.cluster, w.ns)
-	}
-	w.start()
-	w.awaitHealthy(w.repo.Head())
+	w := newKruise(t, app)
+	w.start().awaitHealthy(w.repo.Head())
 	through := func(commit, fresh, stable string, pods ...int) {
 		t.Helper()
 		for i, n := range pods {
-			w.awaitStep(2*i+1, rollout.Paused)
-			w.awaitVersions(map[string]int{fresh: n, stable: 5 - n})
+			w.awaitPause(2*i + 1)
+			w.pods.awaitReady(t, map[string]int{fresh: n, stable: 5 - n})
 			w.promote()
 		}
 		w.awaitHealthy(commit)
-		w.awaitVersions(map[string]int{fresh: 5})
+		w.pods.awaitReady(t, map[string]int{fresh: 5})
 	}
 	through(w.push("v2", app.at("v2").files()), "v2", "v1", 1, 3)
 	app.strategy = canary("", gated(20, 40, 60, 80, 100)...)
 	through(w.push("v3", app.at("v3").files()), "v3", "v2", 1, 2, 3, 4, 5)
 
-	commit := w.push("v4", app.at("v4").files())
-	w.awaitStep(1, rollout.Paused)
-	w.awaitVersions(map[string]int{"v4": 1, "v3": 4})
-	w.repo.Revert(commit)
-	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
-	w.awaitVersions(map[string]int{"v3": 5})
+	commit := w.stage("v4", app.at("v4").files())
+	w.pods.awaitReady(t, map[string]int{"v4": 1, "v3": 4})
+	w.revert(commit)
+	w.pods.awaitReady(t, map[string]int{"v3": 5})
 
-	w.push("v5", app.at("v5").files())
-	w.awaitStep(1, rollout.Paused)
-	w.promote()
-	w.awaitStep(3, rollout.Paused)
-	w.awaitVersions(map[string]int{"v5": 2, "v3": 3})
-	last := w.push("v6", app.at("v6").files())
-	w.await("v6 at its first step", func(s rollout.State) bool {
-		return s.Phase == rollout.Paused && len(s.Progress) == 1 && s.Progress[0].Step == 1 && s.Release.Subject == "v6"
-	})
-	through(last, "v6", "v3", 1, 2, 3, 4, 5)
-	for version, n := range map[string]int{"v2": 5, "v4": 1, "v5": 2, "v6": 5} {
-		w.pods.wantStarted(t, version, n)
-	}
+	w.stage("v5", app.at("v5").files())
+	w.promote().awaitPause(3)
+	w.pods.awaitReady(t, map[string]int{"v5": 2, "v3": 3})
+	through(w.supersede("v6", app.at("v6").files()), "v6", "v3", 1, 2, 3, 4, 5)
+	w.pods.wantStarted(t, map[string]int{"v2": 5, "v4": 1, "v5": 2, "v6": 5})
 }
 
 // TestScenariosOfKruisesAdvancedDaemonSets and the test below: one node and then all; one, two, and another version.
@@ -121,33 +82,22 @@ func TestScenariosOfKruisesForDaemonSets(t *testing.T) {
 func kruisesNodes(t *testing.T, of func(steps ...string) shop) {
 	t.Helper()
 	app := of("setCanaryScale: {replicas: 1}", "pause: {}", "setWeight: 100")
-	w := newWorld(t, app.files())
-	if strings.Contains(app.api, "kruise") {
-		kruisetest.Start(t, w.cluster, w.ns)
-	}
-	w.start()
-	w.awaitHealthy(w.repo.Head())
-	w.awaitVersions(map[string]int{"v1": 10})
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
-	w.awaitVersions(map[string]int{"v2": 1, "v1": 9})
-	w.promote()
-	w.awaitHealthy(commit)
-	w.awaitVersions(map[string]int{"v2": 10})
+	w := newKruise(t, app)
+	w.start().awaitHealthy(w.repo.Head())
+	w.pods.awaitReady(t, map[string]int{"v1": 10})
+	commit := w.stage("v2", app.at("v2").files())
+	w.pods.awaitReady(t, map[string]int{"v2": 1, "v1": 9})
+	w.promote().awaitHealthy(commit)
+	w.pods.awaitReady(t, map[string]int{"v2": 10})
 
 	app = of("setCanaryScale: {replicas: 1}", "pause: {}", "setCanaryScale: {replicas: 2}", "pause: {}")
-	w.push("v3", app.at("v3").files())
-	w.awaitStep(1, rollout.Paused)
-	w.awaitVersions(map[string]int{"v3": 1, "v2": 9})
-	w.promote()
-	w.awaitStep(3, rollout.Paused)
-	w.awaitVersions(map[string]int{"v3": 2, "v2": 8})
-	commit = w.push("v4", app.at("v4").files())
-	w.await("v4 at its first step", func(s rollout.State) bool {
-		return s.Phase == rollout.Paused && len(s.Progress) == 1 && s.Progress[0].Step == 1 && s.Release.Subject == "v4"
-	})
-	w.awaitVersions(map[string]int{"v4": 1, "v2": 9})
+	w.stage("v3", app.at("v3").files())
+	w.pods.awaitReady(t, map[string]int{"v3": 1, "v2": 9})
+	w.promote().awaitPause(3)
+	w.pods.awaitReady(t, map[string]int{"v3": 2, "v2": 8})
+	commit = w.supersede("v4", app.at("v4").files())
+	w.pods.awaitReady(t, map[string]int{"v4": 1, "v2": 9})
 	w.ran("promote", w.app, "--full")
 	w.awaitHealthy(commit)
-	w.awaitVersions(map[string]int{"v4": 10})
+	w.pods.awaitReady(t, map[string]int{"v4": 10})
 }

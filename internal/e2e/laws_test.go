@@ -41,8 +41,7 @@ func TestPushesInEveryPhase(t *testing.T) {
 			tier.Rows(t, "surge")
 			const replicas = 8
 			app := shop{version: "v0", replicas: fmt.Sprint("replicas: ", replicas), strategy: strategy}
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
+			w := running(t, app.files())
 			mark, rng := w.pods.mark(), rand.New(rand.NewPCG(1, uint64(len(name))))
 			version, commit := "v0", ""
 			for i := 1; i <= 100; i++ {
@@ -84,11 +83,8 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	}
 	const replicas = 4
 	files := func(version, strategy string) map[string]string {
-		app := shop{version: version, replicas: fmt.Sprint("replicas: ", replicas), strategy: strategies[strategy], plain: strategy == "none"}
-		all := app.files()
-		all["kustomization.yaml"] += "- ingress.yaml\n"
-		all["ingress.yaml"] = shopIngress
-		return all
+		return shop{version: version, replicas: fmt.Sprint("replicas: ", replicas), strategy: strategies[strategy], plain: strategy == "none",
+			more: shopIngress}.files()
 	}
 	for from := range strategies {
 		for to := range strategies {
@@ -106,8 +102,7 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 					case "before":
 						w.awaitHeadSource(w.push("another strategy", files("v1", to)))
 					case "in flight":
-						w.push("v2", files("v2", from))
-						w.awaitStep(1, rollout.Paused)
+						w.stage("v2", files("v2", from))
 						w.awaitHeadSource(w.push("another strategy", files("v2", to)))
 					}
 					w.finish(w.push("v2", files("v2", to)), map[string]int{"v2": replicas})
@@ -134,8 +129,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, app.at("v1-unready5s").files()).start()
-			w.awaitHealthy(w.repo.Head())
+			w := running(t, app.at("v1-unready5s").files())
 			w.awaitPods("no pod is ready", func(s sample) bool { return total(s.all) > 0 && total(s.ready) == 0 })
 			commit := w.push("v2", app.at("v2").files())
 			if app.kind == "StatefulSet" { // its controller waits for lower ordinals to be ready
@@ -153,18 +147,13 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 // finish promotes a commit repeatedly until only these pods exist.
 func (w *world) finish(commit string, pods map[string]int) {
 	w.t.Helper()
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
+	w.until(fmt.Sprintf("exactly the pods %v at %s", pods, commit), func() bool {
 		s := w.state()
-		if s.Release == nil && s.Draining == nil && maps.Equal(w.pods.now(), pods) {
-			return
-		}
 		if s.Release != nil && s.Phase == rollout.Paused {
 			_, _ = w.cli("promote", "--full", w.app) // refused if the app has advanced meanwhile
 		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %v at %s; the pods are %v, the app is %s: %s", timeout, pods, commit, w.pods.now(), s.Phase, s.Reason)
-		}
-	}
+		return s.Release == nil && s.Draining == nil && maps.Equal(w.pods.last().ready, pods)
+	})
 }
 
 // awaitHeadSource waits until a commit is followed, or held with a reason.

@@ -79,11 +79,10 @@ func TestLayouts(t *testing.T) {
 			if diff := compare.Diff(c.left, left); diff != "" || strings.Join(apps, " ") != c.apps {
 				t.Errorf("apps %q, left out (-want +got):\n%s\n%s", apps, diff, out)
 			}
-			config := filepath.Join(w.repo.Work, ".gitrollout/test/config.yaml")
 			// It uses the test's namespace instead.
-			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, config), "")
+			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, filepath.Join(w.repo.Work, configFile)), "")
 			text = strings.ReplaceAll(text, "- path: ", "- namespace: "+w.ns+"\n  path: ")
-			head := w.repo.CommitFiles("gitrollout init", map[string]string{".gitrollout/test/config.yaml": text})
+			head := w.repo.CommitFiles("gitrollout init", map[string]string{configFile: text})
 			w.server = w.repo.HTTP(gittest.HTTPOptions{})
 			w.start()
 			for _, w.app = range apps {
@@ -92,8 +91,8 @@ func TestLayouts(t *testing.T) {
 			}
 			w.until("all Deployments are available", func() bool {
 				list, err := cluster.Kube.AppsV1().Deployments(w.ns).List(t.Context(), metav1.ListOptions{})
-				available := func(d appsv1.Deployment) bool { return d.Status.AvailableReplicas == *d.Spec.Replicas }
-				return err == nil && len(slices.DeleteFunc(list.Items, func(d appsv1.Deployment) bool { return !available(d) })) == c.deployments
+				isAway := func(d appsv1.Deployment) bool { return d.Status.AvailableReplicas != *d.Spec.Replicas }
+				return err == nil && len(slices.DeleteFunc(list.Items, isAway)) == c.deployments
 			})
 		})
 	}
@@ -106,11 +105,7 @@ func (w *world) here(args ...string) string {
 	must(w.t, err)
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Env = w.repo.Work, append(gittest.Env(), "HOME="+w.t.TempDir())
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("gitrollout %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return output(w.t, cmd)
 }
 
 // layout returns the files of a repository.

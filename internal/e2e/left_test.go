@@ -78,15 +78,8 @@ func TestWhatIsLeftRunningIsFound(t *testing.T) {
 	must(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
 	must(t, err)
-	eventually := func(what string, holds func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(timeout); !holds(); time.Sleep(glance) {
-			if time.Now().After(deadline) {
-				t.Fatalf("not within %s: %s; there are %v", timeout, what, programs())
-			}
-		}
-	}
-	eventually("it is found", func() bool { return strings.Contains(programs()[pid], "render-worker") })
+	left := func() any { return programs() }
+	eventually(t, "it is found", func() bool { return strings.Contains(programs()[pid], "render-worker") }, left)
 	_ = writer.Close()
-	eventually("it has ended", func() bool { return programs()[pid] == "" })
+	eventually(t, "it has ended", func() bool { return programs()[pid] == "" }, left)
 }

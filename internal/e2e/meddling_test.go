@@ -7,79 +7,34 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-// TestScalingInFlight scales the workload through the scale subresource, like an autoscaler, while a release waits at a
-// step. Each version keeps its share, and gitrollout does not revert the scaling.
-func TestScalingInFlight(t *testing.T) {
-	t.Parallel()
-	type counts = map[string]int
-	for name, tc := range map[string]struct {
-		fields string
-		at10   counts
-		at20   counts
-		at5    counts
-	}{
-		"in place": {"", counts{"v1": 8, "v2": 2}, counts{"v1": 16, "v2": 4}, counts{"v1": 4, "v2": 1}},
-		"surge":    {"scaling: surge", counts{"v1": 10, "v2": 2}, counts{"v1": 20, "v2": 4}, counts{"v1": 5, "v2": 1}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			app := shop{version: "v1", strategy: canary(tc.fields, "setWeight: 20", "pause: {}")}
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
-			w.kubectl("scale", "deployment/shop", "--replicas=10")
-			w.pods.awaitReady(t, counts{"v1": 10})
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
-			w.pods.awaitReady(t, tc.at10)
-			w.kubectl("scale", "deployment/shop", "--replicas=20")
-			w.pods.awaitReady(t, tc.at20)
-			w.pods.stays(t, 300*time.Millisecond)
-			w.kubectl("scale", "deployment/shop", "--replicas=5")
-			w.pods.awaitReady(t, tc.at5)
-			w.awaitStep(1, rollout.Paused)
-			w.promote()
-			w.awaitHealthy(commit)
-			w.pods.awaitReady(t, counts{"v2": 5})
-		})
-	}
-}
 
 // TestNobodyElseSaysHowManyPodsMayBeMissing sets maxUnavailable to all pods by hand, which Git leaves to the default.
 // The default is restored at rest, and then nothing is written. A revert, which has no steps, has no more unavailable
 // pods than that.
 func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 8", strategy: canary("", "setWeight: 25")}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	app := newShop(8, "", "setWeight: 25")
+	w := running(t, app.files())
 	second := w.push("v2", app.at("v2").files())
 	w.awaitHealthy(second)
-	shopNow := func() *appsv1.Deployment {
-		d, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Get(t.Context(), "shop", metav1.GetOptions{})
-		must(t, err)
-		return d
-	}
 	for _, patch := range []string{`{"rollingUpdate":{"maxUnavailable":"100%"}}`, `{"type":"Recreate","rollingUpdate":null}`} {
-		before := shopNow().Generation
+		before := w.deployment().Generation
 		w.kubectl("patch", "deployment", "shop", "-p", `{"spec":{"strategy":`+patch+`}}`)
 		w.await("the defaults", func(rollout.State) bool {
-			d := shopNow()
+			d := w.deployment()
 			rolling := d.Spec.Strategy.RollingUpdate
 			return d.Generation >= before+2 && rolling != nil && rolling.MaxUnavailable.String() == "25%" && rolling.MaxSurge.String() == "25%"
 		})
 	}
 	w.await("a second without a write", func(rollout.State) bool { // the controller may be late with its status
-		is := shopNow().ResourceVersion
+		is := w.deployment().ResourceVersion
 		time.Sleep(time.Second)
-		return shopNow().ResourceVersion == is
+		return w.deployment().ResourceVersion == is
 	})
 	mark := w.pods.mark()
 	w.repo.Revert(second)
@@ -115,11 +70,9 @@ func TestHandsOnTheCluster(t *testing.T) {
 			t.Run(scaling+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				tier.Rows(t, "inPlace/set_image", "surge/rollout_undo", "surge/delete_a_canary_pod")
-				app := shop{version: "v1", replicas: "replicas: 8", strategy: canary("scaling: "+scaling, "setWeight: 25", "pause: {}")}
-				w := newWorld(t, app.files()).start()
-				w.awaitHealthy(w.repo.Head())
-				commit := w.push("v2", app.at("v2").files())
-				w.awaitStep(1, rollout.Paused)
+				app := newShop(8, "scaling: "+scaling, "setWeight: 25", "pause: {}")
+				w := running(t, app.files())
+				commit := w.stage("v2", app.at("v2").files())
 				rest := map[string]int{"v1": 8, "v2": 2}
 				if scaling == "inPlace" {
 					rest["v1"] = 6
@@ -128,13 +81,12 @@ func TestHandsOnTheCluster(t *testing.T) {
 				mark := w.pods.mark()
 				meddle(w)
 				time.Sleep(time.Second)
-				w.awaitStep(1, rollout.Paused)
+				w.awaitPause(1)
 				w.awaitSettled(8, 2)
 				w.awaitHealed()
 				// The user allows 25 % of 8 to be unavailable; one more where a pod was deleted by hand.
 				w.pods.wantReady(t, mark, 6-1)
-				w.promote()
-				w.awaitHealthy(commit)
+				w.promote().awaitHealthy(commit)
 				w.pods.awaitReady(t, map[string]int{"v2": 8})
 			})
 		}
@@ -144,14 +96,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 // awaitHealed waits until the Deployment matches the release again: restoring a share changes it temporarily.
 func (w *world) awaitHealed() {
 	w.t.Helper()
-	wrong := w.unhealed()
-	for deadline := time.Now().Add(timeout); wrong != ""; wrong = w.unhealed() {
-		if time.Now().After(deadline) {
-			w.t.Errorf("after %s %s", timeout, wrong)
-			return
-		}
-		time.Sleep(glance)
-	}
+	awaitEqual(w.t, "differences between the Deployment and the release", "", w.unhealed)
 }
 
 // unhealed returns the differences between the Deployment and the release, "" for none.
@@ -177,18 +122,12 @@ func (w *world) unhealed() string {
 // awaitSettled waits until at least n pods are ready, some of each version, and no pod changes any more.
 func (w *world) awaitSettled(n, canary int) {
 	w.t.Helper()
-	deadline := time.Now().Add(timeout)
-	for {
+	eventually(w.t, "the pods are at rest", func() bool {
 		mark := w.pods.mark()
 		time.Sleep(400 * time.Millisecond)
-		now := w.pods.now()
-		if len(w.pods.since(mark)) == 0 && total(now) >= n && now["v2"] >= canary && now["byhand"] == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the pods did not come to rest within %s: %v", timeout, now)
-		}
-	}
+		now := w.pods.last().ready
+		return len(w.pods.since(mark)) == 0 && total(now) >= n && now["v2"] >= canary && now["byhand"] == 0
+	}, func() any { return w.pods.last() })
 }
 
 func (w *world) podOf(version string) string {
@@ -208,18 +147,11 @@ func (w *world) podOf(version string) string {
 // released.
 func TestBadReleases(t *testing.T) {
 	t.Parallel()
-	for name, tag := range map[string]string{
-		"never ready": "v2-neverready",
-		"crash loop":  "v2-crash",
-		"no image":    "v2-badimage",
-	} {
+	for name, tag := range map[string]string{"never ready": "v2-neverready", "crash loop": "v2-crash", "no image": "v2-badimage"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "never_ready", "crash_loop")
-			app := shop{
-				version: "v1", replicas: "replicas: 5",
-				strategy: canary("scaling: surge", "setWeight: 40", "pause: {}"),
-			}
+			app := newShop(5, "scaling: surge", "setWeight: 40", "pause: {}")
 			broken := app.at(tag) // the others may be slow, on a busy machine too
 			broken.rollout = "  progressDeadlineSeconds: 3\n  progressDeadlineAbort: true\n"
 			w := newWorld(t, app.files()).start()
@@ -228,21 +160,12 @@ func TestBadReleases(t *testing.T) {
 			w.push("broken", broken.files())
 			s := w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 			w.pods.awaitReady(t, map[string]int{"v1": 5})
-			if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) != 1 {
-				t.Errorf("stable %s, rejected %v; want %s and the broken hash", s.Stable.Hash, s.Rejected, first.Stable.Hash)
-			}
+			w.wantStable(first, s, 1)
 			w.pods.wantReady(t, mark, 5)
-			w.pods.wantStarted(t, "v1", 5) // a rollback in surge starts none
-			revert := "gitrollout/revert/test/" + w.app
-			if w.repo.Ref(revert) == "" {
-				t.Fatalf("no proposal %s to make Git agree", revert)
-			}
-			w.repo.Merge(revert)
+			w.pods.wantStarted(t, map[string]int{"v1": 5})  // a rollback in surge starts none
+			w.repo.Merge("gitrollout/revert/test/" + w.app) // the proposal to make Git agree
 			w.await("healthy: Git agrees", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-			good := w.push("repaired", app.at("v3").files())
-			w.awaitStep(1, rollout.Paused)
-			w.promote()
-			w.awaitHealthy(good)
+			w.release("repaired", app.at("v3").files())
 			w.pods.awaitReady(t, map[string]int{"v3": 5})
 		})
 	}
@@ -255,18 +178,12 @@ func TestSupersede(t *testing.T) {
 	for _, scaling := range []string{"surge", "inPlace"} {
 		t.Run(scaling, func(t *testing.T) {
 			t.Parallel()
-			app := shop{version: "v1", replicas: "replicas: 6", strategy: canary("scaling: "+scaling, "setWeight: 50", "pause: {}")}
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
-			w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			app := newShop(6, "scaling: "+scaling, "setWeight: 50", "pause: {}")
+			w := running(t, app.files())
+			w.stage("v2", app.at("v2").files())
 			mark := w.pods.mark()
-			third := w.push("v3", app.at("v3").files())
-			w.await("v3 at its pause", func(s rollout.State) bool {
-				return s.Phase == rollout.Paused && s.Release != nil && s.Release.Commit == third
-			})
-			w.promote()
-			w.awaitHealthy(third)
+			third := w.supersede("v3", app.at("v3").files())
+			w.promote().awaitHealthy(third)
 			w.pods.awaitReady(t, map[string]int{"v3": 6})
 			for _, s := range w.pods.since(mark) {
 				if len(s.ready) > 2 {
@@ -281,31 +198,27 @@ func TestSupersede(t *testing.T) {
 // TestVerbs uses the command line for each decision.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 4",
-		strategy: canary("scaling: surge", "setWeight: 25", "pause: {}", "setWeight: 50", "pause: {}")}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
-	w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	app := newShop(4, "scaling: surge", "setWeight: 25", "pause: {}", "setWeight: 50", "pause: {}")
+	w := running(t, app.files())
+	w.stage("v2", app.at("v2").files())
 	w.ran("promote", w.app)
-	w.awaitStep(3, rollout.Paused)
-	w.ran("abort", w.app)
-	w.await("degraded after an abort", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w.awaitPause(3)
+	w.abort()
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 	w.ran("retry", w.app)
-	w.awaitStep(1, rollout.Paused)
+	w.awaitPause(1)
 	w.ran("hold", w.app)
 	w.await("held by a person", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Release != nil })
 	w.ran("promote", "--full", w.app)
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.pods.awaitReady(t, map[string]int{"v2": 4})
-	w.pods.wantStarted(t, "v1", 4)
+	w.pods.wantStarted(t, map[string]int{"v1": 4})
 }
 
 // TestBackLater rolls back after the promotion: the hash has served before, so it is released without steps.
 func TestBackLater(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 25", "pause: {duration: 1}")}
+	app := newShop(4, "", "setWeight: 25", "pause: {duration: 1}")
 	w := newWorld(t, app.files()).start()
 	first := w.awaitHealthy(w.repo.Head())
 	commit := w.push("v2", app.at("v2").files())
@@ -313,16 +226,12 @@ func TestBackLater(t *testing.T) {
 	before := len(w.log0())
 	reverted := w.repo.Revert(commit)
 	s := w.awaitHealthy(reverted)
-	if s.Stable.Hash != first.Stable.Hash {
-		t.Errorf("stable is %s, want %s again", s.Stable.Hash, first.Stable.Hash)
-	}
+	compare.CheckNamed(t, "the stable version", first.Stable.Hash, s.Stable.Hash)
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 	all := w.log0()
-	since := all[:len(all)-before]
-	if !slices.ContainsFunc(all, func(line string) bool { return contains(line, "step 2/2 pause 1s") }) {
-		t.Errorf("v2 took no steps: %v", all)
-	}
-	if len(since) == 0 || slices.ContainsFunc(since, func(line string) bool { return contains(line, "step 2/2") }) {
+	since := strings.Join(all[:len(all)-before], "\n")
+	compare.Contains(t, strings.Join(all, "\n"), "step 2/2 pause 1s")
+	if since == "" || strings.Contains(since, "step 2/2") {
 		t.Errorf("the rollback took steps: %v", since)
 	}
 }
@@ -330,22 +239,18 @@ func TestBackLater(t *testing.T) {
 // TestAdoption adopts a Deployment of kubectl without a restart.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 3", strategy: canary("", "setWeight: 34", "pause: {}")}
+	app := newShop(3, "", "setWeight: 34", "pause: {}")
 	w := newWorld(t, app.files())
-	w.kubectl("apply", "-f", w.repo.Work+"/apps/"+w.app+"/shop.yaml")
+	w.apply(app.files()["shop.yaml"])
 	w.pods.awaitReady(t, map[string]int{"v1": 3})
 	mark := w.pods.mark()
-	w.start()
-	w.awaitHealthy(w.repo.Head())
+	w.start().awaitHealthy(w.repo.Head())
 	w.pods.stays(t, 500*time.Millisecond)
-	if low := w.pods.lowest(mark); low >= 0 && low < 3 || w.pods.count("v1") != 3 {
-		t.Errorf("adoption touched pods: lowest %d, started %d", low, w.pods.count("v1"))
-	}
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	w.pods.wantReady(t, mark, 3) // adoption touches no pod
+	w.pods.wantStarted(t, map[string]int{"v1": 3})
+	commit := w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
-	w.promote()
-	w.awaitHealthy(commit)
+	w.promote().awaitHealthy(commit)
 }
 
 // TestManyReconcilers runs two and eight reconcilers on one cluster and branch: each transition is recorded once, and
@@ -363,8 +268,7 @@ func TestManyReconcilers(t *testing.T) {
 
 func reconcilers(t *testing.T, n int) {
 	t.Helper()
-	app := shop{version: "v1", replicas: "replicas: 4",
-		strategy: canary("", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")}
+	app := newShop(4, "", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
 	w.server = w.repo.HTTP(gittest.HTTPOptions{Direct: true}) // each poll is git's current answer
 	w.start()
@@ -373,12 +277,11 @@ func reconcilers(t *testing.T, n int) {
 	}
 	w.awaitHealthy(w.repo.Head())
 	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(3, rollout.Paused)
+	w.awaitPause(3)
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 2})
-	w.promote()
-	w.awaitHealthy(commit)
+	w.promote().awaitHealthy(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 4})
-	w.pods.wantStarted(t, "v2", 4)
+	w.pods.wantStarted(t, map[string]int{"v2": 4})
 	seen := map[string]bool{}
 	for _, line := range w.log0() {
 		if seen[line] {
@@ -392,20 +295,19 @@ func reconcilers(t *testing.T, n int) {
 // twin starts another process on the same world.
 func (w *world) twin() *world {
 	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, namespaces: w.namespaces, pods: w.pods,
-		log: &lockedBuffer{}}
+		env: w.env, log: &lockedBuffer{}}
 }
 
 // TestReplicas starts three replicas with leader election. The leader is killed during a release, and another one
 // continues when the Lease has expired.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
 	flags := []string{"--leader-elect", "--leader-elect-namespace", w.ns}
 	replicas := []*world{w.start(flags...), w.twin().start(flags...), w.twin().start(flags...)}
 	w.awaitHealthy(w.repo.Head())
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	commit := w.stage("v2", app.at("v2").files())
 	leads := func(r *world) bool { return strings.Contains(r.log.String(), "msg=leading") }
 	leader := slices.IndexFunc(replicas, leads)
 	for i, r := range replicas {
@@ -414,36 +316,27 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 	replicas[leader].kill()
-	w.promote()
-	w.awaitHealthy(commit)
+	w.promote().awaitHealthy(commit)
 	if n := len(slices.DeleteFunc(slices.Clone(replicas), func(r *world) bool { return !leads(r) })); n != 2 {
 		t.Errorf("%d replicas have led, want the one that was killed and another one", n)
 	}
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
-	w.pods.wantStarted(t, "v2", 2)
+	w.pods.wantStarted(t, map[string]int{"v2": 2})
 }
 
 // TestRetreatWithoutGit has a release fail while Git is away: the pods roll back at once, and the rollback is recorded
 // when Git is back.
 func TestRetreatWithoutGit(t *testing.T) {
 	t.Parallel()
-	app := shop{
-		version: "v1", replicas: "replicas: 4",
-		rollout:  "  progressDeadlineSeconds: 15\n  progressDeadlineAbort: true\n",
-		strategy: canary("scaling: surge", "setWeight: 50", "pause: {}"),
-	}
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")
+	app.rollout = "  progressDeadlineSeconds: 15\n  progressDeadlineAbort: true\n"
+	w := running(t, app.files())
 	w.push("broken", app.at("v2-neverready").files())
 	w.await("in flight", func(s rollout.State) bool {
 		return s.Phase == rollout.Progressing && s.Release != nil && s.Stable != nil
 	})
 	w.server.Fault(gittest.Faults{Status: 503})
-	for deadline := time.Now().Add(timeout); w.pods.count("v2-neverready") < 2; time.Sleep(glance) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the recorded state is not applied:\n%s", w.pods.history())
-		}
-	}
+	w.until("the recorded state is applied", func() bool { return w.pods.count("v2-neverready") >= 2 })
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 	if s := w.state(); s.Phase != rollout.Progressing {
 		t.Fatalf("Git recorded %s although it was away", s.Phase)
@@ -455,5 +348,5 @@ func TestRetreatWithoutGit(t *testing.T) {
 		t.Errorf("rejected %v, want the broken hash", s.Rejected)
 	}
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
-	w.pods.wantStarted(t, "v1", 4)
+	w.pods.wantStarted(t, map[string]int{"v1": 4})
 }

@@ -8,18 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 const deployDir = "../../deploy"
@@ -58,16 +54,10 @@ func runPrometheus(t *testing.T, content string) *prometheus {
 	if err != nil {
 		t.Fatal("prometheus is not installed: apt-get install prometheus")
 	}
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	must(t, os.WriteFile(config, []byte(content), 0o600))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := listener.Addr().String()
-	listener.Close()
+	address := freeAddress(t)
 	p := &prometheus{URL: "http://" + address}
-	p.cmd = exec.Command(path, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address,
-		"--log.level=warn")
+	p.cmd = exec.Command(path, "--config.file="+tempFile(t, "prometheus.yml", content), "--storage.tsdb.path="+t.TempDir(),
+		"--web.listen-address="+address, "--log.level=warn")
 	log := &lockedBuffer{}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	must(t, p.cmd.Start())
@@ -77,17 +67,11 @@ func runPrometheus(t *testing.T, content string) *prometheus {
 			t.Logf("Prometheus' log:\n%s", log)
 		}
 	})
-	for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-		if answer, err := http.Get(p.URL + "/-/ready"); err == nil {
-			answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return p
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("Prometheus is not ready:\n%s", log)
-		}
-	}
+	eventually(t, "Prometheus is ready", func() bool {
+		code, _ := getPage(t, p.URL+"/-/ready")
+		return code == http.StatusOK
+	}, func() any { return log })
+	return p
 }
 
 func (p *prometheus) stop() {
@@ -119,28 +103,25 @@ func (p *prometheus) query(t *testing.T, expr string) (results []struct {
 // awaitValue waits until an expression has one result with the given value.
 func (p *prometheus) awaitValue(t *testing.T, expr, want string) {
 	t.Helper()
-	var last any
-	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(glance) {
+	awaitEqual(t, "the results of "+expr, want, func() string {
 		results := p.query(t, expr)
-		if last = results; len(results) == 1 && results[0].Value[1] == want {
-			return
+		if len(results) != 1 {
+			return fmt.Sprint(results)
 		}
-	}
-	t.Fatalf("%s is %v, want %s", expr, last, want)
+		return fmt.Sprint(results[0].Value[1])
+	})
 }
 
 // dashboardQueries returns the expressions of the Grafana dashboard, with its variables filled in.
 func dashboardQueries(t *testing.T) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(deployDir, "grafana", "gitrollout.json"))
-	must(t, err)
 	var dashboard struct {
 		Panels []struct {
 			Title, Type string
 			Targets     []struct{ RefID, Expr string }
 		}
 	}
-	must(t, json.Unmarshal(data, &dashboard))
+	must(t, json.Unmarshal([]byte(readText(t, filepath.Join(deployDir, "grafana", "gitrollout.json"))), &dashboard))
 	fill := strings.NewReplacer("$job", ".*", "$__rate_interval", "1m", "$__range", "1h")
 	queries := map[string]string{}
 	for _, p := range dashboard.Panels {
@@ -186,7 +167,7 @@ func (p *prometheus) loadedRules(t *testing.T) map[string]string {
 // expression of the dashboard and the alerts.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	app := newShop(2, "", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
 	address := freeAddress(t)
 	w.start("--metrics-address", address, "--log-format", "json")
@@ -211,20 +192,16 @@ scrape_configs:
 	}
 	p.awaitValue(t, series("promoted"), "1") // the first deployment
 
-	commit = w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	commit = w.stage("v2", app.at("v2").files())
 	p.awaitValue(t, fmt.Sprintf(`gitrollout_app_release_weight_ratio{app=%q,workload="%s/shop"}`, w.app, w.ns), "0.5")
 	p.awaitValue(t, fmt.Sprintf(`time() - gitrollout_app_waiting_since_timestamp_seconds{app=%q,on="promotion"} < bool 60`, w.app), "1")
-	w.promote()
-	w.awaitHealthy(commit)
+	w.promote().awaitHealthy(commit)
 	p.awaitValue(t, series("promoted"), "2")
 	p.awaitValue(t, `gitrollout_waiting_for_people_seconds_count{on="promotion"}`, "1")
 	p.awaitValue(t, "gitrollout_release_lead_time_seconds_count", "2")
 
-	w.push("v3", app.at("v3").files())
-	w.awaitStep(1, rollout.Paused)
-	w.ran("abort", w.app)
-	w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w.stage("v3", app.at("v3").files())
+	w.abort()
 	p.awaitValue(t, series("rejected"), "1")
 	p.awaitValue(t, "gitrollout_retreat_duration_seconds_count", "1")
 	w.push("nonsense",
@@ -256,22 +233,14 @@ scrape_configs:
 // TestAlertRules checks and tests the alerts with promtool.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules_test.yaml"}} {
-		cmd := exec.Command("promtool", args...)
-		cmd.Dir = filepath.Join(deployDir, "prometheus")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("promtool %v: %v\n%s", args, err, out)
-		}
-	}
-	tests, err := os.ReadFile(filepath.Join(deployDir, "prometheus", "rules_test.yaml"))
-	must(t, err)
-	rules, err := os.ReadFile(filepath.Join(deployDir, "prometheus", "rules.yaml"))
-	must(t, err)
+	rules, tests := filepath.Join(deployDir, "prometheus", "rules.yaml"), filepath.Join(deployDir, "prometheus", "rules_test.yaml")
+	output(t, exec.Command("promtool", "check", "rules", rules))
+	output(t, exec.Command("promtool", "test", "rules", tests))
 	var fired []string
-	for _, m := range regexp.MustCompile(`alertname: (\w+)\n +exp_alerts:\n +- exp_labels`).FindAllStringSubmatch(string(tests), -1) {
+	for _, m := range regexp.MustCompile(`alertname: (\w+)\n +exp_alerts:\n +- exp_labels`).FindAllStringSubmatch(readText(t, tests), -1) {
 		fired = append(fired, m[1])
 	}
-	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
+	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(readText(t, rules), -1) {
 		if !slices.Contains(fired, m[1]) {
 			t.Errorf("no test makes %s fire", m[1])
 		}

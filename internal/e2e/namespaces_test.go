@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -27,43 +28,34 @@ func TestNamespaces(t *testing.T) {
 	cluster, stop, err := testcluster.Launch("--nodes", "2", "--audit-log", log)
 	must(t, err)
 	t.Cleanup(stop)
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	app := newShop(2, "", "setWeight: 50", "pause: {}")
 	w := newWorldOn(t, cluster, app.files())
 	other := cluster.Namespace(t)
 	w.repo.CommitFiles("an app elsewhere", map[string]string{
-		".gitrollout/test/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/" + w.app +
-			"\n  namespace: " + w.ns + "\n- path: apps/elsewhere\n  namespace: " + other + "\n",
+		configFile:                          configOf(w.app, w.ns, "- path: apps/elsewhere\n  namespace: "+other+"\n"),
 		"apps/elsewhere/kustomization.yaml": "resources: [c.yaml]\n",
 		"apps/elsewhere/c.yaml":             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n",
 	})
 	w.kubectl("create", "serviceaccount", "robot")
 	robot := "system:serviceaccount:" + w.ns + ":robot"
-	printed, err := w.cli("doctor", "--rbac", "--as", robot, "--namespaces", w.ns)
-	if err != nil || strings.Contains(printed, "kind: ClusterRole") {
-		t.Fatalf("%v\n%s", err, printed)
+	printed := w.ran("doctor", "--rbac", "--as", robot, "--namespaces", w.ns)
+	if strings.Contains(printed, "kind: ClusterRole") {
+		t.Fatal(printed)
 	}
-	rights := filepath.Join(t.TempDir(), "rights.yaml")
-	must(t, os.WriteFile(rights, []byte(printed), 0o600))
-	w.kubectl("apply", "-f", rights)
-	w.start("--kubeconfig", accountConfig(t, cluster, w.ns, "robot"))
+	w.apply(printed)
+	own := rest.AnonymousClientConfig(cluster.Config)
+	w.start("--kubeconfig", writeKubeconfig(t, clientcmdapi.Cluster{Server: own.Host, CertificateAuthorityData: own.CAData,
+		CertificateAuthority: own.CAFile}, tokenOf(t, cluster, w.ns, "robot")))
 	w.awaitHealthy(w.repo.Head())
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
-	w.promote()
-	w.awaitHealthy(commit)
-	held, err := w.cli("get", "elsewhere", "--no-color")
-	if err != nil || !strings.Contains(held, "--namespaces leaves out") {
-		t.Errorf("the app in another namespace: %v\n%s", err, held)
-	}
+	w.release("v2", app.at("v2").files())
+	compare.Contains(t, w.ran("get", "elsewhere", "--no-color"), "--namespaces leaves out")
 
 	class := "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: " + w.ns + "}\nvalue: 1\n"
 	w.push("a cluster-scoped object", map[string]string{"class.yaml": class,
 		"kustomization.yaml": app.at("v2").files()["kustomization.yaml"] + "- class.yaml\n"})
 	s := w.await("held", func(s rollout.State) bool { return s.Held != nil })
-	if s.Held.Reason != rollout.HeldForbidden || !strings.Contains(s.Held.Message, "belongs to no namespace") ||
-		!strings.Contains(s.Held.Message, "--namespaces") {
-		t.Errorf("with a PriorityClass: held %+v", s.Held)
-	}
+	compare.Check(t, rollout.HeldForbidden, s.Held.Reason)
+	compare.Contains(t, s.Held.Message, "belongs to no namespace", "--namespaces")
 	w.stop()
 	requests := 0
 	for _, e := range auditEvents(t, log) {
@@ -109,17 +101,20 @@ func auditEvents(t *testing.T, log string) (events []auditEvent) {
 	}
 }
 
-// accountConfig writes a kubeconfig of a ServiceAccount.
-func accountConfig(t *testing.T, cluster *testcluster.Cluster, namespace, name string) string {
+// tokenOf returns a token of a ServiceAccount.
+func tokenOf(t *testing.T, cluster *testcluster.Cluster, namespace, account string) string {
 	t.Helper()
-	token, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), name,
+	token, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), account,
 		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	must(t, err)
-	anonymous := rest.AnonymousClientConfig(cluster.Config)
+	return token.Status.Token
+}
+
+// writeKubeconfig writes a kubeconfig for a cluster, with a token unless it is "".
+func writeKubeconfig(t *testing.T, cluster clientcmdapi.Cluster, token string) string {
+	t.Helper()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: anonymous.Host, CertificateAuthorityData: anonymous.CAData,
-		CertificateAuthority: anonymous.CAFile}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	config.Clusters["c"], config.AuthInfos["u"] = &cluster, &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "c"
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -6,14 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -98,54 +97,42 @@ func (b *inbox) messages() []string {
 
 // notified returns a world whose releases are reported to an inbox.
 func notified(t *testing.T) (*world, *inbox) {
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
 	b := newInbox(t)
 	w.env = []string{"GITROLLOUT_NOTIFY_CHAT=" + b.server.URL + "/chat"}
-	w.repo.CommitFiles("tell the team", map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
-kind: Config
-apps:
-- path: apps/%s
-  namespace: %s
-notifications:
+	w.configure(fmt.Sprintf(`notifications:
 - name: events
   webhook: {address: %s/events}
   events: [started, paused, promoted, completed, aborted, rolledBack, restored]
 - name: chat
   slack: {url: {env: GITROLLOUT_NOTIFY_CHAT}}
   events: [started, paused, promoted, completed, aborted, rolledBack, restored]
-`, w.app, w.ns, b.server.URL)})
+`, b.server.URL))
 	return w, b
 }
 
 // awaitKinds waits for exactly the given events.
 func (b *inbox) awaitKinds(t *testing.T, want ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * timeout); ; time.Sleep(glance) {
-		got, chat := b.kinds(), b.messages()
-		if slices.Equal(got, want) && len(chat) >= len(want) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("told %v and %q, want %v", got, chat, want)
-		}
-	}
+	within(t, 2*timeout, fmt.Sprint("told ", want), func() bool {
+		return slices.Equal(b.kinds(), want) && len(b.messages()) >= len(want)
+	}, func() any { return fmt.Sprintf("%v and %q", b.kinds(), b.messages()) })
 }
 
 // story releases v2, promotes it, releases v3 and reverts it. between is called after each push.
 func (w *world) story(between func()) {
 	w.t.Helper()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
 	second := w.push("v2", app.at("v2").files())
 	between()
-	w.awaitStep(1, rollout.Paused)
+	w.awaitPause(1)
 	between()
 	w.promote()
 	between()
 	w.awaitHealthy(second)
 	between()
-	third := w.push("v3", app.at("v3").files())
-	w.awaitStep(1, rollout.Paused)
+	third := w.stage("v3", app.at("v3").files())
 	w.repo.Revert(third)
 	between()
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
@@ -162,8 +149,7 @@ var told = []string{
 func TestNotifiedOnce(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)
-	w.start()
-	w.awaitHealthy(w.repo.Head())
+	w.start().awaitHealthy(w.repo.Head())
 	w.story(func() {})
 	b.awaitKinds(t, told...)
 	w.restartAfterKill()
@@ -171,17 +157,12 @@ func TestNotifiedOnce(t *testing.T) {
 	if events, chat := len(b.told()), b.messages(); events != len(told) || len(chat) != len(told) {
 		t.Errorf("told %d events and %d messages, want %d: %q", events, len(chat), len(told), chat)
 	}
-	out, err := w.cli("notify", "test", "--to", "chat", "--event", "completed")
-	if chat := b.messages(); err != nil || len(chat) != len(told)+1 || chat[len(told)] != "sample in test: release completed" {
-		t.Errorf("a sample: %v\n%s%q", err, out, chat)
+	w.ran("notify", "test", "--to", "chat", "--event", "completed")
+	if chat := b.messages(); len(chat) != len(told)+1 || chat[len(told)] != "sample in test: release completed" {
+		t.Errorf("after a sample: %q", chat)
 	}
-	if out, err := w.cli("notify", "test", "--to", "chat", "--event", "stalled"); err == nil ||
-		!strings.Contains(out, "chat is not told of that") {
-		t.Errorf("a sample of an unwanted event: %v\n%s", err, out)
-	}
-	if out, err := w.cli("notify", "test"); err == nil || !strings.Contains(out, "name a receiver with --to: events, chat") {
-		t.Errorf("a sample without a receiver: %v\n%s", err, out)
-	}
+	compare.Contains(t, w.failed("notify", "test", "--to", "chat", "--event", "stalled"), "chat is not told of that")
+	compare.Contains(t, w.failed("notify", "test"), "name a receiver with --to: events, chat")
 	if e := b.told()[3]; e.Data.Release == "" || e.Data.Author == "" || !strings.Contains(e.Data.Text, "gitrollout/promote/test/") {
 		t.Errorf("the pause is told as %+v", e)
 	}
@@ -193,8 +174,7 @@ func TestNotifiedThoughKilled(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)
 	b.slow = 300 * time.Millisecond // so that some kills happen during a request
-	w.start()
-	w.awaitHealthy(w.repo.Head())
+	w.start().awaitHealthy(w.repo.Head())
 	w.story(w.restartAfterKill)
 	b.awaitKinds(t, told...)
 	t.Logf("told %q", b.messages())
@@ -214,8 +194,7 @@ func TestNotifiedWhenServiceReturns(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)
 	b.away = true
-	w.start()
-	w.awaitHealthy(w.repo.Head())
+	w.start().awaitHealthy(w.repo.Head())
 	w.story(func() {})
 	if got := b.kinds(); len(got) > 0 {
 		t.Errorf("told %v while away", got)
@@ -224,9 +203,7 @@ func TestNotifiedWhenServiceReturns(t *testing.T) {
 	b.away = false
 	b.mu.Unlock()
 	b.awaitKinds(t, told...)
-	if !strings.Contains(w.log.String(), "503 Service Unavailable") {
-		t.Error("the log does not say why they waited")
-	}
+	compare.Contains(t, w.log.String(), "503 Service Unavailable") // why they waited
 }
 
 // TestNotifiedByTwo runs two reconcilers for one cluster: each event is reported once.
@@ -234,13 +211,7 @@ func TestNotifiedByTwo(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)
 	w.start()
-	path, err := binary()
-	must(t, err)
-	second := exec.Command(path, w.flags...)
-	second.Env = append(append(gittest.Env(), "HOME="+w.t.TempDir()), w.env...)
-	second.Stdout, second.Stderr = w.log, w.log
-	must(t, second.Start())
-	t.Cleanup(func() { _ = second.Process.Kill(); _ = second.Wait() })
+	w.twin().start()
 	w.awaitHealthy(w.repo.Head())
 	w.story(func() {})
 	b.awaitKinds(t, told...)

@@ -20,8 +20,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // weather is a faulty proxy before the API server. It answers some requests with API server errors, drops the answers
@@ -47,9 +47,14 @@ func newWeather(t *testing.T, w *world, seed uint64) *weather {
 // proxyOf is a proxy before the API server, with the credentials of w.
 func proxyOf(t *testing.T, w *world) *httputil.ReverseProxy {
 	t.Helper()
-	to, err := url.Parse(w.cluster.Config.Host)
-	must(t, err)
 	transport, err := rest.TransportFor(w.cluster.Config)
+	must(t, err)
+	return proxyTo(t, w.cluster.Config.Host, transport)
+}
+
+func proxyTo(t *testing.T, target string, transport http.RoundTripper) *httputil.ReverseProxy {
+	t.Helper()
+	to, err := url.Parse(target)
 	must(t, err)
 	return &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: to.Scheme, Host: to.Host}) },
@@ -131,7 +136,7 @@ func (s *weather) life() time.Duration {
 // as without faults.
 func TestBadWeather(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
+	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
 	api := newWeather(t, w, 7)
 	stop := make(chan struct{})
@@ -157,21 +162,14 @@ func TestBadWeather(t *testing.T) {
 
 	w.startThrough(kubeconfigOf(t, api.URL))
 	w.awaitHealthy(w.repo.Head())
-	second := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	second := w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
-	w.promote()
-	w.awaitHealthy(second)
-	third := w.push("v3", app.at("v3").files())
-	w.awaitStep(1, rollout.Paused)
-	w.repo.Revert(third)
-	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	w.promote().awaitHealthy(second)
+	w.revert(w.stage("v3", app.at("v3").files()))
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 	calm()
 
-	for version, want := range map[string]int{"v1": 2, "v2": 2, "v3": 1} {
-		w.pods.wantStarted(t, version, want)
-	}
+	w.pods.wantStarted(t, map[string]int{"v1": 2, "v2": 2, "v3": 1})
 	got := w.log0()
 	slices.Reverse(got)
 	want := []string{
@@ -195,25 +193,18 @@ func TestBadWeather(t *testing.T) {
 // when there is space.
 func TestServersDiskIsFull(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2",
-		strategy: canary("scaling: surge", "setWeight: 50", "pause: {duration: 1}", "pause: {}")}
+	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {duration: 1}", "pause: {}")
 	w := newWorld(t, app.files())
 	fill := smallDisk(t, filepath.Join(w.repo.Bare, "objects"))
-	w.start()
-	w.awaitHealthy(w.repo.Head())
-	w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	w.start().awaitHealthy(w.repo.Head())
+	w.stage("v2", app.at("v2").files())
 	room := fill()
 	recorded := w.repo.Ref(w.stateBranch())
 	w.pods.stays(t, 3*time.Second)
-	if now := w.repo.Ref(w.stateBranch()); now != recorded {
-		t.Fatalf("the disk is not full: %v", w.log0())
-	}
-	if log := w.log.String(); !strings.Contains(log, "record in Git") {
-		t.Errorf("the log does not say that nothing can be recorded:\n%s", log)
-	}
+	compare.CheckNamed(t, "the state branch with a full disk", recorded, w.repo.Ref(w.stateBranch()))
+	compare.Contains(t, w.log.String(), "record in Git") // it says that nothing can be recorded
 	room()
-	w.awaitStep(2, rollout.Paused)
+	w.awaitPause(2)
 	w.repo.Fsck()
 }
 
@@ -228,15 +219,11 @@ func smallDisk(t *testing.T, dir string) (fill func() (room func())) {
 	if mounted {
 		t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 	}
-	if out, err := exec.Command("cp", "-a", aside+"/.", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	output(t, exec.Command("cp", "-a", aside+"/.", dir))
 	ballast := filepath.Join(dir, "ballast")
 	if !mounted {
 		config := func(args ...string) {
-			if out, err := exec.Command("git", append([]string{"-C", dir + "/..", "config"}, args...)...).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			output(t, exec.Command("git", append([]string{"-C", dir + "/..", "config"}, args...)...))
 		}
 		return func() func() {
 			config("receive.maxInputSize", "1")
@@ -250,9 +237,7 @@ func smallDisk(t *testing.T, dir string) (fill func() (room func())) {
 			t.Fatal("the disk does not fill up")
 		}
 		_ = f.Close()
-		return func() {
-			must(t, os.Remove(ballast))
-		}
+		return func() { must(t, os.Remove(ballast)) }
 	}
 }
 

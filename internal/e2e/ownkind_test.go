@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/crds"
 	"gitrollout.dev/gitrollout/internal/kruisetest"
 	"gitrollout.dev/gitrollout/rollout"
@@ -40,22 +38,12 @@ func games(replicas string, steps ...string) shop {
 func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
 	w := newWorld(t, app.files())
-	c, err := rollout.ParseConfig(".gitrollout/test/config.yaml", []byte(w.configure(is)))
+	c, err := rollout.ParseConfig(configFile, []byte(w.configure("workloads:"+is)))
 	must(t, err)
 	crds.Apply(t, w.cluster.Config, crds.Documented)
 	kruisetest.Model(t, w.cluster, w.ns, "gameserversets", c.Workloads[0])
-	w.configure(configured)
+	w.configure("workloads:" + configured)
 	return w
-}
-
-// configure pushes a configuration with rows of workloads.
-func (w *world) configure(rows string) (config string) {
-	w.t.Helper()
-	w.repo.Pull()
-	config = fmt.Sprintf("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n"+
-		"workloads:%s", w.app, w.ns, rows)
-	w.repo.CommitFiles("the kind is described", map[string]string{".gitrollout/test/config.yaml": config})
-	return config
 }
 
 func (w *world) gamePartition() string {
@@ -74,49 +62,37 @@ func TestKindOfAConfiguration(t *testing.T) {
 			t.Parallel()
 			app := games("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
 			w := newGames(t, app, test.row, test.row)
-			w.kubectl("apply", "-f", w.repo.Work+"/apps/"+w.app+"/shop.yaml")
+			w.apply(app.files()["shop.yaml"])
 			w.awaitClones(5, 0)
-			w.start()
-			w.awaitHealthy(w.repo.Head())
-			w.pods.wantStarted(t, "v1", 5)
+			w.start().awaitHealthy(w.repo.Head())
+			w.pods.wantStarted(t, map[string]int{"v1": 5})
 			at := func(want string) {
 				t.Helper()
-				if got := w.gamePartition(); got != want {
-					t.Errorf("the partition is %q, want %q", got, want)
-				}
+				compare.CheckNamed(t, "the partition", want, w.gamePartition())
 			}
 			mark := w.pods.mark()
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v2", app.at("v2").files())
 			w.awaitClones(4, 1)
 			at(test.first)
-			w.promote()
-			w.awaitStep(3, rollout.Paused)
+			w.promote().awaitPause(3)
 			w.awaitClones(3, 2)
 			at(test.second)
-			w.promote()
-			w.awaitHealthy(commit)
+			w.promote().awaitHealthy(commit)
 			w.awaitClones(0, 5)
 			at(test.rest)
-			if v1, v2, low := w.pods.count("v1"), w.pods.count("v2"), w.pods.lowest(mark); v1 != 5 || v2 != 5 || low < 4 {
-				t.Errorf("%d pods of v1 and %d of v2 were started, and ready ones fell to %d; want 5, 5 and 4", v1, v2, low)
-			}
+			w.pods.wantStarted(t, map[string]int{"v1": 5, "v2": 5})
+			w.pods.wantReady(t, mark, 4)
 
-			commit = w.push("v3", app.at("v3").files())
-			w.awaitStep(1, rollout.Paused)
-			w.ran("abort", w.app)
-			w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+			commit = w.stage("v3", app.at("v3").files())
+			w.abort()
 			w.repo.Pull()
 			w.pods.awaitReady(t, map[string]int{"v2": 5})
-			w.repo.Revert(commit)
-			w.await("at rest after the revert", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+			w.revert(commit)
 			at(test.rest)
 
-			commit = w.push("v4", app.at("v4").files())
-			w.awaitStep(1, rollout.Paused)
+			commit = w.stage("v4", app.at("v4").files())
 			w.pods.awaitReady(t, map[string]int{"v2": 4, "v4": 1})
-			w.repo.Revert(commit)
-			w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+			w.revert(commit)
 			w.pods.awaitReady(t, map[string]int{"v2": 5})
 		})
 	}
@@ -142,19 +118,8 @@ func TestMistakenKindOfAConfiguration(t *testing.T) {
 			app := games("replicas: 2", "setWeight: 50", "pause: {duration: 1s}")
 			w := newGames(t, app, gameServers, strings.Replace(gameServers, test.is, test.not, 1))
 			w.start()
-			var out string
-			for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
-				out, _ = w.cli("get", w.app)
-				words := strings.Join(strings.Fields(out), " ") // lines are as wide as a terminal
-				missing := slices.DeleteFunc(strings.Split(test.says, "|"), func(s string) bool { return strings.Contains(words, s) })
-				if len(missing) == 0 {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("not told: %q:\n%s", missing, out)
-				}
-			}
-			w.configure(gameServers)
+			w.awaitGet(strings.Split(test.says, "|")...)
+			w.configure("workloads:" + gameServers)
 			commit := w.push("v2", app.at("v2").files())
 			w.awaitHealthy(commit)
 			w.awaitClones(0, 2)

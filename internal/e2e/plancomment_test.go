@@ -16,11 +16,10 @@ import (
 
 // planJob runs the steps of a job of docs/plan.md in a checkout, like Gitea's runner.
 type planJob struct {
-	*testing.T
-	steps        []string
-	dir, program string
-	environment  []string
-	summary      string
+	*clone
+	steps            []string
+	program, summary string
+	environment      []string
 }
 
 // planSteps returns the steps of the page's job for Gitea.
@@ -38,32 +37,15 @@ func planSteps(t *testing.T) []string {
 	return steps
 }
 
-func (j *planJob) git(args ...string) {
+// pushVersion pushes a version of the app to a branch.
+func (j *planJob) pushVersion(branch, version string) {
 	j.Helper()
-	c := exec.Command("git", args...)
-	c.Dir, c.Env = j.dir, gittest.Env()
-	if out, err := c.CombinedOutput(); err != nil {
-		j.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-}
-
-// push commits a version of the app to a branch.
-func (j *planJob) push(branch, version string) {
-	j.Helper()
-	files := shop{version: version, replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}.files()
-	files["../.gitrollout/test/config.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: app, namespace: shop}]\n"
-	for name, content := range files {
-		file := filepath.Join(j.dir, "app", name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			j.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			j.Fatal(err)
-		}
+	j.write(map[string]string{configFile: "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: app, namespace: shop}]\n"})
+	for name, content := range newShop(2, "", "setWeight: 50", "pause: {}").at(version).files() {
+		j.write(map[string]string{"app/" + name: content})
 	}
 	j.git("checkout", "-q", "-B", branch)
-	j.git("add", ".")
-	j.git("commit", "-q", "-m", version)
+	j.commit(version)
 	j.git("push", "-q", "origin", branch)
 }
 
@@ -106,11 +88,10 @@ func TestPlanComment(t *testing.T) {
 	must(t, err)
 	program := filepath.Join(t.TempDir(), "gitrollout")
 	must(t, os.Symlink(path, program))
-	j := &planJob{T: t, steps: planSteps(t), dir: t.TempDir(), program: program, summary: filepath.Join(t.TempDir(), "summary")}
-	j.git("init", "-q", "-b", "main")
-	j.git("remote", "add", "origin", server.CloneURL(owner, repo))
-	j.push("main", "v1")
-	j.push("change", "v2")
+	j := &planJob{clone: newClone(t, server.CloneURL(owner, repo)), steps: planSteps(t), program: program,
+		summary: filepath.Join(t.TempDir(), "summary")}
+	j.pushVersion("main", "v1")
+	j.pushVersion("change", "v2")
 	var pull struct{ Number int }
 	giteatest.Eventually(t, "a pull request", func() bool {
 		status, _ := server.API(owner, http.MethodPost, "/repos/"+repo+"/pulls",
@@ -130,7 +111,7 @@ func TestPlanComment(t *testing.T) {
 	for n := 2; n <= 11; n++ { // ten pushes of the same pull request
 		version := fmt.Sprintf("v%d", n)
 		if n > 2 {
-			j.push("change", version)
+			j.pushVersion("change", version)
 		}
 		j.run(bot.Token)
 		if look(); len(comments) != 1 || comments[0].User.Login != "bot" || !strings.Contains(comments[0].Body, "shop:"+version) {
@@ -141,7 +122,7 @@ func TestPlanComment(t *testing.T) {
 		t.Errorf("with a wrong token: %v\n%s", err, out)
 	}
 	before := comments[0].Body
-	j.push("change", "v12")
+	j.pushVersion("change", "v12")
 	out := j.run(reader.Token)
 	if look(); len(comments) != 1 || comments[0].Body != before {
 		t.Errorf("with a token that may read, the comments are %+v", comments)

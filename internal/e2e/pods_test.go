@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
@@ -156,14 +157,14 @@ func (p *podWatch) count(version string) int {
 	return len(p.started[version])
 }
 
-// now returns the ready pods of each version.
-func (p *podWatch) now() map[string]int {
+// last returns the newest sample, which is empty before the first event.
+func (p *podWatch) last() (s sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.samples) == 0 {
-		return nil
+	if n := len(p.samples); n > 0 {
+		s = p.samples[n-1]
 	}
-	return maps.Clone(p.samples[len(p.samples)-1].ready)
+	return s
 }
 
 // lowest returns the smallest number of ready pods since a mark, inclusive.
@@ -177,12 +178,14 @@ func (p *podWatch) lowest(mark int) int {
 	return low
 }
 
-// wantStarted checks the number of pods of a version ever started.
-func (p *podWatch) wantStarted(t *testing.T, version string, want int) {
+// wantStarted checks the numbers of pods of versions ever started.
+func (p *podWatch) wantStarted(t *testing.T, want map[string]int) {
 	t.Helper()
-	if got := p.count(version); got != want {
-		t.Errorf("%d pods of %s were started in all, want %d", got, version, want)
+	got := map[string]int{}
+	for version := range want {
+		got[version] = p.count(version)
 	}
+	compare.CheckNamed(t, "pods of each version that were started in all", want, got)
 }
 
 // wantReady checks that at least so many pods were ready since a mark.
@@ -197,22 +200,11 @@ func (p *podWatch) wantReady(t *testing.T, mark, least int) {
 func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 	t.Helper()
 	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
-	deadline := time.Now().Add(timeout)
-	for {
-		p.mu.Lock()
-		var last sample
-		if n := len(p.samples); n > 0 {
-			last = p.samples[n-1]
-		}
-		p.mu.Unlock()
-		if maps.Equal(last.ready, want) && maps.Equal(last.all, want) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: ready pods %v; they are %v of %v", timeout, want, last.ready, last.all)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	var last sample
+	eventually(t, fmt.Sprint("exactly the ready pods ", want), func() bool {
+		last = p.last()
+		return maps.Equal(last.ready, want) && maps.Equal(last.all, want)
+	}, func() any { return fmt.Sprintf("%v of %v", last.ready, last.all) })
 }
 
 // stays checks that the numbers of pods do not change for a while. The end of a terminating pod is no change.

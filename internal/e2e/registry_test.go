@@ -30,9 +30,7 @@ func newRegistry(t *testing.T) string {
 func signed(t *testing.T, chart, dir string) string {
 	t.Helper()
 	to := t.TempDir()
-	if out, err := exec.Command("tar", "-C", to, "-xzf", chart).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	output(t, exec.Command("tar", "-C", to, "-xzf", chart))
 	for _, name := range []string{"ours", "others"} {
 		key, err := openpgp.NewEntity(name, "", name+"@example.com", nil)
 		must(t, err)
@@ -42,11 +40,8 @@ func signed(t *testing.T, chart, dir string) string {
 			os.WriteFile(filepath.Join(to, name+".secret"), secret.Bytes(), 0o600))
 		must(t, err)
 	}
-	out, err := helm(t, "package", filepath.Join(to, "gitrollout"), "--destination", to,
+	helm(t, "package", filepath.Join(to, "gitrollout"), "--destination", to,
 		"--sign", "--key", "ours", "--keyring", filepath.Join(to, "ours.secret"))
-	if err != nil {
-		t.Fatalf("helm package: %v: %s", err, out)
-	}
 	return filepath.Join(to, filepath.Base(chart))
 }
 
@@ -62,21 +57,14 @@ func TestRegistry(t *testing.T) {
 	image := host + "/team/gitrollout:" + releasedVersion
 	pushed := map[string]bool{}
 	for range 2 {
-		out, err := exec.Command(tool, "push", filepath.Join(dist, "image-"+releasedVersion+".tar"), image).CombinedOutput()
-		if err != nil {
-			t.Fatalf("push: %v: %s", err, out)
-		}
-		pushed[string(out)] = true
+		pushed[output(t, exec.Command(tool, "push", filepath.Join(dist, "image-"+releasedVersion+".tar"), image))] = true
 	}
 	if len(pushed) != 1 {
 		t.Errorf("pushed twice, it is %v", pushed)
 	}
-	chart := filepath.Join(dist, "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
 	dir := t.TempDir()
-	chart = signed(t, chart, dir)
-	if out, err := helm(t, "push", chart, "oci://"+host+"/charts", "--plain-http"); err != nil {
-		t.Fatalf("helm push: %v: %s", err, out)
-	}
+	chart := signed(t, releasedChart(t), dir)
+	helm(t, "push", chart, "oci://"+host+"/charts", "--plain-http")
 	vendor := func(sources string, args ...string) (string, error) {
 		text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" + sources
 		must(t, os.WriteFile(filepath.Join(dir, "vendor.yaml"), []byte(text), 0o600))

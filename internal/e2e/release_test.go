@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/tier"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestCanaryCounts releases one version at each size. It checks the exact pods of each step, the floor throughout, and
@@ -16,50 +14,40 @@ func TestCanaryCounts(t *testing.T) {
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
 	type want struct{ c20, s20, c50, s50 int }
 	for name, tc := range map[string]struct {
-		reason   string
 		n        int
 		fields   string
-		floor    int // minimum of ready pods
-		surge    bool
+		held     int // minimum of ready pods up to the second pause
+		floor    int // the same to the end
 		expected want
 	}{
-		"1 in place":       {"one pod with a surge doubles", 1, "maxSurge: 1\nmaxUnavailable: 0", 1, false, want{1, 1, 1, 1}},
-		"3 in place":       {"the default 25 % is one pod of surge and none missing", 3, "", 3, false, want{1, 3, 2, 2}},
-		"5 in place":       {"5 at 20 % and 50 %", 5, "", 4, false, want{1, 4, 3, 3}},
-		"10 in place":      {"three of surge, two missing", 10, "", 8, false, want{2, 8, 5, 5}},
-		"10 without surge": {"one missing at a time", 10, "maxSurge: 0\nmaxUnavailable: 1", 9, false, want{2, 8, 5, 5}},
-		"1 surge":          {"stable stays whole", 1, "scaling: surge", 1, true, want{1, 1, 1, 1}},
-		"3 surge":          {"stable stays whole", 3, "scaling: surge", 3, true, want{1, 3, 2, 3}},
-		"5 surge":          {"stable stays whole until the promotion", 5, "scaling: surge", 4, true, want{1, 5, 3, 5}},
-		"10 surge":         {"stable stays whole until the promotion", 10, "scaling: surge", 8, true, want{2, 10, 5, 10}},
+		"1 in place":       {1, "maxSurge: 1\nmaxUnavailable: 0", 1, 1, want{1, 1, 1, 1}}, // one pod with a surge doubles
+		"3 in place":       {3, "", 3, 3, want{1, 3, 2, 2}},                               // 25 % is one pod of surge and none missing
+		"5 in place":       {5, "", 4, 4, want{1, 4, 3, 3}},
+		"10 in place":      {10, "", 8, 8, want{2, 8, 5, 5}},                               // three of surge, two missing
+		"10 without surge": {10, "maxSurge: 0\nmaxUnavailable: 1", 9, 9, want{2, 8, 5, 5}}, // one missing at a time
+		"1 surge":          {1, "scaling: surge", 1, 1, want{1, 1, 1, 1}},
+		"3 surge":          {3, "scaling: surge", 3, 3, want{1, 3, 2, 3}},
+		"5 surge":          {5, "scaling: surge", 5, 4, want{1, 5, 3, 5}}, // stable stays whole until the promotion
+		"10 surge":         {10, "scaling: surge", 10, 8, want{2, 10, 5, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "1_surge", "5_in_place", "10_surge")
-			app := shop{version: "v1", replicas: fmt.Sprintf("replicas: %d", tc.n), strategy: canary(tc.fields, steps...)}
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
+			app := newShop(tc.n, tc.fields, steps...)
+			w := running(t, app.files())
 			w.pods.awaitReady(t, map[string]int{"v1": tc.n})
 
 			mark := w.pods.mark()
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v2", app.at("v2").files())
 			w.pods.awaitReady(t, map[string]int{"v1": tc.expected.s20, "v2": tc.expected.c20})
 			w.pods.stays(t, 300*time.Millisecond)
-			w.promote()
-			w.awaitStep(3, rollout.Paused)
+			w.promote().awaitPause(3)
 			w.pods.awaitReady(t, map[string]int{"v1": tc.expected.s50, "v2": tc.expected.c50})
-			if low := w.pods.lowest(mark); low < tc.floor || (tc.surge && low < tc.n) {
-				t.Errorf("%s: ready pods fell to %d between the steps, want at least %d", tc.reason, low, tc.floor)
-			}
-			w.promote()
-			w.awaitHealthy(commit)
+			w.pods.wantReady(t, mark, tc.held)
+			w.promote().awaitHealthy(commit)
 			w.pods.awaitReady(t, map[string]int{"v2": tc.n})
-			if low := w.pods.lowest(mark); low < tc.floor {
-				t.Errorf("%s: ready pods fell to %d, want at least %d", tc.reason, low, tc.floor)
-			}
-			w.pods.wantStarted(t, "v2", tc.n)
-			w.pods.wantStarted(t, "v1", tc.n)
+			w.pods.wantReady(t, mark, tc.floor)
+			w.pods.wantStarted(t, map[string]int{"v2": tc.n, "v1": tc.n})
 		})
 	}
 }
@@ -82,20 +70,15 @@ func TestRevertInFlight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "5_surge", "10_in_place")
-			app := shop{version: "v1", replicas: fmt.Sprintf("replicas: %d", tc.n), strategy: canary(tc.fields, "setWeight: 50", "pause: {}")}
+			app := newShop(tc.n, tc.fields, "setWeight: 50", "pause: {}")
 			w := newWorld(t, app.files()).start()
 			first := w.awaitHealthy(w.repo.Head())
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v2", app.at("v2").files())
 			mark := w.pods.mark()
-			w.repo.Revert(commit)
-			s := w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			w.wantStable(first, w.revert(commit), 0) // a revert rejects nothing
 			w.pods.awaitReady(t, map[string]int{"v1": tc.n})
-			if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) > 0 {
-				t.Errorf("stable is %s with rejected %v, want %s with none: a revert rejects nothing", s.Stable.Hash, s.Rejected, first.Stable.Hash)
-			}
 			w.pods.wantReady(t, mark, tc.floor)
-			w.pods.wantStarted(t, "v1", tc.v1) // in surge an abort starts none
+			w.pods.wantStarted(t, map[string]int{"v1": tc.v1}) // in surge an abort starts none
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -49,7 +48,11 @@ func BenchmarkRestart(b *testing.B) {
 		time.Sleep(time.Millisecond)
 	}
 	first := time.Since(began)
-	for !hasLooked(f.metrics) {
+	hasLooked := func() bool { // at the cluster and Git
+		code, _ := getPage(b, "http://"+f.metrics+"/readyz")
+		return code == http.StatusOK
+	}
+	for !hasLooked() {
 		time.Sleep(5 * time.Millisecond)
 	}
 	ready := time.Since(began)
@@ -67,53 +70,20 @@ func BenchmarkRestart(b *testing.B) {
 		len(f.apps), seconds(first), seconds(ready), seconds(taken), requests, seconds(taken-ready))
 }
 
-// hasLooked reports whether the program has logged its first read of the cluster and Git.
-func hasLooked(metrics string) bool {
-	resp, err := http.Get("http://" + metrics + "/readyz")
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
-}
-
 // newGatedFleet returns a fleet in which each app has one pod and stops at a gate with one new pod beside it.
 func newGatedFleet(b testing.TB, kube *testcluster.Cluster, n int) *fleet {
 	b.Helper()
-	f := &fleet{b: b, kube: kube, repo: gittest.New(b), ns: kube.Namespace(b), metrics: freeAddress(b)}
-	f.patches = watchDeployments(b, kube, f.ns)
-	f.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n", f.ns)})
+	f := emptyFleet(b, kube, "")
 	for i := range n {
 		f.apps = append(f.apps, fmt.Sprintf("shop-%04d", i))
 		f.writeGated("v1", f.apps[i])
 	}
 	f.repo.Commit("first versions")
-	f.server = f.repo.HTTP(gittest.HTTPOptions{})
 	return f
 }
 
 func (f *fleet) writeGated(version, app string) {
-	f.repo.Write(map[string]string{
-		"apps/" + app + "/kustomization.yaml": "resources:\n- app.yaml\n- rollout.yaml\n",
-		"apps/" + app + "/app.yaml": fmt.Sprintf(`apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %[1]s}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec: {containers: [{name: shop, image: "shop:%[2]s"}]}
-`, app, version),
-		"apps/" + app + "/rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
-kind: Rollout
-metadata: {name: %[1]s}
-spec:
-  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}
-  strategy: {canary: {scaling: surge, steps: [{setWeight: 50}, {pause: {}}]}}
-`, app),
-	})
+	f.writeApp(app, benchDeployment(app, version, 1), "{scaling: surge, steps: [{setWeight: 50}, {pause: {}}]}")
 }
 
 // awaitTag waits until Deployments have a version in their template and returns the time.
@@ -137,14 +107,7 @@ func (f *fleet) sources() map[string]bool {
 	f.b.Helper()
 	found := map[string]bool{}
 	for _, app := range f.apps {
-		file := rollout.StatePath(app)
-		data, err := exec.Command("git", "-C", f.repo.Bare, "cat-file", "blob", "gitrollout/state/test:"+file).Output()
-		if err != nil {
-			continue // not there yet
-		}
-		s, err := rollout.ParseState(file, data)
-		must(f.b, err)
-		if s.Phase == rollout.Paused {
+		if s := f.state(app); s.Phase == rollout.Paused {
 			found[s.Source] = true
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -18,7 +17,7 @@ import (
 // with the reader of SPDX's tools. Each end of a relationship must be among the packages.
 func TestSBOMsAreOfTheirFormats(t *testing.T) {
 	t.Parallel()
-	base := filepath.Join(releaseOf(t), "gitrollout_"+releasedVersion+"_linux_"+runtime.GOARCH)
+	base := filepath.Join(releaseOf(t), releasedFiles)
 	text := []byte(readText(t, base+".cdx.json"))
 	var bom cyclonedx.BOM
 	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil ||

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +21,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -37,9 +39,7 @@ func (p planted) plant(what string) string {
 // file plants the body of a key file.
 func (p planted) file(t *testing.T, what, file string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	must(t, err)
-	for i, line := range strings.Split(string(data), "\n") {
+	for i, line := range strings.Split(readText(t, file), "\n") {
 		if len(line) >= 32 && !strings.HasPrefix(line, "-----") {
 			p[fmt.Sprintf("%s line %d", what, i+1)] = line
 		}
@@ -84,13 +84,11 @@ func (w *world) written() string {
 	return all.String()
 }
 
-// lockedKey returns an OpenSSH key file with a passphrase.
-func lockedKey(t *testing.T, passphrase string) string {
+// newKey returns an OpenSSH key file with a passphrase, unless that is "".
+func newKey(t *testing.T, passphrase string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "key")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", file).CombinedOutput(); err != nil {
-		t.Fatalf("ssh-keygen: %v\n%s", err, out)
-	}
+	output(t, exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", file))
 	return file
 }
 
@@ -99,45 +97,32 @@ func lockedKey(t *testing.T, passphrase string) string {
 func TestSecretsStayInside(t *testing.T) {
 	t.Parallel()
 	p := planted{}
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	app := newShop(2, "", "setWeight: 50", "pause: {}")
+	app.more = map[string]string{"secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData:\n  password: " +
+		p.plant("plain Secret") + "\n"}
 	with := func(version string, more map[string]string) map[string]string {
 		files := app.at(version).files()
-		files["kustomization.yaml"] += "- secret.yaml\nsecretGenerator:\n- name: generated\n  literals:\n  - password=" +
-			p.plant("generated Secret") +
+		files["kustomization.yaml"] += "secretGenerator:\n- name: generated\n  literals:\n  - password=" + p.plant("generated Secret") +
 			"\n- name: enved\n  envs: [secret.env]\n- name: filed\n  files: [secret.bin]\n"
 		files["shop.yaml"] = strings.Replace(files["shop.yaml"], "        ports:",
 			"        envFrom: [{secretRef: {name: generated}}, {secretRef: {name: enved}}]\n        ports:", 1)
-		files["secret.yaml"] = "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData:\n  password: " + p.plant("plain Secret") + "\n"
 		files["secret.env"] = "TOKEN=" + p.plant("Secret from an env file") + "\n"
 		files["secret.bin"] = p.plant("Secret from a file") + "\n"
-		for name, content := range more {
-			files[name] = content
-		}
+		maps.Copy(files, more)
 		return files
 	}
 	w := newWorld(t, with("v1", nil))
 	w.server.Stop()
 	w.server = w.repo.HTTP(gittest.HTTPOptions{User: "x-access-token", Password: p.plant("token")})
-	key := lockedKey(t, p.plant("signing passphrase"))
+	key := newKey(t, p.plant("signing passphrase"))
 	p.file(t, "signing key", key)
 	w.env = []string{"GITROLLOUT_GIT_TOKEN=" + p["token"], "GITROLLOUT_SIGNING_KEY=" + key,
 		"GITROLLOUT_SIGNING_PASSPHRASE=" + p["signing passphrase"]}
-	w.start("--log-level", "debug")
-	w.awaitHealthy(w.repo.Head())
-	good := w.push("v2", with("v2", nil))
-	w.awaitStep(1, rollout.Paused)
-	w.promote()
-	w.awaitHealthy(good)
-	if state := w.repo.Show(w.stateBranch(), rollout.StatePath(w.app)); !strings.Contains(state, "core/Secret/"+w.ns+"/generated-") {
-		t.Errorf("the inventory does not list the Secret:\n%s", state)
-	}
-	public, err := os.ReadFile(key + ".pub")
-	must(t, err)
-	signers := filepath.Join(t.TempDir(), "signers")
-	must(t, os.WriteFile(signers, append([]byte("bot "), public...), 0o600))
-	for _, id := range strings.Fields(w.repo.InBare("rev-list", w.stateBranch())) {
-		w.repo.InBare("-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+signers, "verify-commit", id)
-	}
+	w.start("--log-level", "debug").awaitHealthy(w.repo.Head())
+	w.release("v2", with("v2", nil))
+	inventory := w.repo.Show(w.stateBranch(), rollout.StatePath(w.app))
+	compare.Contains(t, inventory, "core/Secret/"+w.ns+"/generated-")
+	w.verifyState(tempFile(t, "signers", "bot "+readText(t, key+".pub")))
 
 	literal := func(line string) map[string]string {
 		return map[string]string{"kustomization.yaml": "resources: [shop.yaml, rollout.yaml, services.yaml]\nsecretGenerator:\n" +
@@ -192,6 +177,14 @@ func TestSecretsStayInside(t *testing.T) {
 	p.search(t, "an event", fmt.Sprint(events.Items))
 }
 
+// verifyState verifies the signatures of the state branch with a file of signers.
+func (w *world) verifyState(signers string) {
+	w.t.Helper()
+	for _, id := range strings.Fields(w.repo.InBare("rev-list", w.stateBranch())) {
+		w.repo.InBare("-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+signers, "verify-commit", id)
+	}
+}
+
 // withoutObjects returns the part of an output that is an error and no diff.
 func withoutObjects(out string) string {
 	lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool {
@@ -207,8 +200,8 @@ func TestCredentialsAreNotTold(t *testing.T) {
 	p := planted{}
 	repo := gittest.New(t)
 	repo.CommitFiles("first", map[string]string{
-		".gitrollout/test/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
-		"apps/a/kustomization.yaml":    "resources: []\n",
+		configFile:                  "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		"apps/a/kustomization.yaml": "resources: []\n",
 	})
 	password := p.plant("password")
 	web := repo.HTTP(gittest.HTTPOptions{User: "ann", Password: password})
@@ -229,7 +222,7 @@ func TestCredentialsAreNotTold(t *testing.T) {
 	p.file(t, "GitHub App key", appKey)
 	ssh := repo.SSH(gittest.SSHOptions{})
 	p.file(t, "ssh key", ssh.KeyFile)
-	locked := lockedKey(t, p.plant("ssh passphrase"))
+	locked := newKey(t, p.plant("ssh passphrase"))
 	p.file(t, "locked ssh key", locked)
 	other := repo.NewKeyFile()
 	p.file(t, "another ssh key", other)

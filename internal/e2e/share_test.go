@@ -24,6 +24,8 @@ func TestTheShareServesAtAnySize(t *testing.T) {
 		"surge": {canary("scaling: surge", "setWeight: 10", "pause: {}"), "", []shared{
 			{2, 2, 1}, {20, 20, 2}, {3, 3, 1}, {10, 10, 1}, {1, 1, 1}, {8, 8, 1}, {150, 150, 15}, {10, 10, 1},
 		}},
+		"surge at 20 %":              {canary("scaling: surge", "setWeight: 20", "pause: {}"), "", []shared{{10, 10, 2}, {20, 20, 4}, {5, 5, 1}}},
+		"in place, the default room": {canary("", "setWeight: 20", "pause: {}"), "", []shared{{10, 8, 2}, {20, 16, 4}, {5, 4, 1}}},
 		"in place": {canary("", "setWeight: 40", "pause: {}"),
 			"  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n", []shared{
 				{10, 6, 4}, {7, 5, 3}, {3, 2, 1}, {10, 6, 4}, {1, 1, 1}, {2, 2, 1}, {10, 6, 4}, {150, 90, 60}, {3, 2, 1},
@@ -32,13 +34,11 @@ func TestTheShareServesAtAnySize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			app := shop{version: "v1", strategy: tc.strategy, extra: tc.extra}
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
+			w := running(t, app.files())
 			last := tc.table[0]
 			w.kubectl("scale", "deployment/shop", fmt.Sprint("--replicas=", last.n))
 			w.pods.awaitReady(t, map[string]int{"v1": last.n})
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v2", app.at("v2").files())
 			w.pods.awaitReady(t, last.pods())
 			for _, next := range tc.table[1:] {
 				mark, begin := w.pods.mark(), time.Now()
@@ -46,15 +46,12 @@ func TestTheShareServesAtAnySize(t *testing.T) {
 				w.pods.awaitReady(t, next.pods())
 				t.Logf("%d to %d replicas: as the table has it after %s", last.n, next.n, time.Since(begin).Round(time.Millisecond))
 				least := min(last.n, next.n)
-				if low := w.pods.lowest(mark); low < least-least/4-1 {
-					t.Errorf("from %d to %d replicas, ready pods fell to %d", last.n, next.n, low)
-				}
+				w.pods.wantReady(t, mark, least-least/4-1)
 				last = next
 			}
 			w.pods.stays(t, 300*time.Millisecond)
-			w.awaitStep(1, rollout.Paused)
-			w.promote()
-			w.awaitHealthy(commit)
+			w.awaitPause(1)
+			w.promote().awaitHealthy(commit)
 			w.pods.awaitReady(t, map[string]int{"v2": last.n})
 		})
 	}
@@ -92,11 +89,9 @@ func TestTheShareIsPutBack(t *testing.T) {
 		} {
 			t.Run(scaling+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				app := shop{version: "v1", replicas: "replicas: 10", strategy: canary("scaling: "+scaling, "setWeight: 40", "pause: {}")}
-				w := newWorld(t, app.files()).start()
-				w.awaitHealthy(w.repo.Head())
-				w.push("v2", app.at("v2").files())
-				w.awaitStep(1, rollout.Paused)
+				app := newShop(10, "scaling: "+scaling, "setWeight: 40", "pause: {}")
+				w := running(t, app.files())
+				w.stage("v2", app.at("v2").files())
 				rest := func(weight int) map[string]int {
 					at := map[string]int{"v1": 10, "v2": weight / 10}
 					if scaling == "inPlace" {
@@ -108,7 +103,7 @@ func TestTheShareIsPutBack(t *testing.T) {
 				tc.meddle(w, app)
 				time.Sleep(300 * time.Millisecond)
 				w.pods.awaitReady(t, rest(tc.weight))
-				w.awaitStep(1, rollout.Paused)
+				w.awaitPause(1)
 				w.promote()
 				w.await("it is healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
 				w.pods.awaitReady(t, map[string]int{"v2": 10})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -22,37 +23,28 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
 				t.Parallel()
 				files := func(version string, n int) map[string]string {
-					all := shop{version: version, replicas: fmt.Sprint("replicas: ", n), strategy: strategy}.files()
-					all["kustomization.yaml"] += "- ingress.yaml\n"
-					all["ingress.yaml"] = shopIngress
-					return all
+					return shop{version: version, replicas: fmt.Sprint("replicas: ", n), strategy: strategy, more: shopIngress}.files()
 				}
-				w := newWorld(t, files("v0", 1)).start()
-				w.awaitHealthy(w.repo.Head())
-				w.push("old", files("old", n)) // of another size, too
-				w.awaitStep(1, rollout.Paused)
+				w := running(t, files("v0", 1))
+				w.stage("old", files("old", n)) // of another size, too
 				w.promote()
 				w.awaitServes("shop", "old", n)
 				w.await("all users on it", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 
-				mark, stop := w.pods.mark(), w.watchUsers("shop")
-				commit := w.push("next", files("next", n))
-				w.awaitStep(1, rollout.Paused)
+				mark, former, stop := w.pods.mark(), w.pods.count("v0"), w.watchUsers("shop")
+				commit := w.stage("next", files("next", n))
 				w.awaitServes("shop", "old", n)
-				if served := stop(); !slices.Equal(served, []string{"old"}) {
-					t.Errorf("before it was promoted users saw %v, want old alone", served)
-				}
+				compare.CheckNamed(t, "versions that users saw before the promotion", []string{"old"}, stop())
 				stop = w.watchUsers("shop")
 				w.promote()
 				w.awaitServes("shop", "next", n)
-				w.await("it is stable", func(s rollout.State) bool {
-					return s.Phase == rollout.Healthy && s.Stable.Commit == commit
-				})
-				served := stop()
-				if served = slices.DeleteFunc(served, func(v string) bool { return v == "old" || v == "next" }); len(served) > 0 {
-					t.Errorf("while it was promoted users saw %v, too", served)
+				w.awaitHealthy(commit)
+				others := slices.DeleteFunc(stop(), func(v string) bool { return v == "old" || v == "next" })
+				if len(others) > 0 {
+					t.Errorf("while it was promoted users saw %v, too", others)
 				}
 				w.pods.wantReady(t, mark, n)
+				w.pods.wantStarted(t, map[string]int{"v0": former}) // the version before old does not come back
 			})
 		}
 	}
@@ -77,8 +69,7 @@ spec:
 `,
 		}
 	}
-	w := newWorld(t, files("v1")).start()
-	w.awaitHealthy(w.repo.Head())
+	w := running(t, files("v1"))
 	scale := func(n int, want map[string]int) {
 		t.Helper()
 		w.kubectl("scale", "deployment/shop", fmt.Sprint("--replicas=", n))
@@ -88,8 +79,7 @@ spec:
 		scale(n, map[string]int{"v1": n})
 	}
 	scale(3, map[string]int{"v1": 3})
-	w.push("v2", files("v2"))
-	w.awaitStep(1, rollout.Paused)
+	w.stage("v2", files("v2"))
 	for _, at := range []shared{{1, 1, 1}, {2, 2, 1}, {3, 2, 1}, {10, 6, 4}, {150, 90, 60}} {
 		scale(at.n, at.pods())
 	}
@@ -100,14 +90,11 @@ spec:
 // awaitRest waits until exactly these pods are ready, and no pod is created or deleted for a second.
 func (p *podWatch) awaitRest(t *testing.T, want map[string]int) {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < timeout; {
+	eventually(t, fmt.Sprint("at rest at ", want), func() bool {
 		p.awaitReady(t, want)
 		mark := p.mark()
 		time.Sleep(time.Second)
 		moved := func(s sample) bool { return !maps.Equal(s.all, want) || !maps.Equal(s.ready, want) }
-		if !slices.ContainsFunc(p.since(mark), moved) {
-			return
-		}
-	}
-	t.Fatalf("they do not come to rest at %v: %v", want, p.now())
+		return !slices.ContainsFunc(p.since(mark), moved)
+	}, func() any { return p.last() })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,17 +47,11 @@ func isSplit(pods map[string]string, first, n, from int, fresh, stable string) b
 // awaitSplit waits for that, with all of them ready.
 func (w *world) awaitSplit(first, n, from int, fresh, stable string) {
 	w.t.Helper()
-	deadline := time.Now().Add(timeout)
-	for {
-		last := w.pods.since(max(0, w.pods.mark()-1))
-		if len(last) > 0 && isSplit(last[0].pods, first, n, from, fresh, stable) && total(last[0].ready) == n {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: pods %d to %d with %s from %d on; they are %v", timeout, first, first+n-1, fresh, from, last)
-		}
-		time.Sleep(glance)
-	}
+	eventually(w.t, fmt.Sprintf("pods %d to %d with %s from %d on", first, first+n-1, fresh, from), func() bool {
+		w.pods.mark() // waits for the watch
+		last := w.pods.last()
+		return isSplit(last.pods, first, n, from, fresh, stable) && total(last.ready) == n
+	}, func() any { return w.pods.last() })
 }
 
 // belowStay fails the test if a pod below an ordinal had another version than stable at any time since a mark.
@@ -88,49 +81,23 @@ func TestStatefulSetSteps(t *testing.T) {
 					start, extra = 5, "  ordinals: {start: 5}\n"
 				}
 				app := set(fmt.Sprintf("replicas: %d", n), policy, extra, steps...)
-				w := newWorld(t, app.files()).start()
-				w.awaitHealthy(w.repo.Head())
+				w := running(t, app.files())
 				w.awaitSplit(start, n, start, "v1", "")
 
 				mark := w.pods.mark()
-				commit := w.push("v2", app.at("v2").files())
-				w.awaitStep(1, rollout.Paused)
+				commit := w.stage("v2", app.at("v2").files())
 				w.awaitSplit(start, n, start+n-want[0], "v2", "v1")
 				w.pods.stays(t, 300*time.Millisecond)
 				w.belowStay(mark, start+n-want[0], "v1")
-				w.promote()
-				w.awaitStep(3, rollout.Paused)
+				w.promote().awaitPause(3)
 				w.awaitSplit(start, n, start+n-want[1], "v2", "v1")
 				w.belowStay(mark, start+n-want[1], "v1")
-				w.promote()
-				w.awaitHealthy(commit)
+				w.promote().awaitHealthy(commit)
 				w.awaitSplit(start, n, start, "v2", "")
 				w.pods.wantReady(t, mark, n-1)
-				w.pods.wantStarted(t, "v1", n)
-				w.pods.wantStarted(t, "v2", n)
+				w.pods.wantStarted(t, map[string]int{"v1": n, "v2": n})
 			})
 		}
-	}
-}
-
-// TestStatefulSetBatches releases in absolute numbers, and reverts a version by a commit.
-func TestStatefulSetBatches(t *testing.T) {
-	t.Parallel()
-	app := set("replicas: 3", "OrderedReady", "", "setCanaryScale: {replicas: 2}", "pause: {}")
-	w := newWorld(t, app.files()).start()
-	first := w.awaitHealthy(w.repo.Head())
-	mark := w.pods.mark()
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
-	w.awaitSplit(0, 3, 1, "v2", "v1")
-	w.repo.Revert(commit)
-	s := w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-	w.awaitSplit(0, 3, 0, "v1", "")
-	if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) > 0 {
-		t.Errorf("stable is %s with rejected %v, want %s with none", s.Stable.Hash, s.Rejected, first.Stable.Hash)
-	}
-	if v1, low := w.pods.count("v1"), w.pods.lowest(mark); v1 != 5 || low < 2 {
-		t.Errorf("%d pods of v1 were started in all and ready ones fell to %d, want 3 and 2 again, and 2", v1, low)
 	}
 }
 
@@ -147,18 +114,15 @@ func TestStatefulSetIsAborted(t *testing.T) {
 				w := newWorld(t, app.files()).start()
 				first := w.awaitHealthy(w.repo.Head())
 				mark := w.pods.mark()
-				w.push("v2", app.at("v2").files())
-				w.awaitStep(1, rollout.Paused)
+				w.stage("v2", app.at("v2").files())
 				w.awaitSplit(5, n, 5+n-k, "v2", "v1")
-				w.ran("abort", w.app)
-				s := w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
+				s := w.abort()
 				w.awaitSplit(5, n, 5, "v1", "")
 				w.belowStay(mark, 5+n-k, "v1")
-				if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != n+k || v2 != k || s.Stable.Hash != first.Stable.Hash {
-					t.Errorf("%d pods of v1 and %d of v2 were started, want %d and %d; stable is %s", v1, v2, n+k, k, s.Stable.Hash)
-				}
-				if low := w.pods.lowest(mark); policy == "OrderedReady" && low < n-1 { // Parallel replaces the next one at once
-					t.Errorf("ready pods fell to %d, want at least %d", low, n-1)
+				w.pods.wantStarted(t, map[string]int{"v1": n + k, "v2": k})
+				w.wantStable(first, s, 1)
+				if policy == "OrderedReady" { // Parallel replaces the next one at once
+					w.pods.wantReady(t, mark, n-1)
 				}
 			})
 		}
@@ -191,24 +155,16 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	t.Helper()
 	app := set("replicas: 3", policy, "", "setWeight: 33", "pause: {}")
 	w := newWorld(t, app.files())
-	g := newGate(t, w)
-	g.at[killed], g.kill = killed > 0, w.restartAfterKill
-	remote, err := url.Parse(w.server.URL)
-	must(t, err)
-	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
+	g := w.startGated(killed)
 	first := w.awaitHealthy(w.repo.Head())
 	mark := w.pods.mark()
 	w.abortsBroken(app)
 	s := w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.awaitSplit(0, 3, 0, "v1", "")
 	w.awaitRestart(g)
-	if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) != 1 {
-		t.Errorf("stable is %s with rejected %v", s.Stable.Hash, s.Rejected)
-	}
+	w.wantStable(first, s, 1)
 	w.belowStay(mark, 2, "v1")
-	if v1, v2 := w.pods.count("v1"), w.pods.count("v2-crash"); v1 != 4 || v2 != 1 {
-		t.Errorf("%d pods of v1 and %d broken ones were started, want 4 and 1", v1, v2)
-	}
+	w.pods.wantStarted(t, map[string]int{"v1": 4, "v2-crash": 1})
 	w.pods.wantReady(t, mark, 2)
 	return g.effects()
 }
@@ -220,16 +176,14 @@ func TestStatefulSetScalesInFlight(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			app := set("", policy, "", "setWeight: 30", "pause: {}", "setWeight: 60", "pause: {}")
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
+			w := running(t, app.files())
 			w.scale(3)
 			w.awaitSplit(0, 3, 0, "v1", "")
 			commit := w.push("v2", app.at("v2").files())
 			w.scaleAtAStep(1, 1, 2, 1) // 30 % of 3, of 8 and of 2 pods
 			w.promote()
 			w.scaleAtAStep(3, 2, 5, 1)
-			w.promote()
-			w.awaitHealthy(commit)
+			w.promote().awaitHealthy(commit)
 			w.awaitSplit(0, 2, 0, "v2", "")
 		})
 	}
@@ -238,12 +192,12 @@ func TestStatefulSetScalesInFlight(t *testing.T) {
 // scaleAtAStep scales to 3, 8 and 2 pods, with the given numbers of new pods.
 func (w *world) scaleAtAStep(step, of3, of8, of2 int) {
 	w.t.Helper()
-	w.awaitStep(step, rollout.Paused)
+	w.awaitPause(step)
 	w.scale(3)
 	w.awaitPartition(3 - of3)
 	w.scale(8)
 	w.awaitPartition(8 - of8)
-	w.awaitStep(step, rollout.Paused)
+	w.awaitPause(step)
 	last := w.pods.since(max(0, w.pods.mark()-1))[0].pods
 	for i := 8 - of8; i < 8; i++ {
 		if v, exists := last[fmt.Sprintf("shop-%d", i)]; exists && v != "v2" {
@@ -257,69 +211,49 @@ func (w *world) scaleAtAStep(step, of3, of8, of2 int) {
 
 func (w *world) awaitPartition(want int) {
 	w.t.Helper()
-	for deadline := time.Now().Add(timeout); w.partition() != want; time.Sleep(glance) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the partition is %d, want %d", w.partition(), want)
-		}
-	}
+	awaitEqual(w.t, "the partition", want, w.partition)
 }
 
 func (w *world) partition() int {
-	s, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
-	if err != nil || s.Spec.UpdateStrategy.RollingUpdate == nil || s.Spec.UpdateStrategy.RollingUpdate.Partition == nil {
+	rolling := w.statefulSet().Spec.UpdateStrategy.RollingUpdate
+	if rolling == nil || rolling.Partition == nil {
 		return 0
 	}
-	return int(*s.Spec.UpdateStrategy.RollingUpdate.Partition)
+	return int(*rolling.Partition)
 }
 
-// TestStatefulSetIsAdopted adopts a StatefulSet of kubectl without a restart, and stages its next version.
+// TestStatefulSetIsAdopted adopts a StatefulSet of kubectl without a restart. Its next version, by an absolute number, is
+// reverted by a commit, which rejects nothing.
 func TestStatefulSetIsAdopted(t *testing.T) {
 	t.Parallel()
-	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
+	app := set("replicas: 3", "OrderedReady", "", "setCanaryScale: {replicas: 2}", "pause: {}")
 	w := newWorld(t, app.files())
-	w.kubectl("apply", "-f", w.repo.Work+"/apps/"+w.app+"/shop.yaml")
+	w.apply(app.files()["shop.yaml"])
 	w.awaitSplit(0, 3, 0, "v1", "")
 	mark := w.pods.mark()
-	w.start()
-	w.awaitHealthy(w.repo.Head())
-	if n := w.pods.count("v1"); n != 3 || w.pods.lowest(mark) < 3 {
-		t.Errorf("adopted, %d pods of v1 were started in all, and ready ones fell to %d", n, w.pods.lowest(mark))
-	}
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
-	w.awaitSplit(0, 3, 2, "v2", "v1")
-	w.repo.Revert(commit)
-	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	first := w.start().awaitHealthy(w.repo.Head())
+	w.pods.wantStarted(t, map[string]int{"v1": 3})
+	w.pods.wantReady(t, mark, 3)
+	commit := w.stage("v2", app.at("v2").files())
+	w.awaitSplit(0, 3, 1, "v2", "v1")
+	w.wantStable(first, w.revert(commit), 0)
 	w.awaitSplit(0, 3, 0, "v1", "")
-	w.pods.wantStarted(t, "v1", 4) // 3 and 1 again
+	w.pods.wantStarted(t, map[string]int{"v1": 5}) // 3 and 2 again
+	w.pods.wantReady(t, mark, 2)
 }
 
 // TestStatefulSetsServicesArePinned checks the selector of the new version's Service at a step.
 func TestStatefulSetsServicesArePinned(t *testing.T) {
 	t.Parallel()
-	app := set("replicas: 3", "Parallel", "", "setWeight: 33", "pause: {}")
-	files := app.files()
-	files["rollout.yaml"] = strings.Replace(files["rollout.yaml"], "canary:\n", "canary:\n      canaryService: shop-preview\n", 1)
-	w := newWorld(t, files).start()
-	w.awaitHealthy(w.repo.Head())
-	next := app.at("v2").files()
-	next["rollout.yaml"] = files["rollout.yaml"]
-	w.push("v2", next)
-	w.awaitStep(1, rollout.Paused)
+	app := set("replicas: 3", "Parallel", "")
+	app.strategy = canary("canaryService: shop-preview", "setWeight: 33", "pause: {}")
+	w := running(t, app.files())
+	w.stage("v2", app.at("v2").files())
 	w.awaitSplit(0, 3, 2, "v2", "v1")
 	want := w.statefulSet().Status.UpdateRevision
-	deadline := time.Now().Add(timeout)
-	for {
-		s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), "shop-preview", metav1.GetOptions{})
-		must(t, err)
-		if s.Spec.Selector["controller-revision-hash"] == want {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the Service of the new version selects %v, want %s", s.Spec.Selector, want)
-		}
-		time.Sleep(glance)
-	}
+	awaitEqual(t, "the revision of the new version's Service", want, func() string {
+		return w.selector("shop-preview")["controller-revision-hash"]
+	})
 }
 
 func (w *world) statefulSet() *appsv1.StatefulSet {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -20,21 +20,13 @@ var brokenRuns = flag.Int("broken-runs", 5, "how many broken versions of a State
 // awaitLog waits for a text in the program's log.
 func (w *world) awaitLog(text string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(timeout); !strings.Contains(w.log.String(), text); time.Sleep(glance) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the log has no %q within %s", text, timeout)
-		}
-	}
+	w.until(fmt.Sprintf("the log has %q", text), func() bool { return strings.Contains(w.log.String(), text) })
 }
 
 // grantEvictions installs the role of deploy/kubernetes/evict.
 func (w *world) grantEvictions() {
 	w.t.Helper()
-	var role rbacv1.ClusterRole
-	manifest(w.t, "evict/role.yaml", &role)
-	role.Name += "-" + w.ns
-	_, err := w.cluster.Kube.RbacV1().ClusterRoles().Create(context.Background(), &role, metav1.CreateOptions{})
-	must(w.t, err)
+	role := w.createClusterRole("evict/role.yaml")
 	w.kubectl("create", "rolebinding", "evict", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 }
 
@@ -45,29 +37,19 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
 	w := newWorld(t, app.files())
-	w.installRights()
-	w.kubectl("create", "role", "sets", "--verb=get,list,watch,create,patch,delete", "--resource=statefulsets.apps")
-	w.kubectl("create", "rolebinding", "sets", "--role=sets", "--serviceaccount="+w.ns+":gitrollout")
-	w.start("--kubeconfig", audit(t, w, "gitrollout", w.ns).kubeconfig)
-	first := w.awaitHealthy(w.repo.Head())
+	first := w.startWithoutEvictions("statefulsets.apps").awaitHealthy(w.repo.Head())
 	mark := w.pods.mark()
 	w.abortsBroken(app)
 	w.awaitLog("cannot delete pods: ")
 	w.awaitLog(`cannot delete resource \"pods\"`)
-	if s := w.state(); s.Phase != rollout.Aborting {
-		t.Errorf("it is %s, and its pod is still there", s.Phase)
-	}
-	out, err := w.cli("get", w.app)
-	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "pod "+w.ns+"/shop-2, which is not ready, to be deleted") {
-		t.Errorf("get says %v:\n%s", err, out)
-	}
+	compare.CheckNamed(t, "the phase while its pod is there", rollout.Aborting, w.state().Phase)
+	compare.Contains(t, oneLine(w.ran("get", w.app)), "pod "+w.ns+"/shop-2, which is not ready, to be deleted")
 	w.belowStay(mark, 2, "v1")
 	w.grantEvictions()
 	s := w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	w.awaitSplit(0, 3, 0, "v1", "")
-	if s.Stable.Hash != first.Stable.Hash || w.pods.count("v1") != 4 || w.pods.count("v2-crash") != 1 {
-		t.Errorf("stable is %s, with %d pods of v1 and %d broken ones started", s.Stable.Hash, w.pods.count("v1"), w.pods.count("v2-crash"))
-	}
+	compare.CheckNamed(t, "the stable version", first.Stable.Hash, s.Stable.Hash)
+	w.pods.wantStarted(t, map[string]int{"v1": 4, "v2-crash": 1})
 }
 
 // brokenPoll is the poll interval of Git in the tests of broken versions, and brokenDeadline their progress deadline.
@@ -109,17 +91,13 @@ func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 func TestOnePodMovesWithThePromotion(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 1", "OrderedReady", "", "setCanaryScale: {replicas: 1}", "pause: {}")
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
-	commit := w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	w := running(t, app.files())
+	commit := w.stage("v2", app.at("v2").files())
 	w.pods.stays(t, 300*time.Millisecond)
-	w.pods.wantStarted(t, "v2", 0) // before the promotion
-	w.promote()
-	w.awaitHealthy(commit)
+	w.pods.wantStarted(t, map[string]int{"v2": 0}) // before the promotion
+	w.promote().awaitHealthy(commit)
 	w.awaitSplit(0, 1, 0, "v2", "")
-	w.pods.wantStarted(t, "v1", 1)
-	w.pods.wantStarted(t, "v2", 1)
+	w.pods.wantStarted(t, map[string]int{"v1": 1, "v2": 1})
 }
 
 // TestStatefulSetIsPutBack reverts kubectl changes of the template at a step, and the step stays. No pod returns to the
@@ -135,29 +113,21 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
-			w := newWorld(t, app.files()).start()
-			w.awaitHealthy(w.repo.Head())
+			w := running(t, app.files())
 			mark := w.pods.mark()
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v2", app.at("v2").files())
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			generation := w.statefulSet().Generation + 2
 			if name == "restart" {
 				generation-- // its annotation stays, and the new version's pods restart
 			}
 			w.kubectl(by...)
-			for deadline := time.Now().Add(timeout); ; time.Sleep(glance) {
+			w.until("put back", func() bool {
 				s := w.statefulSet()
-				if s.Generation >= generation && s.Spec.Template.Spec.Containers[0].Image == "shop:v2" && w.partition() == 2 {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("it is not put back: %s, partition %d", s.Spec.Template.Spec.Containers[0].Image, w.partition())
-				}
-			}
+				return s.Generation >= generation && s.Spec.Template.Spec.Containers[0].Image == "shop:v2" && w.partition() == 2
+			})
 			w.awaitSplit(0, 3, 2, "v2", "v1")
-			w.promote()
-			w.awaitHealthy(commit)
+			w.promote().awaitHealthy(commit)
 			w.awaitSplit(0, 3, 0, "v2", "")
 			if v1 := w.pods.count("v1"); v1 != 3 && (name == "image" || name == "restart") {
 				t.Errorf("%d pods of v1 were started, and not 3: users of the new version have lost it", v1)
@@ -172,13 +142,11 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 func TestTimedPauseBeginsAnew(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {duration: 5s}", "pause: {}")
-	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
-	w.push("v2", app.at("v2").files())
-	w.awaitStep(1, rollout.Paused)
+	w := running(t, app.files())
+	w.stage("v2", app.at("v2").files())
 	time.Sleep(2 * time.Second)
 	w.kubectl("set", "image", "statefulset/shop", "shop=shop:v9")
-	s := w.awaitStep(2, rollout.Paused)
+	s := w.awaitPause(2)
 	pod, err := w.cluster.Kube.CoreV1().Pods(w.ns).Get(context.Background(), "shop-2", metav1.GetOptions{})
 	must(t, err)
 	for _, c := range pod.Status.Conditions {
@@ -198,31 +166,21 @@ func TestStatefulSetIsRebalanced(t *testing.T) {
 			app := set("", policy, "", "setCanaryScale: {replicas: 1}", "pause: {}")
 			w := newWorld(t, app.files())
 			g := newGate(t, w)
-			w.start("--kubeconfig", kubeconfigOf(t, g.kube.URL))
-			w.awaitHealthy(w.repo.Head())
+			w.start("--kubeconfig", kubeconfigOf(t, g.kube.URL)).awaitHealthy(w.repo.Head())
 			w.scale(3)
 			w.awaitSplit(0, 3, 0, "v1", "")
-			commit := w.push("v2", app.at("v2").files())
-			w.awaitStep(1, rollout.Paused)
+			commit := w.stage("v2", app.at("v2").files())
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			w.kill()
 			w.scale(5) // nothing adjusts the partition
 			w.awaitSplit(0, 5, 2, "v2", "v1")
-			out, err := w.cli("get", w.app)
-			if want := "3 of 5 new, 1 asked: 2 came by scaling"; err != nil || !strings.Contains(out, want) {
-				t.Errorf("get says %v, and not %q:\n%s", err, want, out)
-			}
+			compare.Contains(t, w.ran("get", w.app), "3 of 5 new, 1 asked: 2 came by scaling")
 			w.resume()
-			for deadline := time.Now().Add(timeout); w.partition() != 4; time.Sleep(glance) {
-				if time.Now().After(deadline) {
-					t.Fatalf("of 5 pods the partition is %d", w.partition())
-				}
-			}
+			w.awaitPartition(4)
 			w.awaitSplit(0, 5, 2, "v2", "v1")
 			mark := w.pods.mark()
-			next := app.at("v2").files()
-			next["rollout.yaml"] = strings.Replace(next["rollout.yaml"], "canary:\n", "canary:\n      rebalance: true\n", 1)
-			w.push("rebalance", next)
+			app.strategy = canary("rebalance: true", "setCanaryScale: {replicas: 1}", "pause: {}")
+			w.push("rebalance", app.at("v2").files())
 			w.awaitSplit(0, 5, 4, "v2", "v1")
 			w.pods.stays(t, 300*time.Millisecond)
 			var evicted []string
@@ -231,11 +189,8 @@ func TestStatefulSetIsRebalanced(t *testing.T) {
 					evicted = append(evicted, e[i+len("/pods/"):])
 				}
 			}
-			if fmt.Sprint(evicted) != "[shop-2 shop-3]" {
-				t.Errorf("the pods %v were deleted, want shop-2 and then shop-3", evicted)
-			}
-			w.promote()
-			w.awaitHealthy(commit)
+			compare.CheckNamed(t, "the deleted pods", []string{"shop-2", "shop-3"}, evicted)
+			w.promote().awaitHealthy(commit)
 			w.awaitSplit(0, 5, 0, "v2", "")
 			w.pods.wantReady(t, mark, 4)
 		})
@@ -277,14 +232,13 @@ func TestDocumentComesBeside(t *testing.T) {
 	w.until("the StatefulSet whole", func() bool { return w.statefulSet().Status.ReadyReplicas == 3 })
 
 	w.push("v2", beside(app.at("v2")))
-	s := w.awaitStep(1, rollout.Paused)
+	s := w.awaitPause(1)
 	set := rollout.Workload{Kind: "StatefulSet", Namespace: w.ns, Name: "shop"}
 	w.pods.stays(t, 300*time.Millisecond)
 	if n := w.pods.count("v2"); n != 1 || len(s.Progress) != 1 || s.Progress[0].Workload != set || s.StableHash(set) == "" {
 		t.Errorf("%d pods of v2 were started, want 1; at %+v, stable %+v", n, s.Progress, s.Stable)
 	}
-	w.ran("abort", w.app)
-	s = w.await("back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	s = w.abort()
 	if s.Stable.Commit != first.Stable.Commit || w.pods.count("v1") != 4 || w.pods.count("v2") != 1 {
 		t.Errorf("back at %s with %d pods of v1 and %d of v2 ever, want %s, 4 and 1", s.Stable.Commit, w.pods.count("v1"),
 			w.pods.count("v2"), first.Stable.Commit)

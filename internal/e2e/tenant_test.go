@@ -3,14 +3,13 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/attacks"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -23,10 +22,9 @@ func TestTenantAttacks(t *testing.T) {
 	for name, opened := range map[string]bool{"configuration": false, "policy": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}.files()
-			files["kustomization.yaml"] += "- config.yaml\n"
-			files["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {of: shop}\n"
-			w := newWorld(t, files)
+			app := newShop(2, "", "setWeight: 50", "pause: {}")
+			app.more = map[string]string{"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {of: shop}\n"}
+			w := newWorld(t, app.files())
 			w.installRights()
 			a := audit(t, w, "gitrollout", w.ns)
 			tried := map[string]attacks.Attack{}
@@ -34,9 +32,7 @@ func TestTenantAttacks(t *testing.T) {
 			if opened {
 				entry = "- {path: 'apps/evil-*', namespace: evil, namespaces: ['*', kube-system], clusterResources: ['*']}\n"
 			}
-			commit := map[string]string{".gitrollout/test/config.yaml": strings.ReplaceAll("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"+
-				"apps:\n"+
-				"- {path: apps/NS, namespace: NS}\n"+entry, "NS", w.ns)}
+			commit := map[string]string{configFile: configOf(w.app, w.ns, strings.ReplaceAll(entry, "NS", w.ns))}
 			victim := attacks.Victim{App: w.app, Objects: "shop", Namespace: w.ns}
 			for i, name := range slices.Sorted(maps.Keys(attacks.Of("", victim))) {
 				app := fmt.Sprintf("evil-%02d", i)
@@ -63,41 +59,32 @@ func TestTenantAttacks(t *testing.T) {
 			if len(tried) < 50 {
 				t.Fatalf("%d attacks", len(tried))
 			}
-			policy := filepath.Join(t.TempDir(), "policy.yaml")
 			rules := "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n- {name: shop, apps: [NS], namespaces: [NS]}\n"
 			if opened {
 				rules += "- {name: evil, apps: ['evil-*'], " + strings.Replace(attacks.Policy, "namespaces: [", "namespaces: [NS, ", 1) + "}\n"
 			} else {
 				rules = strings.Replace(rules, "projects:", "unmatched: allow\nprojects:", 1)
 			}
-			must(t, os.WriteFile(policy, []byte(strings.ReplaceAll(rules, "NS", w.ns)), 0o600))
-			admin := w.cluster
-			own := *w.cluster
-			own.Kubeconfig = a.kubeconfig
-			w.cluster = &own
-			w.start("--policy", policy)
-			w.cluster = admin
+			w.start("--kubeconfig", a.kubeconfig, "--policy", tempFile(t, "policy.yaml", strings.ReplaceAll(rules, "NS", w.ns)))
 			w.awaitHealthy(w.repo.Head())
 			before := w.kubectl("get", "configmap", "shop", "-o", "jsonpath={.metadata.resourceVersion}")
 			w.repo.Pull()
 			w.repo.CommitFiles("attacks", commit)
 			deadline := time.Now().Add(timeout) // for all of them
 			for app, attack := range tried {
-				s := w.stateOf(app)
+				s := stateOf(t, w.repo, w.stateBranch(), app)
 				for s.Held == nil && time.Now().Before(deadline) {
 					time.Sleep(glance)
-					s = w.stateOf(app)
+					s = stateOf(t, w.repo, w.stateBranch(), app)
 				}
 				if s.Held == nil || !strings.Contains(s.Held.Message, attack.Config) || opened && attack.Policy != "" &&
 					s.Held.Reason != rollout.HeldPolicy {
 					t.Errorf("%v: held %+v, want %s", attack.Files, s.Held, attack.Config)
 				}
 			}
-			w.push("v2", map[string]string{"shop.yaml": shop{version: "v2", replicas: "replicas: 2"}.files()["shop.yaml"]})
-			w.awaitStep(1, rollout.Paused)
-			if after := w.kubectl("get", "configmap", "shop", "-o", "jsonpath={.metadata.resourceVersion}"); after != before {
-				t.Errorf("the other app's ConfigMap was written: %s, then %s", before, after)
-			}
+			w.stage("v2", map[string]string{"shop.yaml": app.at("v2").files()["shop.yaml"]})
+			after := w.kubectl("get", "configmap", "shop", "-o", "jsonpath={.metadata.resourceVersion}")
+			compare.CheckNamed(t, "the revision of the other app's ConfigMap", before, after)
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			for _, write := range a.writes {
@@ -110,16 +97,4 @@ func TestTenantAttacks(t *testing.T) {
 			}
 		})
 	}
-}
-
-// stateOf returns the app's record in Git.
-func (w *world) stateOf(app string) rollout.State {
-	w.t.Helper()
-	file := rollout.StatePath(app)
-	if w.repo.Ref(w.stateBranch()) == "" || !slices.Contains(w.repo.Files(w.stateBranch()), file) {
-		return rollout.State{}
-	}
-	s, err := rollout.ParseState(file, []byte(w.repo.Show(w.stateBranch(), file)))
-	must(w.t, err)
-	return *s
 }

@@ -1,11 +1,11 @@
 package e2e
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"time"
 
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -35,21 +35,17 @@ func TestTraces(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	app := shop{version: "v1", replicas: "replicas: 1", strategy: canary("", "setWeight: 50")}
+	app := newShop(1, "", "setWeight: 50")
 	w := newWorld(t, app.files())
 	w.env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + server.URL, "OTEL_BSP_SCHEDULE_DELAY=200"}
-	w.start("--metrics-address=")
-	w.awaitHealthy(w.repo.Head())
+	w.start("--metrics-address=").awaitHealthy(w.repo.Head())
 
 	// Each kind with its parent.
-	within := map[string]string{"pass": "", "fetch": "", "render": "", "decide": "pass", "push": "", "apply": "decide"}
+	parents := map[string]string{"pass": "", "fetch": "", "render": "", "decide": "pass", "push": "", "apply": "decide"}
 	missing := func() map[string]string {
 		mu.Lock()
 		defer mu.Unlock()
-		missing := map[string]string{}
-		for kind, parent := range within {
-			missing[kind] = parent
-		}
+		missing := maps.Clone(parents)
 		for _, span := range spans {
 			parent := spans[string(span.ParentSpanId)]
 			about := ""
@@ -67,9 +63,5 @@ func TestTraces(t *testing.T) {
 		}
 		return missing
 	}
-	for deadline := time.Now().Add(timeout); len(missing()) > 0; time.Sleep(glance) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no such spans within %s: %v", timeout, missing())
-		}
-	}
+	awaitEqual(t, "missing spans", map[string]string{}, missing)
 }

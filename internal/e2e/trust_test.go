@@ -1,12 +1,12 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -14,19 +14,15 @@ import (
 // after a kill, and a promotion counts when a promoter merges it.
 func TestSignedFromEndToEnd(t *testing.T) {
 	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	app := newShop(2, "", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
 	dev, boss, bot := w.repo.NewKeyFile(), w.repo.NewKeyFile(), w.repo.NewKeyFile()
 	list := func(keys ...string) string {
-		var text strings.Builder
+		text := ""
 		for _, key := range keys {
-			public, err := os.ReadFile(key + ".pub")
-			must(t, err)
-			text.WriteString(filepath.Base(filepath.Dir(key)) + "@example.com " + string(public))
+			text += filepath.Base(filepath.Dir(key)) + "@example.com " + readText(t, key+".pub")
 		}
-		file := filepath.Join(t.TempDir(), "signers")
-		must(t, os.WriteFile(file, []byte(text.String()), 0o600))
-		return file
+		return tempFile(t, "signers", text)
 	}
 	signs := func(key string) {
 		w.repo.Git("config", "gpg.format", "ssh")
@@ -44,10 +40,7 @@ func TestSignedFromEndToEnd(t *testing.T) {
 		return s.Held != nil && s.Held.Commit == evil && strings.Contains(s.Held.Message, "not signed") && s.Source == first
 	}
 	w.await("held", held)
-	if out, err := w.cli("get", w.app); err != nil ||
-		!strings.Contains(strings.Join(strings.Fields(out), " "), "commit "+rollout.ShortID(evil)+" by Dev <dev@example.com> is not followed") {
-		t.Errorf("get: %v\n%s", err, out)
-	}
+	compare.Contains(t, oneLine(w.ran("get", w.app)), "commit "+rollout.ShortID(evil)+" by Dev <dev@example.com> is not followed")
 	w.restartAfterKill()
 	time.Sleep(2 * time.Second)
 	if s := w.state(); !held(s) {
@@ -56,8 +49,7 @@ func TestSignedFromEndToEnd(t *testing.T) {
 	w.pods.stays(t, 300*time.Millisecond)
 
 	signs(dev)
-	w.push("signed", map[string]string{"note": "2"})
-	w.awaitStep(1, rollout.Paused)
+	w.stage("signed", map[string]string{"note": "2"})
 	w.promote() // signed by a developer without the right to promote
 	w.await("held for the promotion",
 		func(s rollout.State) bool { return s.Held != nil && strings.Contains(s.Held.Message, "does not count") })
@@ -69,8 +61,5 @@ func TestSignedFromEndToEnd(t *testing.T) {
 	w.repo.CommitFiles("promote", map[string]string{file: "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
 		string(hash) + "\nthrough: full\ndecision: promote\n"})
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Hash == hash })
-	allowed := list(bot)
-	for _, id := range strings.Fields(w.repo.InBare("rev-list", w.stateBranch())) {
-		w.repo.InBare("-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+allowed, "verify-commit", id)
-	}
+	w.verifyState(list(bot))
 }

@@ -2,13 +2,12 @@ package e2e
 
 import (
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/giteatest"
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
@@ -25,32 +24,23 @@ func TestVendorPull(t *testing.T) {
 	version.Store("1.2.0")
 	path, err := binary()
 	must(t, err)
-	j := &planJob{T: t, dir: t.TempDir()}
-	j.git("init", "-q", "-b", "main")
-	j.git("remote", "add", "origin", server.CloneURL(owner, repo))
-	write := func(name, text string) {
-		t.Helper()
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(j.dir, name)), 0o755))
-		must(t, os.WriteFile(filepath.Join(j.dir, name), []byte(text), 0o600))
-	}
+	c := newClone(t, server.CloneURL(owner, repo))
 	vendor := func(env ...string) (string, error) {
 		cmd := exec.Command(path, "vendor", "--update", "--pr")
-		cmd.Dir = j.dir
+		cmd.Dir = c.dir
 		cmd.Env = append(append(gittest.Env(), "HOME="+t.TempDir(), "GITROLLOUT_FORGE_TOKEN="+bot.Token), env...)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	write("infra/vendor.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: "+podinfoCharts(t, &version)+
-		", name: podinfo, version: \">=1\"}\n  into: charts\n")
-	write(".gitrollout/test/config.yaml",
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\nforge: {type: gitea, url: "+server.URL+"}\n")
+	c.write(map[string]string{
+		"infra/vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: " + podinfoCharts(t, &version) +
+			", name: podinfo, version: \">=1\"}\n  into: charts\n",
+		configFile: "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\nforge: {type: gitea, url: " + server.URL + "}\n",
+	})
 	if out, err := vendor(); err == nil || !strings.Contains(out, "commit or stash it") {
 		t.Errorf("with changes of one's own: %v\n%s", err, out)
 	}
-	j.git("add", ".")
-	j.git("commit", "-q", "-m", "sources")
-	j.git("push", "-q", "origin", "main")
-
+	c.push("sources")
 	giteatest.Eventually(t, "Gitea has seen the push", func() bool {
 		status, _ := server.API(owner, http.MethodGet, "/repos/"+repo+"/pulls", nil, nil)
 		return status == http.StatusOK
@@ -82,15 +72,12 @@ func TestVendorPull(t *testing.T) {
 		if commits[pulls[0].Head.Sha] = true; len(commits) != run.commits {
 			t.Errorf("run %d: there were the commits %v", i, commits)
 		}
-		status := exec.Command("git", "-C", j.dir, "status", "--porcelain", "--untracked-files=all")
-		if text, err := status.Output(); err != nil ||
-			!strings.Contains(string(text), "?? infra/charts/podinfo-"+run.version+"/podinfo/Chart.yaml") {
-			t.Errorf("run %d: the working copy has %s, %v", i, text, err)
-		}
-		j.git("clean", "-q", "-f", "-d")
+		compare.Contains(t, c.git("status", "--porcelain", "--untracked-files=all"),
+			"?? infra/charts/podinfo-"+run.version+"/podinfo/Chart.yaml")
+		c.git("clean", "-q", "-f", "-d")
 	}
-	j.git("fetch", "-q", "origin", "gitrollout-vendor")
-	j.git("merge", "-q", "FETCH_HEAD")
+	c.git("fetch", "-q", "origin", "gitrollout-vendor")
+	c.git("merge", "-q", "FETCH_HEAD")
 	if out, err := vendor(inJob...); err != nil || !strings.Contains(out, "nothing is new") {
 		t.Errorf("when it is merged: %v\n%s", err, out)
 	}

@@ -102,6 +102,42 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// output runs a command to its end, and returns what it prints. A command that fails ends the test.
+func output(t testing.TB, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return string(out)
+}
+
+func readText(t testing.TB, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	must(t, err)
+	return string(data)
+}
+
+// tempFile writes a file with a name to a new folder, and returns its path.
+func tempFile(t testing.TB, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// oneLine joins the words of a text: lines are as wide as a terminal.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// running returns a world of an app that gitrollout has deployed.
+func running(t *testing.T, files map[string]string) *world {
+	t.Helper()
+	w := newWorld(t, files).start()
+	w.awaitHealthy(w.repo.Head())
+	return w
+}
+
 // newWorld pushes the files of a single app and starts watching its pods. Paths are relative to the app's folder, and
 // "NS" in files is replaced by the namespace.
 func newWorld(t *testing.T, files map[string]string) *world {
@@ -114,8 +150,7 @@ func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]str
 	t.Helper()
 	w := &world{t: t, repo: gittest.New(t), cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
 	w.app, w.namespaces = w.ns, []string{w.ns}
-	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n", w.app, w.ns)})
+	w.repo.Write(map[string]string{configFile: configOf(w.app, w.ns, "")})
 	w.push("first version", files)
 	w.server = w.repo.HTTP(gittest.HTTPOptions{})
 	w.pods = watchPods(t, cluster, w.ns)
@@ -128,6 +163,13 @@ func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]str
 		}
 	})
 	return w
+}
+
+const configFile = ".gitrollout/test/config.yaml"
+
+// configOf returns the configuration of one app with more lines: first further fields of the app, indented by two.
+func configOf(app, namespace, more string) string {
+	return fmt.Sprintf("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n%s", app, namespace, more)
 }
 
 // deployments prints the Deployments' spec and status.
@@ -150,10 +192,9 @@ func (w *world) edit(file, old, with string) {
 	dir := w.t.TempDir()
 	w.repo.Git("clone", "-q", "--single-branch", "--branch", w.stateBranch(), w.repo.Bare, dir)
 	path := filepath.Join(dir, file)
-	data, err := os.ReadFile(path)
-	must(w.t, err)
-	edited := strings.Replace(string(data), old, with, 1)
-	if edited == string(data) {
+	data := readText(w.t, path)
+	edited := strings.Replace(data, old, with, 1)
+	if edited == data {
 		w.t.Fatalf("%s has no %q:\n%s", file, old, data)
 	}
 	must(w.t, os.WriteFile(path, []byte(edited), 0o644))
@@ -176,11 +217,64 @@ func (w *world) push(message string, files map[string]string) string {
 	if w.repo.Ref("main") != "" {
 		w.repo.Pull()
 	}
-	all := map[string]string{}
+	w.write(files)
+	return w.repo.Commit(message)
+}
+
+// write writes files of the app to the worktree.
+func (w *world) write(files map[string]string) {
+	w.t.Helper()
 	for name, content := range files {
-		all["apps/"+w.app+"/"+name] = strings.ReplaceAll(content, "NS", w.ns)
+		w.repo.Write(map[string]string{"apps/" + w.app + "/" + name: strings.ReplaceAll(content, "NS", w.ns)})
 	}
-	return w.repo.CommitFiles(message, all)
+}
+
+// stage pushes a version, and waits until its release pauses at step 1.
+func (w *world) stage(message string, files map[string]string) string {
+	w.t.Helper()
+	commit := w.push(message, files)
+	w.awaitPause(1)
+	return commit
+}
+
+// supersede pushes a version during another one's release, and waits until its release pauses at step 1.
+func (w *world) supersede(message string, files map[string]string) string {
+	w.t.Helper()
+	commit := w.push(message, files)
+	w.await(message+" at step 1", func(s rollout.State) bool {
+		return s.Phase == rollout.Paused && len(s.Progress) == 1 && s.Progress[0].Step == 1 && s.Release.Commit == commit
+	})
+	return commit
+}
+
+// release pushes a version, and promotes it at its pause.
+func (w *world) release(message string, files map[string]string) {
+	w.t.Helper()
+	commit := w.stage(message, files)
+	w.promote().awaitHealthy(commit)
+}
+
+// revert reverts a commit, and waits until the version before it serves.
+func (w *world) revert(commit string) rollout.State {
+	w.t.Helper()
+	w.repo.Revert(commit)
+	return w.await("healthy after the revert", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+}
+
+// abort aborts the release by the command, and waits until its rollback has ended.
+func (w *world) abort(flags ...string) rollout.State {
+	w.t.Helper()
+	w.ran(append([]string{"abort", w.app}, flags...)...)
+	return w.await("rolled back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
+}
+
+// configure pushes another configuration of the app.
+func (w *world) configure(more string) (config string) {
+	w.t.Helper()
+	w.repo.Pull()
+	config = configOf(w.app, w.ns, more)
+	w.repo.CommitFiles("another configuration", map[string]string{configFile: config})
+	return config
 }
 
 // start runs gitrollout until the test ends or stop is called.
@@ -291,94 +385,33 @@ func (w *world) cli(args ...string) (string, error) {
 	return string(out), err
 }
 
-// ran runs another gitrollout command, and ends the test if it fails.
-func (w *world) ran(args ...string) {
+// ran runs another gitrollout command, and returns its output. A command that fails ends the test.
+func (w *world) ran(args ...string) string {
 	w.t.Helper()
-	if out, err := w.cli(args...); err != nil {
+	out, err := w.cli(args...)
+	if err != nil {
 		w.t.Fatalf("gitrollout %v: %v\n%s", args, err, out)
 	}
+	return out
 }
 
-// state reads the app's state from the state branch. It runs git only if the branch has moved: a process for each poll
-// of eight parallel tests takes a whole core.
-func (w *world) state() rollout.State {
+// failed is ran for a command that must fail.
+func (w *world) failed(args ...string) string {
 	w.t.Helper()
-	head, err := os.ReadFile(filepath.Join(w.repo.Bare, "refs", "heads", filepath.FromSlash(w.stateBranch())))
-	if err != nil {
-		return rollout.State{} // no branch yet
+	out, err := w.cli(args...)
+	if err == nil {
+		w.t.Fatalf("gitrollout %v succeeds:\n%s", args, out)
 	}
-	w.seen.Lock()
-	defer w.seen.Unlock()
-	if id := strings.TrimSpace(string(head)); id != w.seen.head {
-		w.seen.state, w.seen.head = w.readState(id), id
-	}
-	return w.seen.state
-}
-
-func (w *world) readState(commit string) rollout.State {
-	w.t.Helper()
-	file := rollout.StatePath(w.app)
-	show := exec.Command("git", "-C", w.repo.Bare, "cat-file", "blob", commit+":"+file)
-	show.Env = gittest.Env()
-	data, err := show.Output()
-	if err != nil {
-		return rollout.State{} // no such file
-	}
-	s, err := rollout.ParseState(file, data)
-	if err != nil {
-		w.t.Fatalf("state on the branch: %v", err)
-	}
-	return *s
-}
-
-// glance is the poll interval of await and others.
-const glance = 100 * time.Millisecond
-
-const timeout = 5 * time.Minute
-
-// await waits until the state satisfies a condition.
-func (w *world) await(what string, ok func(rollout.State) bool) rollout.State {
-	w.t.Helper()
-	deadline := time.Now().Add(timeout)
-	for {
-		s := w.state()
-		if ok(s) {
-			return s
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %s; the state is %s step %+v reason %q held %+v", timeout, what, s.Phase, s.Progress, s.Reason, s.Held)
-		}
-		time.Sleep(glance)
-	}
-}
-
-func (w *world) awaitHealthy(commit string) rollout.State {
-	w.t.Helper()
-	return w.await("healthy at "+rollout.ShortID(commit), func(s rollout.State) bool {
-		return s.Phase == rollout.Healthy && s.Stable != nil && s.Stable.Commit == commit
-	})
-}
-
-// awaitStep waits until the release is at a step in a phase.
-func (w *world) awaitStep(step int, phase rollout.Phase) rollout.State {
-	w.t.Helper()
-	return w.await(fmt.Sprintf("%s at step %d", phase, step), func(s rollout.State) bool {
-		return s.Phase == phase && len(s.Progress) == 1 && s.Progress[0].Step == step
-	})
+	return out
 }
 
 // promote merges the proposal, like a user of a plain Git server.
-func (w *world) promote() {
+func (w *world) promote() *world {
 	w.t.Helper()
 	branch := "gitrollout/promote/test/" + w.app
-	deadline := time.Now().Add(timeout)
-	for w.repo.Ref(branch) == "" {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("no proposal %s within %s", branch, timeout)
-		}
-		time.Sleep(glance)
-	}
+	w.until("a proposal "+branch, func() bool { return w.repo.Ref(branch) != "" })
 	w.repo.Merge(branch)
+	return w
 }
 
 func (w *world) deployment() *appsv1.Deployment {
@@ -388,14 +421,33 @@ func (w *world) deployment() *appsv1.Deployment {
 	return d
 }
 
+// image returns the image of the Deployment's template.
+func (w *world) image() string {
+	w.t.Helper()
+	return w.deployment().Spec.Template.Spec.Containers[0].Image
+}
+
 // kubectl runs bin/kubectl.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
-	cmd := exec.Command(filepath.Join("..", "..", "bin", "kubectl"),
-		append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return output(w.t, w.kubectlCommand(args))
+}
+
+// tryKubectl is kubectl for a command that may be refused.
+func (w *world) tryKubectl(args ...string) (string, error) {
+	out, err := w.kubectlCommand(args).CombinedOutput()
+	return string(out), err
+}
+
+func (w *world) kubectlCommand(args []string) *exec.Cmd {
+	return exec.Command(kubectl, append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
+}
+
+// kubectl is the path of the program.
+var kubectl = filepath.Join("..", "..", "bin", "kubectl")
+
+// apply applies manifests with kubectl.
+func (w *world) apply(manifests string) {
+	w.t.Helper()
+	w.kubectl("apply", "-f", tempFile(w.t, "manifests.yaml", manifests))
 }
