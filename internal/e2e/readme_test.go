@@ -37,10 +37,8 @@ func TestReadme(t *testing.T) {
 	must(t, err)
 	program, err := binary()
 	must(t, err)
-	page, err := os.ReadFile(filepath.Join(root, "README.md"))
-	must(t, err)
 	script := ""
-	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(readText(t, filepath.Join(root, "README.md")), -1) {
 		script += block[1]
 	}
 	watch := regexp.MustCompile(`(?m)^gitrollout get shop -w +# until it is (\w+).*$`)
@@ -62,24 +60,20 @@ func TestReadme(t *testing.T) {
 	}
 
 	for phase, want := range map[string]string{"Paused": "Suspended", "Healthy": "Healthy"} {
-		data, err := os.ReadFile(filepath.Join(home, phase+".json"))
-		must(t, err)
-		if got := argoHealth(t, root, data); got != want {
-			t.Errorf("Argo CD shows the Deployment of a %s release as %s, want %s:\n%s", phase, got, want, data)
+		deployment := readText(t, filepath.Join(home, phase+".json"))
+		if got := argoHealth(t, root, deployment); got != want {
+			t.Errorf("Argo CD shows the Deployment of a %s release as %s, want %s:\n%s", phase, got, want, deployment)
 		}
 	}
 }
 
 // argoHealth returns the status that deploy/argocd/health.yaml gives a Deployment in JSON.
-func argoHealth(t *testing.T, root string, deployment []byte) string {
+func argoHealth(t *testing.T, root, deployment string) string {
 	t.Helper()
-	file, err := os.ReadFile(filepath.Join(root, "deploy", "argocd", "health.yaml"))
-	must(t, err)
 	var settings struct{ Data map[string]string }
-	must(t, yaml.Unmarshal(file, &settings))
-
+	must(t, yaml.Unmarshal([]byte(readText(t, filepath.Join(root, "deploy", "argocd", "health.yaml"))), &settings))
 	var fields map[string]any
-	must(t, json.Unmarshal(deployment, &fields))
+	must(t, json.Unmarshal([]byte(deployment), &fields))
 	state := lua.NewState()
 	defer state.Close()
 	state.SetGlobal("obj", luaValue(state, fields))
