@@ -164,8 +164,7 @@ func TestAsk(t *testing.T) {
 		h := oneWeb(nil)
 		h.push(version("v2"))
 		in := world(h)
-		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors",
-			At: noon}}
+		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon}}
 		in.State.Source, in.Source = commitID(1), h.at(commitID(1))
 		return in
 	}
@@ -182,70 +181,36 @@ func TestAsk(t *testing.T) {
 		no     []string
 		want   want
 	}{
-		"Release": {
-			"a commit is followed once the server takes it", released(), nil,
-			want{"heal accept", rollout.Progressing, commitID(1), "", ""},
-		},
-		"Refused": {
-			"a refused object holds the app", released(), []string{"accept"},
-			want{"heal accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"},
-		},
-		"AtRest": {
-			"nothing is asked of a commit that changes nothing", world(oneWeb(nil)), nil,
-			want{"heal", rollout.Healthy, commitID(0), "", ""},
-		},
-		"Adopted": {
-			"running objects are adopted if they equal Git's", unmarked(), nil,
-			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
-		},
-		"Strange": {
-			"and held if it is not", unmarked(), []string{"adoptable"},
-			want{"heal foreign adoptable", rollout.Pending, "", "Adoption", "already runs"},
-		},
-		"Foreign": {
-			"another controller's object is left to it, even with a tool's marks", unmarked(), []string{"foreign", "tool"},
-			want{"heal foreign", rollout.Pending, "", "ForeignController", "in the hands of foreign"},
-		},
-		"ForeignInFull": {
-			"also if the release is promoted fully", promotes(unmarked(), false), []string{"foreign"},
-			want{"heal foreign", rollout.Pending, "", "ForeignController", "--adopt-anyway"},
-		},
-		"ForeignAnyway": {
-			"unless people say so", promotes(unmarked(), true), []string{"foreign"},
-			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
-		},
-		"Tool": {
-			"an object that a tool applies from files is taken over", unmarked(), []string{"tool"},
-			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
-		},
-		"Routed": {
-			"requests move once the Service has endpoints", routed(), nil,
-			want{"heal endpoints", rollout.Progressing, commitID(1), "", ""},
-		},
-		"NoPods": {
-			"and wait for them", routed(), []string{"endpoints"},
-			want{"heal endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"},
-		},
-		"NotTaken": {
-			"and for the cluster to equal the record", routed(), []string{"heal"},
-			want{"heal", rollout.Progressing, commitID(1), "", "the cluster to accept"},
-		},
-		"Aborted": {
-			"a rollback asks nothing", aborted(), []string{"heal"},
-			want{"", rollout.Aborting, commitID(0), "", "stable version"},
-		},
-		"Next": {
-			"at its end the next release is asked about", back(), nil,
-			want{"heal accept", rollout.Progressing, commitID(2), "", ""},
-		},
-		"NextRefused": {
-			"and if the server refuses that, the app comes to rest at stable", back(), []string{"accept"},
-			want{"heal accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"},
-		},
-		"StableRefused": {
-			"a commit that is not the head may be refused, too", degraded(), []string{"accept"},
-			want{"heal accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"},
-		},
+		"Release": {"a commit is followed once the server takes it", released(), nil,
+			want{"heal accept", rollout.Progressing, commitID(1), "", ""}},
+		"Refused": {"a refused object holds the app", released(), []string{"accept"},
+			want{"heal accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"}},
+		"AtRest": {"nothing is asked of a commit that changes nothing", world(oneWeb(nil)), nil,
+			want{"heal", rollout.Healthy, commitID(0), "", ""}},
+		"Adopted": {"running objects are adopted if they equal Git's", unmarked(), nil,
+			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""}},
+		"Strange": {"and held if it is not", unmarked(), []string{"adoptable"},
+			want{"heal foreign adoptable", rollout.Pending, "", "Adoption", "already runs"}},
+		"Foreign": {"another controller's object is left to it, even with a tool's marks", unmarked(), []string{"foreign", "tool"},
+			want{"heal foreign", rollout.Pending, "", "ForeignController", "in the hands of foreign"}},
+		"ForeignInFull": {"also if the release is promoted fully", promotes(unmarked(), false), []string{"foreign"},
+			want{"heal foreign", rollout.Pending, "", "ForeignController", "--adopt-anyway"}},
+		"ForeignAnyway": {"unless people say so", promotes(unmarked(), true), []string{"foreign"},
+			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""}},
+		"Tool": {"an object that a tool applies from files is taken over", unmarked(), []string{"tool"},
+			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""}},
+		"Routed": {"requests move once the Service has endpoints", routed(), nil,
+			want{"heal endpoints", rollout.Progressing, commitID(1), "", ""}},
+		"NoPods": {"and wait for them", routed(), []string{"endpoints"},
+			want{"heal endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"}},
+		"NotTaken": {"and for the cluster to equal the record", routed(), []string{"heal"},
+			want{"heal", rollout.Progressing, commitID(1), "", "the cluster to accept"}},
+		"Aborted": {"a rollback asks nothing", aborted(), []string{"heal"}, want{"", rollout.Aborting, commitID(0), "", "stable version"}},
+		"Next":    {"at its end the next release is asked about", back(), nil, want{"heal accept", rollout.Progressing, commitID(2), "", ""}},
+		"NextRefused": {"and if the server refuses that, the app comes to rest at stable", back(), []string{"accept"},
+			want{"heal accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"}},
+		"StableRefused": {"a commit that is not the head may be refused, too", degraded(), []string{"accept"},
+			want{"heal accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -329,8 +294,7 @@ func TestAsksEnd(t *testing.T) {
 		for _, kind := range asks {
 			seen[kind]++
 		}
-		if d.State.Source != in.State.Source && !d.Rollback && !d.Stale &&
-			!strings.Contains(strings.Join(asks, " "), "accept") {
+		if d.State.Source != in.State.Source && !d.Rollback && !d.Stale && !strings.Contains(strings.Join(asks, " "), "accept") {
 			t.Fatalf("seed %d follows %s without a question", seed, d.State.Source)
 		}
 	}

@@ -98,28 +98,19 @@ func TestDecideAtRest(t *testing.T) {
 		want   want
 	}{
 		"Nothing": {"nothing to do is no transition", nil, nil, want{Phase: rollout.Healthy, Source: commitID(0)}},
-		"Configuration": {
-			"a change outside the template is followed at once", []func(*source){func(x *source) { x.config++ }}, nil,
-			want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"},
-		},
-		"PromotionOnly": {
-			"a commit that changes nothing of the app is not followed",
-			[]func(*source){func(x *source) { x.promotion = &rollout.Promotion{} }}, nil,
-			want{Phase: rollout.Healthy, Source: commitID(0)},
-		},
-		"Version": {
-			"a new template is a release", []func(*source){version("v2")}, nil,
-			want{Phase: rollout.Progressing, Source: commitID(1), Release: commitID(1), Says: "release"},
-		},
+		"Configuration": {"a change outside the template is followed at once", []func(*source){func(x *source) { x.config++ }}, nil,
+			want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"}},
+		"PromotionOnly": {"a commit that changes nothing of the app is not followed",
+			[]func(*source){func(x *source) { x.promotion = &rollout.Promotion{} }}, nil, want{Phase: rollout.Healthy, Source: commitID(0)}},
+		"Version": {"a new template is a release", []func(*source){version("v2")}, nil,
+			want{Phase: rollout.Progressing, Source: commitID(1), Release: commitID(1), Says: "release"}},
 		"VerifiedBefore": {"a hash that served well is rolled out without pauses", []func(*source){version("v2")},
 			func(in *Input, h *history) {
 				in.State.Verified = append(in.State.Verified, h.at(commitID(1)).Release())
 			}, want{Phase: rollout.Promoting, Source: commitID(1), Release: commitID(1), Fast: true, Says: "verified before"}},
-		"Rejected": {
-			"a rejected hash is not tried again", []func(*source){version("v2")},
+		"Rejected": {"a rejected hash is not tried again", []func(*source){version("v2")},
 			func(in *Input, h *history) { reject(in, h.at(commitID(1)).Release()) },
-			want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"},
-		},
+			want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}},
 		"RejectedConfig": {"and stable keeps the newest that it served with",
 			[]func(*source){func(x *source) { x.config++ }, version("v2")}, func(in *Input, h *history) {
 				reject(in, h.at(commitID(2)).Release())
@@ -137,25 +128,17 @@ func TestDecideAtRest(t *testing.T) {
 			reject(in, h.at(commitID(1)).Release())
 			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: h.at(commitID(1)).Release(), Digest: "d1"}
 		}, want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}},
-		"Broken": {
-			"a commit that cannot be rendered is not followed", []func(*source){func(x *source) { x.broken = true }}, nil,
-			want{Phase: rollout.Healthy, Source: commitID(0), Held: "InvalidInput", Says: "held"},
-		},
-		"Mended": {
-			"and is forgotten when it can", nil,
+		"Broken": {"a commit that cannot be rendered is not followed", []func(*source){func(x *source) { x.broken = true }}, nil,
+			want{Phase: rollout.Healthy, Source: commitID(0), Held: "InvalidInput", Says: "held"}},
+		"Mended": {"and is forgotten when it can", nil,
 			func(in *Input, _ *history) { in.State.Held = &rollout.Held{Reason: "InvalidInput", Message: "x"} },
-			want{Phase: rollout.Healthy, Source: commitID(0), Says: "goes on"},
-		},
-		"NoDocuments": {
-			"without Rollout documents Deployments are plain",
+			want{Phase: rollout.Healthy, Source: commitID(0), Says: "goes on"}},
+		"NoDocuments": {"without Rollout documents Deployments are plain",
 			[]func(*source){func(x *source) { x.workloads[0].plain, x.workloads[0].version = true, "v2" }}, nil,
-			want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"},
-		},
-		"NoPods": {
-			"a workload without pods is not promoted unseen",
+			want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"}},
+		"NoPods": {"a workload without pods is not promoted unseen",
 			[]func(*source){func(x *source) { x.workloads[0].spec.Replicas, x.workloads[0].version = new(0), "v2" }}, nil,
-			want{Phase: rollout.Paused, Source: commitID(1), Release: commitID(1), Says: "release"},
-		},
+			want{Phase: rollout.Paused, Source: commitID(1), Release: commitID(1), Says: "release"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -223,22 +206,14 @@ func TestLeavingARelease(t *testing.T) {
 		change func(*Input)
 		want   want
 	}{
-		"Revert": {
-			"a revert's own commit is where the app goes, and nothing is rejected", surge, version("v1"), nil,
-			want{rollout.Aborting, commitID(3), false, 0},
-		},
-		"Supersede": {
-			"the newest that stable served with", surge, version("v3"), nil, want{rollout.Aborting, commitID(1), false, 0},
-		},
-		"Abort": {
-			"rejected; the canary's pods stay for the delay", surge, abort, nil,
-			want{rollout.Aborting, commitID(1), true, 30 * time.Second},
-		},
+		"Revert": {"a revert's own commit is where the app goes, and nothing is rejected", surge, version("v1"), nil,
+			want{rollout.Aborting, commitID(3), false, 0}},
+		"Supersede": {"the newest that stable served with", surge, version("v3"), nil, want{rollout.Aborting, commitID(1), false, 0}},
+		"Abort": {"rejected; the canary's pods stay for the delay", surge, abort, nil,
+			want{rollout.Aborting, commitID(1), true, 30 * time.Second}},
 		"AbortInPlace": {"in place stable needs their room", nil, abort, nil, want{rollout.Aborting, commitID(1), true, 0}},
-		"AbortPromoting": {
-			"while promoting stable is no longer whole", surge, abort, func(in *Input) { in.State.Phase = rollout.Promoting },
-			want{rollout.Aborting, commitID(1), true, 0},
-		},
+		"AbortPromoting": {"while promoting stable is no longer whole", surge, abort, func(in *Input) { in.State.Phase = rollout.Promoting },
+			want{rollout.Aborting, commitID(1), true, 0}},
 		"Deadline": {"progressDeadlineAbort", func(s *rollout.Spec) { s.ProgressDeadlineAbort = true },
 			func(x *source) { x.promotion = nil },
 			func(in *Input) { in.Now = in.Now.Add(600 * time.Second) }, want{rollout.Aborting, commitID(1), true, 0}},
@@ -289,100 +264,54 @@ func TestGates(t *testing.T) {
 		change    func(*Input)
 		want      verdict
 	}{
-		"Done": {
-			"pods serve, old ones are gone", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{done: true},
-		},
-		"NotReady": {
-			"pods are missing", 0, time.Hour, []rollout.Revision{stable, fresh(1)}, nil, nil,
-			verdict{text: "pods of the new version: 1 of 2 serve"},
-		},
-		"Problem": {
-			"and why", 0, time.Hour, []rollout.Revision{stable, {Hash: hash, Desired: 2, Pods: 2, Problem: "ImagePullBackOff"}},
-			nil, nil, verdict{text: "pods of the new version: 0 of 2 serve (ImagePullBackOff)"},
-		},
-		"StableProblem": {
-			"and of stable pods where pods are replaced in place", 0, time.Hour,
-			[]rollout.Revision{ailing, fresh(0)}, nil, nil,
-			verdict{text: "pods of the new version: 0 of 2 serve (stable pod web-7: CrashLoopBackOff)"},
-		},
-		"StableProblemBeside": {
-			"the new version's own comes first", 0, time.Hour,
+		"Done": {"pods serve, old ones are gone", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{done: true}},
+		"NotReady": {"pods are missing", 0, time.Hour, []rollout.Revision{stable, fresh(1)}, nil, nil,
+			verdict{text: "pods of the new version: 1 of 2 serve"}},
+		"Problem": {"and why", 0, time.Hour, []rollout.Revision{stable, {Hash: hash, Desired: 2, Pods: 2, Problem: "ImagePullBackOff"}}, nil, nil,
+			verdict{text: "pods of the new version: 0 of 2 serve (ImagePullBackOff)"}},
+		"StableProblem": {"and of stable pods where pods are replaced in place", 0, time.Hour, []rollout.Revision{ailing, fresh(0)}, nil, nil,
+			verdict{text: "pods of the new version: 0 of 2 serve (stable pod web-7: CrashLoopBackOff)"}},
+		"StableProblemBeside": {"the new version's own comes first", 0, time.Hour,
 			[]rollout.Revision{ailing, {Hash: hash, Desired: 2, Problem: "x"}}, nil, nil,
-			verdict{text: "pods of the new version: 0 of 2 serve (x)"},
-		},
-		"StableProblemOfSurge": {
-			"new pods beside the stable ones do not wait for them", 0, time.Hour,
-			[]rollout.Revision{ailing, fresh(0)}, nil,
-			func(in *Input) { in.Head.Render.Specs[0].Scaling = rollout.Surge },
-			verdict{text: "pods of the new version: 0 of 2 serve"},
-		},
-		"TooYoung": {
-			"ready is not yet serving", 0, 10 * time.Second, []rollout.Revision{stable, fresh(2)}, nil, nil,
-			verdict{text: "pods of the new version: 0 of 2 serve", due: noon.Add(time.Minute)},
-		},
-		"OldAreLeft": {
-			"in place the old ones have to go", 0, time.Hour, []rollout.Revision{set(h, commitID(0), 10, 10), fresh(2)}, nil,
-			nil, verdict{text: "pods of the old version: 2 of 10 have yet to go"},
-		},
+			verdict{text: "pods of the new version: 0 of 2 serve (x)"}},
+		"StableProblemOfSurge": {"new pods beside the stable ones do not wait for them", 0, time.Hour, []rollout.Revision{ailing, fresh(0)}, nil,
+			func(in *Input) { in.Head.Render.Specs[0].Scaling = rollout.Surge }, verdict{text: "pods of the new version: 0 of 2 serve"}},
+		"TooYoung": {"ready is not yet serving", 0, 10 * time.Second, []rollout.Revision{stable, fresh(2)}, nil, nil,
+			verdict{text: "pods of the new version: 0 of 2 serve", due: noon.Add(time.Minute)}},
+		"OldAreLeft": {"in place the old ones have to go", 0, time.Hour, []rollout.Revision{set(h, commitID(0), 10, 10), fresh(2)}, nil, nil,
+			verdict{text: "pods of the old version: 2 of 10 have yet to go"}},
 		"NotSynced": {"the controller has not seen it", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
 			func(in *Input) {
 				live := in.Observed.Workloads[web]
 				live.Synced = false
 				in.Observed.Workloads[web] = live
 			}, verdict{text: "the Deployment controller"}},
-		"Gone": {
-			"the Deployment was deleted", 0, time.Hour, []rollout.Revision{stable}, nil,
-			func(in *Input) { delete(in.Observed.Workloads, web) }, verdict{text: "Deployment shop/web to exist"},
-		},
-		"NotSettled": {
-			"the cluster has not accepted the step", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
-			func(in *Input) { in.Answers.Healed = new(false) },
-			verdict{text: "the cluster to accept the objects of setWeight 20"},
-		},
-		"Gate": {
-			"the gate waits for a promotion", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil,
-			verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"},
-		},
-		"GateOpen": {
-			"a promotion opens the gate", 1, time.Hour, []rollout.Revision{stable, fresh(2)},
-			&rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "2", Author: "Bob"}, nil,
-			verdict{done: true, by: "Bob"},
-		},
-		"GateStale": {
-			"something else", 1, time.Hour, []rollout.Revision{stable, fresh(2)},
+		"Gone": {"the Deployment was deleted", 0, time.Hour, []rollout.Revision{stable}, nil,
+			func(in *Input) { delete(in.Observed.Workloads, web) }, verdict{text: "Deployment shop/web to exist"}},
+		"NotSettled": {"the cluster has not accepted the step", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
+			func(in *Input) { in.Answers.Healed = new(false) }, verdict{text: "the cluster to accept the objects of setWeight 20"}},
+		"Gate": {"the gate waits for a promotion", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil,
+			verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"}},
+		"GateOpen": {"a promotion opens the gate", 1, time.Hour, []rollout.Revision{stable, fresh(2)},
+			&rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "2", Author: "Bob"}, nil, verdict{done: true, by: "Bob"}},
+		"GateStale": {"something else", 1, time.Hour, []rollout.Revision{stable, fresh(2)},
 			&rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Through: "full"}, nil,
-			verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"},
-		},
-		"GateFast": {
-			"a verified hash does not wait", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
-			func(in *Input) { in.State.Release.Fast = true }, verdict{done: true},
-		},
-		"Timer": {
-			"the clock runs from when the step began", 2, time.Hour + 59*time.Second, []rollout.Revision{stable, fresh(2)}, nil,
-			nil, verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"},
-		},
-		"TimerDone": {
-			"and is through", 2, time.Hour + time.Minute, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{done: true},
-		},
-		"TimerBack": {
-			"a clock that was set back waits longer", 2, 0, []rollout.Revision{stable, fresh(2)}, nil, nil,
-			verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"},
-		},
-		"TimerOpen": {
-			"a promotion passes the pause early", 2, time.Hour, []rollout.Revision{stable, fresh(2)},
-			&rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "soak"}, nil,
-			verdict{done: true, by: "a promotion file"},
-		},
-		"Hold": {
-			"hold stops everything", 0, time.Hour, []rollout.Revision{stable, fresh(2)},
+			verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"}},
+		"GateFast": {"a verified hash does not wait", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
+			func(in *Input) { in.State.Release.Fast = true }, verdict{done: true}},
+		"Timer": {"the clock runs from when the step began", 2, time.Hour + 59*time.Second, []rollout.Revision{stable, fresh(2)}, nil, nil,
+			verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"}},
+		"TimerDone": {"and is through", 2, time.Hour + time.Minute, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{done: true}},
+		"TimerBack": {"a clock that was set back waits longer", 2, 0, []rollout.Revision{stable, fresh(2)}, nil, nil,
+			verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"}},
+		"TimerOpen": {"a promotion passes the pause early", 2, time.Hour, []rollout.Revision{stable, fresh(2)},
+			&rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "soak"}, nil, verdict{done: true, by: "a promotion file"}},
+		"Hold": {"hold stops everything", 0, time.Hour, []rollout.Revision{stable, fresh(2)},
 			&rollout.Promotion{Release: hash, Decision: rollout.Hold, Author: "Bob"}, nil,
-			verdict{paused: true, text: "the end of decision: hold by Bob"},
-		},
-		"Paused": {
-			"and so does the document", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
+			verdict{paused: true, text: "the end of decision: hold by Bob"}},
+		"Paused": {"and so does the document", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
 			func(in *Input) { in.Head.Render.Specs[0].Paused = true },
-			verdict{paused: true, text: "the end of paused: true in the Rollout document"},
-		},
+			verdict{paused: true, text: "the end of paused: true in the Rollout document"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -416,27 +345,14 @@ func TestOverdue(t *testing.T) {
 		after  time.Duration
 		want   bool
 	}{
-		"InTime": {
-			"just before the deadline", 0, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 0)},
-			599 * time.Second, false,
-		},
-		"TooLate": {
-			"at the deadline", 0, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 0)}, 600 * time.Second,
-			true,
-		},
-		"PodWasReady": {
-			"a pod that became ready is progress", 0,
-			[]rollout.Revision{set(h, commitID(0), 8, 8), late(set(h, commitID(1), 2, 0), 5*time.Minute)}, 600 * time.Second,
-			false,
-		},
-		"PodLongAgo": {
-			"once", 0, []rollout.Revision{set(h, commitID(0), 8, 8), late(set(h, commitID(1), 2, 0), 5*time.Minute)},
-			900 * time.Second, true,
-		},
-		"Pause": {
-			"pauses do not count", 1, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2)}, 24 * time.Hour,
-			false,
-		},
+		"InTime": {"just before the deadline", 0, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 0)}, 599 * time.Second,
+			false},
+		"TooLate": {"at the deadline", 0, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 0)}, 600 * time.Second, true},
+		"PodWasReady": {"a pod that became ready is progress", 0,
+			[]rollout.Revision{set(h, commitID(0), 8, 8), late(set(h, commitID(1), 2, 0), 5*time.Minute)}, 600 * time.Second, false},
+		"PodLongAgo": {"once", 0, []rollout.Revision{set(h, commitID(0), 8, 8), late(set(h, commitID(1), 2, 0), 5*time.Minute)},
+			900 * time.Second, true},
+		"Pause": {"pauses do not count", 1, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2)}, 24 * time.Hour, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -503,8 +419,7 @@ func TestRollbackWindow(t *testing.T) {
 func TestRemember(t *testing.T) {
 	list := []rollout.Hash{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 	before := dump(list)
-	if diff := compare.Diff([]rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"},
-		remember(list, "x")); diff != "" {
+	if diff := compare.Diff([]rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"}, remember(list, "x")); diff != "" {
 		t.Errorf("the oldest goes (-want +got):\n%s", diff)
 	}
 	if diff := compare.Diff([]rollout.Hash{"4", "5", "6", "7", "8", "9"}, remember(list, "4")); diff != "" {
@@ -638,8 +553,7 @@ func TestUnreportedPodsCount(t *testing.T) {
 	}
 	sets := []rollout.Revision{set(h, commitID(0), 10, 10), set(h, commitID(1), 0, 0)}
 	sets[0].Current, sets[1].Pods = true, 3
-	in.Observed.Workloads[web] = rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true,
-		Revisions: sets}
+	in.Observed.Workloads[web] = rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true, Revisions: sets}
 	if d := Decide(in); d.State.Phase != rollout.Aborting {
 		t.Errorf("with 3 pods of the old version it goes on: %s", d.Subject)
 	}

@@ -76,23 +76,17 @@ func TestDesiredDeployment(t *testing.T) {
 	}{
 		"FirstStep": {"template and hold in one", nil, 0, old, fresh, nil, hold("0%", "20%")},
 		"Surge":     {"stable stays whole", surge, 0, old, fresh, nil, hold("20%", "0%")},
-		"Promoting": {
-			"the user's own fields", nil, 3, 8, 2, func(in *Input, _ *history) { in.State.Phase = rollout.Promoting },
-			user("v2", commitID(1)),
-		},
-		"NoCanaryYet": {
-			"a step without canary pods is still stable's", func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) }, 0,
-			old, fresh, nil, user("v1", commitID(0)),
-		},
+		"Promoting": {"the user's own fields", nil, 3, 8, 2, func(in *Input, _ *history) { in.State.Phase = rollout.Promoting },
+			user("v2", commitID(1))},
+		"NoCanaryYet": {"a step without canary pods is still stable's", func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) }, 0, old,
+			fresh, nil, user("v1", commitID(0))},
 		"UnknownStable": {"until stable's ReplicaSet is known nothing can be held", nil, 0, old, fresh,
 			func(in *Input, _ *history) {
 				live := in.Observed.Workloads[web]
 				live.Revisions = live.Revisions[1:]
 				in.Observed.Workloads[web] = live
 			}, user("v1", commitID(0))},
-		"FromZero": {
-			"a workload that comes back from no pods comes back as stable", surge, 0, 0, 0, nil, user("v1", commitID(0)),
-		},
+		"FromZero": {"a workload that comes back from no pods comes back as stable", surge, 0, 0, 0, nil, user("v1", commitID(0))},
 		"Strangers": {
 			"pods that cannot be told from stable's stay available: the stable template alone", surge, 0, 8, 5,
 			func(in *Input, _ *history) {
@@ -121,29 +115,25 @@ func TestDesiredDeployment(t *testing.T) {
 				in.Observed.Workloads[web] = live
 			}, user("v1", commitID(0)),
 		},
-		"StrangersSwitched": {
-			"users on the new version stay", func(s *rollout.Spec) {
-				surge(s)
-				s.Canary.ScaleDownDelaySeconds = 30
-			}, 5, 10, 10, func(in *Input, _ *history) {
-				live := in.Observed.Workloads[web]
-				byHand := live.Revisions[0]
-				byHand.Pin, byHand.Desired, byHand.Pods = rollout.PodHash("by-hand"), 2, 2
-				live.Revisions, live.Synced = append(live.Revisions, byHand), true
-				in.Observed.Workloads[web] = live
-			}, hold("100%", "0%"),
-		},
-		"TooManyNew": {
-			"a version that never becomes ready does not prevent taking pods back", func(s *rollout.Spec) {
-				surge(s)
-				s.Replicas = new(2)
-			}, 0, 2, 2, func(in *Input, _ *history) {
-				live := in.Observed.Workloads[web]
-				live.Revisions[1].ReadySince = live.Revisions[1].ReadySince[:1]
-				live.Replicas, live.Synced, live.Available = 2, true, 2
-				in.Observed.Workloads[web] = live
-			}, func() shape { s := hold("50%", "50%"); s.Replicas = int64(2); return s }(),
-		},
+		"StrangersSwitched": {"users on the new version stay", func(s *rollout.Spec) {
+			surge(s)
+			s.Canary.ScaleDownDelaySeconds = 30
+		}, 5, 10, 10, func(in *Input, _ *history) {
+			live := in.Observed.Workloads[web]
+			byHand := live.Revisions[0]
+			byHand.Pin, byHand.Desired, byHand.Pods = rollout.PodHash("by-hand"), 2, 2
+			live.Revisions, live.Synced = append(live.Revisions, byHand), true
+			in.Observed.Workloads[web] = live
+		}, hold("100%", "0%")},
+		"TooManyNew": {"a version that never becomes ready does not prevent taking pods back", func(s *rollout.Spec) {
+			surge(s)
+			s.Replicas = new(2)
+		}, 0, 2, 2, func(in *Input, _ *history) {
+			live := in.Observed.Workloads[web]
+			live.Revisions[1].ReadySince = live.Revisions[1].ReadySince[:1]
+			live.Replicas, live.Synced, live.Available = 2, true, 2
+			in.Observed.Workloads[web] = live
+		}, func() shape { s := hold("50%", "50%"); s.Replicas = int64(2); return s }()},
 		"Retreat": {"the stable template and the user's fields in one", nil, 0, 8, 2, func(in *Input, _ *history) {
 			in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
 			in.State.Rollback = &rollout.Rollback{To: commitID(0)}
@@ -247,15 +237,11 @@ func TestPins(t *testing.T) {
 			live.Revisions = append(live.Revisions, byHand)
 			in.Observed.Workloads[web] = live
 		}, [2]string{"", old}},
-		"Switched":       {"one change of a selector", blueGreen, 2, 10, 10, nil, [2]string{fresh, fresh}},
-		"SwitchedNoPods": {"a switch that a crash undid", blueGreen, 2, 10, 0, nil, [2]string{"", fresh}},
-		"SwitchedPromoting": {
-			"and it stays so while the old set goes", blueGreen, 4, 5, 10, promoting, [2]string{fresh, fresh},
-		},
-		"SwitchedAbort": {
-			"back to a whole set; the preview stays until the drain", blueGreen, 3, 10, 10, back(fresh), [2]string{old, fresh},
-		},
-		"SwitchedAbortFew": {"not to half of one", blueGreen, 3, 5, 10, back(fresh), [2]string{"", fresh}},
+		"Switched":          {"one change of a selector", blueGreen, 2, 10, 10, nil, [2]string{fresh, fresh}},
+		"SwitchedNoPods":    {"a switch that a crash undid", blueGreen, 2, 10, 0, nil, [2]string{"", fresh}},
+		"SwitchedPromoting": {"and it stays so while the old set goes", blueGreen, 4, 5, 10, promoting, [2]string{fresh, fresh}},
+		"SwitchedAbort":     {"back to a whole set; the preview stays until the drain", blueGreen, 3, 10, 10, back(fresh), [2]string{old, fresh}},
+		"SwitchedAbortFew":  {"not to half of one", blueGreen, 3, 5, 10, back(fresh), [2]string{"", fresh}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -283,8 +269,7 @@ func TestPins(t *testing.T) {
 func TestInventoryAndPrunable(t *testing.T) {
 	ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: name} }
 	object := func(name string) rollout.Object {
-		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap",
-			"metadata": map[string]any{"name": name, "namespace": "shop"}}
+		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop"}}
 	}
 	s := rollout.State{Inventory: []rollout.Ref{ref("b"), ref("old")}}
 	desired := []rollout.Object{object("c"), object("b"), object("a")}
@@ -316,8 +301,7 @@ func TestAbortDelay(t *testing.T) {
 			Canary: &rollout.Canary{StableService: service, AbortScaleDownDelaySeconds: seconds},
 		}
 	}
-	blueGreen := rollout.Spec{Workload: web, Scaling: rollout.Surge,
-		BlueGreen: &rollout.BlueGreen{AbortScaleDownDelaySeconds: 20}}
+	blueGreen := rollout.Spec{Workload: web, Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AbortScaleDownDelaySeconds: 20}}
 	cases := map[string]struct {
 		reason string
 		specs  []rollout.Spec
@@ -326,14 +310,9 @@ func TestAbortDelay(t *testing.T) {
 		"None":      {"nothing known: at once", nil, 0},
 		"Surge":     {"routes first, pods later", []rollout.Spec{canary("web", rollout.Surge, "web", 30)}, 30 * time.Second},
 		"BlueGreen": {"the preview stays for a while", []rollout.Spec{blueGreen}, 20 * time.Second},
-		"Longest": {
-			"of several the longest", []rollout.Spec{canary("web", rollout.Surge, "web", 10), blueGreen}, 20 * time.Second,
-		},
-		"InPlace": {"stable needs their room", []rollout.Spec{blueGreen, canary("web", rollout.InPlace, "web", 30)}, 0},
-		"Shared": {
-			"pods that share stable's Service would go on serving",
-			[]rollout.Spec{blueGreen, canary("web", rollout.Surge, "", 30)}, 0,
-		},
+		"Longest":   {"of several the longest", []rollout.Spec{canary("web", rollout.Surge, "web", 10), blueGreen}, 20 * time.Second},
+		"InPlace":   {"stable needs their room", []rollout.Spec{blueGreen, canary("web", rollout.InPlace, "web", 30)}, 0},
+		"Shared":    {"pods that share stable's Service would go on serving", []rollout.Spec{blueGreen, canary("web", rollout.Surge, "", 30)}, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -57,8 +57,7 @@ func TestExperimentClock(t *testing.T) {
 	d := Decide(in)
 	if want := noon.Add(2 * time.Minute); d.Subject != "" || !d.Requeue.Equal(want) ||
 		!strings.Contains(d.Waiting, "baseline: 1 of 2 available") {
-		t.Errorf("with pods missing: %q, waits for %q, looks again at %s, want at the deadline %s", d.Subject, d.Waiting,
-			d.Requeue, want)
+		t.Errorf("with pods missing: %q, waits for %q, looks again at %s, want at the deadline %s", d.Subject, d.Waiting, d.Requeue, want)
 	}
 
 	in, _ = trying(t, nil, 2)
@@ -93,8 +92,7 @@ func TestExperimentOfAnUnreadableHead(t *testing.T) {
 		t.Errorf("looks again at %s, want at the deadline", d.Requeue)
 	}
 	in.State, in.Now = d.State, noon.Add(2*time.Minute)
-	if d = Decide(in); !d.Rollback || !strings.Contains(d.State.Reason,
-		"1 of 2 pods of the experiment's baseline are available") {
+	if d = Decide(in); !d.Rollback || !strings.Contains(d.State.Reason, "1 of 2 pods of the experiment's baseline are available") {
 		t.Errorf("after the deadline: %q", d.Subject)
 	}
 }
@@ -112,14 +110,10 @@ func TestExperimentMeasures(t *testing.T) {
 		latest, stable string
 	}{
 		"both": {"the experiment's own", nil, "hash-of-candidate", "hash-of-baseline"},
-		"one": {
-			"the release's where the experiment has none", func(e *rollout.Experiment) { e.Templates = e.Templates[1:] },
-			"hash-of-candidate", commitID(0),
-		},
-		"two stable": {
-			"the first of a version", func(e *rollout.Experiment) { e.Templates[1].SpecRef = rollout.SpecStable }, "",
-			"hash-of-baseline",
-		},
+		"one": {"the release's where the experiment has none", func(e *rollout.Experiment) { e.Templates = e.Templates[1:] }, "hash-of-candidate",
+			commitID(0)},
+		"two stable": {"the first of a version", func(e *rollout.Experiment) { e.Templates[1].SpecRef = rollout.SpecStable }, "",
+			"hash-of-baseline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, _ := trying(t, tc.change, 2)

@@ -24,8 +24,7 @@ func TestForecast(t *testing.T) {
 		spec.Replicas = new(1 + rng.IntN(10))
 		k := kube.New(rng, noon)
 		k.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
-		s := &script{loop: newLoop(newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}}), k),
-			life: map[string]kube.Lifetime{}}
+		s := &script{loop: newLoop(newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}}), k), life: map[string]kube.Lifetime{}}
 		finish(t, s, seed)
 		if s.calendar = randomCalendar(rng); s.calendar.Freeze != nil {
 			s.calendar = rollout.Calendar{}

@@ -103,8 +103,7 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	last := len(git.commits) - 1
 	commit := func() int { return next(last + 1) }
 	head := commitID(commit())
-	in := Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp,
-		Answers: Answers{Healed: new(next(3) > 0)}}
+	in := Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp, Answers: Answers{Healed: new(next(3) > 0)}}
 	in.Head = Head{Commit: rollout.Commit{ID: head, Author: "Ann"}, Render: git.at(head)}
 	if next(8) == 1 {
 		in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
@@ -126,8 +125,7 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 	release := func() *rollout.Release {
 		id := commitID(commit())
 		r := git.at(id)
-		return &rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged(),
-			Fast: next(4) == 1}
+		return &rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged(), Fast: next(4) == 1}
 	}
 	if next(4) > 0 || s.Phase == rollout.Degraded || s.Phase == rollout.Aborting {
 		s.Stable = release()
@@ -153,8 +151,7 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 			Drain: noon.Add(time.Duration(next(3)) * time.Minute), To: s.Stable.Commit}
 	}
 	if next(4) == 1 {
-		s.Rejected = []rollout.Rejection{{Hash: git.at(commitID(commit())).Release(), Commit: s.Source, Reason: "errors",
-			At: noon}}
+		s.Rejected = []rollout.Rejection{{Hash: git.at(commitID(commit())).Release(), Commit: s.Source, Reason: "errors", At: noon}}
 	}
 	if next(4) == 1 {
 		s.Held = &rollout.Held{Reason: "InvalidInput", Message: "kustomization.yaml: is not valid YAML"}

@@ -130,8 +130,7 @@ func (s *sim) checkPods() {
 		}
 		x := s.watch(w)
 		x.unwell.seen(d)
-		trouble := x.Trouble(s.kube, d, spec, guard.Leave{Retreating: s.written == rollout.Aborting, Lag: s.chaos.lag,
-			Overtaken: s.overtaken})
+		trouble := x.Trouble(s.kube, d, spec, guard.Leave{Retreating: s.written == rollout.Aborting, Lag: s.chaos.lag, Overtaken: s.overtaken})
 		if trouble != "" {
 			s.fail("%s", trouble)
 		}

@@ -41,8 +41,7 @@ func TestASecondKind(t *testing.T) {
 		return r
 	}
 	seen := func(sets ...rollout.Revision) rollout.Observed {
-		live := rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: len(sets) == 1,
-			Revisions: sets}
+		live := rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: len(sets) == 1, Revisions: sets}
 		return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: live}}
 	}
 	in := world(h)

@@ -29,8 +29,7 @@ func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 			{SetWeight: &weight}, {Analysis: &rollout.Analysis{Metrics: metrics}},
 		}},
 	}
-	l := newLoop(newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}}),
-		kube.New(rand.New(rand.NewPCG(1, 1)), noon))
+	l := newLoop(newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}}), kube.New(rand.New(rand.NewPCG(1, 1)), noon))
 	l.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
 	come := func(what string, there func() bool) {
 		for !there() {

@@ -87,8 +87,7 @@ func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
 // randomExperiments adds experiments between steps.
 func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
 	for range 1 + rng.IntN(2) {
-		e := &rollout.Experiment{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second),
-			ProgressDeadlineSeconds: 30 + rng.IntN(300)}
+		e := &rollout.Experiment{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second), ProgressDeadlineSeconds: 30 + rng.IntN(300)}
 		for i, name := range []string{"baseline", "canary"}[rng.IntN(2):] {
 			ref := []rollout.SpecRef{rollout.SpecStable, rollout.SpecCanary}[rng.IntN(2)]
 			e.Templates = append(e.Templates, rollout.ExperimentTemplate{Name: name, SpecRef: ref, Replicas: 1 + rng.IntN(3)})
@@ -104,8 +103,7 @@ func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
 func randomRoute(rng *rand.Rand) *rollout.ManagedRoute {
 	r := &rollout.ManagedRoute{Name: []string{"staff", rollout.MatchRoute}[rng.IntN(2)]}
 	if rng.IntN(3) > 0 {
-		r.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff",
-			StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
+		r.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
 	}
 	if rng.IntN(4) == 0 {
 		r.Mirror = new(50)

@@ -38,8 +38,7 @@ func routedWeb(change func(*rollout.Spec)) *history {
 	})
 }
 
-var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace,
-	Name: "web"}
+var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace, Name: "web"}
 
 // accepted returns the status of a route whose controller has seen that generation.
 func accepted(status string, generation int64) rollout.ObservedRoute {
@@ -78,10 +77,8 @@ func TestRouteGates(t *testing.T) {
 		change func(*Input)
 		want   want
 	}{
-		"Ready": {
-			"pods that every proxy knows of are routed to", func(*Input) {},
-			want{Routed: true, Phase: rollout.Progressing, Service: "web-canary"},
-		},
+		"Ready": {"pods that every proxy knows of are routed to", func(*Input) {},
+			want{Routed: true, Phase: rollout.Progressing, Service: "web-canary"}},
 		"JustReady": {"pods that are ready too short are not", func(in *Input) {
 			live := in.Observed.Workloads[web]
 			live.Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
@@ -89,14 +86,9 @@ func TestRouteGates(t *testing.T) {
 		"NoEndpoints": {"nor are pods whose Service has no endpoint yet", func(in *Input) {
 			in.Answers.Endpoints = map[Need]bool{{Service: webCanary, PodHash: commitID(1)}: false}
 		}, want{Phase: rollout.Progressing, Waits: "ready endpoints of Service web-canary", Due: time.Second}},
-		"Settling": {
-			"a step is done when proxies have learnt of it", routed(time.Second),
-			want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second},
-		},
-		"Settled": {
-			"which takes as long as the document says", routed(3 * time.Second),
-			want{Step: 1, Routed: true, Phase: rollout.Paused},
-		},
+		"Settling": {"a step is done when proxies have learnt of it", routed(time.Second),
+			want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
+		"Settled": {"which takes as long as the document says", routed(3 * time.Second), want{Step: 1, Routed: true, Phase: rollout.Paused}},
 		"AppliedLate": {"counted from when the cluster holds the route, which a slow push may delay", func(in *Input) {
 			routed(time.Minute)(in)
 			in.Applied = in.Now.Add(-time.Second)
@@ -105,26 +97,15 @@ func TestRouteGates(t *testing.T) {
 			routed(time.Minute)(in)
 			in.Applied, in.State.Phase = in.Now.Add(-time.Second), rollout.Paused
 		}, want{Routed: true, Phase: rollout.Paused, Waits: "proxies to learn", Due: 2 * time.Second}},
-		"Accepted": {
-			"and the router has accepted the route", status(accepted("True", 3)),
-			want{Step: 1, Routed: true, Phase: rollout.Paused},
-		},
-		"Silent": {
-			"or does not say", status(rollout.ObservedRoute{Generation: 3}), want{Step: 1, Routed: true, Phase: rollout.Paused},
-		},
-		"NotSeen": {
-			"one that has not seen the newest spec is waited for", status(accepted("True", 2)),
-			want{Routed: true, Phase: rollout.Progressing, Waits: "not yet accepted"},
-		},
-		"Rejected": {
-			"one that refuses it stops the release with its reason", status(accepted("False", 3)),
-			want{Routed: true, Phase: rollout.Stalled, Waits: "router to take", Reason: "no such Gateway"},
-		},
-		"NotSynced": {
-			"and nothing is routed before the Deployment controller has seen the step",
+		"Accepted": {"and the router has accepted the route", status(accepted("True", 3)), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"Silent":   {"or does not say", status(rollout.ObservedRoute{Generation: 3}), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"NotSeen": {"one that has not seen the newest spec is waited for", status(accepted("True", 2)),
+			want{Routed: true, Phase: rollout.Progressing, Waits: "not yet accepted"}},
+		"Rejected": {"one that refuses it stops the release with its reason", status(accepted("False", 3)),
+			want{Routed: true, Phase: rollout.Stalled, Waits: "router to take", Reason: "no such Gateway"}},
+		"NotSynced": {"and nothing is routed before the Deployment controller has seen the step",
 			func(in *Input) { l := in.Observed.Workloads[web]; l.Synced = false; in.Observed.Workloads[web] = l },
-			want{Phase: rollout.Progressing, Waits: "Deployment controller"},
-		},
+			want{Phase: rollout.Progressing, Waits: "Deployment controller"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -134,10 +115,8 @@ func TestRouteGates(t *testing.T) {
 			tc.change(&in)
 			d := Decide(in)
 			p := d.State.Progress[0]
-			got := want{Step: p.Step, Routed: p.Routed != nil, Phase: d.State.Phase, Waits: tc.want.Waits,
-				Reason: tc.want.Reason}
-			if !strings.Contains(d.Waiting, tc.want.Waits) || tc.want.Waits == "" && d.State.Phase == rollout.Progressing &&
-				d.Subject == "" {
+			got := want{Step: p.Step, Routed: p.Routed != nil, Phase: d.State.Phase, Waits: tc.want.Waits, Reason: tc.want.Reason}
+			if !strings.Contains(d.Waiting, tc.want.Waits) || tc.want.Waits == "" && d.State.Phase == rollout.Progressing && d.Subject == "" {
 				got.Waits = d.Waiting
 			}
 			if !strings.Contains(d.State.Reason, tc.want.Reason) {
@@ -217,8 +196,7 @@ func TestGenerated(t *testing.T) {
 			"name": name, "namespace": "shop", "annotations": map[string]any{rollout.AnnotationGenerated: "web"},
 		}}
 	}
-	own := rollout.Object{"apiVersion": "v1", "kind": "Service",
-		"metadata": map[string]any{"name": "web", "namespace": "shop"}}
+	own := rollout.Object{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "shop"}}
 	s := rollout.State{Release: &rollout.Release{}}
 	s.Generated = Generated(s, []rollout.Object{own, made("a"), made("b")})
 	if diff := compare.Diff([]rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated); diff != "" {

@@ -41,8 +41,7 @@ type measuring struct {
 // newMeasuring returns a world with v1 healthy.
 func newMeasuring(t *testing.T, of ...staged) *measuring {
 	t.Helper()
-	m := &measuring{t: t, loop: newLoop(newHistory(source{workloads: of}),
-		kube.New(rand.New(rand.NewPCG(1, 1)), noon))}
+	m := &measuring{t: t, loop: newLoop(newHistory(source{workloads: of}), kube.New(rand.New(rand.NewPCG(1, 1)), noon))}
 	m.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
 	m.decided = func(_ Input, d Decision) { m.last = d }
 	m.rests(rollout.Healthy)

@@ -28,8 +28,7 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	}
 	routed := d.State.Progress[0]
 	settled := in
-	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled,
-		workloads.New(in.State, p, routed, in.Observed)).done {
+	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled, workloads.New(in.State, p, routed, in.Observed)).done {
 		t.Errorf("routes of %s are taken to be settled at %s, before 3s have passed", in.Now, settled.Now)
 	}
 	if routed.Routed.Weight = 0; !workloads.New(in.State, p, routed, in.Observed).StillRouted(workloads.View{Now: settled.Now}) {
@@ -55,8 +54,7 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 
 	in, _ = begin(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Weight: 50, At: in.Now.Add(-time.Hour)}
-	if back := rollback(in, cause{reason: "aborted",
-		to: commitID(0)}).State.Rollback; back.Drain.Before(in.Now.Add(3 * time.Second)) {
+	if back := rollback(in, cause{reason: "aborted", to: commitID(0)}).State.Rollback; back.Drain.Before(in.Now.Add(3 * time.Second)) {
 		t.Errorf("pods that proxies know of at %s may go at %s, before 3s have passed", in.Now, back.Drain)
 	}
 }

@@ -173,8 +173,7 @@ func (s *sim) checkShare() {
 		}
 	}
 	if got != want {
-		s.fail("%d replicas at step %d, %s: %+v pods, the table has %+v\n%s", d.Replicas, pr.Step,
-			text(spec), got, want, dump(s.state.Progress))
+		s.fail("%d replicas at step %d, %s: %+v pods, the table has %+v\n%s", d.Replicas, pr.Step, text(spec), got, want, dump(s.state.Progress))
 	}
 	for _, o := range s.desired(s.state) {
 		if o.Ref() == web.Ref() && o.Map("spec")["paused"] != false {

@@ -57,8 +57,7 @@ func TestAThirdStrategy(t *testing.T) {
 	if want := "halves old/new step 1, 50%"; got != want {
 		t.Errorf("it is explained as %q, want %q", got, want)
 	}
-	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: rollout.Full,
-		Author: "Bob"}
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: rollout.Full, Author: "Bob"}
 	if d := Decide(in); d.State.Phase != rollout.Promoting || d.State.Progress[0].Opened != "Bob" {
 		t.Errorf("a promotion of everything leads to %s", dump(d.State))
 	}

@@ -25,8 +25,7 @@ func calendarOf(windows string) rollout.Calendar {
 func randomCalendar(rng *rand.Rand) rollout.Calendar {
 	switch rng.IntN(8) {
 	case 0:
-		return calendarOf(fmt.Sprintf("[{kind: allow, schedule: '*/%d * * * *', duration: %dm}]", 5+rng.IntN(40),
-			1+rng.IntN(5)))
+		return calendarOf(fmt.Sprintf("[{kind: allow, schedule: '*/%d * * * *', duration: %dm}]", 5+rng.IntN(40), 1+rng.IntN(5)))
 	case 1:
 		return calendarOf(fmt.Sprintf("[{kind: deny, schedule: '%d * * * *', duration: %dm}]", rng.IntN(60), 1+rng.IntN(50)))
 	case 2:
@@ -69,8 +68,7 @@ func TestWindows(t *testing.T) {
 			h := oneWeb(nil)
 			h.push(version("v2"))
 			h.push(func(s *source) {
-				s.promotion = &rollout.Promotion{Release: h.at(commitID(1)).Release(), Decision: rollout.Promote,
-					Through: rollout.Full}
+				s.promotion = &rollout.Promotion{Release: h.at(commitID(1)).Release(), Decision: rollout.Promote, Through: rollout.Full}
 			})
 			in := inFlight(h, 1, set(h, commitID(0), 4, 4), set(h, commitID(1), 1, 1))
 			in.Promotion = h.head().promotion
@@ -147,15 +145,13 @@ func TestStepsThatWaitLetPodsCome(t *testing.T) {
 func TestPauseUntil(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) {
 		one := 25
-		s.Canary.Steps = []rollout.Step{{SetWeight: &one},
-			{Pause: &rollout.Pause{Until: "30 8 * * *", TimeZone: "Europe/Berlin"}}}
+		s.Canary.Steps = []rollout.Step{{SetWeight: &one}, {Pause: &rollout.Pause{Until: "30 8 * * *", TimeZone: "Europe/Berlin"}}}
 	})
 	h.push(version("v2"))
 	in := inFlight(h, 1, set(h, commitID(0), 4, 4), set(h, commitID(1), 1, 1))
 	due := time.Date(noon.Year(), noon.Month(), noon.Day()+1, 8, 30, 0, 0, mustZone(t, "Europe/Berlin"))
 	d := Decide(in)
-	if d.State.Phase != rollout.Paused || !d.Requeue.Equal(due) ||
-		!strings.Contains(d.Waiting, "pause until 30 8 * * * Europe/Berlin") {
+	if d.State.Phase != rollout.Paused || !d.Requeue.Equal(due) || !strings.Contains(d.Waiting, "pause until 30 8 * * * Europe/Berlin") {
 		t.Errorf("%s, waits for %s, looks again at %s, want %s", d.State.Phase, d.Waiting, d.Requeue, due)
 	}
 	in.Now = due
@@ -163,8 +159,7 @@ func TestPauseUntil(t *testing.T) {
 		t.Errorf("then: %q, waits for %s", d.Subject, d.Waiting)
 	}
 	in.Now = in.State.Progress[0].Entered
-	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "2",
-		Author: "Ann"}
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: "2", Author: "Ann"}
 	if d := Decide(in); !strings.Contains(d.Subject, "promoted by Ann") {
 		t.Errorf("promoted: %q, waits for %s", d.Subject, d.Waiting)
 	}

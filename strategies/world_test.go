@@ -177,8 +177,7 @@ func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
 func deploymentObject(w staged) rollout.Object {
 	spec := map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"app": w.spec.Workload.Name}},
-		"template": map[string]any{"version": w.version,
-			"metadata": map[string]any{"labels": map[string]any{"app": w.spec.Workload.Name}}},
+		"template": map[string]any{"version": w.version, "metadata": map[string]any{"labels": map[string]any{"app": w.spec.Workload.Name}}},
 		"strategy": map[string]any{"rollingUpdate": map[string]any{
 			"maxSurge": amountValue(w.spec.MaxSurge), "maxUnavailable": amountValue(w.spec.MaxUnavailable),
 		}},
@@ -488,8 +487,7 @@ func (l *loop) rest() bool {
 // fingerprint changes with everything that a pass could change.
 func (l *loop) fingerprint() string {
 	all := dump(l.state) + fmt.Sprint(l.kube.Pins, dump(slices.Collect(maps.Values(l.kube.Routes))), l.pending != nil)
-	for _, w := range slices.SortedFunc(maps.Keys(l.kube.Deployments),
-		func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
+	for _, w := range slices.SortedFunc(maps.Keys(l.kube.Deployments), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
 		d := l.kube.Deployments[w]
 		all += fmt.Sprint(w, d.Generation, d.Observed, d.Annotations)
 		for _, rs := range d.Sets {

@@ -134,37 +134,23 @@ func TestCanaryCounts(t *testing.T) {
 		n      int
 		want   Counts
 	}{
-		"SurgeRoundsUp": {
-			"5 % of 10 is one pod, stable stays whole", canary(rollout.Surge, 0), 5, nil, 10, Counts{1, 10},
-		},
-		"SurgeZero":        {"no weight, no pods", canary(rollout.Surge, 0), 0, nil, 10, Counts{0, 10}},
-		"SurgeAll":         {"all beside all", canary(rollout.Surge, 0), 100, nil, 10, Counts{10, 10}},
-		"SurgeFloor":       {"a lone pod is no high availability", canary(rollout.Surge, 2), 5, nil, 10, Counts{2, 10}},
-		"SurgeFloorCapped": {"the floor is at most n", canary(rollout.Surge, 20), 5, nil, 10, Counts{10, 10}},
-		"FloorOfNothing":   {"the floor starts no pod", canary(rollout.Surge, 2), 0, nil, 10, Counts{0, 10}},
-		"ScaleReplicas": {
-			"a fixed number", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(3)}, 10, Counts{3, 10},
-		},
-		"ScaleReplicasMany": {
-			"at most n", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(30)}, 10, Counts{10, 10},
-		},
-		"ScaleReplicasFloor": {
-			"an explicit number is not raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Replicas: new(3)}, 10,
-			Counts{3, 10},
-		},
-		"ScaleWeight": {
-			"a share apart from the weight", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Weight: new(25)}, 10, Counts{3, 10},
-		},
-		"ScaleWeightFloor": {
-			"which is raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Weight: new(25)}, 10, Counts{5, 10},
-		},
-		"InPlace": {
-			"with a surge, the nearer of n and n+1", canary(rollout.InPlace, 0), 25, nil, 10, Counts{3, 8},
-		},
-		"InPlaceFloor": {"both are raised", canary(rollout.InPlace, 2), 5, nil, 3, Counts{2, 3}},
-		"InPlaceAll":   {"at 100 % nothing of stable is left", canary(rollout.InPlace, 2), 100, nil, 10, Counts{10, 0}},
-		"NoPods":       {"nothing of nothing", canary(rollout.InPlace, 2), 50, nil, 0, Counts{0, 0}},
-		"NoPodsSurge":  {"nothing of nothing", canary(rollout.Surge, 2), 50, nil, 0, Counts{0, 0}},
+		"SurgeRoundsUp":     {"5 % of 10 is one pod, stable stays whole", canary(rollout.Surge, 0), 5, nil, 10, Counts{1, 10}},
+		"SurgeZero":         {"no weight, no pods", canary(rollout.Surge, 0), 0, nil, 10, Counts{0, 10}},
+		"SurgeAll":          {"all beside all", canary(rollout.Surge, 0), 100, nil, 10, Counts{10, 10}},
+		"SurgeFloor":        {"a lone pod is no high availability", canary(rollout.Surge, 2), 5, nil, 10, Counts{2, 10}},
+		"SurgeFloorCapped":  {"the floor is at most n", canary(rollout.Surge, 20), 5, nil, 10, Counts{10, 10}},
+		"FloorOfNothing":    {"the floor starts no pod", canary(rollout.Surge, 2), 0, nil, 10, Counts{0, 10}},
+		"ScaleReplicas":     {"a fixed number", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(3)}, 10, Counts{3, 10}},
+		"ScaleReplicasMany": {"at most n", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(30)}, 10, Counts{10, 10}},
+		"ScaleReplicasFloor": {"an explicit number is not raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Replicas: new(3)}, 10,
+			Counts{3, 10}},
+		"ScaleWeight":      {"a share apart from the weight", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Weight: new(25)}, 10, Counts{3, 10}},
+		"ScaleWeightFloor": {"which is raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Weight: new(25)}, 10, Counts{5, 10}},
+		"InPlace":          {"with a surge, the nearer of n and n+1", canary(rollout.InPlace, 0), 25, nil, 10, Counts{3, 8}},
+		"InPlaceFloor":     {"both are raised", canary(rollout.InPlace, 2), 5, nil, 3, Counts{2, 3}},
+		"InPlaceAll":       {"at 100 % nothing of stable is left", canary(rollout.InPlace, 2), 100, nil, 10, Counts{10, 0}},
+		"NoPods":           {"nothing of nothing", canary(rollout.InPlace, 2), 50, nil, 0, Counts{0, 0}},
+		"NoPodsSurge":      {"nothing of nothing", canary(rollout.Surge, 2), 50, nil, 0, Counts{0, 0}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -203,10 +189,8 @@ func TestPlans(t *testing.T) {
 		spec   rollout.Spec
 		want   []row
 	}{
-		"NoSteps": {
-			"the user's own rolling update",
-			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30}}, nil,
-		},
+		"NoSteps": {"the user's own rolling update",
+			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30}}, nil},
 		"Weights": {
 			"a step's index is the stage's; before the first weight it is 0",
 			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: []rollout.Step{
@@ -244,10 +228,8 @@ func TestPlans(t *testing.T) {
 				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: PodsWait{}},
 				{Name: "scale-up", Text: "scale up", Weight: 20, Canary: 10, Stable: 10, Wait: PodsWait{}},
 				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
-				{
-					Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10,
-					Wait: DelayWait{30 * time.Second}, Switched: true,
-				},
+				{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10, Wait: DelayWait{30 * time.Second},
+					Switched: true},
 			},
 		},
 		"NoHandoverInPlace": {
@@ -266,10 +248,8 @@ func TestPlans(t *testing.T) {
 			[]row{
 				{Name: "preview", Text: "preview", Canary: 10, Stable: 10, Wait: PodsWait{}},
 				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
-				{
-					Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10,
-					Wait: DelayWait{30 * time.Second}, Switched: true,
-				},
+				{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10, Wait: DelayWait{30 * time.Second},
+					Switched: true},
 			},
 		},
 		"BlueGreenGated": {
@@ -388,31 +368,15 @@ func TestRoutedCounts(t *testing.T) {
 		"Zero":        {"no requests, no pods", nil, 0, nil, false, 10, Counts{0, 10}},
 		"Matched":     {"matched users need a pod", nil, 0, nil, true, 10, Counts{1, 10}},
 		"MatchedNone": {"of a workload that has any", nil, 0, nil, true, 0, Counts{0, 0}},
-		"Replicas": {
-			"an explicit number is taken as it is", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20,
-			&rollout.CanaryScale{Replicas: new(3)}, false, 10, Counts{3, 10},
-		},
-		"ScaleWeight": {
-			"also as a percentage of the pods", nil, 20, &rollout.CanaryScale{Weight: new(50)}, false, 10, Counts{5, 10},
-		},
-		"MinPods": {
-			"each version has at least so many", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 3 }, 5, nil, false, 10,
-			Counts{3, 10},
-		},
-		"PerMille": {
-			"of another total", func(c *rollout.Canary) { c.Traffic.MaxWeight = 1000 }, 5, nil, false, 10, Counts{1, 10},
-		},
-		"Dynamic": {
-			"stable shrinks with its share", func(c *rollout.Canary) { c.DynamicStableScale = true }, 30, nil, false, 10,
-			Counts{3, 7},
-		},
-		"DynamicScale": {
-			"but never below the canary's remainder", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50,
-			&rollout.CanaryScale{Replicas: new(1)}, false, 10, Counts{1, 9},
-		},
-		"DynamicAll": {
-			"to nothing", func(c *rollout.Canary) { c.DynamicStableScale = true }, 100, nil, false, 10, Counts{10, 0},
-		},
+		"Replicas": {"an explicit number is taken as it is", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20,
+			&rollout.CanaryScale{Replicas: new(3)}, false, 10, Counts{3, 10}},
+		"ScaleWeight": {"also as a percentage of the pods", nil, 20, &rollout.CanaryScale{Weight: new(50)}, false, 10, Counts{5, 10}},
+		"MinPods":     {"each version has at least so many", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 3 }, 5, nil, false, 10, Counts{3, 10}},
+		"PerMille":    {"of another total", func(c *rollout.Canary) { c.Traffic.MaxWeight = 1000 }, 5, nil, false, 10, Counts{1, 10}},
+		"Dynamic":     {"stable shrinks with its share", func(c *rollout.Canary) { c.DynamicStableScale = true }, 30, nil, false, 10, Counts{3, 7}},
+		"DynamicScale": {"but never below the canary's remainder", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50,
+			&rollout.CanaryScale{Replicas: new(1)}, false, 10, Counts{1, 9}},
+		"DynamicAll": {"to nothing", func(c *rollout.Canary) { c.DynamicStableScale = true }, 100, nil, false, 10, Counts{10, 0}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -420,8 +384,7 @@ func TestRoutedCounts(t *testing.T) {
 			if tc.change != nil {
 				tc.change(c)
 			}
-			if got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale,
-				tc.routed)(tc.n); got != tc.want {
+			if got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale, tc.routed)(tc.n); got != tc.want {
 				t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
 			}
 		})
