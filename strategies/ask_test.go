@@ -223,9 +223,7 @@ func TestAsk(t *testing.T) {
 			if d.State.Held != nil {
 				got.Held = string(d.State.Held.Reason)
 			}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 			if refused := in.HeadErr() != nil; refused != (got.Held == "InvalidInput") {
 				t.Errorf("HeadErr is %v", in.HeadErr())
 			}
@@ -248,9 +246,7 @@ func TestPending(t *testing.T) {
 	live := in.Observed.Workloads[web]
 	live.Hash, live.Complete, live.Revisions = in.State.StableHash(web), true, live.Revisions[1:]
 	in.Observed.Workloads[web], in.Source = live, h.at(in.State.Source)
-	if diff := compare.Diff(back, Decide(in)); diff != "" {
-		t.Errorf("a rollback that is not recorded is left (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "a rollback that is not recorded is left", back, Decide(in))
 	in.State.Source, in.State.Rollback.Drain = commitID(1), in.Now
 	if d := Decide(in); !d.Rollback || d.Ask != nil || d.State.Source != in.State.Rollback.To || d.Subject != back.Subject {
 		t.Errorf("the next step of the rollback is %s", dump(d))

@@ -158,9 +158,7 @@ func TestDecideAtRest(t *testing.T) {
 			if d.State.Held != nil {
 				got.Held = string(d.State.Held.Reason)
 			}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 			if !strings.Contains(d.Subject, tc.want.Says) || (d.Subject == "") != (tc.want.Says == "") {
 				t.Errorf("%s: subject is %q, want %q", tc.reason, d.Subject, tc.want.Says)
 			}
@@ -241,9 +239,7 @@ func TestLeavingARelease(t *testing.T) {
 			}
 			_, rejected := d.State.IsRejected(in.State.Release.Hash)
 			got := want{d.State.Phase, d.State.Rollback.To, rejected, d.State.Rollback.Drain.Sub(d.State.Rollback.Routed)}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 		})
 	}
 }
@@ -323,9 +319,7 @@ func TestGates(t *testing.T) {
 			}
 			spec, _ := in.Head.Render.Spec(web)
 			got := gates.verdict(in, workloads.New(in.State, plan.Compile(spec), in.State.Progress[0], in.Observed))
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 		})
 	}
 }
@@ -419,12 +413,8 @@ func TestRollbackWindow(t *testing.T) {
 func TestRemember(t *testing.T) {
 	list := []rollout.Hash{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 	before := dump(list)
-	if diff := compare.Diff([]rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"}, remember(list, "x")); diff != "" {
-		t.Errorf("the oldest goes (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]rollout.Hash{"4", "5", "6", "7", "8", "9"}, remember(list, "4")); diff != "" {
-		t.Errorf("those that came after a known one are left (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "the oldest goes", []rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"}, remember(list, "x"))
+	compare.CheckNamed(t, "those that came after a known one are left", []rollout.Hash{"4", "5", "6", "7", "8", "9"}, remember(list, "4"))
 	if dump(list) != before {
 		t.Error("the list was changed in place")
 	}

@@ -152,9 +152,7 @@ func TestDesiredDeployment(t *testing.T) {
 			}
 			v := viewOf(in, h)
 			before := dump(v)
-			if diff := compare.Diff(tc.want, shapeOf(t, mustDesired(in.State, v))); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, shapeOf(t, mustDesired(in.State, v)))
 			if dump(v) != before {
 				t.Error("the renders were changed")
 			}
@@ -259,9 +257,7 @@ func TestPins(t *testing.T) {
 			spec, _ := h.at(fresh).Spec(web)
 			main, side := plan.Compile(spec).Services(rollout.State{})
 			ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "Service", Namespace: "shop", Name: name} }
-			if diff := compare.Diff(tc.want, [2]string{pins[ref(main)].Value, pins[ref(side)].Value}); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, [2]string{pins[ref(main)].Value, pins[ref(side)].Value})
 		})
 	}
 }
@@ -273,21 +269,15 @@ func TestInventoryAndPrunable(t *testing.T) {
 	}
 	s := rollout.State{Inventory: []rollout.Ref{ref("b"), ref("old")}}
 	desired := []rollout.Object{object("c"), object("b"), object("a")}
-	if diff := compare.Diff([]rollout.Ref{ref("a"), ref("b"), ref("c"), ref("old")}, Inventory(s, desired)); diff != "" {
-		t.Errorf("inventory (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]rollout.Ref{ref("old")}, Prunable(s, desired)); diff != "" {
-		t.Errorf("prunable (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "inventory", []rollout.Ref{ref("a"), ref("b"), ref("c"), ref("old")}, Inventory(s, desired))
+	compare.CheckNamed(t, "prunable", []rollout.Ref{ref("old")}, Prunable(s, desired))
 	s.Release = &rollout.Release{}
 	if got := Prunable(s, desired); len(got) > 0 {
 		t.Errorf("%v would be pruned while a release is in flight", got)
 	}
 	hpa := rollout.Ref{Group: "autoscaling", Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "web"}
 	s.Inventory = append(s.Inventory, hpa)
-	if diff := compare.Diff([]rollout.Ref{hpa}, Prunable(s, desired)); diff != "" {
-		t.Errorf("an autoscaler that left Git in flight (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "an autoscaler that left Git in flight", []rollout.Ref{hpa}, Prunable(s, desired))
 	s.Release, s.Held = nil, &rollout.Held{}
 	if got := Prunable(s, desired); len(got) > 0 {
 		t.Errorf("%v would be pruned although Git cannot be understood", got)
@@ -357,9 +347,7 @@ func TestExplain(t *testing.T) {
 		Steps:              3,
 		WaitsForAPromotion: true, GateStep: 1, GateShut: true,
 	}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, want, got)
 	if got := Explain(Input{}); got != nil {
 		t.Errorf("an app without a render is explained as %v", got)
 	}

@@ -32,9 +32,7 @@ func TestEndedAnalysesAreRecorded(t *testing.T) {
 			for _, r := range s.state.Analyses {
 				got = append(got, fmt.Sprintf("%s %s", r.Name, r.Phase))
 			}
-			if diff := compare.Diff("Healthy: "+c.want, string(s.state.Phase)+": "+strings.Join(got, ", ")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, "Healthy: "+c.want, string(s.state.Phase)+": "+strings.Join(got, ", "))
 		})
 	}
 }

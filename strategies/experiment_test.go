@@ -163,9 +163,7 @@ func TestExperimentDesired(t *testing.T) {
 		names(in.State, h.at(commitID(0)))); diff != "" {
 		t.Errorf("at the step (-want +got):\n%s", diff)
 	}
-	if diff := compare.Diff([]string{"Deployment candidate v2"}, names(in.State, nil)); diff != "" {
-		t.Errorf("without the stable commit (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "without the stable commit", []string{"Deployment candidate v2"}, names(in.State, nil))
 	ahead, err := Ahead(h.at(commitID(1)), h.at(commitID(1)).Objects)
 	if err != nil || len(ahead) != 3 {
 		t.Errorf("the API server is asked about %d objects ahead (%v), want two Deployments and a Service", len(ahead), err)

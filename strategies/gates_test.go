@@ -18,12 +18,8 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 		}
 		return names
 	}
-	if diff := compare.Diff([]string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}, names(gates)); diff != "" {
-		t.Errorf("the gates (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]string{"hold", "healed", "window"}, names(fullGates)); diff != "" {
-		t.Errorf("those that a promotion of everything does not open (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "the gates", []string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}, names(gates))
+	compare.CheckNamed(t, "those that a promotion of everything does not open", []string{"hold", "healed", "window"}, names(fullGates))
 }
 
 // TestGatesAskInOrder closes each gate alone and with all gates after it: the first closed gate decides.
@@ -47,9 +43,7 @@ func TestGatesAskInOrder(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := compare.Diff(tc.want, tc.gates.verdict(Input{}, workloads.Staged{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, tc.want, tc.gates.verdict(Input{}, workloads.Staged{}))
 		})
 	}
 }

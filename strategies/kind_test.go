@@ -63,9 +63,7 @@ func TestASecondKind(t *testing.T) {
 	}
 	for ready, want := range []int64{9, 8, 7, 7} {
 		in.Observed = seen(of(commitID(1), ready, ready), of(commitID(0), 10-ready, 10-ready))
-		if diff := compare.Diff(any(want), partition()); diff != "" {
-			t.Errorf("with %d pods of the new version, the partition is (-want +got):\n%s", ready, diff)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("with %d pods of the new version, the partition is", ready), any(want), partition())
 		if moved := Decide(in).State.Progress[0].Step > 0; moved != (ready == 3) {
 			t.Errorf("with %d pods of the new version, the step is done: %t", ready, moved)
 		}

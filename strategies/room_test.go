@@ -51,9 +51,7 @@ func TestRoomIsGitsToSay(t *testing.T) {
 		before := o.Copy()
 		v := workloads.View{Source: &rollout.Render{Specs: []rollout.Spec{spec}}, Observed: rollout.Observed{
 			Workloads: map[rollout.Workload]rollout.ObservedWorkload{spec.Workload: {Room: true}}}}
-		if diff := compare.Diff(tc.want, workloads.Stamp(v, o, 1, "h1-a", "", "").Map("spec", tc.field)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.CheckNamed(t, name, tc.want, workloads.Stamp(v, o, 1, "h1-a", "", "").Map("spec", tc.field))
 		if v.Observed.Workloads = nil; tc.kind == "StatefulSet" && workloads.Stamp(v, before, 1, "h1-a", "", "").Map("spec", tc.field) != nil {
 			t.Errorf("%s has a field that its cluster does not know", name)
 		}

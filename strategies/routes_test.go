@@ -131,9 +131,7 @@ func TestRouteGates(t *testing.T) {
 			if tc.want.Due > 0 {
 				got.Due = d.Requeue.Sub(in.Now)
 			}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 		})
 	}
 }
@@ -199,12 +197,8 @@ func TestGenerated(t *testing.T) {
 	own := rollout.Object{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "shop"}}
 	s := rollout.State{Release: &rollout.Release{}}
 	s.Generated = Generated(s, []rollout.Object{own, made("a"), made("b")})
-	if diff := compare.Diff([]rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated); diff != "" {
-		t.Errorf("generated (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]rollout.Ref{made("a").Ref()}, Leftover(s, []rollout.Object{own, made("b")})); diff != "" {
-		t.Errorf("left over (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "generated", []rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated)
+	compare.CheckNamed(t, "left over", []rollout.Ref{made("a").Ref()}, Leftover(s, []rollout.Object{own, made("b")}))
 	if got := Generated(s, []rollout.Object{own}); len(got) != 2 {
 		t.Errorf("a generated object is forgotten while the release goes on: %v", got)
 	}

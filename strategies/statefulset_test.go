@@ -51,9 +51,7 @@ func TestStatefulSetNumbers(t *testing.T) {
 				t.Errorf("%s of %d pods is %+v", name, n, c)
 			}
 		}
-		if diff := compare.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.CheckNamed(t, name, tc.want, got)
 	}
 }
 

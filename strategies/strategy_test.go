@@ -45,9 +45,7 @@ func TestAThirdStrategy(t *testing.T) {
 			selects[o.Name()] = pin
 		}
 	}
-	if diff := compare.Diff(map[string]string{"web": commitID(0), "web-new": commitID(1)}, selects); diff != "" {
-		t.Errorf("Services select (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "Services select", map[string]string{"web": commitID(0), "web-new": commitID(1)}, selects)
 	in.State = Decide(in).State
 	if step, shut := Gate(in); step != 1 || !shut {
 		t.Errorf("the gate is at step %d, shut %t: %s", step, shut, dump(in.State))

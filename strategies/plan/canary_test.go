@@ -67,9 +67,7 @@ func TestApproximateIsArgosArithmetic(t *testing.T) {
 	}
 	for _, tc := range cases {
 		for _, w := range tc.weights {
-			if diff := compare.Diff(tc.want, Approximate(tc.n, w, tc.surge)); diff != "" {
-				t.Errorf("n=%d weight=%d surge=%t (-want +got):\n%s", tc.n, w, tc.surge, diff)
-			}
+			compare.CheckNamed(t, fmt.Sprintf("n=%d weight=%d surge=%t", tc.n, w, tc.surge), tc.want, Approximate(tc.n, w, tc.surge))
 		}
 	}
 }
@@ -86,9 +84,7 @@ func span(from, to int) []int {
 // canary pod. Each is an exact tie whose upper half is every pod.
 func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
 	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
-		if diff := compare.Diff(Counts{Canary: n - 1, Stable: 1}, Approximate(n, weight, false)); diff != "" {
-			t.Errorf("n=%d weight=%d (-want +got):\n%s", n, weight, diff)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("n=%d weight=%d", n, weight), Counts{Canary: n - 1, Stable: 1}, Approximate(n, weight, false))
 	}
 }
 
@@ -155,9 +151,7 @@ func TestCanaryCounts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := canaryCounts(tc.spec, tc.weight, tc.scale, false)(tc.n)
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 		})
 	}
 }
@@ -280,9 +274,7 @@ func TestPlans(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := compare.Diff(tc.want, rowsOf(Compile(tc.spec))); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, rowsOf(Compile(tc.spec)))
 		})
 	}
 }
@@ -346,9 +338,7 @@ func TestCanaryScaleCountsDown(t *testing.T) {
 			for i := range steps {
 				got = append(got, p.CountsAt(i, 10).Canary)
 			}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, tc.want, got)
 		})
 	}
 }

@@ -113,9 +113,7 @@ left      enough all/all       all/stable    stable/stable
 					b.WriteString("\n" + strings.TrimRight(line, " "))
 				}
 			}
-			if diff := compare.Diff(tc.want, b.String()+"\n"); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, b.String()+"\n")
 			if len(used) < len(tc.rows)-3 { // other strategies may cover the canary's own rows
 				t.Errorf("%d of %d rows are ever used", len(used), len(tc.rows))
 			}

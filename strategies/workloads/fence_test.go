@@ -125,9 +125,7 @@ func TestWalk(t *testing.T) {
 			if ok == tc.none {
 				t.Fatalf("%s: held is %t", tc.reason, ok)
 			}
-			if diff := compare.Diff(tc.fence, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.fence, got)
 		})
 	}
 }
