@@ -101,10 +101,6 @@ func (m *measuring) run(name string) rollout.AnalysisRun {
 	return rollout.AnalysisRun{}
 }
 
-var aPause = rollout.Step{Pause: &rollout.Pause{}}
-
-func weight(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
-
 // TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. A renamed Deployment, or one
 // that gets its Rollout document back, begins without it.
 func TestAnalysesOfThePastJudgeNobody(t *testing.T) {

@@ -10,13 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// atStep returns v2 of web beside v1 at a step, with the cluster's state there.
-func atStep(change func(*rollout.Spec), step int) (*history, Input) {
-	h := oneWeb(change)
-	h.push(version("v2"))
-	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
-}
-
 // TestOlderByOne checks that a record is stale if the cluster is a single transition ahead.
 func TestOlderByOne(t *testing.T) {
 	_, in := atStep(nil, 1)

@@ -52,6 +52,11 @@ func newHistory(first source) *history {
 	return &history{commits: []source{first}, renders: map[int]*rollout.Render{}, author: "Ann"}
 }
 
+// historyOf returns a branch with v1 of one workload.
+func historyOf(spec rollout.Spec) *history {
+	return newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}})
+}
+
 func (h *history) head() source { return h.commits[len(h.commits)-1] }
 
 // push commits a change of the head.
