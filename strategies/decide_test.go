@@ -41,7 +41,7 @@ func version(v string) func(*source) {
 // set returns a ReplicaSet with desired pods, of which ready have been ready since noon.
 func set(h *history, commit string, desired, ready int) rollout.Revision {
 	r := pods(desired, ready)
-	r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[web]
+	r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[h.workload()]
 	return r
 }
 
@@ -65,7 +65,7 @@ func world(h *history, sets ...rollout.Revision) Input {
 			Verified: []rollout.Hash{release.Hash},
 		},
 		Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
-			web: {Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true, Revisions: sets},
+			h.workload(): {Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true, Revisions: sets},
 		}},
 	}
 }

@@ -24,7 +24,7 @@ func FuzzDecide(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, data []byte) {
 		in, git := fuzzInput(seed, data)
-		for i := range 80 {
+		for range 80 {
 			before := dump(in)
 			d := Decide(in)
 			if dump(Decide(in)) != dump(d) {
@@ -51,13 +51,7 @@ func FuzzDecide(f *testing.F) {
 			if d.Subject == "" {
 				return
 			}
-			data, err := d.State.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := rollout.ParseState("state.yaml", data); err != nil {
-				t.Fatalf("after %d transitions: %v\n%s", i, err, data)
-			}
+			readAgain(t, d.State)
 			in.State, in.Source = d.State, git.at(d.State.Source)
 		}
 		t.Fatalf("does not come to rest: %s", dump(in.State))

@@ -65,15 +65,7 @@ func (l *lab) step() Decision {
 // crash drops everything that Git does not have.
 func (l *lab) crash(t testing.TB) {
 	t.Helper()
-	data, err := l.State.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := rollout.ParseState("state.yaml", data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.State, l.Runs = *s, nil
+	l.State, l.Runs = readAgain(t, l.State), nil
 }
 
 // live runs until a verdict or a time, and measures at once when a measurement is due. It returns the last phase of

@@ -35,11 +35,7 @@ func TestStartOver(t *testing.T) {
 			if step >= 0 && (d.State.Release == nil || d.State.Release.Commit != commitID(1) || d.State.Progress[0].Step != 0) {
 				t.Errorf("with stable there the release is %+v at %+v", d.State.Release, d.State.Progress)
 			}
-			if data, err := s.Encode(); err != nil {
-				t.Error(err)
-			} else if _, err := rollout.ParseState("state", data); err != nil {
-				t.Error(err)
-			}
+			readAgain(t, s)
 		})
 	}
 	if _, ok := StartOver(rollout.State{App: "shop", Phase: rollout.Progressing}, noon); ok {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -58,6 +59,9 @@ func historyOf(spec rollout.Spec) *history {
 }
 
 func (h *history) head() source { return h.commits[len(h.commits)-1] }
+
+// workload returns the first workload of the first commit.
+func (h *history) workload() rollout.Workload { return h.commits[0].workloads[0].spec.Workload }
 
 // push commits a change of the head.
 func (h *history) push(change func(*source)) {
@@ -177,6 +181,26 @@ func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
 		panic(err) // render refuses invalid routes
 	}
 	return objects
+}
+
+// desiredOf returns the object that a state asks for of a workload, nil for none.
+func desiredOf(in Input, h *history, w rollout.Workload) rollout.Object {
+	o, _ := rollout.Find(mustDesired(in.State, viewOf(in, h)), func(o rollout.Object) bool { return o.Ref() == w.Ref() })
+	return o
+}
+
+// readAgain writes a state, and returns the state that is read from it.
+func readAgain(t testing.TB, s rollout.State) rollout.State {
+	t.Helper()
+	data, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := rollout.ParseState("state.yaml", data)
+	if err != nil {
+		t.Fatalf("a state that is written cannot be read: %v\n%s", err, data)
+	}
+	return *again
 }
 
 func deploymentObject(w staged) rollout.Object {
