@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -48,6 +49,9 @@ type history struct {
 	renders map[int]*rollout.Render
 	author  string
 }
+
+// newKube returns a cluster with the same chances in each run.
+func newKube() *kube.Cluster { return kube.New(rand.New(rand.NewPCG(1, 1)), noon) }
 
 func newHistory(first source) *history {
 	return &history{commits: []source{first}, renders: map[int]*rollout.Render{}, author: "Ann"}
@@ -100,12 +104,9 @@ func (h *history) headInput() Head {
 
 func renderOf(s source, c rollout.Commit) *rollout.Render {
 	r := &rollout.Render{App: testApp, Commit: c, Templates: map[rollout.Workload]rollout.Hash{}}
-	r.Objects = append(r.Objects, rollout.Object{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": "config", "namespace": testApp.Namespace},
-		"data":     map[string]any{"n": fmt.Sprint(s.config)},
-	})
-	r.Objects = append(r.Objects, s.hooks...)
+	config := object("v1", "ConfigMap", "config")
+	config["data"] = map[string]any{"n": fmt.Sprint(s.config)}
+	r.Objects = append([]rollout.Object{config}, s.hooks...)
 	for _, w := range s.workloads {
 		if w.gone {
 			continue
@@ -141,6 +142,19 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 	return r
 }
 
+// object returns an object of the app's namespace.
+func object(apiVersion, kind, name string) rollout.Object {
+	return rollout.Object{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": testApp.Namespace}}
+}
+
+// jobOf returns a Job with annotations.
+func jobOf(name string, annotations map[string]any) rollout.Object {
+	job := object("batch/v1", "Job", name)
+	job["spec"] = map[string]any{}
+	job.Set(annotations, "metadata", "annotations")
+	return job
+}
+
 var testApp = rollout.App{Name: "shop", Path: "apps/shop/prod", Namespace: "shop"}
 
 func servicesOf(spec rollout.Spec, others ...string) []rollout.Object {
@@ -160,19 +174,14 @@ func servicesOf(spec rollout.Spec, others ...string) []rollout.Object {
 
 // routeObject returns the HTTPRoute of a routed workload.
 func routeObject(spec rollout.Spec) rollout.Object {
-	main, _ := plan.Compile(spec).Services(rollout.State{})
+	main, side := plan.Compile(spec).Services(rollout.State{})
 	return rollout.Object{
 		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
 		"metadata": map[string]any{"name": spec.Workload.Name, "namespace": spec.Workload.Namespace},
 		"spec": map[string]any{"rules": []any{map[string]any{"backendRefs": []any{
-			map[string]any{"name": main, "port": int64(80)}, map[string]any{"name": otherService(spec), "port": int64(80)},
+			map[string]any{"name": main, "port": int64(80)}, map[string]any{"name": side, "port": int64(80)},
 		}}}},
 	}
-}
-
-func otherService(spec rollout.Spec) string {
-	_, side := plan.Compile(spec).Services(rollout.State{})
-	return side
 }
 
 func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
@@ -516,7 +525,7 @@ func (l *loop) rest() bool {
 // fingerprint changes with everything that a pass could change.
 func (l *loop) fingerprint() string {
 	all := dump(l.state) + fmt.Sprint(l.kube.Pins, dump(slices.Collect(maps.Values(l.kube.Routes))), l.pending != nil)
-	for _, w := range slices.SortedFunc(maps.Keys(l.kube.Deployments), func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
+	for _, w := range sortedWorkloads(l.kube.Deployments) {
 		d := l.kube.Deployments[w]
 		all += fmt.Sprint(w, d.Generation, d.Observed, d.Annotations)
 		for _, rs := range d.Sets {
