@@ -38,6 +38,13 @@ type staged struct {
 	services []string // they exist even if the document does not name them
 }
 
+// editCanary changes a copy of the canary, because earlier commits have the same one.
+func (w *staged) editCanary(change func(*rollout.Canary)) {
+	c := *w.spec.Canary
+	change(&c)
+	w.spec.Canary = &c
+}
+
 func (s source) clone() source {
 	s.workloads = slices.Clone(s.workloads)
 	return s
