@@ -13,10 +13,8 @@ import (
 // TestOlderByOne checks that a record is stale if the cluster is a single transition ahead.
 func TestOlderByOne(t *testing.T) {
 	_, in := atStep(nil, 1)
-	live := in.Observed.Workloads[web]
 	for serial, stale := range map[int]bool{in.State.Serial: false, in.State.Serial + 1: true} {
-		live.Serial = serial
-		in.Observed.Workloads[web] = live
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Serial = serial })
 		if d := Decide(in); d.Stale != stale {
 			t.Errorf("with serial %d in the cluster and %d on record it is stale: %t", serial, in.State.Serial, d.Stale)
 		}
@@ -47,8 +45,7 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	h, in := atStep(nil, 1)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "1"}
-	in.State = Decide(in).State
-	in.Source = h.at(in.State.Source)
+	transition(&in, h)
 	full := &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.Full, Digest: "2"}
 	in.Promotion = full
 	if d := Decide(in); d.State.Phase != rollout.Aborting {
@@ -112,7 +109,7 @@ func TestEachReadyPodIsProgress(t *testing.T) {
 		t.Errorf("the newest pod became ready at %s, want %s", at, in.Now)
 	}
 	fresh.Desired, fresh.Pods = 3, 3
-	in.Observed.Workloads[web] = rollout.ObservedWorkload{Revisions: []rollout.Revision{set(h, commitID(0), 8, 8), fresh}, Synced: true, Replicas: 10}
+	in.Observed.Workloads[web].Revisions[1] = fresh
 	if later, _ := overdue(in); !later.at.Equal(late.at.Add(30 * time.Second)) {
 		t.Errorf("with another ready pod it is late at %s, without at %s", later.at, late.at)
 	}
@@ -129,9 +126,7 @@ func TestOtherStepsKeepTheRoutes(t *testing.T) {
 	in.State.Progress[0].Routed = routed
 	for name, first := range map[string]int{"a later step": 20, "the step itself": 10} {
 		h.push(func(s *source) {
-			c := *s.workloads[0].spec.Canary
-			c.Steps = []rollout.Step{{SetWeight: &first}, {Pause: &rollout.Pause{}}, {SetWeight: new(70)}}
-			s.workloads[0].spec.Canary = &c
+			s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = []rollout.Step{weight(first), aPause, weight(70)} })
 		})
 		in.Head = h.headInput()
 		if got := Decide(in).State.Progress[0].Routed; got == nil || got.Weight != 20 || !got.At.Equal(noon) {
