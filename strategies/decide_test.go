@@ -50,10 +50,7 @@ var healed = Answers{Healed: new(true)}
 
 // world returns an Input at rest at the first commit of a history, with the newest commit as the head.
 func world(h *history, sets ...rollout.Revision) Input {
-	release := rollout.Release{
-		Commit: commitID(0), Hash: h.at(commitID(0)).Release(), Author: "Ann", Since: noon,
-		Templates: h.at(commitID(0)).Staged(),
-	}
+	release := h.releaseAt(commitID(0))
 	if len(sets) == 0 {
 		sets = []rollout.Revision{set(h, commitID(0), 10, 10)}
 	}

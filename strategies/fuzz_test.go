@@ -82,10 +82,8 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 					x.workloads[i].version = version
 				}
 				x.workloads[i].plain, x.workloads[i].gone = next(8) == 1, next(16) == 1
-				if next(8) == 1 && x.workloads[i].spec.Canary != nil {
-					c := *x.workloads[i].spec.Canary
-					c.Steps = randomSteps(rng, x.workloads[i].spec.Scaling)
-					x.workloads[i].spec.Canary = &c
+				if w := &x.workloads[i]; next(8) == 1 && w.spec.Canary != nil {
+					w.editCanary(func(c *rollout.Canary) { c.Steps = randomSteps(rng, w.spec.Scaling) })
 				}
 			}
 			x.config += next(2)
@@ -117,9 +115,9 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 func fuzzState(next func(int) int, git *history, commit func() int) rollout.State {
 	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Phases()[next(8)], Source: commitID(commit())}
 	release := func() *rollout.Release {
-		id := commitID(commit())
-		r := git.at(id)
-		return &rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged(), Fast: next(4) == 1}
+		r := git.releaseAt(commitID(commit()))
+		r.Fast = next(4) == 1
+		return &r
 	}
 	if next(4) > 0 || s.Phase == rollout.Degraded || s.Phase == rollout.Aborting {
 		s.Stable = release()

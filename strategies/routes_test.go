@@ -136,7 +136,7 @@ func TestRouteGates(t *testing.T) {
 	}
 }
 
-var webCanary = rollout.Ref{Kind: "Service", Namespace: web.Namespace, Name: "web-canary"}
+var webCanary = serviceRef("web-canary")
 
 func TestWithin(t *testing.T) {
 	cases := map[string]struct {

@@ -99,6 +99,12 @@ func (h *history) at(id string) *rollout.Render {
 	return r
 }
 
+// releaseAt returns the release of a commit, which began at noon.
+func (h *history) releaseAt(id string) rollout.Release {
+	r := h.at(id)
+	return rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged()}
+}
+
 func (h *history) headInput() Head {
 	head := Head{Commit: rollout.Commit{ID: h.headID(), Author: h.author, Subject: "commit " + h.headID()}}
 	if h.head().broken {
