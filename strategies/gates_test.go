@@ -18,7 +18,8 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 		}
 		return names
 	}
-	compare.CheckNamed(t, "the gates", []string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}, names(gates))
+	all := []string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}
+	compare.CheckNamed(t, "the gates", all, names(gates))
 	compare.CheckNamed(t, "those that a promotion of everything does not open", []string{"hold", "healed", "window"}, names(fullGates))
 }
 
@@ -50,10 +51,8 @@ func TestGatesAskInOrder(t *testing.T) {
 
 // TestTimedPause checks which waits a promotion may end early.
 func TestTimedPause(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
 	at := func(step int) Input {
-		in := inFlight(h, step, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
+		_, in := atStep(nil, step)
 		in.Now = in.Now.Add(time.Second)
 		return in
 	}
@@ -70,7 +69,7 @@ func TestTimedPause(t *testing.T) {
 		"Pods":     {"nor is a weight", at(0), nil, 0, false},
 		"Through":  {"nor the end of the steps", at(3), nil, 0, false},
 		"Aborting": {"nor a rollback", at(2), func(in *Input) { in.State.Phase = rollout.Aborting }, 0, false},
-		"AtRest":   {"nor an app at rest", world(h), nil, 0, false},
+		"AtRest":   {"nor an app at rest", world(oneWeb(nil)), nil, 0, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
