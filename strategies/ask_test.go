@@ -91,27 +91,22 @@ func reply(no ...string) func(*Input, Ask) {
 
 // routed returns a release whose new pods are ready for requests.
 func routed() Input {
-	h := routedWeb(nil)
-	h.push(version("v2"))
-	return inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+	_, in := routedAt(0)
+	return in
 }
 
 // unmarked returns a running workload without a record.
 func unmarked() Input {
-	h := oneWeb(nil)
-	in := world(h)
+	in := world(oneWeb(nil))
 	in.State, in.Source = rollout.State{}, nil
-	live := in.Observed.Workloads[web]
-	live.Hash = ""
-	in.Observed.Workloads[web] = live
+	changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash = "" })
 	return in
 }
 
 // promotes adds a full promotion of the head to in; anyway also adopts the app from other controllers.
 func promotes(in Input, anyway bool) Input {
-	in.Promotion = &rollout.Promotion{
-		Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.Full, AdoptAnyway: anyway,
-	}
+	in.Promotion = fileFor(in.Head.Render.Release(), rollout.Full)
+	in.Promotion.AdoptAnyway = anyway
 	return in
 }
 
@@ -273,9 +268,8 @@ func TestAsksEnd(t *testing.T) {
 			in, git = unmarked(), nil
 		} else if rng.IntN(4) == 0 {
 			in.State, in.Source = rollout.State{}, nil
-			for w, live := range in.Observed.Workloads {
-				live.Hash = ""
-				in.Observed.Workloads[w] = live
+			for w := range in.Observed.Workloads {
+				changeLive(&in, w, func(live *rollout.ObservedWorkload) { live.Hash = "" })
 			}
 		}
 		in.Answers = Answers{}

@@ -29,15 +29,11 @@ func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *
 	if change != nil {
 		change(e)
 	}
-	h := oneWeb(func(s *rollout.Spec) {
-		s.Name = "web"
-		s.Canary.Steps = []rollout.Step{{Experiment: e}, {SetWeight: new(50)}}
-	})
+	h := oneWeb(func(s *rollout.Spec) { s.Name, s.Canary.Steps = "web", []rollout.Step{{Experiment: e}, weight(50)} })
 	h.push(version("v2"))
 	in := world(h)
 	in.Now = noon
-	in.State = Decide(in).State
-	in.Source = h.at(in.State.Source)
+	transition(&in, h)
 	for _, tmpl := range e.Templates {
 		r := pods(tmpl.Replicas, ready)
 		r.Name, r.Pin, r.Current = "set-of-"+tmpl.Name, rollout.PodHash("hash-of-"+tmpl.Name), true
@@ -71,8 +67,8 @@ func TestExperimentClock(t *testing.T) {
 		t.Errorf("the analyses are %+v", d.State.Analyses)
 	}
 	in.State, in.Now = d.State, begun.Add(time.Minute)
-	in.Observed.Workloads[rollout.Workload{Namespace: web.Namespace,
-		Name: experiment.Name(web, in.State.Release.Hash, 0, "baseline")}] = rollout.ObservedWorkload{}
+	baseline := rollout.Workload{Namespace: web.Namespace, Name: experiment.Name(web, in.State.Release.Hash, 0, "baseline")}
+	in.Observed.Workloads[baseline] = rollout.ObservedWorkload{}
 	if d = Decide(in); d.Subject != "" || !d.Requeue.Equal(begun.Add(time.Hour)) {
 		t.Errorf("with pods lost: %q, looks again at %s, want when the duration is over", d.Subject, d.Requeue)
 	}
@@ -110,10 +106,10 @@ func TestExperimentMeasures(t *testing.T) {
 		latest, stable string
 	}{
 		"both": {"the experiment's own", nil, "hash-of-candidate", "hash-of-baseline"},
-		"one": {"the release's where the experiment has none", func(e *rollout.Experiment) { e.Templates = e.Templates[1:] }, "hash-of-candidate",
-			commitID(0)},
-		"two stable": {"the first of a version", func(e *rollout.Experiment) { e.Templates[1].SpecRef = rollout.SpecStable }, "",
-			"hash-of-baseline"},
+		"one": {"the release's where the experiment has none", func(e *rollout.Experiment) { e.Templates = e.Templates[1:] },
+			"hash-of-candidate", commitID(0)},
+		"two stable": {"the first of a version", func(e *rollout.Experiment) { e.Templates[1].SpecRef = rollout.SpecStable },
+			"", "hash-of-baseline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, _ := trying(t, tc.change, 2)
@@ -159,10 +155,8 @@ func TestExperimentDesired(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	if diff := compare.Diff([]string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"},
-		names(in.State, h.at(commitID(0)))); diff != "" {
-		t.Errorf("at the step (-want +got):\n%s", diff)
-	}
+	both := []string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"}
+	compare.CheckNamed(t, "at the step", both, names(in.State, h.at(commitID(0))))
 	compare.CheckNamed(t, "without the stable commit", []string{"Deployment candidate v2"}, names(in.State, nil))
 	ahead, err := Ahead(h.at(commitID(1)), h.at(commitID(1)).Objects)
 	if err != nil || len(ahead) != 3 {

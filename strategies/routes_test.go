@@ -28,7 +28,7 @@ func routedWeb(change func(*rollout.Spec)) *history {
 	return oneWeb(func(s *rollout.Spec) {
 		s.Name, s.Scaling = "web", rollout.Surge
 		s.Canary.StableService, s.Canary.CanaryService = "web", "web-canary"
-		s.Canary.Steps = []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{}}}
+		s.Canary.Steps = []rollout.Step{weight(50), aPause}
 		s.Canary.Traffic = &rollout.Traffic{
 			MaxWeight: 100, Settle: 3 * time.Second, Routers: []rollout.Router{httpRoute("web")},
 		}
@@ -36,6 +36,13 @@ func routedWeb(change func(*rollout.Spec)) *history {
 			change(s)
 		}
 	})
+}
+
+// routedAt returns v2 of web beside v1 at a step, with ten pods of v1 and 5 of v2.
+func routedAt(step int) (*history, Input) {
+	h := routedWeb(nil)
+	h.push(version("v2"))
+	return h, inFlight(h, step, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
 }
 
 var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace, Name: "web"}
@@ -80,8 +87,7 @@ func TestRouteGates(t *testing.T) {
 		"Ready": {"pods that every proxy knows of are routed to", func(*Input) {},
 			want{Routed: true, Phase: rollout.Progressing, Service: "web-canary"}},
 		"JustReady": {"pods that are ready too short are not", func(in *Input) {
-			live := in.Observed.Workloads[web]
-			live.Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
+			in.Observed.Workloads[web].Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
 		}, want{Phase: rollout.Progressing, Waits: "4 of 5 serve", Due: 3 * time.Second}},
 		"NoEndpoints": {"nor are pods whose Service has no endpoint yet", func(in *Input) {
 			in.Answers.Endpoints = map[Need]bool{{Service: webCanary, PodHash: commitID(1)}: false}
@@ -104,14 +110,12 @@ func TestRouteGates(t *testing.T) {
 		"Rejected": {"one that refuses it stops the release with its reason", status(accepted("False", 3)),
 			want{Routed: true, Phase: rollout.Stalled, Waits: "router to take", Reason: "no such Gateway"}},
 		"NotSynced": {"and nothing is routed before the Deployment controller has seen the step",
-			func(in *Input) { l := in.Observed.Workloads[web]; l.Synced = false; in.Observed.Workloads[web] = l },
+			withLive(func(live *rollout.ObservedWorkload) { live.Synced = false }),
 			want{Phase: rollout.Progressing, Waits: "Deployment controller"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := routedWeb(nil)
-			h.push(version("v2"))
-			in := inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+			_, in := routedAt(0)
 			tc.change(&in)
 			d := Decide(in)
 			p := d.State.Progress[0]
@@ -123,9 +127,7 @@ func TestRouteGates(t *testing.T) {
 				got.Reason = d.State.Reason
 			}
 			if d.Ask != nil && d.Ask.Endpoints != nil {
-				if diff := compare.Diff(&Ask{Endpoints: []Need{{Service: webCanary, PodHash: commitID(1)}}}, d.Ask); diff != "" {
-					t.Error(diff)
-				}
+				compare.Check(t, &Ask{Endpoints: []Need{{Service: webCanary, PodHash: commitID(1)}}}, d.Ask)
 				got.Service = d.Ask.Endpoints[0].Service.Name
 			}
 			if tc.want.Due > 0 {
@@ -190,11 +192,11 @@ func FuzzWithin(f *testing.F) {
 // list ends with the release.
 func TestGenerated(t *testing.T) {
 	made := func(name string) rollout.Object {
-		return rollout.Object{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{
-			"name": name, "namespace": "shop", "annotations": map[string]any{rollout.AnnotationGenerated: "web"},
-		}}
+		o := object("networking.k8s.io/v1", "Ingress", name)
+		o.Set("web", "metadata", "annotations", rollout.AnnotationGenerated)
+		return o
 	}
-	own := rollout.Object{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "shop"}}
+	own := object("v1", "Service", "web")
 	s := rollout.State{Release: &rollout.Release{}}
 	s.Generated = Generated(s, []rollout.Object{own, made("a"), made("b")})
 	compare.CheckNamed(t, "generated", []rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated)
@@ -211,9 +213,7 @@ func TestGenerated(t *testing.T) {
 // TestDrainOfLateRetreat checks that a rollback that was applied late keeps its pods until proxies have new
 // endpoints.
 func TestDrainOfLateRetreat(t *testing.T) {
-	h := routedWeb(nil)
-	h.push(version("v2"))
-	in := inFlight(h, 1, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+	_, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
 	in.Promotion = &rollout.Promotion{Decision: rollout.Abort, Release: in.State.Release.Hash}
 	in.State = Decide(in).State
@@ -263,9 +263,7 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	}
 	for name, hold := range holds {
 		for before, want := range map[int]int{20: 20, 80: 50, 100: 50} {
-			h := routedWeb(nil)
-			h.push(version("v2"))
-			in := inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+			_, in := routedAt(0)
 			in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: before, At: in.Now.Add(-time.Minute)}
 			hold(&in, &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold})
 			got := Decide(in).State.Progress[0]
@@ -280,9 +278,7 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 // TestNoMoreIsRoutedThanTheStepAsksFor edits the list to a smaller weight than the current one. The smaller weight
 // applies with the record of the edit, even if Git accepts no other record.
 func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
-	h := routedWeb(nil)
-	h.push(version("v2"))
-	in := inFlight(h, 0, set(h, commitID(0), 10, 10), set(h, commitID(1), 5, 5))
+	h, in := routedAt(0)
 	spec, _ := h.at(commitID(1)).Spec(web)
 	for weight, want := range map[int]int{50: 33, 10: 10, 0: 0} {
 		in.State.Progress[0].Routed = &rollout.Routing{Weight: 33, At: noon}

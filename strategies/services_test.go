@@ -27,9 +27,7 @@ func TestServiceThatLostItsRole(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := routedWeb(nil)
-			h.push(version("v2"))
-			in := inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+			h, in := routedAt(0)
 			in.State.Progress[0].Left = []string{"web-preview", "web-gone"}
 			service := object("v1", "Service", "web-preview")
 			service.Set(tc.selector, "spec", "selector")
