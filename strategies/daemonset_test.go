@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -200,14 +201,10 @@ func TestDaemonSetWithoutNodes(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	changeLive(&in, agent, func(live *rollout.ObservedWorkload) { live.Replicas = 0 })
 	d := Decide(in)
-	if want := "shop Suspended: 0 nodes at step 1/2 setWeight 30"; d.Subject != want {
-		t.Errorf("it is recorded as %q, want %q", d.Subject, want)
-	}
+	compare.CheckNamed(t, "it is recorded as", "shop Suspended: 0 nodes at step 1/2 setWeight 30", d.Subject)
 	in.State = d.State
 	want := "nodes that it may run on (Suspended: 0 nodes; see taints and nodeSelector)"
-	if got := Decide(in).Waiting; got != want {
-		t.Errorf("it waits for %q, want %q", got, want)
-	}
+	compare.CheckNamed(t, "it waits for", want, Decide(in).Waiting)
 }
 
 // TestDaemonSetOfAThirdTemplate checks that undoing an image set by hand during a step replaces no pod.
@@ -218,9 +215,7 @@ func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 		live.Revisions[0].Current = false
 		live.Revisions = slices.Insert(live.Revisions, 0, rollout.Revision{Name: "web-third", Hash: live.Hash, Pin: pin, Current: true})
 	})
-	if got := strategyOf(in); got != "OnDelete" {
-		t.Errorf("it is put back with %v", got)
-	}
+	compare.CheckNamed(t, "it is put back with", "OnDelete", strategyOf(in))
 }
 
 // TestDaemonSetStep checks that a step uses OnDelete, ends when enough nodes serve, and accepts new nodes. The
@@ -234,19 +229,11 @@ func TestDaemonSetStep(t *testing.T) {
 		"oooooooooo": {}, "nnoooooooo": {}, "nnNooooooo": {}, "nn-ooooooo": {}, "nnnooooooo": {done: true}, "nnnnoooooo": {true, joined},
 	} {
 		in := agentsAt(t, 30, pods, nil)
-		if got := strategyOf(in); got != "OnDelete" {
-			t.Errorf("%s: the strategy is %v", pods, got)
-		}
-		if moved := Decide(in).State.Progress[0].Step > 0; moved != tc.done {
-			t.Errorf("%s: the step is done: %t, want %t", pods, moved, tc.done)
-		}
-		if got := Explain(in)[0].Surplus; got != tc.surplus {
-			t.Errorf("%s: of its surplus is said: %q, want %q", pods, got, tc.surplus)
-		}
+		compare.CheckNamed(t, pods+": the strategy", "OnDelete", strategyOf(in))
+		compare.CheckNamed(t, pods+": the step is done", tc.done, Decide(in).State.Progress[0].Step > 0)
+		compare.CheckNamed(t, pods+": the surplus", tc.surplus, Explain(in)[0].Surplus)
 	}
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	in.State.Phase = rollout.Promoting
-	if got := strategyOf(in); got != "RollingUpdate" {
-		t.Errorf("promoted, its strategy is %v", got)
-	}
+	compare.CheckNamed(t, "promoted, its strategy", "RollingUpdate", strategyOf(in))
 }

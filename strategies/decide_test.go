@@ -92,6 +92,14 @@ func atStep(change func(*rollout.Spec), step int) (*history, Input) {
 	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
 }
 
+// checkPhase reports a decision that leads to another phase.
+func checkPhase(t *testing.T, when string, in Input, want rollout.Phase) {
+	t.Helper()
+	if d := Decide(in); d.State.Phase != want {
+		t.Errorf("%s it is %s, want %s: %s %s, waits for %q", when, d.State.Phase, want, d.Subject, d.State.Reason, d.Waiting)
+	}
+}
+
 // changeLive changes the observation of a workload.
 func changeLive(in *Input, w rollout.Workload, change func(*rollout.ObservedWorkload)) {
 	live := in.Observed.Workloads[w]
@@ -388,9 +396,7 @@ func TestTwoDeadlines(t *testing.T) {
 		t.Errorf("after a minute it is %s, and it looks again at %s", d.State.Phase, d.Requeue)
 	}
 	in.State, in.Now = d.State, began.Add(10*time.Minute)
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("after ten minutes it is %s", d.State.Phase)
-	}
+	checkPhase(t, "after ten minutes", in, rollout.Aborting)
 }
 
 func TestRollbackWindow(t *testing.T) {
@@ -412,9 +418,7 @@ func TestRollbackWindow(t *testing.T) {
 			h := oneWeb(func(s *rollout.Spec) { s.RollbackWindow = tc.window })
 			in := world(h)
 			in.State.Verified = tc.verified
-			if got := isFast(in, "x"); got != tc.want {
-				t.Errorf("%s: got %t", tc.reason, got)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, isFast(in, "x"))
 		})
 	}
 }
@@ -503,12 +507,10 @@ func TestWaitingLooksAgain(t *testing.T) {
 	if d := Decide(in); d.State.Phase != rollout.Paused || !d.Requeue.IsZero() {
 		t.Errorf("%s, it looks again at %v", d.State.Phase, d.Requeue)
 	}
-	if in.Now = in.Now.Add(10 * time.Minute); Decide(in).State.Phase != rollout.Paused {
-		t.Error("on hold it does not stay")
-	}
-	if in.Promotion = nil; Decide(in).State.Phase != rollout.Aborting {
-		t.Error("past the deadline it stays")
-	}
+	in.Now = in.Now.Add(10 * time.Minute)
+	checkPhase(t, "on hold past its deadline", in, rollout.Paused)
+	in.Promotion = nil
+	checkPhase(t, "when the hold ends", in, rollout.Aborting)
 
 	h, in = atStep(func(s *rollout.Spec) { s.MinReadySeconds = 30 }, 0)
 	in.Observed.Workloads[web].Revisions[1].ReadySince[1] = in.Now.Add(-10 * time.Second)
@@ -534,13 +536,9 @@ func TestUnreportedPodsCount(t *testing.T) {
 	sets := []rollout.Revision{set(h, commitID(0), 10, 10), set(h, commitID(1), 0, 0)}
 	sets[0].Current, sets[1].Pods = true, 3
 	in.Observed.Workloads[web] = rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true, Revisions: sets}
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("with 3 pods of the old version it goes on: %s", d.Subject)
-	}
+	checkPhase(t, "with 3 pods of the old version", in, rollout.Aborting)
 	sets[1].Pods = 0
-	if d := Decide(in); d.State.Phase != rollout.Progressing {
-		t.Errorf("without them it is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "without them", in, rollout.Progressing)
 }
 
 // TestOverdueNamesWhatItWaitsFor checks the message of a delay: with pods replaced in place, the unready pod may be a

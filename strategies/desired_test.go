@@ -258,9 +258,7 @@ func TestAbortDelay(t *testing.T) {
 		"pods that share stable's Service would go on serving": {specs{blueGreen, canary(rollout.Surge, "", 30)}, 0},
 	} {
 		in := Input{Source: &rollout.Render{Specs: tc.specs}, State: rollout.State{Release: &rollout.Release{Hash: "x"}}}
-		if got := abortDelay(in); got != tc.want {
-			t.Errorf("%s: got %s, want %s", reason, got, tc.want)
-		}
+		compare.CheckNamed(t, reason, tc.want, abortDelay(in))
 	}
 }
 
@@ -350,9 +348,7 @@ func TestExplainRevisions(t *testing.T) {
 		t.Errorf("%d ready, %d %%, routed %t", e.Ready, e.Real, e.Routed)
 	}
 	in.Source = nil // after a restart, with a known head
-	if all := Explain(in); len(all) != 1 {
-		t.Errorf("without the commit that runs there are %d", len(all))
-	}
+	compare.CheckNamed(t, "workloads without the commit that runs", 1, len(Explain(in)))
 	in.State.Release, in.State.Phase = nil, rollout.Healthy
 	if e := Explain(in)[0]; e.Step != len(e.Steps) || e.Waiting != "" || e.Weight != 0 {
 		t.Errorf("at rest it is %+v", e)
@@ -367,26 +363,18 @@ func TestExplainRevisions(t *testing.T) {
 		42:  {set(h, commitID(0), 4, 4), set(h, commitID(1), 3, 3)},
 		100: {set(h, commitID(0), 1, 0), set(h, commitID(1), 1, 1)},
 	} {
-		if e := Explain(inFlight(h, 1, serving[:]...))[0]; e.Real != want {
-			t.Errorf("%d %% are shown, want %d", e.Real, want)
-		}
+		compare.CheckNamed(t, "percent", want, Explain(inFlight(h, 1, serving[:]...))[0].Real)
 	}
 
 	// The steps come from the app's current commit until it follows another one.
 	h = oneWeb(nil)
 	h.push(func(s *source) { s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = c.Steps[:1] }) })
 	in = world(h)
-	if e := Explain(in)[0]; len(e.Steps) != 3 {
-		t.Errorf("before it follows Git it has %d steps", len(e.Steps))
-	}
+	compare.CheckNamed(t, "steps before it follows Git", 3, len(Explain(in)[0].Steps))
 	in.State.Source = commitID(1)
-	if e := Explain(in)[0]; len(e.Steps) != 1 {
-		t.Errorf("at the head it has %d steps", len(e.Steps))
-	}
+	compare.CheckNamed(t, "steps at the head", 1, len(Explain(in)[0].Steps))
 	in.Head.Render = nil
-	if e := Explain(in)[0]; len(e.Steps) != 3 {
-		t.Errorf("while Git cannot be read it has %d steps", len(e.Steps))
-	}
+	compare.CheckNamed(t, "steps while Git cannot be read", 3, len(Explain(in)[0].Steps))
 
 	in = routed()
 	in.State.Progress[0].Routed = &rollout.Routing{Weight: 20}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -58,9 +59,7 @@ func TestRollbackWaitsForReports(t *testing.T) {
 					fmt.Sprintf(", maxSurge %v", rollout.In(o, "spec.strategy.rollingUpdate.maxSurge"))
 			}
 		}
-		if got != row.want {
-			t.Errorf("%s: the Deployment is %s, want %s", name, got, row.want)
-		}
+		compare.CheckNamed(t, name, row.want, got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies/plan"
@@ -160,8 +162,6 @@ func TestPredict(t *testing.T) {
 		{10, 10, 0, 40 * time.Second}, {10, 9, 0, 30 * time.Second}, {10, 1, 0, 10 * time.Second},
 		{10, 0, 0, 0}, {10, -1, 0, 0}, {10, 10, 4, 20 * time.Second},
 	} {
-		if got := rollingUpdate(spec, c.n, c.missing, c.extra); got != c.want {
-			t.Errorf("%d missing of %d takes %s, want %s", c.missing, c.n, got, c.want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("%d missing of %d", c.missing, c.n), c.want, rollingUpdate(spec, c.n, c.missing, c.extra))
 	}
 }

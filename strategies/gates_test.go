@@ -107,9 +107,7 @@ func TestWaits(t *testing.T) {
 			}
 			p := plan.Compiled{Stages: []plan.Stage{{Counts: plan.FullSets, Wait: tc.wait}}}
 			c := &forecaster{in: Planned{Replicas: 3, Now: noon}, plan: &p, at: noon, known: true}
-			if s := c.stage(); s.Wait != tc.ends {
-				t.Errorf("it is ended by %q, want %q", s.Wait, tc.ends)
-			}
+			compare.CheckNamed(t, "it is ended by", tc.ends, c.stage().Wait)
 		})
 	}
 }

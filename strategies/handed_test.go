@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -43,9 +44,7 @@ func TestPauseBeginsOnce(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&in, &handed)
 			}
-			if got := Decide(in).State.Progress[0].Entered.Sub(first.Progress[0].Entered); got != tt.want {
-				t.Errorf("the pause begins %s after it was decided on, want %s", got, tt.want)
-			}
+			compare.CheckNamed(t, "the pause begins after", tt.want, Decide(in).State.Progress[0].Entered.Sub(first.Progress[0].Entered))
 		})
 	}
 }

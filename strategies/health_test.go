@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -130,9 +131,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := watchHealth(t, 1300, c.at); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			compare.Check(t, c.want, watchHealth(t, 1300, c.at))
 		})
 	}
 }

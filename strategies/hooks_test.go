@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -374,9 +375,7 @@ func TestNamesOfHooksWithoutVersions(t *testing.T) {
 		{"shop-7a/migrate", "shop-7a/check"}:               false,
 		{"shop-7a/migrate-v1", "shop-8b/migrate-v1"}:       false,
 	} {
-		if got := unversioned(names[0]) == unversioned(names[1]); got != together {
-			t.Errorf("%v count together: %t", names, got)
-		}
+		compare.CheckNamed(t, fmt.Sprint(names, " count together"), together, unversioned(names[0]) == unversioned(names[1]))
 	}
 }
 

@@ -1,8 +1,10 @@
 package strategies
 
 import (
+	"fmt"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
@@ -46,15 +48,11 @@ func TestASecondKind(t *testing.T) {
 		if got, _ := partitionAt(in, h, web, "spec.partition"); got != want {
 			t.Errorf("with %d pods of the new version, the partition is %v, want %d", ready, got, want)
 		}
-		if moved := Decide(in).State.Progress[0].Step > 0; moved != (ready == 3) {
-			t.Errorf("with %d pods of the new version, the step is done: %t", ready, moved)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("with %d new pods, the step is done", ready), ready == 3, Decide(in).State.Progress[0].Step > 0)
 	}
 	in.State.Phase = rollout.Promoting
 	if got, _ := partitionAt(in, h, web, "spec.partition"); got != int64(0) {
 		t.Errorf("promoted, the partition is %v", got)
 	}
-	if back := readAgain(t, in.State); back.Progress[0].Workload != web {
-		t.Errorf("recorded and read again it is %v", back)
-	}
+	compare.CheckNamed(t, "recorded and read again", web, readAgain(t, in.State).Progress[0].Workload)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/routes"
@@ -84,9 +85,8 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 		web: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
 	}}
 	m := workloads.New(s, p, s.Progress[0], o)
-	if main, _ := routes.Pinned(m, s, workloads.View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
-		t.Errorf("users come to %q, want the pods of the release", main)
-	}
+	main, _ := routes.Pinned(m, s, workloads.View{Now: noon, Observed: o})
+	compare.CheckNamed(t, "the pods of users", rollout.PodHash("own"), main)
 }
 
 // TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after all have gone. The new pods

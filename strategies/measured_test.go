@@ -1,12 +1,14 @@
 package strategies
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -187,8 +189,6 @@ func TestAProcessForEachMeasurement(t *testing.T) {
 			l.step()
 			l.crash(t)
 		}
-		if got := l.State.Analyses[0].Phase; got != want {
-			t.Errorf("after %d measurements it is %s, want %s", made, got, want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("after %d measurements", made), want, l.State.Analyses[0].Phase)
 	}
 }

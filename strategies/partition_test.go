@@ -1,9 +1,11 @@
 package strategies
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -79,16 +81,12 @@ func TestCloneSetReleases(t *testing.T) {
 		if fresh > 3 {
 			want = "5 of 10 new, 3 asked: the controller takes none of them back"
 		}
-		if got := Explain(in)[0].Surplus; got != want {
-			t.Errorf("with %d new pods it says %q", fresh, got)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("the surplus with %d new pods", fresh), want, Explain(in)[0].Surplus)
 		in.State.Phase = rollout.Promoting
 		if got, _ := partitionAt(in, h, clone, kind.Partition); got != int64(0) {
 			t.Errorf("promoted, the partition is %v", got)
 		}
-		if back := readAgain(t, d.State); back.Progress[0].Workload != clone {
-			t.Errorf("recorded and read again it is %v", back)
-		}
+		compare.CheckNamed(t, "recorded and read again", clone, readAgain(t, d.State).Progress[0].Workload)
 	}
 }
 
@@ -105,9 +103,8 @@ func TestCloneSetTakenForAll(t *testing.T) {
 	if d := Decide(in); d.State.Phase != rollout.Stalled || !strings.Contains(d.State.Reason, takenWhy) {
 		t.Errorf("it is %s: %s", d.State.Phase, d.State.Reason)
 	}
-	if got := Explain(in)[0].Surplus; got != "10 of 10 new, 3 asked: the controller of the CloneSet took the new version for all pods" {
-		t.Errorf("it says %q", got)
-	}
+	want := "10 of 10 new, 3 asked: the controller of the CloneSet took the new version for all pods"
+	compare.CheckNamed(t, "the surplus", want, Explain(in)[0].Surplus)
 }
 
 // TestOrderedKindsAreFreed checks that a rollback deletes a broken pod of an ordered kind, because the other pods

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -80,9 +81,7 @@ func TestSpent(t *testing.T) {
 	in.Head = h.headInput()
 	for through, spent := range map[string]string{"2": "", "3": "d", rollout.Full: ""} {
 		in.Promotion = fileFor(in.State.Release.Hash, through)
-		if d := Decide(in); d.State.Spent != spent {
-			t.Errorf("through %s is %q after its steps changed, want %q", through, d.State.Spent, spent)
-		}
+		compare.CheckNamed(t, "spent through "+through+" after its steps changed", spent, Decide(in).State.Spent)
 	}
 	in.Promotion = fileFor(in.State.Release.Hash, "2")
 	h.push(version("v3"))
@@ -154,12 +153,8 @@ func TestNamesNoStep(t *testing.T) {
 	} {
 		c.file.Release, c.file.Decision = cmp.Or(c.file.Release, c.of.Release()), cmp.Or(c.file.Decision, rollout.Promote)
 		before := dump(c.file)
-		if got := NamesNoStep(c.of, &c.file); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-		if dump(c.file) != before {
-			t.Errorf("%s: the promotion is changed", name)
-		}
+		compare.CheckNamed(t, name, c.want, NamesNoStep(c.of, &c.file))
+		compare.CheckNamed(t, name+": the promotion afterwards", before, dump(c.file))
 	}
 }
 
@@ -195,9 +190,7 @@ func TestKeys(t *testing.T) {
 				return p.Through
 			}
 			full := KeyThrough(in.State, nil, in.Now)
-			if full.Through != rollout.Full {
-				t.Errorf("all of it is %q", full.Through)
-			}
+			compare.CheckNamed(t, "all of it", rollout.Full, full.Through)
 			got := [3]string{through(Key(in)), through(Early(in)), strings.Join(Skipped(in, full), ", ")}
 			compare.CheckNamed(t, "key, early and skips", [3]string{c.key, c.early, c.skips}, got)
 			step, found := TimedPause(in)
@@ -306,9 +299,7 @@ func TestTimeoutInWords(t *testing.T) {
 	for late, want := range map[time.Duration]string{-1: "", 0: "no promotion within 1h0m0s at step 2/3"} {
 		in := in
 		in.Now = due.Add(late)
-		if text := timedOut(in.prepared()); text != want {
-			t.Errorf("late by %s: %q", late, text)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("late by %s", late), want, timedOut(in.prepared()))
 		in.State.Stable = nil
 		if timedOut(in.prepared()) != "" {
 			t.Error("a first deployment is late, and has nothing to go back to")

@@ -22,9 +22,7 @@ func TestStartOver(t *testing.T) {
 			}
 			readAgain(t, s)
 			in.State, in.Source, in.Observed = s, h.at(commitID(0)), rollout.Observed{}
-			if d := Decide(in); d.State.Phase != rollout.Aborting {
-				t.Errorf("on an empty cluster it goes on to %s: %s", d.State.Phase, d.Subject)
-			}
+			checkPhase(t, "on an empty cluster", in, rollout.Aborting)
 			in.Observed = world(h).Observed
 			switch d := Decide(in); {
 			case name == "at rest" && d.State.Phase != rollout.Healthy:

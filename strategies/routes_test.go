@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -162,9 +163,7 @@ func TestWithin(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := routes.Within(tc.weight, tc.full, tc.want, tc.canary, tc.stable); got != tc.expect {
-				t.Errorf("%s: %d, want %d", tc.reason, got, tc.expect)
-			}
+			compare.CheckNamed(t, tc.reason, tc.expect, routes.Within(tc.weight, tc.full, tc.want, tc.canary, tc.stable))
 		})
 	}
 }
@@ -283,9 +282,8 @@ func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	for weight, want := range map[int]int{50: 33, 10: 10, 0: 0} {
 		in.State.Progress[0].Routed = &rollout.Routing{Weight: 33, At: noon}
 		in.State.Progress[0].Weight = weight
-		if got := routes.Of(in.State, plan.Compile(spec), viewOf(in, h)).Weight; got != want {
-			t.Errorf("33 were routed, the step asks for %d: %d are, want %d", weight, got, want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("33 were routed, the step asks for %d", weight), want,
+			routes.Of(in.State, plan.Compile(spec), viewOf(in, h)).Weight)
 	}
 }
 
@@ -296,9 +294,7 @@ func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	h.push(version("v2"))
 	in := inFlight(h, 2, set(h, commitID(0), 10, 10), set(h, commitID(1), 10, 10))
 	in.Now = noon.Add(24 * time.Hour)
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("requests are stable's still, and it is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "while requests are stable's still", in, rollout.Aborting)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 2, Weight: 100, At: noon}
 	if d := Decide(in); d.State.Phase == rollout.Aborting {
 		t.Errorf("all requests are the new version's, and it goes back: %s", d.Subject)

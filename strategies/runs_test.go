@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -232,9 +233,7 @@ func TestChangedMetricsAreMeasured(t *testing.T) {
 			t.Fatalf("due after a change: %+v, runs %s", due, dump(m.state.Analyses))
 		}
 		edit(nil)
-		if r := m.run("web/background"); r.Phase != rollout.AnalysisStopped {
-			t.Errorf("an analysis that is no longer asked for is %s", r.Phase)
-		}
+		compare.CheckNamed(t, "an analysis that is no longer asked for", rollout.AnalysisStopped, m.run("web/background").Phase)
 		edit(errorsOf("saturation", endless))
 		if n := m.measure("saturation", rollout.AnalysisFailed); n != 1 {
 			t.Fatalf("%d measurements of a metric that is asked for again: %s", n, dump(m.state.Analyses))
@@ -358,8 +357,6 @@ func TestEvidence(t *testing.T) {
 		"it could not be begun":                         {passed, failed("dry", true, "")},
 	} {
 		run := rollout.AnalysisRun{Phase: rollout.AnalysisFailed, Message: "it could not be begun", Metrics: metrics}
-		if got := evidence(run); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		compare.Check(t, want, evidence(run))
 	}
 }

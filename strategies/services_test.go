@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/routes"
 )
@@ -92,9 +93,7 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 		in.State.Release.Templates[web]: rollout.PodHash(commitID(1)),
 	} {
 		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash = hash })
-		if got := routes.Pins(in.State, viewOf(in, h))[serviceRef("web-canary")]; got != want {
-			t.Errorf("with template %s the Service selects %+v, want %+v", hash, got, want)
-		}
+		compare.CheckNamed(t, "with template "+string(hash), want, routes.Pins(in.State, viewOf(in, h))[serviceRef("web-canary")])
 	}
 }
 

@@ -148,18 +148,12 @@ func TestStatefulSetSurplus(t *testing.T) {
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
-	if d := Decide(in); d.State.Phase == rollout.Healthy {
-		t.Error("it is healthy while the old version is still the base")
-	}
+	checkPhase(t, "while the old version is still the base", in, rollout.Promoting)
 	live := in.Observed.Workloads[db]
 	live.Revisions[0].Base, live.Revisions[1].Base = true, false
-	if d := Decide(in); d.State.Phase != rollout.Healthy {
-		t.Errorf("with the new version as its base it is %s and waits for %s", d.State.Phase, d.Waiting)
-	}
+	checkPhase(t, "with the new version as its base", in, rollout.Healthy)
 	live.Revisions[0].ReadySince = live.Revisions[0].ReadySince[:2]
-	if d := Decide(in); d.State.Phase == rollout.Healthy {
-		t.Error("it is healthy with 2 of 3 pods")
-	}
+	checkPhase(t, "with 2 of 3 pods", in, rollout.Promoting)
 }
 
 func TestEvictions(t *testing.T) {
@@ -266,12 +260,11 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 		if e.Surplus != tc.surplus || strings.HasPrefix(e.Waiting, "all pods to be of the stable version first") != taken {
 			t.Errorf("%s: it says %q, want %q, and waits for %q", name, e.Surplus, tc.surplus, e.Waiting)
 		}
-		if is := d.State.Phase == rollout.Stalled && d.State.Progress[0].Step == tc.at && strings.Contains(d.State.Reason, takenWhy); is != taken {
+		stalls := d.State.Phase == rollout.Stalled && d.State.Progress[0].Step == tc.at && strings.Contains(d.State.Reason, takenWhy)
+		if stalls != taken {
 			t.Errorf("%s: it is %s at %d: %s", name, d.State.Phase, d.State.Progress[0].Step, d.State.Reason)
 		}
-		if role := e.Revisions[0].Role; role != plan.RoleCanary {
-			t.Errorf("%s: the new pods have the role %s", name, role)
-		}
+		compare.CheckNamed(t, name+": the role of the new pods", plan.RoleCanary, e.Revisions[0].Role)
 		if got := Evictions(in); len(got) > 0 {
 			t.Errorf("%s: evicts %+v", name, got)
 		}
@@ -498,9 +491,7 @@ func TestSurplusIsExplained(t *testing.T) {
 			fresh := &in.Observed.Workloads[db].Revisions[0]
 			fresh.Members = append(fresh.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i)})
 		}
-		if got := Explain(in)[0].Surplus; got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
+		compare.CheckNamed(t, name, tc.want, Explain(in)[0].Surplus)
 	}
 }
 
@@ -528,9 +519,7 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 		if tc.change != nil {
 			changeLive(&in, db, tc.change)
 		}
-		if got, want := Decide(in).Waiting, "all pods to be of the new version and available"+tc.says; got != want {
-			t.Errorf("%s: it waits for %q, want %q", name, got, want)
-		}
+		compare.CheckNamed(t, name+": it waits for", "all pods to be of the new version and available"+tc.says, Decide(in).Waiting)
 		for _, r := range Explain(in)[0].Revisions {
 			if r.Role == plan.RoleStable {
 				t.Errorf("%s: %s is called stable, and no version is", name, r.Name)

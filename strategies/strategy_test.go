@@ -52,9 +52,7 @@ func TestAThirdStrategy(t *testing.T) {
 	}
 	e := Explain(in)[0]
 	got := fmt.Sprintf("%s %s/%s step %d, %d%%", e.Strategy, e.Revisions[0].Role, e.Revisions[1].Role, e.Step, e.Real)
-	if want := "halves old/new step 1, 50%"; got != want {
-		t.Errorf("it is explained as %q, want %q", got, want)
-	}
+	compare.CheckNamed(t, "it is explained as", "halves old/new step 1, 50%", got)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: rollout.Full, Author: "Bob"}
 	if d := Decide(in); d.State.Phase != rollout.Promoting || d.State.Progress[0].Opened != "Bob" {
 		t.Errorf("a promotion of everything leads to %s", dump(d.State))

@@ -35,9 +35,7 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 		t.Errorf("it goes to %+v, waits for %q", d.State.Progress, d.Waiting)
 	}
 	follow(false)
-	if d := Decide(in); d.State.Phase != rollout.Promoting {
-		t.Errorf("then it is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "then", in, rollout.Promoting)
 }
 
 // TestNobodyOvertakesWithWhatWasRejected checks that a full promotion ends a rollback for another version, but not
@@ -48,19 +46,13 @@ func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	transition(&in, h)
 	full := &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.Full, Digest: "2"}
 	in.Promotion = full
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("the rejected version is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "for the rejected version", in, rollout.Aborting)
 	h.push(version("v3"))
 	in.Head = h.headInput()
 	full.Release = in.Head.Render.Release()
-	if d := Decide(in); d.State.Phase != rollout.Promoting {
-		t.Errorf("the next version is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "for the next version", in, rollout.Promoting)
 	full.Since = noon
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("promoted by the file of a try that is over it is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "promoted by the file of a try that is over", in, rollout.Aborting)
 }
 
 // TestWhatHasBegunIsFinished checks that the first stage after a promotion ignores windows, while the last stage
@@ -151,9 +143,7 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 			t.Errorf("%s: it is looked at again at %s, want %s; held: %+v", name, d.Requeue, due, d.State.Held)
 		}
 		in.Now = due
-		if d := Decide(in); d.State.Phase != rollout.Aborting {
-			t.Errorf("%s: then it is %s", name, d.State.Phase)
-		}
+		checkPhase(t, name+", then", in, rollout.Aborting)
 	}
 }
 
@@ -175,9 +165,7 @@ func TestSupersededWithoutItsCommit(t *testing.T) {
 			in.State.Phase = rollout.Promoting
 			h.push(version("v3"))
 			in.Head, in.Source = h.headInput(), nil
-			if got := Decide(in).State; got.Phase != tc.want {
-				t.Errorf("it is %s %s, want %s", got.Phase, got.Reason, tc.want)
-			}
+			checkPhase(t, "superseded", in, tc.want)
 		})
 	}
 }

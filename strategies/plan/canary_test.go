@@ -347,9 +347,7 @@ func TestPlanDigestsAreInRecords(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Compile(tc.spec).Digest(); got != tc.want {
-				t.Errorf("the digest is %s, want %s", got, tc.want)
-			}
+			compare.Check(t, tc.want, Compile(tc.spec).Digest())
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,9 +54,7 @@ func TestFenceResolvesBackExactly(t *testing.T) {
 func TestPodsThatGoServeNoRoute(t *testing.T) {
 	m := plan.Routing{Traffic: &rollout.Traffic{MaxWeight: 100}}
 	for desired, want := range []int{0, 1, 2, 2} {
-		if got := KnownOf(pods(desired, 2), &m, noon); got != want {
-			t.Errorf("of 2 ready pods, %d of which are to stay, %d bear requests, want %d", desired, got, want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("of 2 ready pods, %d of which are to stay, bear requests", desired), want, KnownOf(pods(desired, 2), &m, noon))
 	}
 }
 
