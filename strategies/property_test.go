@@ -254,14 +254,14 @@ func (s *sim) people() {
 		what = "change steps"
 		s.git.push(func(x *source) {
 			w := &x.workloads[s.rng.IntN(len(x.workloads))]
-			if w.spec.Canary != nil {
-				canary := *w.spec.Canary
-				canary.Steps = randomSteps(s.rng, w.spec.Scaling)
-				if s.chaos.experiments {
-					canary.Steps = randomExperiments(s.rng, canary.Steps)
-				}
-				w.spec.Canary = &canary
+			if w.spec.Canary == nil {
+				return
 			}
+			w.editCanary(func(c *rollout.Canary) {
+				if c.Steps = randomSteps(s.rng, w.spec.Scaling); s.chaos.experiments {
+					c.Steps = randomExperiments(s.rng, c.Steps)
+				}
+			})
 		})
 	case n < 54 && s.chaos.settings:
 		what = "change settings"

@@ -19,11 +19,8 @@ func randomSource(rng *rand.Rand) source {
 
 func randomSpec(rng *rand.Rand, name string) rollout.Spec {
 	limits := [][2]rollout.Amount{
-		{{Value: 25, Percent: true}, {Value: 25, Percent: true}}, {{Value: 25, Percent: true}, {Value: 25, Percent: true}},
-		{{Value: 1}, {Value: 0}}, {{Value: 0}, {Value: 1}}, {{Value: 3}, {Value: 2}},
-		{{Value: 100, Percent: true}, {Value: 0}},
-		{{Value: 0}, {Value: 100, Percent: true}}, {{Value: 0, Percent: true}, {Value: 1, Percent: true}},
-		{{Value: 1, Percent: true}, {Value: 0, Percent: true}}, {{Value: 50, Percent: true}, {Value: 0}},
+		{percent(25), percent(25)}, {percent(25), percent(25)}, {{Value: 1}, {Value: 0}}, {{Value: 0}, {Value: 1}}, {{Value: 3}, {Value: 2}},
+		{percent(100), {Value: 0}}, {{Value: 0}, percent(100)}, {percent(0), percent(1)}, {percent(1), percent(0)}, {percent(50), {Value: 0}},
 	}
 	limit := limits[rng.IntN(len(limits))]
 	spec := rollout.Spec{

@@ -50,6 +50,11 @@ func (s source) clone() source {
 	return s
 }
 
+// named returns a workload of the source, which has one of that name.
+func (s *source) named(name string) *staged {
+	return &s.workloads[slices.IndexFunc(s.workloads, func(w staged) bool { return w.spec.Workload.Name == name })]
+}
+
 // history is the users' branch, with the newest commit last.
 type history struct {
 	commits []source
