@@ -163,63 +163,60 @@ func TestAsk(t *testing.T) {
 		in.State.Source, in.Source = commitID(1), h.at(commitID(1))
 		return in
 	}
-	type want struct {
-		Asks   string
+	type outcome struct {
 		Phase  rollout.Phase
 		Source string
-		Held   string
-		Waits  string // a part of the text
+		Held   rollout.HeldReason
 	}
 	cases := map[string]struct {
-		reason string
 		in     Input
-		no     []string
-		want   want
+		no     string // kinds of questions
+		asks   string
+		phase  rollout.Phase
+		source string
+		held   rollout.HeldReason
+		waits  string // a part of the text
 	}{
-		"Release": {"a commit is followed once the server takes it", released(), nil,
-			want{"heal accept", rollout.Progressing, commitID(1), "", ""}},
-		"Refused": {"a refused object holds the app", released(), []string{"accept"},
-			want{"heal accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"}},
-		"AtRest": {"nothing is asked of a commit that changes nothing", world(oneWeb(nil)), nil,
-			want{"heal", rollout.Healthy, commitID(0), "", ""}},
-		"Adopted": {"running objects are adopted if they equal Git's", unmarked(), nil,
-			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""}},
-		"Strange": {"and held if it is not", unmarked(), []string{"adoptable"},
-			want{"heal foreign adoptable", rollout.Pending, "", "Adoption", "already runs"}},
-		"Foreign": {"another controller's object is left to it, even with a tool's marks", unmarked(), []string{"foreign", "tool"},
-			want{"heal foreign", rollout.Pending, "", "ForeignController", "in the hands of foreign"}},
-		"ForeignInFull": {"also if the release is promoted fully", promotes(unmarked(), false), []string{"foreign"},
-			want{"heal foreign", rollout.Pending, "", "ForeignController", "--adopt-anyway"}},
-		"ForeignAnyway": {"unless people say so", promotes(unmarked(), true), []string{"foreign"},
-			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""}},
-		"Tool": {"an object that a tool applies from files is taken over", unmarked(), []string{"tool"},
-			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""}},
-		"Routed": {"requests move once the Service has endpoints", routed(), nil,
-			want{"heal endpoints", rollout.Progressing, commitID(1), "", ""}},
-		"NoPods": {"and wait for them", routed(), []string{"endpoints"},
-			want{"heal endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"}},
-		"NotTaken": {"and for the cluster to equal the record", routed(), []string{"heal"},
-			want{"heal", rollout.Progressing, commitID(1), "", "the cluster to accept"}},
-		"Aborted": {"a rollback asks nothing", aborted(), []string{"heal"}, want{"", rollout.Aborting, commitID(0), "", "stable version"}},
-		"Next":    {"at its end the next release is asked about", back(), nil, want{"heal accept", rollout.Progressing, commitID(2), "", ""}},
-		"NextRefused": {"and if the server refuses that, the app comes to rest at stable", back(), []string{"accept"},
-			want{"heal accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"}},
-		"StableRefused": {"a commit that is not the head may be refused, too", degraded(), []string{"accept"},
-			want{"heal accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"}},
+		"a commit is followed once the server takes it": {released(), "",
+			"heal accept", rollout.Progressing, commitID(1), "", ""},
+		"a refused object holds the app": {released(), "accept", "heal accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"},
+		"nothing is asked of a commit that changes nothing": {world(oneWeb(nil)), "",
+			"heal", rollout.Healthy, commitID(0), "", ""},
+		"running objects are adopted if they equal Git's": {unmarked(), "",
+			"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
+		"and held if it is not": {unmarked(), "adoptable", "heal foreign adoptable", rollout.Pending, "", "Adoption", "already runs"},
+		"another controller's object is left to it, even with a tool's marks": {unmarked(), "foreign tool",
+			"heal foreign", rollout.Pending, "", "ForeignController", "in the hands of foreign"},
+		"also if the release is promoted fully": {promotes(unmarked(), false), "foreign",
+			"heal foreign", rollout.Pending, "", "ForeignController", "--adopt-anyway"},
+		"unless people say so": {promotes(unmarked(), true), "foreign", "heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
+		"an object that a tool applies from files is taken over": {unmarked(), "tool",
+			"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
+		"requests move once the Service has endpoints": {routed(), "",
+			"heal endpoints", rollout.Progressing, commitID(1), "", ""},
+		"and wait for them": {routed(), "endpoints", "heal endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"},
+		"and for the cluster to equal the record": {routed(), "heal",
+			"heal", rollout.Progressing, commitID(1), "", "the cluster to accept"},
+		"a rollback asks nothing": {aborted(), "heal", "", rollout.Aborting, commitID(0), "", "stable version"},
+		"at its end the next release is asked about": {back(), "",
+			"heal accept", rollout.Progressing, commitID(2), "", ""},
+		"and if the server refuses that, the app comes to rest at stable": {back(), "accept",
+			"heal accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"},
+		"a commit that is not the head may be refused, too": {degraded(), "accept",
+			"heal accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+	for reason, tc := range cases {
+		t.Run(reason, func(t *testing.T) {
 			tc.in.Answers = Answers{}
-			asks, in, d := questions(t, tc.in, reply(tc.no...))
-			got := want{Asks: strings.Join(asks, " "), Phase: d.State.Phase, Source: d.State.Source, Waits: tc.want.Waits}
-			if !strings.Contains(d.Waiting, tc.want.Waits) {
-				got.Waits = d.Waiting
-			}
+			asks, in, d := questions(t, tc.in, reply(strings.Fields(tc.no)...))
+			got := outcome{Phase: d.State.Phase, Source: d.State.Source}
 			if d.State.Held != nil {
-				got.Held = string(d.State.Held.Reason)
+				got.Held = d.State.Held.Reason
 			}
-			compare.CheckNamed(t, tc.reason, tc.want, got)
-			if refused := in.HeadErr() != nil; refused != (got.Held == "InvalidInput") {
+			compare.CheckNamed(t, "outcome", outcome{tc.phase, tc.source, tc.held}, got)
+			compare.CheckNamed(t, "questions", tc.asks, strings.Join(asks, " "))
+			compare.Contains(t, d.Waiting, tc.waits)
+			if refused := in.HeadErr() != nil; refused != (tc.held == rollout.HeldInvalidInput) {
 				t.Errorf("HeadErr is %v", in.HeadErr())
 			}
 		})
