@@ -368,13 +368,11 @@ func TestOverdue(t *testing.T) {
 		"Pause":       {"pauses do not count", 1, set(h, commitID(1), 2, 2), 24 * time.Hour, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			in := inFlight(h, tc.step, set(h, commitID(0), 8, 8), tc.fresh)
-			in.Now = in.Now.Add(tc.after)
-			if _, got := overdue(in); got != tc.want {
-				t.Errorf("%s: got %t", tc.reason, got)
-			}
-		})
+		in := inFlight(h, tc.step, set(h, commitID(0), 8, 8), tc.fresh)
+		in.Now = in.Now.Add(tc.after)
+		if _, got := overdue(in); got != tc.want {
+			t.Errorf("%s, %s: got %t", name, tc.reason, got)
+		}
 	}
 }
 
@@ -414,12 +412,10 @@ func TestRollbackWindow(t *testing.T) {
 		"NothingBefore": {"an app without a history", nil, nil, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			h := oneWeb(func(s *rollout.Spec) { s.RollbackWindow = tc.window })
-			in := world(h)
-			in.State.Verified = tc.verified
-			compare.CheckNamed(t, tc.reason, tc.want, isFast(in, "x"))
-		})
+		h := oneWeb(func(s *rollout.Spec) { s.RollbackWindow = tc.window })
+		in := world(h)
+		in.State.Verified = tc.verified
+		compare.CheckNamed(t, name+", "+tc.reason, tc.want, isFast(in, "x"))
 	}
 }
 

@@ -43,9 +43,7 @@ func TestGatesAskInOrder(t *testing.T) {
 		"ExceptOne": {gateList{shut("a"), shut("b")}.except("a"), verdict{text: "b"}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			compare.Check(t, tc.want, tc.gates.verdict(Input{}, workloads.Staged{}))
-		})
+		compare.CheckNamed(t, name, tc.want, tc.gates.verdict(Input{}, workloads.Staged{}))
 	}
 }
 
@@ -72,14 +70,12 @@ func TestTimedPause(t *testing.T) {
 		"AtRest":   {"nor an app at rest", world(oneWeb(nil)), nil, 0, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if tc.change != nil {
-				tc.change(&tc.in)
-			}
-			if step, found := TimedPause(tc.in); step != tc.step || found != tc.found {
-				t.Errorf("%s: got %d, %t, want %d, %t", tc.reason, step, found, tc.step, tc.found)
-			}
-		})
+		if tc.change != nil {
+			tc.change(&tc.in)
+		}
+		if step, found := TimedPause(tc.in); step != tc.step || found != tc.found {
+			t.Errorf("%s, %s: got %d, %t, want %d, %t", name, tc.reason, step, found, tc.step, tc.found)
+		}
 	}
 }
 
@@ -134,10 +130,8 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 		"Analysis":   {plan.AnalysisWait{Analysis: metrics}, true},
 		"Experiment": {plan.ExperimentWait{Experiment: &rollout.Experiment{}}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if v := verdictOf(tc.wait, in, m); v.done != tc.done {
-				t.Errorf("done is %t: %s", v.done, v.text)
-			}
-		})
+		if v := verdictOf(tc.wait, in, m); v.done != tc.done {
+			t.Errorf("%s: done is %t: %s", name, v.done, v.text)
+		}
 	}
 }

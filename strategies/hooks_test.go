@@ -428,7 +428,8 @@ func TestHooksThatDoNotEnd(t *testing.T) {
 		}
 		return l, d.Waiting
 	}
-	if _, got := begin(rollout.JobState{Complete: true, Message: "Reached expected number of succeeded pods"}); strings.Contains(got, "Reached") {
+	ended := rollout.JobState{Complete: true, Message: "Reached expected number of succeeded pods"}
+	if _, got := begin(ended); strings.Contains(got, "Reached") {
 		t.Errorf("one that has ended well is waited for: %q", got)
 	}
 	l, got := begin(rollout.JobState{Stuck: "ImagePullBackOff", Message: "no such image"})

@@ -162,9 +162,7 @@ func TestWithin(t *testing.T) {
 		"NoStable":     {"where a step keeps no stable pods", 100, 100, plan.Counts{Canary: 10, Stable: 0}, 4, 0, 100},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			compare.CheckNamed(t, tc.reason, tc.expect, routes.Within(tc.weight, tc.full, tc.want, tc.canary, tc.stable))
-		})
+		compare.CheckNamed(t, name+", "+tc.reason, tc.expect, routes.Within(tc.weight, tc.full, tc.want, tc.canary, tc.stable))
 	}
 }
 

@@ -108,6 +108,13 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 	return s, timeline
 }
 
+// scriptOf returns a script of one workload, without a timeline.
+func scriptOf(t *testing.T, spec string) *script {
+	t.Helper()
+	s, _ := readScript(t, txtar.Parse([]byte("-- web.yaml --\n"+spec+"\n-- timeline --\n")))
+	return s
+}
+
 func (s *script) print(format string, args ...any) {
 	s.output = append(s.output, s.readable(fmt.Sprintf(format, args...)))
 }

@@ -413,13 +413,15 @@ func TestRebalance(t *testing.T) {
 		change func(in *Input, live *rollout.ObservedWorkload)
 		want   string
 	}{
-		"the lowest, by its number":                    {nil, "web-9"},
-		"none without rebalance":                       {func(in *Input, _ *rollout.ObservedWorkload) { in.Source.Specs[0].Canary.Rebalance = false }, ""},
+		"the lowest, by its number": {nil, "web-9"},
+		"none without rebalance": {
+			func(in *Input, _ *rollout.ObservedWorkload) { in.Source.Specs[0].Canary.Rebalance = false }, ""},
 		"none above the partition":                     {func(_ *Input, live *rollout.ObservedWorkload) { live.Floor = 9 }, ""},
 		"none before the controller has seen the step": {func(_ *Input, live *rollout.ObservedWorkload) { live.Synced = false }, ""},
 		"none that would be made anew as it is":        {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[0].Base = true }, ""},
 		"none of a template set by hand":               {func(_ *Input, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }, ""},
-		"none while one is missing":                    {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
+		"none while one is missing": {
+			func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
 		"one that is not ready, though another is missing": {func(_ *Input, live *rollout.ObservedWorkload) {
 			live.Floor, live.Revisions[0].Members[0].Ready, live.Revisions[1].ReadySince = 12, false, nil
 		}, "web-10"},
@@ -479,8 +481,9 @@ func TestSurplusIsExplained(t *testing.T) {
 	}{
 		"as many as asked for": {fresh: 3},
 		"by a scale-up":        {fresh: 5, want: "5 of 10 new, 3 asked: 2 came by scaling"},
-		"of an earlier step":   {fresh: 5, steps: []rollout.Step{weight(50), weight(30)}, want: "5 of 10 new, 3 asked: an earlier step asked for more"},
-		"broken":               {fresh: 5, broken: true, want: "5 of 10 new, 3 asked: 2 came by scaling; of those not ready: web-5, web-6"},
+		"of an earlier step": {fresh: 5, steps: []rollout.Step{weight(50), weight(30)},
+			want: "5 of 10 new, 3 asked: an earlier step asked for more"},
+		"broken": {fresh: 5, broken: true, want: "5 of 10 new, 3 asked: 2 came by scaling; of those not ready: web-5, web-6"},
 	} {
 		in, _ := setAt(t, 10, tc.fresh)
 		if tc.steps != nil {
@@ -542,15 +545,20 @@ func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 	}
 }
 
+// matchedSet returns a StatefulSet whose first step routes some requests to the new version.
+func matchedSet(later ...rollout.Step) rollout.Spec {
+	beta := rollout.Match{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "yes"}}}}
+	match := rollout.Step{Route: &rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{beta}}}
+	spec := ofSet(append([]rollout.Step{match}, later...)...)
+	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
+	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
+	return spec
+}
+
 // TestStatefulSetRoutes checks that routers send only matching requests to the new version; the weight is a share of
 // pods. Other users reach stable pods before the first weight, and all pods at a weight.
 func TestStatefulSetRoutes(t *testing.T) {
-	beta := rollout.Match{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "yes"}}}}
-	match := rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{beta}}
-	spec := ofSet(rollout.Step{Route: &match}, rollout.Step{Pause: &rollout.Pause{}},
-		rollout.Step{SetWeight: new(50)}, rollout.Step{Pause: &rollout.Pause{}})
-	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
-	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
+	spec := matchedSet(aPause, weight(50), aPause)
 	p := plan.Compile(spec)
 	want := []plan.Counts{{Canary: 1, Stable: 9}, {Canary: 5, Stable: 5}, {Canary: 0, Stable: 1}}
 	got := []plan.Counts{p.CountsAt(0, 10), p.CountsAt(2, 10), p.CountsAt(0, 1)}
@@ -603,10 +611,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 // TestOnePodHasNoRoutes checks that the only pod of a StatefulSet moves with the promotion, without waiting for other
 // endpoints.
 func TestOnePodHasNoRoutes(t *testing.T) {
-	match := rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{{Method: &rollout.StringMatch{Exact: "GET"}}}}
-	spec := ofSet(rollout.Step{Route: &match}, rollout.Step{Pause: &rollout.Pause{}})
-	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
-	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
+	spec := matchedSet(aPause)
 	for n, want := range map[int]bool{1: true, 2: false} {
 		r := pods(n, n)
 		r.Hash, r.Current = "old", true

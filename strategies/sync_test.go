@@ -12,18 +12,15 @@ import (
 // TestResumed checks where a release continues in a changed list of steps: at the first different step, or at its
 // current step. Users keep the share that they have.
 func TestResumed(t *testing.T) {
-	steps := func(weights ...int) []rollout.Step {
-		var all []rollout.Step
-		for _, w := range weights {
-			if w < 0 {
-				all = append(all, rollout.Step{Pause: &rollout.Pause{}})
-				continue
-			}
-			all = append(all, rollout.Step{SetWeight: &w})
-		}
-		return all
-	}
 	const gate = -1
+	steps := func(weights ...int) []rollout.Step {
+		return rollout.Mapped(weights, func(w int) rollout.Step {
+			if w == gate {
+				return aPause
+			}
+			return weight(w)
+		})
+	}
 	cases := map[string]struct {
 		reason   string
 		old, now []rollout.Step

@@ -356,22 +356,19 @@ func (l *loop) answer(in Input, ask Ask) Input {
 			in.Answers.Endpoints[need] = l.kube.Serves(need.Service, need.PodHash)
 		}
 	case ask.Jobs != nil:
-		jobs := maps.Clone(in.Answers.Jobs)
-		if jobs == nil {
-			jobs = map[string]rollout.JobState{}
-		}
+		jobs := map[string]rollout.JobState{}
+		maps.Copy(jobs, in.Answers.Jobs)
 		for _, j := range ask.Jobs {
 			jobs[j.Key()] = l.job(j)
 		}
 		in.Answers.Jobs = jobs
 	default:
-		if in.Answers.Accepted = maps.Clone(in.Answers.Accepted); in.Answers.Accepted == nil {
-			in.Answers.Accepted = map[string]error{}
-		}
-		in.Answers.Accepted[ask.Accept] = nil
+		accepted := map[string]error{ask.Accept: nil}
+		maps.Copy(accepted, in.Answers.Accepted)
 		if l.refuses(ask.Accept) {
-			in.Answers.Accepted[ask.Accept] = errors.New("Deployment shop/web: the server refuses it")
+			accepted[ask.Accept] = errors.New("Deployment shop/web: the server refuses it")
 		}
+		in.Answers.Accepted = accepted
 	}
 	return in
 }

@@ -116,9 +116,7 @@ func TestCanaryCounts(t *testing.T) {
 		"NoPodsSurge":        {"nothing of nothing", canary(rollout.Surge, 2), 50, nil, 0, Counts{0, 0}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			compare.CheckNamed(t, tc.reason, tc.want, canaryCounts(tc.spec, tc.weight, tc.scale, false)(tc.n))
-		})
+		compare.CheckNamed(t, name+", "+tc.reason, tc.want, canaryCounts(tc.spec, tc.weight, tc.scale, false)(tc.n))
 	}
 }
 
@@ -206,9 +204,7 @@ func TestPlans(t *testing.T) {
 			}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			compare.CheckNamed(t, tc.reason, tc.want, rowsOf(Compile(tc.spec)))
-		})
+		compare.CheckNamed(t, name+", "+tc.reason, tc.want, rowsOf(Compile(tc.spec)))
 	}
 }
 
@@ -240,13 +236,11 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 		"Strategy": func(s *rollout.Spec) { s.Canary, s.BlueGreen = nil, &rollout.BlueGreen{} },
 	}
 	for name, change := range changes {
-		t.Run(name, func(t *testing.T) {
-			spec := base()
-			change(&spec)
-			if got := Compile(spec).Digest(); got == same {
-				t.Error("the digest does not see it")
-			}
-		})
+		spec := base()
+		change(&spec)
+		if got := Compile(spec).Digest(); got == same {
+			t.Errorf("the digest does not see %s", name)
+		}
 	}
 }
 
@@ -305,14 +299,12 @@ func TestRoutedCounts(t *testing.T) {
 		"DynamicAll":   {"to nothing", dynamic, 100, nil, false, 10, Counts{10, 0}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			c := &rollout.Canary{Traffic: &rollout.Traffic{MaxWeight: 100}}
-			if tc.change != nil {
-				tc.change(c)
-			}
-			got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale, tc.routed)(tc.n)
-			compare.CheckNamed(t, tc.reason, tc.want, got)
-		})
+		c := &rollout.Canary{Traffic: &rollout.Traffic{MaxWeight: 100}}
+		if tc.change != nil {
+			tc.change(c)
+		}
+		got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale, tc.routed)(tc.n)
+		compare.CheckNamed(t, name+", "+tc.reason, tc.want, got)
 	}
 }
 
@@ -346,8 +338,6 @@ func TestPlanDigestsAreInRecords(t *testing.T) {
 		}}, "a027da6d"},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			compare.Check(t, tc.want, Compile(tc.spec).Digest())
-		})
+		compare.CheckNamed(t, name, tc.want, Compile(tc.spec).Digest())
 	}
 }

@@ -54,7 +54,8 @@ func TestFenceResolvesBackExactly(t *testing.T) {
 func TestPodsThatGoServeNoRoute(t *testing.T) {
 	m := plan.Routing{Traffic: &rollout.Traffic{MaxWeight: 100}}
 	for desired, want := range []int{0, 1, 2, 2} {
-		compare.CheckNamed(t, fmt.Sprintf("of 2 ready pods, %d of which are to stay, bear requests", desired), want, KnownOf(pods(desired, 2), &m, noon))
+		name := fmt.Sprintf("of 2 ready pods, %d of which are to stay, bear requests", desired)
+		compare.CheckNamed(t, name, want, KnownOf(pods(desired, 2), &m, noon))
 	}
 }
 
@@ -98,16 +99,14 @@ func TestWalk(t *testing.T) {
 		"minPodsPerReplicaSet may ask for more than n in all":             {"1", "0", 3, to(3, 3), pods(3, 3), pods(0, 0), limits(3, 0)},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			spec := rollout.Spec{MaxSurge: amount(tc.surge), MaxUnavailable: amount(tc.unavailable)}
-			m := Staged{Compiled: &plan.Compiled{Spec: spec}, N: tc.n, Stable: tc.stable, Fresh: tc.canary}
-			got, ok := m.nextLimits(View{Now: noon}, m.Stable, m.Fresh, tc.want, spec.MaxSurge.RoundUp(tc.n))
-			if !ok {
-				t.Fatal("it is not held")
-			}
-			tc.next.Replicas = tc.n
-			compare.Check(t, tc.next, got)
-		})
+		spec := rollout.Spec{MaxSurge: amount(tc.surge), MaxUnavailable: amount(tc.unavailable)}
+		m := Staged{Compiled: &plan.Compiled{Spec: spec}, N: tc.n, Stable: tc.stable, Fresh: tc.canary}
+		got, ok := m.nextLimits(View{Now: noon}, m.Stable, m.Fresh, tc.want, spec.MaxSurge.RoundUp(tc.n))
+		if !ok {
+			t.Fatalf("%s: it is not held", name)
+		}
+		tc.next.Replicas = tc.n
+		compare.CheckNamed(t, name, tc.next, got)
 	}
 }
 
