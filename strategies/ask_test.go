@@ -135,19 +135,14 @@ func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
-	released := func() Input { // v2 is pushed
-		h := oneWeb(nil)
-		h.push(version("v2"))
-		return world(h)
-	}
+	released := func() Input { return world(twoVersions(nil)) } // v2 is pushed
 	aborted := func() Input {
 		in := routed()
 		in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
 		return in
 	}
 	back := func() Input { // v2 is rejected, the rollback to v1 has ended, and v3 is pushed
-		h := oneWeb(nil)
-		h.push(version("v2"))
+		h := twoVersions(nil)
 		h.push(version("v3"))
 		in := world(h)
 		release := newRelease(in)
@@ -156,8 +151,7 @@ func TestAsk(t *testing.T) {
 		return in
 	}
 	degraded := func() Input { // the same, and Git still asks for v2, after a stable commit that is not the source
-		h := oneWeb(nil)
-		h.push(version("v2"))
+		h := twoVersions(nil)
 		in := world(h)
 		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon}}
 		in.State.Source, in.Source = commitID(1), h.at(commitID(1))
@@ -226,8 +220,7 @@ func TestAsk(t *testing.T) {
 // TestPending checks that the decisions after a rollback wait until Git has recorded it. Further steps of the
 // rollback do not wait.
 func TestPending(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
 	back := Decide(in)

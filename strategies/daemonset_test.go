@@ -17,14 +17,13 @@ var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Na
 // are not ready. A - is a node whose pod is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) Input {
 	t.Helper()
-	h := oneWeb(func(s *rollout.Spec) {
+	h := twoVersions(func(s *rollout.Spec) {
 		*s = ofSet(weight(share), aPause)
 		s.Workload, s.MaxUnavailable = agent, rollout.Amount{Value: 1}
 		if change != nil {
 			change(s)
 		}
 	})
-	h.push(version("v2"))
 	in := world(h)
 	of := func(commit string, ready, broken rune) rollout.Revision {
 		pin := rollout.Pin{Label: rollout.LabelRevision, Value: commit}

@@ -34,6 +34,13 @@ func oneWeb(change func(*rollout.Spec)) *history {
 	return historyOf(spec)
 }
 
+// twoVersions returns the app of oneWeb after a push of v2.
+func twoVersions(change func(*rollout.Spec)) *history {
+	h := oneWeb(change)
+	h.push(version("v2"))
+	return h
+}
+
 func version(v string) func(*source) {
 	return func(x *source) { x.workloads[0].version = v }
 }
@@ -87,8 +94,7 @@ func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 
 // atStep returns v2 of web beside v1 at a step, with 8 pods of v1 and 2 of v2.
 func atStep(change func(*rollout.Spec), step int) (*history, Input) {
-	h := oneWeb(change)
-	h.push(version("v2"))
+	h := twoVersions(change)
 	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
 }
 
@@ -272,8 +278,7 @@ func TestLeavingARelease(t *testing.T) {
 }
 
 func TestGates(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 60 })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.MinReadySeconds = 60 })
 	hash := h.at(commitID(1)).Release()
 	type sets = []rollout.Revision
 	stable := set(h, commitID(0), 8, 8)
@@ -350,8 +355,7 @@ func TestGates(t *testing.T) {
 }
 
 func TestOverdue(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	late := set(h, commitID(1), 2, 0)
 	late.ReadySince = []time.Time{noon.Add(time.Hour + 5*time.Minute)} // the step begins an hour after noon
 	cases := map[string]struct {
@@ -471,11 +475,10 @@ func TestTooManyOldOnesAreWatched(t *testing.T) {
 // TestHeldLooksAgain checks that an unreadable head does not stop the deadline of a release. A rollback still removes
 // the canary's pods in time.
 func TestHeldLooksAgain(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) {
+	h := twoVersions(func(s *rollout.Spec) {
 		s.ProgressDeadlineAbort, s.Scaling = true, rollout.Surge
 		s.Canary.StableService, s.Canary.CanaryService, s.Canary.AbortScaleDownDelaySeconds = "web", "web-canary", 30
 	})
-	h.push(version("v2"))
 	in := world(h)
 	transition(&in, h)
 	h.push(func(x *source) { x.broken = true })
@@ -495,8 +498,7 @@ func TestHeldLooksAgain(t *testing.T) {
 // TestWaitingLooksAgain checks that no deadline passes while a release is on hold. A release that is late when the
 // hold ends rolls back at once. With an unreadable head, an in-place update continues with each ready pod.
 func TestWaitingLooksAgain(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
 	in := world(h)
 	transition(&in, h)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold}
@@ -520,8 +522,7 @@ func TestWaitingLooksAgain(t *testing.T) {
 // TestUnreportedPodsCount checks that pods count before their ReplicaSet reports them. Right after a scale-down, the
 // Deployment's status may come from an old ReplicaSet without pods.
 func TestUnreportedPodsCount(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	in := world(h)
 	transition(&in, h)
 	h.push(version("v3"))
@@ -540,8 +541,7 @@ func TestUnreportedPodsCount(t *testing.T) {
 // TestOverdueNamesWhatItWaitsFor checks the message of a delay: with pods replaced in place, the unready pod may be a
 // stable one.
 func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	ailing := set(h, commitID(0), 8, 7)
 	ailing.Problem = "pod web-7: CrashLoopBackOff"
 	in := inFlight(h, 0, ailing, set(h, commitID(1), 2, 0))

@@ -115,8 +115,7 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := oneWeb(tc.spec)
-			h.push(version("v2"))
+			h := twoVersions(tc.spec)
 			in := inFlight(h, tc.step, set(h, commitID(0), tc.old, tc.old), set(h, commitID(1), tc.fresh, tc.fresh))
 			if tc.change != nil {
 				tc.change(&in)
@@ -201,8 +200,7 @@ func TestPins(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := oneWeb(tc.spec)
-			h.push(version("v2"))
+			h := twoVersions(tc.spec)
 			sets := []rollout.Revision{set(h, old, tc.old, tc.old)}
 			if tc.fresh >= 0 {
 				sets = append(sets, set(h, fresh, tc.fresh, tc.fresh))
@@ -263,8 +261,7 @@ func TestAbortDelay(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.Scaling, s.Canary.StableService = rollout.Surge, "web" })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.Scaling, s.Canary.StableService = rollout.Surge, "web" })
 	in := inFlight(h, 1, set(h, commitID(0), 10, 10), set(h, commitID(1), 2, 2))
 	all := Explain(in)
 	if len(all) != 1 || len(all[0].Revisions) != 2 {
@@ -295,10 +292,9 @@ func TestExplain(t *testing.T) {
 
 // TestExplainUnseen checks that no reason needs the cluster when it was not read.
 func TestExplainUnseen(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) {
+	h := twoVersions(func(s *rollout.Spec) {
 		s.Canary.Steps = []rollout.Step{weight(20), aPause, {Pause: &rollout.Pause{Duration: new(time.Hour)}}, weight(60)}
 	})
-	h.push(version("v2"))
 	for step, want := range []string{"", "promotion", "", ""} {
 		in := inFlight(h, step)
 		in.Observed, in.State.Progress[0].Entered = rollout.Observed{}, in.Now
@@ -314,11 +310,10 @@ func TestExplainUnseen(t *testing.T) {
 
 // TestExplainBlueGreen checks that a preview has no users, with any number of pods, and all users after the switch.
 func TestExplainBlueGreen(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) {
+	h := twoVersions(func(s *rollout.Spec) {
 		s.Scaling, s.Canary = rollout.Surge, nil
 		s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", ScaleDownDelaySeconds: 30}
 	})
-	h.push(version("v2"))
 	for step, want := range []int{0, 0, 100, 100} {
 		in := inFlight(h, step, set(h, commitID(0), 10, 10), set(h, commitID(1), 10, 10))
 		in.State.Progress[0].Weight = plan.Compile(h.at(commitID(1)).Specs[0]).Stages[step].Weight
@@ -330,8 +325,7 @@ func TestExplainBlueGreen(t *testing.T) {
 
 // TestExplainRevisions checks the shown ReplicaSets of a workload, and the shares of requests with a router.
 func TestExplainRevisions(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.Scaling = rollout.Surge })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.Scaling = rollout.Surge })
 	starting := set(h, commitID(1), 0, 0)
 	starting.Current = true
 	in := inFlight(h, 1, set(h, commitID(0), 10, 8), starting, rollout.Revision{Name: "web-empty"},

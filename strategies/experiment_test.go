@@ -29,8 +29,7 @@ func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *
 	if change != nil {
 		change(e)
 	}
-	h := oneWeb(func(s *rollout.Spec) { s.Name, s.Canary.Steps = "web", []rollout.Step{{Experiment: e}, weight(50)} })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.Name, s.Canary.Steps = "web", []rollout.Step{{Experiment: e}, weight(50)} })
 	in := world(h)
 	in.Now = noon
 	transition(&in, h)

@@ -96,22 +96,19 @@ func TestWaits(t *testing.T) {
 		"Experiment": {plan.ExperimentWait{Experiment: &rollout.Experiment{}}, 6, false, ""},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := tc.wait.Traits()
-			if got.Number != tc.number || got.Pauses != tc.pauses {
-				t.Errorf("the traits are %+v, want %d, %t", got, tc.number, tc.pauses)
-			}
-			p := plan.Compiled{Stages: []plan.Stage{{Counts: plan.FullSets, Wait: tc.wait}}}
-			c := &forecaster{in: Planned{Replicas: 3, Now: noon}, plan: &p, at: noon, known: true}
-			compare.CheckNamed(t, "it is ended by", tc.ends, c.stage().Wait)
-		})
+		got := tc.wait.Traits()
+		if got.Number != tc.number || got.Pauses != tc.pauses {
+			t.Errorf("%s: the traits are %+v, want %d, %t", name, got, tc.number, tc.pauses)
+		}
+		p := plan.Compiled{Stages: []plan.Stage{{Counts: plan.FullSets, Wait: tc.wait}}}
+		c := &forecaster{in: Planned{Replicas: 3, Now: noon}, plan: &p, at: noon, known: true}
+		compare.CheckNamed(t, name+": it is ended by", tc.ends, c.stage().Wait)
 	}
 }
 
 // TestWaitsOfAFastRelease checks that a version that served before waits only for pods and delays.
 func TestWaitsOfAFastRelease(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	in := inFlight(h, 0, set(h, commitID(1), 0, 0), set(h, commitID(0), 10, 10))
 	in.State.Release.Fast = true
 	m := stagedIn(in)[0]

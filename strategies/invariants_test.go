@@ -112,13 +112,7 @@ func (s *sim) watch(w rollout.Workload) *watched {
 }
 
 // specOf returns the spec that is applied now, and false for plain Deployments.
-func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) {
-	r := s.git.at(s.state.Source)
-	if r == nil {
-		return rollout.Spec{}, false
-	}
-	return r.Spec(w)
-}
+func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) { return s.specAt(s.state.Source, w) }
 
 // checkPods runs after each small step of Kubernetes.
 func (s *sim) checkPods() {
@@ -186,7 +180,7 @@ func (s *sim) checkWrite(state rollout.State, objects []rollout.Object) {
 		if o.Ref() != w.Ref() {
 			continue
 		}
-		if err := acceptable(o); err != nil {
+		if err := kube.New(nil, noon).Apply(o); err != nil {
 			s.fail("the API server refuses Deployment %s: %v", w, err)
 		}
 		s.checkHold(state, o, w)
@@ -218,10 +212,6 @@ func (s *sim) checkExperiments(state rollout.State, objects []rollout.Object) {
 			s.fail("%s is left of an experiment in phase %s (listed: %t)", w, state.Phase, listed)
 		}
 	}
-}
-
-func acceptable(o rollout.Object) error {
-	return kube.New(nil, noon).Apply(o)
 }
 
 func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workload) {

@@ -34,8 +34,7 @@ func TestASecondKind(t *testing.T) {
 	defer func() { rollout.WorkloadKinds = knownKinds; delete(workloads.Kinds, "Ordinals") }()
 
 	web := rollout.Workload{Kind: "Ordinals", Namespace: testApp.Namespace, Name: "web"}
-	h := oneWeb(func(s *rollout.Spec) { s.Workload = web; s.Canary.Steps[0].SetWeight = new(30) })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.Workload = web; s.Canary.Steps[0].SetWeight = new(30) })
 	in := world(h)
 	if transition(&in, h); len(in.State.Progress) != 1 || in.State.Progress[0].Workload != web {
 		t.Fatalf("a release begins as %s", dump(in.State))

@@ -25,11 +25,10 @@ func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *histor
 	ref := kind.Ref()
 	ref.Namespace, ref.Name = testApp.Namespace, "web"
 	clone, _ := rollout.WorkloadOf(ref)
-	h := oneWeb(func(s *rollout.Spec) {
+	h := twoVersions(func(s *rollout.Spec) {
 		*s = ofSet(weight(30), aPause)
 		s.Workload, s.Partition = clone, kind
 	})
-	h.push(version("v2"))
 	for _, r := range []*rollout.Render{h.at(commitID(0)), h.at(commitID(1))} {
 		for _, o := range r.Objects {
 			if o.Ref().Name == "web" && o.Map("spec", "template") != nil {

@@ -233,8 +233,7 @@ func TestKeysOfSeveral(t *testing.T) {
 
 // TestRetryIsOnRecord checks that a retry ends the rejection of its version only, and states its first step.
 func TestRetryIsOnRecord(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	in := world(h)
 	hash := h.at(commitID(1)).Release()
 	in.State.Phase = rollout.Degraded

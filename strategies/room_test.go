@@ -22,7 +22,8 @@ func TestRoomIsGitsToSay(t *testing.T) {
 		given fields
 		want  fields
 	}{
-		"Deployment": {"", nil, "strategy", nil, fields{"type": "RollingUpdate", "rollingUpdate": fields{"maxSurge": "25%", "maxUnavailable": "25%"}}},
+		"Deployment": {"", nil, "strategy", nil,
+			fields{"type": "RollingUpdate", "rollingUpdate": fields{"maxSurge": "25%", "maxUnavailable": "25%"}}},
 		"a half": {"", nil, "strategy", fields{"rollingUpdate": fields{"maxUnavailable": int64(0)}},
 			fields{"type": "RollingUpdate", "rollingUpdate": fields{"maxSurge": "25%", "maxUnavailable": int64(0)}}},
 		"Recreate":    {"", nil, "strategy", fields{"type": "Recreate"}, fields{"type": "Recreate"}},

@@ -27,23 +27,21 @@ func TestServiceThatLostItsRole(t *testing.T) {
 		"None":    {"it has no selector: its endpoints are made by hand", nil, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			h, in := routedAt(0)
-			in.State.Progress[0].Left = []string{"web-preview", "web-gone"}
-			service := object("v1", "Service", "web-preview")
-			service.Set(tc.selector, "spec", "selector")
-			v := viewOf(in, h)
-			source := *v.Source
-			source.Objects = append(slices.Clone(source.Objects), service)
-			v.Source = &source
-			pins := routes.Pins(in.State, v)
-			if got := pins[service.Ref()] != (rollout.Pin{}); got != tc.want {
-				t.Errorf("%s: it is pinned: %t; %v", tc.reason, got, pins)
-			}
-			if tc.want && pins[service.Ref()] != pins[serviceRef("web")] {
-				t.Errorf("it selects another version than the Service that users come through: %v", pins)
-			}
-		})
+		h, in := routedAt(0)
+		in.State.Progress[0].Left = []string{"web-preview", "web-gone"}
+		service := object("v1", "Service", "web-preview")
+		service.Set(tc.selector, "spec", "selector")
+		v := viewOf(in, h)
+		source := *v.Source
+		source.Objects = append(slices.Clone(source.Objects), service)
+		v.Source = &source
+		pins := routes.Pins(in.State, v)
+		if got := pins[service.Ref()] != (rollout.Pin{}); got != tc.want {
+			t.Errorf("%s, %s: it is pinned: %t; %v", name, tc.reason, got, pins)
+		}
+		if tc.want && pins[service.Ref()] != pins[serviceRef("web")] {
+			t.Errorf("%s: it selects another version than the Service that users come through: %v", name, pins)
+		}
 	}
 }
 
@@ -65,19 +63,16 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 		"Scaled": {"the spec asks for 20 pods: none goes", rollout.InPlace, 20, 5, 5, false, true},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			h := oneWeb(func(s *rollout.Spec) {
-				s.Replicas, s.Scaling, s.Canary.StableService = nil, tc.scaling, "web"
-				s.Canary.Steps = []rollout.Step{weight(50), aPause}
-			})
-			h.push(version("v2"))
-			in := inFlight(h, 0, set(h, commitID(1), tc.fresh, tc.fresh), set(h, commitID(0), tc.stable, tc.stable))
-			changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Replicas, live.Synced = tc.replicas, tc.synced })
-			pin := routes.Pins(in.State, viewOf(in, h))[serviceRef("web")]
-			if got := pin == rollout.PodHash(commitID(0)); got != tc.want {
-				t.Errorf("%s: the stable Service selects %+v", tc.reason, pin)
-			}
+		h := twoVersions(func(s *rollout.Spec) {
+			s.Replicas, s.Scaling, s.Canary.StableService = nil, tc.scaling, "web"
+			s.Canary.Steps = []rollout.Step{weight(50), aPause}
 		})
+		in := inFlight(h, 0, set(h, commitID(1), tc.fresh, tc.fresh), set(h, commitID(0), tc.stable, tc.stable))
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Replicas, live.Synced = tc.replicas, tc.synced })
+		pin := routes.Pins(in.State, viewOf(in, h))[serviceRef("web")]
+		if got := pin == rollout.PodHash(commitID(0)); got != tc.want {
+			t.Errorf("%s, %s: the stable Service selects %+v", name, tc.reason, pin)
+		}
 	}
 }
 

@@ -82,8 +82,7 @@ func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) 
 	if steps == nil {
 		steps = []rollout.Step{weight(30), aPause}
 	}
-	h := oneWeb(func(s *rollout.Spec) { *s = ofSet(steps...) })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { *s = ofSet(steps...) })
 	in := world(h)
 	in.Observed = setOf(h, n, 0, n)
 	d := Decide(in)

@@ -28,8 +28,7 @@ func TestAThirdStrategy(t *testing.T) {
 	known := plan.Table
 	plan.Table = append(plan.Table, halves{})
 	defer func() { plan.Table = known }()
-	h := oneWeb(func(s *rollout.Spec) { s.Canary = nil })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.Canary = nil })
 	in := world(h)
 	began := Decide(in)
 	if p := began.State.Progress; len(p) != 1 || p[0].Name != "half of the pods" || p[0].Of != 2 {

@@ -109,8 +109,7 @@ func TestWindows(t *testing.T) {
 // TestStepsThatWaitLetPodsCome checks a new list of steps that waits for a window. The app is requeued when the next
 // pod has been ready for minReadySeconds, since pods follow the old list.
 func TestStepsThatWaitLetPodsCome(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 30 })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.MinReadySeconds = 30 })
 	fresh := set(h, commitID(1), 1, 1)
 	in := inFlight(h, 0, set(h, commitID(0), 9, 9), fresh)
 	fresh.ReadySince[0] = in.Now.Add(-10 * time.Second)

@@ -259,14 +259,12 @@ func TestCanaryScaleCountsDown(t *testing.T) {
 		"Router": {&rollout.Traffic{MaxWeight: 100}, []int{4, 2, 2, 6, 1}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			p := Compile(rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: steps, Traffic: tc.traffic}})
-			var got []int
-			for i := range steps {
-				got = append(got, p.CountsAt(i, 10).Canary)
-			}
-			compare.Check(t, tc.want, got)
-		})
+		p := Compile(rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: steps, Traffic: tc.traffic}})
+		var got []int
+		for i := range steps {
+			got = append(got, p.CountsAt(i, 10).Canary)
+		}
+		compare.CheckNamed(t, name, tc.want, got)
 	}
 }
 
