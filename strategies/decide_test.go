@@ -553,19 +553,15 @@ func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 
 // TestWhoHoldsIsRemembered checks that a new process reports the recorded author of a hold.
 func TestWhoHoldsIsRemembered(t *testing.T) {
-	for recorded, want := range map[string]string{
-		"": "", "release h1 waits for the end of decision: hold by Ann": "Ann", "of another kind": "",
-	} {
+	byAnn := &rollout.Held{Message: "release h1 waits for the end of decision: hold by Ann"}
+	other := &rollout.Held{Message: "of another kind"}
+	for held, want := range map[*rollout.Held]string{nil: "", byAnn: "Ann", other: ""} {
 		p := &rollout.Promotion{}
-		var held *rollout.Held
-		if recorded != "" {
-			held = &rollout.Held{Message: recorded}
-		}
 		if got := whoHeld(p, held); got.Author != want || p.Author != "" {
-			t.Errorf("recorded %q: %q, want %q; the given author is %q", recorded, got.Author, want, p.Author)
+			t.Errorf("recorded %+v: %q, want %q; the given author is %q", held, got.Author, want, p.Author)
 		}
 		if got := whoHeld(&rollout.Promotion{Author: "Bob"}, held); got.Author != "Bob" {
-			t.Errorf("recorded %q, and Bob holds it: %q", recorded, got.Author)
+			t.Errorf("recorded %+v, and Bob holds it: %q", held, got.Author)
 		}
 	}
 }

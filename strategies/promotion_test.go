@@ -115,15 +115,13 @@ func TestIgnoredByPolicy(t *testing.T) {
 		"OfNobody":      {refused("h1-other"), "", "", "", ""},
 		"OfARejected":   {refused("h1-other"), "", "not this way", says, "h1-other"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			in := in
-			in.Promotion, in.State.Ignored = c.file, c.was
-			in.State.Rejected = []rollout.Rejection{{Hash: c.rejected}}
-			d := Decide(in)
-			if step := d.State.Progress[0].Step; d.State.Ignored != c.ignored || d.Subject != c.says || step != 1 {
-				t.Errorf("ignores %q at step %d, and says %q, want %q and %q", d.State.Ignored, step, d.Subject, c.ignored, c.says)
-			}
-		})
+		in := in
+		in.Promotion, in.State.Ignored = c.file, c.was
+		in.State.Rejected = []rollout.Rejection{{Hash: c.rejected}}
+		d := Decide(in)
+		if step := d.State.Progress[0].Step; d.State.Ignored != c.ignored || d.Subject != c.says || step != 1 {
+			t.Errorf("%s: ignores %q at step %d, and says %q, want %q and %q", name, d.State.Ignored, step, d.Subject, c.ignored, c.says)
+		}
 	}
 }
 
@@ -233,9 +231,8 @@ func TestKeysOfSeveral(t *testing.T) {
 
 // TestRetryIsOnRecord checks that a retry ends the rejection of its version only, and states its first step.
 func TestRetryIsOnRecord(t *testing.T) {
-	h := twoVersions(nil)
-	in := world(h)
-	hash := h.at(commitID(1)).Release()
+	in := world(twoVersions(nil))
+	hash := in.Head.Render.Release()
 	in.State.Phase = rollout.Degraded
 	in.State.Rejected = []rollout.Rejection{{Hash: hash, Promotion: "d1"}, {Hash: "h1-other"}}
 	in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: hash, Digest: "d2"}

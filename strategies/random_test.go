@@ -25,8 +25,8 @@ func randomSpec(rng *rand.Rand, name string) rollout.Spec {
 	limit := limits[rng.IntN(len(limits))]
 	spec := rollout.Spec{
 		Name: name, Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, MaxSurge: limit[0],
-		MaxUnavailable:          limit[1],
-		ProgressDeadlineSeconds: 60 + rng.IntN(600), ProgressDeadlineAbort: rng.IntN(4) == 0, Scaling: rollout.InPlace,
+		MaxUnavailable: limit[1], ProgressDeadlineSeconds: 60 + rng.IntN(600), ProgressDeadlineAbort: rng.IntN(4) == 0,
+		Scaling: rollout.InPlace,
 	}
 	if rng.IntN(3) > 0 {
 		spec.Replicas = new(sizes[rng.IntN(len(sizes))])

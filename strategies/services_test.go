@@ -98,26 +98,24 @@ func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
 	for name, steps := range map[string][]rollout.Step{
 		"AnotherList": {weight(0), weight(50), aPause}, "SameList": {weight(100), aPause},
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := oneWeb(func(s *rollout.Spec) {
-				s.Replicas, s.Canary = nil, &rollout.Canary{StableService: "web", Steps: []rollout.Step{weight(100), aPause}}
-			})
-			h.push(func(s *source) {
-				version("v2")(s)
-				s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = steps })
-			})
-			in := inFlight(h, 0, set(h, commitID(1), 8, 8), set(h, commitID(0), 2, 2))
-			h.push(version("v1"))
-			in.Head = h.headInput()
-			d := Decide(in)
-			if d.State.Phase != rollout.Aborting {
-				t.Fatalf("it is %s", d.State.Phase)
-			}
-			in.State, in.State.Source = d.State, commitID(0)
-			pin := routes.Pins(in.State, viewOf(in, h))[serviceRef("web")]
-			if got, want := pin == rollout.PodHash(commitID(0)), name == "AnotherList"; got != want {
-				t.Errorf("the Service that users come through selects %+v", pin)
-			}
+		h := oneWeb(func(s *rollout.Spec) {
+			s.Replicas, s.Canary = nil, &rollout.Canary{StableService: "web", Steps: []rollout.Step{weight(100), aPause}}
 		})
+		h.push(func(s *source) {
+			version("v2")(s)
+			s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = steps })
+		})
+		in := inFlight(h, 0, set(h, commitID(1), 8, 8), set(h, commitID(0), 2, 2))
+		h.push(version("v1"))
+		in.Head = h.headInput()
+		d := Decide(in)
+		if d.State.Phase != rollout.Aborting {
+			t.Fatalf("%s: it is %s", name, d.State.Phase)
+		}
+		in.State, in.State.Source = d.State, commitID(0)
+		pin := routes.Pins(in.State, viewOf(in, h))[serviceRef("web")]
+		if got, want := pin == rollout.PodHash(commitID(0)), name == "AnotherList"; got != want {
+			t.Errorf("%s: the Service that users come through selects %+v", name, pin)
+		}
 	}
 }

@@ -533,7 +533,6 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 // TestDeploymentsAreNotEvictedFrom checks that no Deployment's pod is deleted, because its controller replaces
 // unready pods.
 func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
-	web := rollout.Workload{Namespace: "shop", Name: "web"}
 	s := rollout.State{Phase: rollout.Aborting, Source: "a", Rollback: &rollout.Rollback{To: "a"},
 		Stable:  &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-a"}},
 		Release: &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-b"}}}

@@ -157,20 +157,18 @@ func TestWindowsKeepHooks(t *testing.T) {
 		"of a release":     version("v2"),
 		"that has changed": func(s *source) { s.hooks = []rollout.Object{changed} },
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := oneWeb(nil)
-			h.commits[0].hooks = []rollout.Object{beforeHook("migrate")}
-			h.push(change)
-			in := world(h)
-			in.Answers.Accepted = map[string]error{in.Head.Commit.ID: nil}
-			in.Calendar = officeHours
-			if d := Decide(in); len(d.State.Hooks) > 0 || !d.State.Held.Waits() {
-				t.Errorf("while it is shut: %+v, held %+v", d.State.Hooks, d.State.Held)
-			}
-			in.Now = nextMorning
-			if d := Decide(in); len(d.State.Hooks) != 1 || d.State.Hooks[0].Phase != rollout.HookRunning {
-				t.Errorf("when it opens: %+v, held %+v, waits for %q", d.State.Hooks, d.State.Held, d.Waiting)
-			}
-		})
+		h := oneWeb(nil)
+		h.commits[0].hooks = []rollout.Object{beforeHook("migrate")}
+		h.push(change)
+		in := world(h)
+		in.Answers.Accepted = map[string]error{in.Head.Commit.ID: nil}
+		in.Calendar = officeHours
+		if d := Decide(in); len(d.State.Hooks) > 0 || !d.State.Held.Waits() {
+			t.Errorf("%s: while it is shut: %+v, held %+v", name, d.State.Hooks, d.State.Held)
+		}
+		in.Now = nextMorning
+		if d := Decide(in); len(d.State.Hooks) != 1 || d.State.Hooks[0].Phase != rollout.HookRunning {
+			t.Errorf("%s: when it opens: %+v, held %+v, waits for %q", name, d.State.Hooks, d.State.Held, d.Waiting)
+		}
 	}
 }
