@@ -62,11 +62,9 @@ func strategyOf(in Input) any {
 	return o.Map("spec", "updateStrategy")["type"]
 }
 
-func evicted(in Input) (nodes []string) {
-	for _, e := range Evictions(in) {
-		nodes = append(nodes, e.Pod.Node)
-	}
-	return nodes
+// evicted returns the nodes whose pods are deleted now.
+func evicted(in Input) []string {
+	return rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Node })
 }
 
 // TestDaemonSetEvictions checks that a step evicts from as many nodes as it asks for. It evicts no more available
@@ -150,7 +148,7 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 		s.Canary.NodeOrder = []rollout.NodeSelector{{MatchLabels: map[string]string{"pool": "canary", "zone": "a"}},
 			{MatchLabels: map[string]string{"zone": "a"}}}
 	})
-	if got := evicted(in); got != nil || !OrdersNodes(in) {
+	if got := evicted(in); len(got) > 0 || !OrdersNodes(in) {
 		t.Errorf("without labels %v; nodes are asked for: %t", got, OrdersNodes(in))
 	}
 	in.Observed.Nodes = map[string]map[string]string{

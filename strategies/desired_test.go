@@ -332,10 +332,7 @@ func TestExplainRevisions(t *testing.T) {
 		rollout.Revision{Name: "web-members", Members: []rollout.Pod{{}}}, rollout.Revision{Name: "web-going", Pods: 1},
 		rollout.Revision{Name: "web-coming", Desired: 1})
 	e := Explain(in)[0]
-	var got []string
-	for _, r := range e.Revisions {
-		got = append(got, r.Name+" "+string(r.Role))
-	}
+	got := rollout.Mapped(e.Revisions, func(r ExplainedRevision) string { return r.Name + " " + string(r.Role) })
 	want := []string{"web-" + commitID(0) + " stable", "web-" + commitID(1) + " canary", "web-members ", "web-going ", "web-coming "}
 	compare.Check(t, want, got)
 	if e.Ready != 8 || e.Real != 0 || e.Routed {

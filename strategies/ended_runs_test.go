@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestEndedAnalysesAreRecorded checks that a release records the end of each analysis when it becomes stable.
@@ -29,10 +30,7 @@ func TestEndedAnalysesAreRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := scriptOf(t, "replicas: 3\n"+c.spec)
 			s.play(t, "start\npush v2\n"+c.timeline+"\n+1m\ncrash\n")
-			var got []string
-			for _, r := range s.state.Analyses {
-				got = append(got, fmt.Sprintf("%s %s", r.Name, r.Phase))
-			}
+			got := rollout.Mapped(s.state.Analyses, func(r rollout.AnalysisRun) string { return r.Name + " " + string(r.Phase) })
 			compare.Check(t, "Healthy: "+c.want, string(s.state.Phase)+": "+strings.Join(got, ", "))
 		})
 	}

@@ -12,12 +12,7 @@ import (
 
 // TestGatesOfAFullPromotion checks which gates a full promotion opens. A new gate needs a row here.
 func TestGatesOfAFullPromotion(t *testing.T) {
-	names := func(all gateList) (names []string) {
-		for _, g := range all {
-			names = append(names, g.name)
-		}
-		return names
-	}
+	names := func(all gateList) []string { return rollout.Mapped(all, func(g gate) string { return g.name }) }
 	all := []string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}
 	compare.CheckNamed(t, "the gates", all, names(gates))
 	compare.CheckNamed(t, "those that a promotion of everything does not open", []string{"hold", "healed", "window"}, names(fullGates))

@@ -89,13 +89,11 @@ func (m *measuring) due() []Measure { return Decide(m.input(m.state, m.settled))
 
 func (m *measuring) run(name string) rollout.AnalysisRun {
 	m.t.Helper()
-	for _, r := range m.state.Analyses {
-		if r.Name == name {
-			return r
-		}
+	r, found := rollout.Find(m.state.Analyses, func(r rollout.AnalysisRun) bool { return r.Name == name })
+	if !found {
+		m.t.Fatalf("there is no run %s: %s", name, dump(m.state.Analyses))
 	}
-	m.t.Fatalf("there is no run %s: %s", name, dump(m.state.Analyses))
-	return rollout.AnalysisRun{}
+	return r
 }
 
 // TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. A renamed Deployment, or one

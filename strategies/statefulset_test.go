@@ -446,13 +446,8 @@ func TestRebalance(t *testing.T) {
 				tc.change(&in, live)
 			}
 		})
-		got := ""
-		for _, e := range Evictions(in) {
-			got += e.Pod.Name
-		}
-		if got != tc.want {
-			t.Errorf("%s: evicts %q, want %q", name, got, tc.want)
-		}
+		got := rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Name })
+		compare.CheckNamed(t, name+": evicts", tc.want, strings.Join(got, " "))
 	}
 	for _, all := range []bool{false, true} { // were new before, for an earlier step
 		in, _ := setAt(t, 10, 5)
@@ -463,9 +458,8 @@ func TestRebalance(t *testing.T) {
 		}
 		in.State.Progress[0].Step, in.State.Progress[0].Plan = at, plan.Compile(*spec).Digest()
 		in.Observed.Workloads[db].Revisions[0].Base = all
-		if done := Decide(in).State.Progress[0].Step > at; done != all {
-			t.Errorf("while 5 pods are new and 3 are asked for, the step is done: %t (all were new before: %t)", done, all)
-		}
+		done := Decide(in).State.Progress[0].Step > at
+		compare.CheckNamed(t, fmt.Sprintf("5 pods are new, 3 are asked for, all were new before: %t; the step is done", all), all, done)
 	}
 }
 
