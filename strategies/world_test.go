@@ -50,7 +50,7 @@ func (s source) clone() source {
 	return s
 }
 
-// named returns a workload of the source, which has one of that name.
+// named returns the workload of that name, which exists.
 func (s *source) named(name string) *staged {
 	return &s.workloads[slices.IndexFunc(s.workloads, func(w staged) bool { return w.spec.Workload.Name == name })]
 }
