@@ -3,6 +3,7 @@ package strategies
 import (
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -13,24 +14,19 @@ func TestTheNewTemplateIsAskedAboutAhead(t *testing.T) {
 		"Weight": {SetWeight: new(20)}, "NoWeight": {SetWeight: new(0)}, "Pause": {Pause: &rollout.Pause{}},
 		"Analysis": {Analysis: &rollout.Analysis{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := oneWeb(func(s *rollout.Spec) { s.Canary.Steps = []rollout.Step{first} })
-			h.push(version("v2"))
-			in := inFlight(h, 0, set(h, commitID(0), 10, 10))
-			now := mustDesired(in.State, viewOf(in, h))
-			ahead, err := Ahead(h.at(commitID(1)), now)
-			if err != nil {
-				t.Fatal(err)
+		h := twoVersions(func(s *rollout.Spec) { s.Canary.Steps = []rollout.Step{first} })
+		in := inFlight(h, 0, set(h, commitID(0), 10, 10))
+		now := mustDesired(in.State, viewOf(in, h))
+		ahead, err := Ahead(h.at(commitID(1)), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for _, o := range append(now, ahead...) {
+			if o.Ref() == web.Ref() && o.Map("spec", "template")["version"] == "v2" {
+				asked++
 			}
-			asked := 0
-			for _, o := range append(now, ahead...) {
-				if o.Ref() == web.Ref() && o.Map("spec", "template")["version"] == "v2" {
-					asked++
-				}
-			}
-			if asked != 1 {
-				t.Errorf("the new template is asked about %d times", asked)
-			}
-		})
+		}
+		compare.CheckNamed(t, name+": questions about the new template", 1, asked)
 	}
 }

@@ -91,27 +91,22 @@ func reply(no ...string) func(*Input, Ask) {
 
 // routed returns a release whose new pods are ready for requests.
 func routed() Input {
-	h := routedWeb(nil)
-	h.push(version("v2"))
-	return inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+	_, in := routedAt(0)
+	return in
 }
 
 // unmarked returns a running workload without a record.
 func unmarked() Input {
-	h := oneWeb(nil)
-	in := world(h)
+	in := world(oneWeb(nil))
 	in.State, in.Source = rollout.State{}, nil
-	live := in.Observed.Workloads[web]
-	live.Hash = ""
-	in.Observed.Workloads[web] = live
+	changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash = "" })
 	return in
 }
 
 // promotes adds a full promotion of the head to in; anyway also adopts the app from other controllers.
 func promotes(in Input, anyway bool) Input {
-	in.Promotion = &rollout.Promotion{
-		Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.Full, AdoptAnyway: anyway,
-	}
+	in.Promotion = fileFor(in.Head.Render.Release(), rollout.Full)
+	in.Promotion.AdoptAnyway = anyway
 	return in
 }
 
@@ -140,19 +135,14 @@ func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
-	released := func() Input { // v2 is pushed
-		h := oneWeb(nil)
-		h.push(version("v2"))
-		return world(h)
-	}
+	released := func() Input { return world(twoVersions(nil)) } // v2 is pushed
 	aborted := func() Input {
 		in := routed()
 		in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
 		return in
 	}
 	back := func() Input { // v2 is rejected, the rollback to v1 has ended, and v3 is pushed
-		h := oneWeb(nil)
-		h.push(version("v2"))
+		h := twoVersions(nil)
 		h.push(version("v3"))
 		in := world(h)
 		release := newRelease(in)
@@ -161,107 +151,66 @@ func TestAsk(t *testing.T) {
 		return in
 	}
 	degraded := func() Input { // the same, and Git still asks for v2, after a stable commit that is not the source
-		h := oneWeb(nil)
-		h.push(version("v2"))
+		h := twoVersions(nil)
 		in := world(h)
-		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors",
-			At: noon}}
+		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon}}
 		in.State.Source, in.Source = commitID(1), h.at(commitID(1))
 		return in
 	}
-	type want struct {
-		Asks   string
+	type outcome struct {
 		Phase  rollout.Phase
 		Source string
-		Held   string
-		Waits  string // a part of the text
+		Held   rollout.HeldReason
 	}
 	cases := map[string]struct {
-		reason string
 		in     Input
-		no     []string
-		want   want
+		no     string // kinds of questions
+		asks   string
+		phase  rollout.Phase
+		source string
+		held   rollout.HeldReason
+		waits  string // a part of the text
 	}{
-		"Release": {
-			"a commit is followed once the server takes it", released(), nil,
-			want{"heal accept", rollout.Progressing, commitID(1), "", ""},
-		},
-		"Refused": {
-			"a refused object holds the app", released(), []string{"accept"},
-			want{"heal accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"},
-		},
-		"AtRest": {
-			"nothing is asked of a commit that changes nothing", world(oneWeb(nil)), nil,
-			want{"heal", rollout.Healthy, commitID(0), "", ""},
-		},
-		"Adopted": {
-			"running objects are adopted if they equal Git's", unmarked(), nil,
-			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
-		},
-		"Strange": {
-			"and held if it is not", unmarked(), []string{"adoptable"},
-			want{"heal foreign adoptable", rollout.Pending, "", "Adoption", "already runs"},
-		},
-		"Foreign": {
-			"another controller's object is left to it, even with a tool's marks", unmarked(), []string{"foreign", "tool"},
-			want{"heal foreign", rollout.Pending, "", "ForeignController", "in the hands of foreign"},
-		},
-		"ForeignInFull": {
-			"also if the release is promoted fully", promotes(unmarked(), false), []string{"foreign"},
-			want{"heal foreign", rollout.Pending, "", "ForeignController", "--adopt-anyway"},
-		},
-		"ForeignAnyway": {
-			"unless people say so", promotes(unmarked(), true), []string{"foreign"},
-			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
-		},
-		"Tool": {
-			"an object that a tool applies from files is taken over", unmarked(), []string{"tool"},
-			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
-		},
-		"Routed": {
-			"requests move once the Service has endpoints", routed(), nil,
-			want{"heal endpoints", rollout.Progressing, commitID(1), "", ""},
-		},
-		"NoPods": {
-			"and wait for them", routed(), []string{"endpoints"},
-			want{"heal endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"},
-		},
-		"NotTaken": {
-			"and for the cluster to equal the record", routed(), []string{"heal"},
-			want{"heal", rollout.Progressing, commitID(1), "", "the cluster to accept"},
-		},
-		"Aborted": {
-			"a rollback asks nothing", aborted(), []string{"heal"},
-			want{"", rollout.Aborting, commitID(0), "", "stable version"},
-		},
-		"Next": {
-			"at its end the next release is asked about", back(), nil,
-			want{"heal accept", rollout.Progressing, commitID(2), "", ""},
-		},
-		"NextRefused": {
-			"and if the server refuses that, the app comes to rest at stable", back(), []string{"accept"},
-			want{"heal accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"},
-		},
-		"StableRefused": {
-			"a commit that is not the head may be refused, too", degraded(), []string{"accept"},
-			want{"heal accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"},
-		},
+		"a commit is followed once the server takes it": {released(), "",
+			"heal accept", rollout.Progressing, commitID(1), "", ""},
+		"a refused object holds the app": {released(), "accept", "heal accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"},
+		"nothing is asked of a commit that changes nothing": {world(oneWeb(nil)), "",
+			"heal", rollout.Healthy, commitID(0), "", ""},
+		"running objects are adopted if they equal Git's": {unmarked(), "",
+			"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
+		"and held if it is not": {unmarked(), "adoptable", "heal foreign adoptable", rollout.Pending, "", "Adoption", "already runs"},
+		"another controller's object is left to it, even with a tool's marks": {unmarked(), "foreign tool",
+			"heal foreign", rollout.Pending, "", "ForeignController", "in the hands of foreign"},
+		"also if the release is promoted fully": {promotes(unmarked(), false), "foreign",
+			"heal foreign", rollout.Pending, "", "ForeignController", "--adopt-anyway"},
+		"unless people say so": {promotes(unmarked(), true), "foreign", "heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
+		"an object that a tool applies from files is taken over": {unmarked(), "tool",
+			"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
+		"requests move once the Service has endpoints": {routed(), "",
+			"heal endpoints", rollout.Progressing, commitID(1), "", ""},
+		"and wait for them": {routed(), "endpoints", "heal endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"},
+		"and for the cluster to equal the record": {routed(), "heal",
+			"heal", rollout.Progressing, commitID(1), "", "the cluster to accept"},
+		"a rollback asks nothing": {aborted(), "heal", "", rollout.Aborting, commitID(0), "", "stable version"},
+		"at its end the next release is asked about": {back(), "",
+			"heal accept", rollout.Progressing, commitID(2), "", ""},
+		"and if the server refuses that, the app comes to rest at stable": {back(), "accept",
+			"heal accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"},
+		"a commit that is not the head may be refused, too": {degraded(), "accept",
+			"heal accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+	for reason, tc := range cases {
+		t.Run(reason, func(t *testing.T) {
 			tc.in.Answers = Answers{}
-			asks, in, d := questions(t, tc.in, reply(tc.no...))
-			got := want{Asks: strings.Join(asks, " "), Phase: d.State.Phase, Source: d.State.Source, Waits: tc.want.Waits}
-			if !strings.Contains(d.Waiting, tc.want.Waits) {
-				got.Waits = d.Waiting
-			}
+			asks, in, d := questions(t, tc.in, reply(strings.Fields(tc.no)...))
+			got := outcome{Phase: d.State.Phase, Source: d.State.Source}
 			if d.State.Held != nil {
-				got.Held = string(d.State.Held.Reason)
+				got.Held = d.State.Held.Reason
 			}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-			if refused := in.HeadErr() != nil; refused != (got.Held == "InvalidInput") {
+			compare.CheckNamed(t, "outcome", outcome{tc.phase, tc.source, tc.held}, got)
+			compare.CheckNamed(t, "questions", tc.asks, strings.Join(asks, " "))
+			compare.Contains(t, d.Waiting, tc.waits)
+			if refused := in.HeadErr() != nil; refused != (tc.held == rollout.HeldInvalidInput) {
 				t.Errorf("HeadErr is %v", in.HeadErr())
 			}
 		})
@@ -271,8 +220,7 @@ func TestAsk(t *testing.T) {
 // TestPending checks that the decisions after a rollback wait until Git has recorded it. Further steps of the
 // rollback do not wait.
 func TestPending(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
 	back := Decide(in)
@@ -283,9 +231,7 @@ func TestPending(t *testing.T) {
 	live := in.Observed.Workloads[web]
 	live.Hash, live.Complete, live.Revisions = in.State.StableHash(web), true, live.Revisions[1:]
 	in.Observed.Workloads[web], in.Source = live, h.at(in.State.Source)
-	if diff := compare.Diff(back, Decide(in)); diff != "" {
-		t.Errorf("a rollback that is not recorded is left (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "a rollback that is not recorded is left", back, Decide(in))
 	in.State.Source, in.State.Rollback.Drain = commitID(1), in.Now
 	if d := Decide(in); !d.Rollback || d.Ask != nil || d.State.Source != in.State.Rollback.To || d.Subject != back.Subject {
 		t.Errorf("the next step of the rollback is %s", dump(d))
@@ -312,9 +258,8 @@ func TestAsksEnd(t *testing.T) {
 			in, git = unmarked(), nil
 		} else if rng.IntN(4) == 0 {
 			in.State, in.Source = rollout.State{}, nil
-			for w, live := range in.Observed.Workloads {
-				live.Hash = ""
-				in.Observed.Workloads[w] = live
+			for w := range in.Observed.Workloads {
+				changeLive(&in, w, func(live *rollout.ObservedWorkload) { live.Hash = "" })
 			}
 		}
 		in.Answers = Answers{}
@@ -329,8 +274,7 @@ func TestAsksEnd(t *testing.T) {
 		for _, kind := range asks {
 			seen[kind]++
 		}
-		if d.State.Source != in.State.Source && !d.Rollback && !d.Stale &&
-			!strings.Contains(strings.Join(asks, " "), "accept") {
+		if d.State.Source != in.State.Source && !d.Rollback && !d.Stale && !strings.Contains(strings.Join(asks, " "), "accept") {
 			t.Fatalf("seed %d follows %s without a question", seed, d.State.Source)
 		}
 	}

@@ -2,7 +2,6 @@ package strategies
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -24,10 +23,8 @@ type contentWorld struct {
 }
 
 func newContentWorld(t *testing.T, hooks ...string) *contentWorld {
-	web := rollout.Spec{Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Replicas: new(2), Canary: &rollout.Canary{},
-		MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600}
-	first := source{workloads: []staged{{spec: web, version: "v1", plain: true}}, hooks: contentHooks(hooks...)}
-	w := &contentWorld{loop: newLoop(newHistory(first), kube.New(rand.New(rand.NewPCG(1, 1)), noon)), t: t, fail: map[string]bool{}}
+	first := source{workloads: []staged{{spec: plainWeb(2), version: "v1", plain: true}}, hooks: contentHooks(hooks...)}
+	w := &contentWorld{loop: newLoop(newHistory(first), newKube()), t: t, fail: map[string]bool{}}
 	w.fate = func(job string) rollout.JobState {
 		name, _, _ := strings.Cut(strings.TrimPrefix(job, "shop/"), "-")
 		if w.fail[name] {
@@ -53,10 +50,14 @@ func newContentWorld(t *testing.T, hooks ...string) *contentWorld {
 func contentHooks(hooks ...string) (all []rollout.Object) {
 	for _, h := range hooks {
 		name, when, _ := strings.Cut(h, "=")
-		all = append(all, rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{},
-			"metadata": map[string]any{"name": name, "namespace": testApp.Namespace, "annotations": map[string]any{"helm.sh/hook": when}}})
+		all = append(all, jobOf(name, map[string]any{"helm.sh/hook": when}))
 	}
 	return all
+}
+
+// content returns a change to a content.
+func content(config int, version string) func(*source) {
+	return func(s *source) { s.config, s.workloads[0].version = config, version }
 }
 
 // push changes Git and advances the clock by a minute. It returns the new Jobs, each with the ConfigMap's content at
@@ -83,7 +84,7 @@ func (w *contentWorld) settle() string {
 
 func (w *contentWorld) is(made, wantMade string, phase rollout.Phase, config, version string) {
 	w.t.Helper()
-	live := kube.VersionOf(w.kube.Deployments[rollout.Workload{Namespace: "shop", Name: "web"}].Template)
+	live := kube.VersionOf(w.kube.Deployments[web].Template)
 	if made != wantMade || w.state.Phase != phase || w.config != config || live != version {
 		w.t.Errorf("Jobs %q, %s, configuration %s, %s; want %q, %s, %s, %s\nheld %+v, %s", made, w.state.Phase, w.config, live,
 			wantMade, phase, config, version, w.state.Held, w.state.Reason)
@@ -100,16 +101,17 @@ func TestContentHooks(t *testing.T) {
 	if s := w.state; s.Stable == nil || !strings.HasPrefix(string(s.Stable.Hash), "c1-") || s.Release != nil {
 		t.Errorf("stable is %+v", s.Stable)
 	}
-	w.is(w.push(func(s *source) { s.config = 1 }), "0:migrate-1 1:check-1", rollout.Healthy, "1", "v1")
-	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "1:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
+	w.is(w.push(content(1, "v1")), "0:migrate-1 1:check-1", rollout.Healthy, "1", "v1")
+	w.is(w.push(content(1, "v2")), "1:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
 
 	// A change by hand is drift, and is healed.
-	w.kube.Deployments[rollout.Workload{Namespace: "shop", Name: "web"}].Replicas = 1
+	w.kube.Deployments[web].Replicas = 1
 	w.is(w.settle(), "", rollout.Healthy, "1", "v2")
-	w.is(w.push(func(s *source) { s.promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Hold} }), "", rollout.Healthy, "1", "v2")
+	other := &rollout.Promotion{Release: "h1-other", Decision: rollout.Hold}
+	w.is(w.push(func(s *source) { s.promotion = other }), "", rollout.Healthy, "1", "v2")
 
 	w.fail["migrate"] = true
-	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 2, "v3" }), "1:migrate-1", rollout.Degraded, "1", "v2")
+	w.is(w.push(content(2, "v3")), "1:migrate-1", rollout.Degraded, "1", "v2")
 	if r, is := Rejection(w.input(w.state, true)); !is || r.Hook != "shop/migrate" {
 		t.Errorf("rejected: %+v", r)
 	}
@@ -122,18 +124,18 @@ func TestContentHooks(t *testing.T) {
 	count := w.madeJob
 	w.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{Ready: 3 * time.Second} }
 	w.madeJob = func(j HookJob) {
-		live := w.kube.Observe().Workloads[rollout.Workload{Namespace: "shop", Name: "web"}]
+		live := w.kube.Observe().Workloads[web]
 		if count(j); !live.Complete {
 			t.Errorf("%s is made while pods of another version are there", j.Object.Name())
 		}
 	}
-	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 3, "v4" }), "2:migrate-1 3:check-1 2:undo-1", rollout.Degraded, "2", "v3")
+	w.is(w.push(content(3, "v4")), "2:migrate-1 3:check-1 2:undo-1", rollout.Degraded, "2", "v3")
 	delete(w.fail, "check")
-	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 2, "v3" }), "", rollout.Healthy, "2", "v3")
+	w.is(w.push(content(2, "v3")), "", rollout.Healthy, "2", "v3")
 	// With other hooks than at the first time.
-	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 1, "v2" }), "2:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
+	w.is(w.push(content(1, "v2")), "2:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
 	// It served before.
-	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 2, "v3" }), "", rollout.Healthy, "2", "v3")
+	w.is(w.push(content(2, "v3")), "", rollout.Healthy, "2", "v3")
 	w.is(w.push(func(s *source) { s.hooks, s.config = nil, 5 }), "", rollout.Healthy, "5", "v3")
 	if w.state.Stable != nil {
 		t.Errorf("without hooks stable is %+v", w.state.Stable)
@@ -150,7 +152,7 @@ func TestContentHooksFailAtFirst(t *testing.T) {
 		t.Errorf("Jobs %s, %s, held %+v, configuration %q", made, w.state.Phase, w.state.Held, w.config)
 	}
 	delete(w.fail, "migrate")
-	w.is(w.push(func(s *source) { s.config = 1 }), ":migrate-1", rollout.Healthy, "1", "v1")
+	w.is(w.push(content(1, "v1")), ":migrate-1", rollout.Healthy, "1", "v1")
 }
 
 // TestContentHooksOfWhatRuns checks the first hook of a running app; a failure leaves the app as it is. Adopting an
@@ -159,9 +161,10 @@ func TestContentHooksOfWhatRuns(t *testing.T) {
 	w := newContentWorld(t)
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
 	w.fail["migrate"] = true
-	w.is(w.push(func(s *source) { s.config, s.hooks = 1, contentHooks(allTimes, "load=pre-install") }), "0:migrate-1", rollout.Degraded, "0", "v1")
+	w.is(w.push(func(s *source) { s.config, s.hooks = 1, contentHooks(allTimes, "load=pre-install") }), "0:migrate-1",
+		rollout.Degraded, "0", "v1")
 	delete(w.fail, "migrate")
-	w.is(w.push(func(s *source) { s.config = 2 }), "0:migrate-1", rollout.Healthy, "2", "v1")
+	w.is(w.push(content(2, "v1")), "0:migrate-1", rollout.Healthy, "2", "v1")
 
 	w.state = rollout.State{} // the record is lost, or another tool managed the app until now
 	w.is(w.settle(), "", rollout.Healthy, "2", "v1")
@@ -169,7 +172,7 @@ func TestContentHooksOfWhatRuns(t *testing.T) {
 		t.Errorf("taken over: stable %+v", w.state.Stable)
 	}
 	w.state = rollout.State{}
-	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "2:load-1 2:migrate-1", rollout.Healthy, "2", "v2")
+	w.is(w.push(version("v2")), "2:load-1 2:migrate-1", rollout.Healthy, "2", "v2")
 }
 
 // TestContentOfAnOlderProgram checks that no hook runs for the current content of an older program. That program
@@ -179,18 +182,20 @@ func TestContentOfAnOlderProgram(t *testing.T) {
 	w.settle()
 	w.state.Stable, w.state.Verified, w.state.Hooks = nil, nil, nil
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
-	w.is(w.push(func(s *source) { s.config = 1 }), "0:migrate-1", rollout.Healthy, "1", "v1")
+	w.is(w.push(content(1, "v1")), "0:migrate-1", rollout.Healthy, "1", "v1")
 }
 
 // TestContentOfOtherKinds checks that a workload of an unsupported kind is judged by its status alone.
 func TestContentOfOtherKinds(t *testing.T) {
 	clones := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: "shop", Name: "clones"}
 	in := Input{Now: noon, State: rollout.State{Source: "c1", Release: &rollout.Release{Since: noon}},
-		Source: &rollout.Render{Commit: rollout.Commit{ID: "c1"}, Hooked: true, Content: "c1-0", Templates: map[rollout.Workload]rollout.Hash{clones: "h1-0"}}}
+		Source: &rollout.Render{Commit: rollout.Commit{ID: "c1"}, Hooked: true, Content: "c1-0",
+			Templates: map[rollout.Workload]rollout.Hash{clones: "h1-0"}}}
 	if why, _ := unready(in, noon); why != "" || len(takenOver(in.Source)) > 0 {
 		t.Errorf("waits for %q", why)
 	}
-	in.Observed.Troubled = []rollout.Trouble{{Ref: clones.Ref(), Message: "2 of 3"}, {Ref: rollout.Ref{Kind: "Service", Name: "web"}, Message: "no address"}}
+	in.Observed.Troubled = []rollout.Trouble{{Ref: clones.Ref(), Message: "2 of 3"},
+		{Ref: rollout.Ref{Kind: "Service", Name: "web"}, Message: "no address"}}
 	if why, _ := unready(in, noon); why != "CloneSet shop/clones: 2 of 3" {
 		t.Errorf("waits for %q", why)
 	}
@@ -202,7 +207,7 @@ func TestContentThatDoesNotServe(t *testing.T) {
 	w := newContentWorld(t, allTimes, "check=post-upgrade", "undo=post-rollback")
 	w.settle()
 	w.kube.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: version == "v2"} }
-	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "0:migrate-1", rollout.Promoting, "0", "v2")
+	w.is(w.push(version("v2")), "0:migrate-1", rollout.Promoting, "0", "v2")
 	d := Decide(w.input(w.state, true))
 	if want := "Deployment shop/web: 0 of 2 new pods are ready"; !strings.HasPrefix(d.Waiting, want) {
 		t.Errorf("waits for %q, want %q", d.Waiting, want)
@@ -212,7 +217,7 @@ func TestContentThatDoesNotServe(t *testing.T) {
 	if want := "no progress for 600s at promote: Deployment shop/web: 0 of 2"; !strings.HasPrefix(w.state.Reason, want) {
 		t.Errorf("stalled: %q, want %q", w.state.Reason, want)
 	}
-	w.is(w.push(func(s *source) { s.workloads[0].version = "v3" }), "0:undo-1 0:migrate-1 0:check-1", rollout.Healthy, "0", "v3")
+	w.is(w.push(version("v3")), "0:undo-1 0:migrate-1 0:check-1", rollout.Healthy, "0", "v3")
 }
 
 // TestContentWithADocument adds a Rollout document to an app with hooks, and removes it again. The pods stay, and
@@ -224,7 +229,7 @@ func TestContentWithADocument(t *testing.T) {
 	if s := w.state.Stable; s == nil || len(s.Templates) != 1 {
 		t.Errorf("stable is %+v", s)
 	}
-	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "0:migrate-1", rollout.Healthy, "0", "v2")
+	w.is(w.push(version("v2")), "0:migrate-1", rollout.Healthy, "0", "v2")
 	w.is(w.push(func(s *source) { s.workloads[0].plain = true }), "0:migrate-1", rollout.Healthy, "0", "v2")
 	if s := w.state.Stable; s == nil || len(s.Templates) != 0 {
 		t.Errorf("stable is %+v", s)
@@ -237,7 +242,7 @@ func TestContentWithoutHooks(t *testing.T) {
 	w := newContentWorld(t)
 	w.settle()
 	for i := range 3 {
-		w.push(func(s *source) { s.config = i + 1 })
+		w.push(content(i+1, "v1"))
 		w.push(func(s *source) {
 			s.promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Hold, At: fmt.Sprint(i)}
 		})

@@ -6,31 +6,32 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt returns a DaemonSet at its first step of percent. Letters in pods are pods: n is new, o is old, capitals
+// agentsAt returns a DaemonSet at its first step of a weight. Letters in pods are pods: n is new, o is old, capitals
 // are not ready. A - is a node whose pod is being created. Pod i is on node-i.
-func agentsAt(t *testing.T, percent int, pods string, change func(*rollout.Spec)) Input {
+func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) Input {
 	t.Helper()
-	h := oneWeb(func(s *rollout.Spec) {
-		*s = ofSet(rollout.Step{SetWeight: &percent}, rollout.Step{Pause: &rollout.Pause{}})
+	h := twoVersions(func(s *rollout.Spec) {
+		*s = ofSet(weight(share), aPause)
 		s.Workload, s.MaxUnavailable = agent, rollout.Amount{Value: 1}
 		if change != nil {
 			change(s)
 		}
 	})
-	h.push(version("v2"))
 	in := world(h)
-	in.State.Stable.Templates = h.at(commitID(0)).Staged()
 	of := func(commit string, ready, broken rune) rollout.Revision {
-		r := rollout.Revision{Name: "web-" + commit, Hash: h.at(commit).Templates[agent], Pin: rollout.Pin{Label: rollout.LabelRevision, Value: commit}}
+		pin := rollout.Pin{Label: rollout.LabelRevision, Value: commit}
+		r := rollout.Revision{Name: "web-" + commit, Hash: h.at(commit).Templates[agent], Pin: pin}
 		for i, is := range pods {
 			if is == ready || is == broken {
-				r.Members = append(r.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i), UID: fmt.Sprint(i), Ready: is == ready, Node: fmt.Sprintf("node-%d", i)})
+				r.Members = append(r.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i), UID: fmt.Sprint(i), Ready: is == ready,
+					Node: fmt.Sprintf("node-%d", i)})
 				r.Pods++
 			}
 			if is == ready {
@@ -41,26 +42,29 @@ func agentsAt(t *testing.T, percent int, pods string, change func(*rollout.Spec)
 		return r
 	}
 	old, next := of(commitID(0), 'o', 'O'), of(commitID(1), 'n', 'N')
+	old.Current = true
 	live := rollout.ObservedWorkload{Replicas: len(pods), Hash: old.Hash, Synced: true, Revisions: []rollout.Revision{old}}
-	live.Revisions[0].Current = true
 	in.Observed = rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{agent: live}}
-	d := Decide(in)
-	if len(d.State.Progress) != 1 || d.State.Progress[0].Workload != agent {
-		t.Fatalf("a release begins as %s", dump(d.State))
+	if transition(&in, h); len(in.State.Progress) != 1 || in.State.Progress[0].Workload != agent {
+		t.Fatalf("a release begins as %s", dump(in.State))
 	}
-	next.Current, next.Desired = true, len(pods)-old.Pods
-	old.Current = false
-	live.Hash, live.Revisions = next.Hash, []rollout.Revision{next, old}
-	in.Observed = rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{agent: live}}
-	in.State, in.Source, in.Answers = d.State, in.Head.Render, Answers{Healed: new(true)}
+	old.Current, next.Current, next.Desired = false, true, len(pods)-old.Pods
+	changeLive(&in, agent, func(live *rollout.ObservedWorkload) {
+		live.Hash, live.Revisions = next.Hash, []rollout.Revision{next, old}
+	})
 	return in
 }
 
-func evicted(in Input) (nodes []string) {
-	for _, e := range Evictions(in) {
-		nodes = append(nodes, e.Pod.Node)
-	}
-	return nodes
+// strategyOf returns the strategy of the DaemonSet that a state asks for.
+func strategyOf(in Input) any {
+	v := workloads.View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}
+	o, _ := rollout.Find(mustDesired(in.State, v), func(o rollout.Object) bool { return o.Ref() == agent.Ref() })
+	return o.Map("spec", "updateStrategy")["type"]
+}
+
+// evicted returns the nodes whose pods are deleted now.
+func evicted(in Input) []string {
+	return rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Node })
 }
 
 // TestDaemonSetEvictions checks that a step evicts from as many nodes as it asks for. It evicts no more available
@@ -68,32 +72,31 @@ func evicted(in Input) (nodes []string) {
 func TestDaemonSetEvictions(t *testing.T) {
 	two := func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 2} }
 	for name, tc := range map[string]struct {
-		percent int
-		pods    string
-		change  func(*rollout.Spec)
-		want    int
+		weight int
+		pods   string
+		change func(*rollout.Spec)
+		want   int
 	}{
-		"the first":                       {30, "oooooooooo", nil, 1},
-		"two at once":                     {30, "oooooooooo", two, 2},
-		"never more than are asked for":   {10, "oooooooooo", two, 1},
-		"20 % of 10 is two":               {30, "oooooooooo", func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 15, Percent: true} }, 2},
-		"one is being made":               {30, "-ooooooooo", nil, 0},
-		"one is being made, two may be":   {30, "-ooooooooo", two, 1},
-		"a new one is not ready":          {30, "Nooooooooo", nil, 0},
-		"a new one serves":                {30, "nooooooooo", nil, 1},
-		"as many as are asked for":        {30, "nnnooooooo", nil, 0},
-		"more than are asked for":         {30, "nnnnoooooo", nil, 0},
-		"old pods that are not ready":     {30, "OOOOOOOOOO", nil, 3},
-		"one anywhere is broken":          {10, "oooooooooO", nil, 1},
-		"half are broken":                 {20, "OoOoOoOoOo", nil, 2},
-		"an old one elsewhere is missing": {100, "oO", nil, 1},
-		"nothing is asked for":            {0, "oooo", nil, 0},
-		"one node waits for the promotion": {
-			50, "o", nil, 0},
-		"one node is all": {100, "o", nil, 1},
-		"no node":         {100, "", nil, 0},
+		"the first":                        {30, "oooooooooo", nil, 1},
+		"two at once":                      {30, "oooooooooo", two, 2},
+		"never more than are asked for":    {10, "oooooooooo", two, 1},
+		"15 % of 10 is two":                {30, "oooooooooo", func(s *rollout.Spec) { s.MaxUnavailable = percent(15) }, 2},
+		"one is being made":                {30, "-ooooooooo", nil, 0},
+		"one is being made, two may be":    {30, "-ooooooooo", two, 1},
+		"a new one is not ready":           {30, "Nooooooooo", nil, 0},
+		"a new one serves":                 {30, "nooooooooo", nil, 1},
+		"as many as are asked for":         {30, "nnnooooooo", nil, 0},
+		"more than are asked for":          {30, "nnnnoooooo", nil, 0},
+		"old pods that are not ready":      {30, "OOOOOOOOOO", nil, 3},
+		"one anywhere is broken":           {10, "oooooooooO", nil, 1},
+		"half are broken":                  {20, "OoOoOoOoOo", nil, 2},
+		"an old one elsewhere is missing":  {100, "oO", nil, 1},
+		"nothing is asked for":             {0, "oooo", nil, 0},
+		"one node waits for the promotion": {50, "o", nil, 0},
+		"one node is all":                  {100, "o", nil, 1},
+		"no node":                          {100, "", nil, 0},
 	} {
-		in := agentsAt(t, tc.percent, tc.pods, tc.change)
+		in := agentsAt(t, tc.weight, tc.pods, tc.change)
 		if got := evicted(in); len(got) != tc.want {
 			t.Errorf("%s: %v, want %d", name, got, tc.want)
 		}
@@ -103,7 +106,8 @@ func TestDaemonSetEvictions(t *testing.T) {
 // TestDaemonSetEvictsInTurn checks that a release always picks the same nodes, and that the next release picks
 // others.
 func TestDaemonSetEvictsInTurn(t *testing.T) {
-	in := agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 100, Percent: true} })
+	atOnce := func(s *rollout.Spec) { s.MaxUnavailable = percent(100) }
+	in := agentsAt(t, 60, "oooooooooo", atOnce)
 	all := evicted(in)
 	if len(all) != 6 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != 6 {
 		t.Fatalf("60 %% are %v", all)
@@ -127,11 +131,9 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 		t.Errorf("while one is going %v, want %v", got, all[1:])
 	}
 
-	in = agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 100, Percent: true} })
+	in = agentsAt(t, 60, "oooooooooo", atOnce)
 	other, another := evicted(in), in.State.Release.Hash+"x"
-	live = in.Observed.Workloads[agent]
-	live.Hash, live.Revisions[0].Hash = another, another
-	in.Observed.Workloads[agent] = live
+	changeLive(&in, agent, func(live *rollout.ObservedWorkload) { live.Hash, live.Revisions[0].Hash = another, another })
 	in.State.Release.Hash, in.State.Release.Templates = another, map[rollout.Workload]rollout.Hash{agent: another}
 	if got := evicted(in); len(got) != 6 || slices.Equal(got, other) {
 		t.Errorf("another release takes %v, as this one", got)
@@ -142,18 +144,22 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 // Nothing is evicted before the labels are known.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	in := agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) {
-		s.MaxUnavailable = rollout.Amount{Value: 100, Percent: true}
+		s.MaxUnavailable = percent(100)
 		s.Canary.NodeOrder = []rollout.NodeSelector{{MatchLabels: map[string]string{"pool": "canary", "zone": "a"}},
 			{MatchLabels: map[string]string{"zone": "a"}}}
 	})
-	if got := evicted(in); got != nil || !OrdersNodes(in) {
+	if got := evicted(in); len(got) > 0 || !OrdersNodes(in) {
 		t.Errorf("without labels %v; nodes are asked for: %t", got, OrdersNodes(in))
 	}
 	in.Observed.Nodes = map[string]map[string]string{
 		"node-7": {"pool": "canary", "zone": "a"}, "node-2": {"zone": "a"}, "node-4": {"zone": "a", "pool": "web"}, "node-1": {"pool": "canary"},
 	}
 	got := evicted(in)
-	if second := slices.Sorted(slices.Values(got[1:3])); len(got) != 6 || got[0] != "node-7" || !slices.Equal(second, []string{"node-2", "node-4"}) {
+	if len(got) != 6 {
+		t.Fatalf("the nodes are %v, want 6", got)
+	}
+	slices.Sort(got[1:3])
+	if want := []string{"node-7", "node-2", "node-4"}; !slices.Equal(got[:3], want) {
 		t.Errorf("the order is %v, want node-7, then 2 and 4, then others", got)
 	}
 	in.State.Phase = rollout.Healthy
@@ -164,17 +170,18 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 
 // TestDaemonSetIsLeftAlone checks that pods are deleted only for a step that the cluster has observed.
 func TestDaemonSetIsLeftAlone(t *testing.T) {
+	withAgent := func(change func(*rollout.ObservedWorkload)) func(*Input) {
+		return func(in *Input) { changeLive(in, agent, change) }
+	}
 	for name, change := range map[string]func(*Input){
 		"a promotion": func(in *Input) { in.State.Phase = rollout.Promoting },
 		"a rollback": func(in *Input) {
 			in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: in.State.Source}
 		},
-		"another template": func(in *Input) { ofAgent(in, func(w *rollout.ObservedWorkload) { w.Hash = "h1-other" }) },
-		"a spec that the controller has not seen": func(in *Input) {
-			ofAgent(in, func(w *rollout.ObservedWorkload) { w.Synced = false })
-		},
-		"a commit that is gone": func(in *Input) { in.Source = nil },
-		"a release without it":  func(in *Input) { in.State.Progress = nil },
+		"another template":                        withAgent(func(live *rollout.ObservedWorkload) { live.Hash = "h1-other" }),
+		"a spec that the controller has not seen": withAgent(func(live *rollout.ObservedWorkload) { live.Synced = false }),
+		"a commit that is gone":                   func(in *Input) { in.Source = nil },
+		"a release without it":                    func(in *Input) { in.State.Progress = nil },
 	} {
 		in := agentsAt(t, 30, "oooooooooo", nil)
 		if len(evicted(in)) != 1 {
@@ -186,73 +193,44 @@ func TestDaemonSetIsLeftAlone(t *testing.T) {
 	}
 }
 
-func ofAgent(in *Input, change func(*rollout.ObservedWorkload)) {
-	w := in.Observed.Workloads[agent]
-	change(&w)
-	in.Observed.Workloads[agent] = w
-}
-
 // TestDaemonSetWithoutNodes checks a DaemonSet without nodes, which has no number of replicas.
 func TestDaemonSetWithoutNodes(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
-	ofAgent(&in, func(w *rollout.ObservedWorkload) { w.Replicas = 0 })
+	changeLive(&in, agent, func(live *rollout.ObservedWorkload) { live.Replicas = 0 })
 	d := Decide(in)
-	if want := "shop Suspended: 0 nodes at step 1/2 setWeight 30"; d.Subject != want {
-		t.Errorf("it is recorded as %q, want %q", d.Subject, want)
-	}
+	compare.CheckNamed(t, "it is recorded as", "shop Suspended: 0 nodes at step 1/2 setWeight 30", d.Subject)
 	in.State = d.State
 	want := "nodes that it may run on (Suspended: 0 nodes; see taints and nodeSelector)"
-	if got := Decide(in).Waiting; got != want {
-		t.Errorf("it waits for %q, want %q", got, want)
-	}
+	compare.CheckNamed(t, "it waits for", want, Decide(in).Waiting)
 }
 
 // TestDaemonSetOfAThirdTemplate checks that undoing an image set by hand during a step replaces no pod.
 func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
-	ofAgent(&in, func(w *rollout.ObservedWorkload) {
-		third := rollout.Revision{Name: "web-third", Hash: w.Hash, Pin: rollout.Pin{Label: rollout.LabelRevision, Value: "third"}, Current: true}
-		w.Revisions[0].Current = false
-		w.Revisions = append([]rollout.Revision{third}, w.Revisions...)
+	changeLive(&in, agent, func(live *rollout.ObservedWorkload) {
+		pin := rollout.Pin{Label: rollout.LabelRevision, Value: "third"}
+		live.Revisions[0].Current = false
+		live.Revisions = slices.Insert(live.Revisions, 0, rollout.Revision{Name: "web-third", Hash: live.Hash, Pin: pin, Current: true})
 	})
-	for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}) {
-		if strategy := o.Map("spec", "updateStrategy"); o.Ref() == agent.Ref() && strategy["type"] != "OnDelete" {
-			t.Errorf("it is put back with %v", strategy)
-		}
-	}
+	compare.CheckNamed(t, "it is put back with", "OnDelete", strategyOf(in))
 }
 
 // TestDaemonSetStep checks that a step uses OnDelete, ends when enough nodes serve, and accepts new nodes. The
 // promotion restores the user's own strategy.
 func TestDaemonSetStep(t *testing.T) {
-	strategy := func(in Input) any {
-		for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}) {
-			if o.Ref() == agent.Ref() {
-				return o.Map("spec", "updateStrategy")["type"]
-			}
-		}
-		return "not there"
-	}
-	for pods, done := range map[string]bool{
-		"oooooooooo": false, "nnoooooooo": false, "nnNooooooo": false, "nn-ooooooo": false, "nnnooooooo": true, "nnnnoooooo": true,
+	const joined = "4 of 10 new, 3 asked: a node that has no pod gets a new one"
+	for pods, tc := range map[string]struct {
+		done    bool
+		surplus string
+	}{
+		"oooooooooo": {}, "nnoooooooo": {}, "nnNooooooo": {}, "nn-ooooooo": {}, "nnnooooooo": {done: true}, "nnnnoooooo": {true, joined},
 	} {
 		in := agentsAt(t, 30, pods, nil)
-		if got := strategy(in); got != "OnDelete" {
-			t.Errorf("%s: the strategy is %v", pods, got)
-		}
-		if moved := Decide(in).State.Progress[0].Step > 0; moved != done {
-			t.Errorf("%s: the step is done: %t, want %t", pods, moved, done)
-		}
-	}
-	if got := Explain(agentsAt(t, 30, "nnnnoooooo", nil))[0].Surplus; got != "4 of 10 new, 3 asked: a node that has no pod gets a new one" {
-		t.Errorf("of a node that joined it is said: %q", got)
-	}
-	if got := Explain(agentsAt(t, 30, "nnnooooooo", nil))[0].Surplus; got != "" {
-		t.Errorf("of no surplus it is said: %q", got)
+		compare.CheckNamed(t, pods+": the strategy", "OnDelete", strategyOf(in))
+		compare.CheckNamed(t, pods+": the step is done", tc.done, Decide(in).State.Progress[0].Step > 0)
+		compare.CheckNamed(t, pods+": the surplus", tc.surplus, Explain(in)[0].Surplus)
 	}
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	in.State.Phase = rollout.Promoting
-	if got := strategy(in); got != "RollingUpdate" {
-		t.Errorf("promoted, its strategy is %v", got)
-	}
+	compare.CheckNamed(t, "promoted, its strategy", "RollingUpdate", strategyOf(in))
 }

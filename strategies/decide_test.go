@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -13,20 +14,31 @@ import (
 
 var web = rollout.Workload{Namespace: testApp.Namespace, Name: "web"}
 
+var aPause = rollout.Step{Pause: &rollout.Pause{}}
+
+func weight(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
+
+func percent(n int) rollout.Amount { return rollout.Amount{Value: n, Percent: true} }
+
 // oneWeb returns an app with one workload of ten pods and a canary that replaces pods in place.
 func oneWeb(change func(*rollout.Spec)) *history {
 	spec := rollout.Spec{
-		Workload: web, Replicas: new(10), MaxSurge: rollout.Amount{Value: 25, Percent: true},
-		MaxUnavailable:          rollout.Amount{Value: 25, Percent: true},
-		ProgressDeadlineSeconds: 600, Scaling: rollout.InPlace,
-		Canary: &rollout.Canary{Steps: []rollout.Step{
-			{SetWeight: new(20)}, {Pause: &rollout.Pause{}}, {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}},
+		Workload: web, Replicas: new(10), MaxSurge: percent(25), MaxUnavailable: percent(25), ProgressDeadlineSeconds: 600,
+		Scaling: rollout.InPlace, Canary: &rollout.Canary{Steps: []rollout.Step{
+			weight(20), aPause, {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}},
 		}},
 	}
 	if change != nil {
 		change(&spec)
 	}
-	return newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}})
+	return historyOf(spec)
+}
+
+// twoVersions returns the app of oneWeb after a push of v2.
+func twoVersions(change func(*rollout.Spec)) *history {
+	h := oneWeb(change)
+	h.push(version("v2"))
+	return h
 }
 
 func version(v string) func(*source) {
@@ -36,7 +48,7 @@ func version(v string) func(*source) {
 // set returns a ReplicaSet with desired pods, of which ready have been ready since noon.
 func set(h *history, commit string, desired, ready int) rollout.Revision {
 	r := pods(desired, ready)
-	r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[web]
+	r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[h.workload()]
 	return r
 }
 
@@ -45,10 +57,7 @@ var healed = Answers{Healed: new(true)}
 
 // world returns an Input at rest at the first commit of a history, with the newest commit as the head.
 func world(h *history, sets ...rollout.Revision) Input {
-	release := rollout.Release{
-		Commit: commitID(0), Hash: h.at(commitID(0)).Release(), Author: "Ann", Since: noon,
-		Templates: h.at(commitID(0)).Staged(),
-	}
+	release := h.releaseAt(commitID(0))
 	if len(sets) == 0 {
 		sets = []rollout.Revision{set(h, commitID(0), 10, 10)}
 	}
@@ -60,102 +69,112 @@ func world(h *history, sets ...rollout.Revision) Input {
 			Verified: []rollout.Hash{release.Hash},
 		},
 		Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
-			web: {Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true, Revisions: sets},
+			h.workload(): {Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true, Revisions: sets},
 		}},
 	}
+}
+
+// transition decides once, and records the decision.
+func transition(in *Input, h *history) Decision {
+	d := Decide(*in)
+	in.State, in.Source = d.State, h.at(d.State.Source)
+	return d
 }
 
 // inFlight returns a world that releases the newest commit and is at a step.
 func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 	in := world(h, sets...)
-	in.State = Decide(in).State
-	in.Source = h.at(in.State.Source)
+	transition(&in, h)
 	spec, _ := in.Source.Spec(web)
 	in.State.Progress = []rollout.Progress{plan.Compile(spec).Enter(step, in.Now)}
 	in.State.Phase = phaseOf(in, in.State.Progress)
-	live := in.Observed.Workloads[web]
-	live.Hash, live.Complete = in.Source.Templates[web], false
-	in.Observed.Workloads[web] = live
+	changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash, live.Complete = in.Source.Templates[web], false })
 	return in
 }
 
+// atStep returns v2 of web beside v1 at a step, with 8 pods of v1 and 2 of v2.
+func atStep(change func(*rollout.Spec), step int) (*history, Input) {
+	h := twoVersions(change)
+	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+}
+
+// checkPhase reports a decision that leads to another phase.
+func checkPhase(t *testing.T, when string, in Input, want rollout.Phase) {
+	t.Helper()
+	if d := Decide(in); d.State.Phase != want {
+		t.Errorf("%s it is %s, want %s: %s %s, waits for %q", when, d.State.Phase, want, d.Subject, d.State.Reason, d.Waiting)
+	}
+}
+
+// changeLive changes the observation of a workload.
+func changeLive(in *Input, w rollout.Workload, change func(*rollout.ObservedWorkload)) {
+	live := in.Observed.Workloads[w]
+	change(&live)
+	in.Observed.Workloads[w] = live
+}
+
+// withLive returns a change of web's observation.
+func withLive(change func(*rollout.ObservedWorkload)) func(*Input) {
+	return func(in *Input) { changeLive(in, web, change) }
+}
+
 func TestDecideAtRest(t *testing.T) {
-	reject := func(in *Input, h rollout.Hash) {
-		in.State.Rejected = []rollout.Rejection{{Hash: h, Commit: commitID(1), Reason: "errors", At: noon, Promotion: "d1"}}
+	type pushes = []func(*source)
+	config := func(x *source) { x.config++ }
+	reject := func(in *Input) { // the head
+		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon,
+			Promotion: "d1"}}
+	}
+	retry := func(release rollout.Hash, digest string) func(*Input) {
+		return func(in *Input) {
+			reject(in)
+			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: cmp.Or(release, in.Head.Render.Release()), Digest: digest}
+		}
 	}
 	type want struct {
 		Phase   rollout.Phase
 		Source  string
 		Release string // its commit
 		Fast    bool
-		Held    string
+		Held    rollout.HeldReason
 		Says    string // a part of the subject
 	}
+	healthy := want{Phase: rollout.Healthy, Source: commitID(0)}
+	degraded := want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}
+	follows := want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"}
+	releases := want{Phase: rollout.Progressing, Source: commitID(1), Release: commitID(1), Says: "release"}
 	cases := map[string]struct {
 		reason string
-		push   []func(*source)
-		change func(*Input, *history)
+		push   pushes
+		change func(*Input)
 		want   want
 	}{
-		"Nothing": {"nothing to do is no transition", nil, nil, want{Phase: rollout.Healthy, Source: commitID(0)}},
-		"Configuration": {
-			"a change outside the template is followed at once", []func(*source){func(x *source) { x.config++ }}, nil,
-			want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"},
-		},
-		"PromotionOnly": {
-			"a commit that changes nothing of the app is not followed",
-			[]func(*source){func(x *source) { x.promotion = &rollout.Promotion{} }}, nil,
-			want{Phase: rollout.Healthy, Source: commitID(0)},
-		},
-		"Version": {
-			"a new template is a release", []func(*source){version("v2")}, nil,
-			want{Phase: rollout.Progressing, Source: commitID(1), Release: commitID(1), Says: "release"},
-		},
-		"VerifiedBefore": {"a hash that served well is rolled out without pauses", []func(*source){version("v2")},
-			func(in *Input, h *history) {
-				in.State.Verified = append(in.State.Verified, h.at(commitID(1)).Release())
-			}, want{Phase: rollout.Promoting, Source: commitID(1), Release: commitID(1), Fast: true, Says: "verified before"}},
-		"Rejected": {
-			"a rejected hash is not tried again", []func(*source){version("v2")},
-			func(in *Input, h *history) { reject(in, h.at(commitID(1)).Release()) },
-			want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"},
-		},
-		"RejectedConfig": {"and stable keeps the newest that it served with",
-			[]func(*source){func(x *source) { x.config++ }, version("v2")}, func(in *Input, h *history) {
-				reject(in, h.at(commitID(2)).Release())
-				in.State.Source, in.Source = commitID(1), h.at(commitID(1))
-			}, want{Phase: rollout.Degraded, Source: commitID(1), Says: "degraded"}},
-		"Retry": {"unless a promotion says retry", []func(*source){version("v2")}, func(in *Input, h *history) {
-			reject(in, h.at(commitID(1)).Release())
-			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: h.at(commitID(1)).Release(), Digest: "d2"}
-		}, want{Phase: rollout.Progressing, Source: commitID(1), Release: commitID(1), Says: "release"}},
-		"RetryStale": {"about this very hash", []func(*source){version("v2")}, func(in *Input, h *history) {
-			reject(in, h.at(commitID(1)).Release())
-			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: "h1-other", Digest: "d2"}
-		}, want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}},
-		"RetryTwice": {"and the same file retries once", []func(*source){version("v2")}, func(in *Input, h *history) {
-			reject(in, h.at(commitID(1)).Release())
-			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: h.at(commitID(1)).Release(), Digest: "d1"}
-		}, want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}},
-		"Broken": {
-			"a commit that cannot be rendered is not followed", []func(*source){func(x *source) { x.broken = true }}, nil,
-			want{Phase: rollout.Healthy, Source: commitID(0), Held: "InvalidInput", Says: "held"},
-		},
-		"Mended": {
-			"and is forgotten when it can", nil,
-			func(in *Input, _ *history) { in.State.Held = &rollout.Held{Reason: "InvalidInput", Message: "x"} },
-			want{Phase: rollout.Healthy, Source: commitID(0), Says: "goes on"},
-		},
-		"NoDocuments": {
-			"without Rollout documents Deployments are plain",
-			[]func(*source){func(x *source) { x.workloads[0].plain, x.workloads[0].version = true, "v2" }}, nil,
-			want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"},
-		},
-		"NoPods": {
-			"a workload without pods is not promoted unseen",
-			[]func(*source){func(x *source) { x.workloads[0].spec.Replicas, x.workloads[0].version = new(0), "v2" }}, nil,
-			want{Phase: rollout.Paused, Source: commitID(1), Release: commitID(1), Says: "release"},
-		},
+		"Nothing":       {"nothing to do is no transition", nil, nil, healthy},
+		"Configuration": {"a change outside the template is followed at once", pushes{config}, nil, follows},
+		"PromotionOnly": {"a commit that changes nothing of the app is not followed",
+			pushes{func(x *source) { x.promotion = &rollout.Promotion{} }}, nil, healthy},
+		"Version": {"a new template is a release", pushes{version("v2")}, nil, releases},
+		"VerifiedBefore": {"a hash that served well is rolled out without pauses", pushes{version("v2")},
+			func(in *Input) { in.State.Verified = append(in.State.Verified, in.Head.Render.Release()) },
+			want{Phase: rollout.Promoting, Source: commitID(1), Release: commitID(1), Fast: true, Says: "verified before"}},
+		"Rejected": {"a rejected hash is not tried again", pushes{version("v2")}, reject, degraded},
+		"RejectedConfig": {"and stable keeps the newest that it served with", pushes{config, version("v2")}, func(in *Input) {
+			reject(in)
+			in.State.Source = commitID(1)
+		}, want{Phase: rollout.Degraded, Source: commitID(1), Says: "degraded"}},
+		"Retry":      {"unless a promotion says retry", pushes{version("v2")}, retry("", "d2"), releases},
+		"RetryStale": {"about this very hash", pushes{version("v2")}, retry("h1-other", "d2"), degraded},
+		"RetryTwice": {"and the same file retries once", pushes{version("v2")}, retry("", "d1"), degraded},
+		"Broken": {"a commit that cannot be rendered is not followed", pushes{func(x *source) { x.broken = true }}, nil,
+			want{Phase: rollout.Healthy, Source: commitID(0), Held: "InvalidInput", Says: "held"}},
+		"Mended": {"and is forgotten when it can", nil,
+			func(in *Input) { in.State.Held = &rollout.Held{Reason: "InvalidInput", Message: "x"} },
+			want{Phase: rollout.Healthy, Source: commitID(0), Says: "goes on"}},
+		"NoDocuments": {"without Rollout documents Deployments are plain",
+			pushes{func(x *source) { x.workloads[0].plain, x.workloads[0].version = true, "v2" }}, nil, follows},
+		"NoPods": {"a workload without pods is not promoted unseen",
+			pushes{func(x *source) { x.workloads[0].spec.Replicas, x.workloads[0].version = new(0), "v2" }}, nil,
+			want{Phase: rollout.Paused, Source: commitID(1), Release: commitID(1), Says: "release"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +184,8 @@ func TestDecideAtRest(t *testing.T) {
 			}
 			in := world(h)
 			if tc.change != nil {
-				tc.change(&in, h)
+				tc.change(&in)
+				in.Source = h.at(in.State.Source)
 			}
 			d := Decide(in)
 			got := want{Phase: d.State.Phase, Source: d.State.Source, Says: tc.want.Says}
@@ -173,11 +193,9 @@ func TestDecideAtRest(t *testing.T) {
 				got.Release, got.Fast = r.Commit, r.Fast
 			}
 			if d.State.Held != nil {
-				got.Held = string(d.State.Held.Reason)
+				got.Held = d.State.Held.Reason
 			}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 			if !strings.Contains(d.Subject, tc.want.Says) || (d.Subject == "") != (tc.want.Says == "") {
 				t.Errorf("%s: subject is %q, want %q", tc.reason, d.Subject, tc.want.Says)
 			}
@@ -207,7 +225,6 @@ func TestHeldIsRecordedOnce(t *testing.T) {
 
 func TestLeavingARelease(t *testing.T) {
 	type want struct {
-		Phase    rollout.Phase
 		To       string
 		Rejected bool
 		Drain    time.Duration // after the change of the routes
@@ -223,25 +240,15 @@ func TestLeavingARelease(t *testing.T) {
 		change func(*Input)
 		want   want
 	}{
-		"Revert": {
-			"a revert's own commit is where the app goes, and nothing is rejected", surge, version("v1"), nil,
-			want{rollout.Aborting, commitID(3), false, 0},
-		},
-		"Supersede": {
-			"the newest that stable served with", surge, version("v3"), nil, want{rollout.Aborting, commitID(1), false, 0},
-		},
-		"Abort": {
-			"rejected; the canary's pods stay for the delay", surge, abort, nil,
-			want{rollout.Aborting, commitID(1), true, 30 * time.Second},
-		},
-		"AbortInPlace": {"in place stable needs their room", nil, abort, nil, want{rollout.Aborting, commitID(1), true, 0}},
-		"AbortPromoting": {
-			"while promoting stable is no longer whole", surge, abort, func(in *Input) { in.State.Phase = rollout.Promoting },
-			want{rollout.Aborting, commitID(1), true, 0},
-		},
+		"Revert": {"a revert's own commit is where the app goes, and nothing is rejected", surge, version("v1"), nil,
+			want{commitID(3), false, 0}},
+		"Supersede":    {"the newest that stable served with", surge, version("v3"), nil, want{commitID(1), false, 0}},
+		"Abort":        {"rejected; the canary's pods stay for the delay", surge, abort, nil, want{commitID(1), true, 30 * time.Second}},
+		"AbortInPlace": {"in place stable needs their room", nil, abort, nil, want{commitID(1), true, 0}},
+		"AbortPromoting": {"while promoting stable is no longer whole", surge, abort,
+			func(in *Input) { in.State.Phase = rollout.Promoting }, want{commitID(1), true, 0}},
 		"Deadline": {"progressDeadlineAbort", func(s *rollout.Spec) { s.ProgressDeadlineAbort = true },
-			func(x *source) { x.promotion = nil },
-			func(in *Input) { in.Now = in.Now.Add(600 * time.Second) }, want{rollout.Aborting, commitID(1), true, 0}},
+			func(x *source) { x.promotion = nil }, func(in *Input) { in.Now = in.Now.Add(600 * time.Second) }, want{commitID(1), true, 0}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -250,8 +257,7 @@ func TestLeavingARelease(t *testing.T) {
 			h.push(version("v2"))
 			in := world(h, set(h, commitID(0), 10, 10), set(h, commitID(2), 2, 0))
 			in.State.Source, in.Source = commitID(1), h.at(commitID(1)) // a change of the configuration was followed
-			in.State = Decide(in).State
-			in.Source = h.at(in.State.Source)
+			transition(&in, h)
 			h.push(tc.push)
 			if p := h.head().promotion; p != nil {
 				p.Release = in.State.Release.Hash
@@ -261,207 +267,130 @@ func TestLeavingARelease(t *testing.T) {
 				tc.change(&in)
 			}
 			d := Decide(in)
-			if d.State.Rollback == nil || !d.Rollback {
-				t.Fatalf("%s: no rollback but %q", tc.reason, d.Subject)
+			if d.State.Rollback == nil || !d.Rollback || d.State.Phase != rollout.Aborting {
+				t.Fatalf("%s: no rollback but %s, %q", tc.reason, d.State.Phase, d.Subject)
 			}
 			_, rejected := d.State.IsRejected(in.State.Release.Hash)
-			got := want{d.State.Phase, d.State.Rollback.To, rejected, d.State.Rollback.Drain.Sub(d.State.Rollback.Routed)}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			got := want{d.State.Rollback.To, rejected, d.State.Rollback.Drain.Sub(d.State.Rollback.Routed)}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 		})
 	}
 }
 
 func TestGates(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 60 })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.MinReadySeconds = 60 })
 	hash := h.at(commitID(1)).Release()
+	type sets = []rollout.Revision
 	stable := set(h, commitID(0), 8, 8)
 	ailing := rollout.Revision{Hash: stable.Hash, Desired: 8, Pods: 8, Problem: "pod web-7: CrashLoopBackOff"}
 	fresh := func(ready int) rollout.Revision { return set(h, commitID(1), 2, ready) }
+	broken := func(why string) rollout.Revision {
+		return rollout.Revision{Hash: hash, Desired: 2, Pods: 2, Problem: why}
+	}
+	waits := func(text string) verdict { return verdict{text: text} }
+	gated := verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"}
+	timed := verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"}
 	cases := map[string]struct {
 		reason    string
 		step      int
-		at        time.Duration // after noon
-		sets      []rollout.Revision
+		after     time.Duration // the beginning of the step, which is an hour after noon
+		sets      sets          // default: all pods of both versions serve
 		promotion *rollout.Promotion
 		change    func(*Input)
 		want      verdict
 	}{
-		"Done": {
-			"pods serve, old ones are gone", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{done: true},
-		},
-		"NotReady": {
-			"pods are missing", 0, time.Hour, []rollout.Revision{stable, fresh(1)}, nil, nil,
-			verdict{text: "pods of the new version: 1 of 2 serve"},
-		},
-		"Problem": {
-			"and why", 0, time.Hour, []rollout.Revision{stable, {Hash: hash, Desired: 2, Pods: 2, Problem: "ImagePullBackOff"}},
-			nil, nil, verdict{text: "pods of the new version: 0 of 2 serve (ImagePullBackOff)"},
-		},
-		"StableProblem": {
-			"and of stable pods where pods are replaced in place", 0, time.Hour,
-			[]rollout.Revision{ailing, fresh(0)}, nil, nil,
-			verdict{text: "pods of the new version: 0 of 2 serve (stable pod web-7: CrashLoopBackOff)"},
-		},
-		"StableProblemBeside": {
-			"the new version's own comes first", 0, time.Hour,
-			[]rollout.Revision{ailing, {Hash: hash, Desired: 2, Problem: "x"}}, nil, nil,
-			verdict{text: "pods of the new version: 0 of 2 serve (x)"},
-		},
-		"StableProblemOfSurge": {
-			"new pods beside the stable ones do not wait for them", 0, time.Hour,
-			[]rollout.Revision{ailing, fresh(0)}, nil,
-			func(in *Input) { in.Head.Render.Specs[0].Scaling = rollout.Surge },
-			verdict{text: "pods of the new version: 0 of 2 serve"},
-		},
-		"TooYoung": {
-			"ready is not yet serving", 0, 10 * time.Second, []rollout.Revision{stable, fresh(2)}, nil, nil,
-			verdict{text: "pods of the new version: 0 of 2 serve", due: noon.Add(time.Minute)},
-		},
-		"OldAreLeft": {
-			"in place the old ones have to go", 0, time.Hour, []rollout.Revision{set(h, commitID(0), 10, 10), fresh(2)}, nil,
-			nil, verdict{text: "pods of the old version: 2 of 10 have yet to go"},
-		},
-		"NotSynced": {"the controller has not seen it", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
-			func(in *Input) {
-				live := in.Observed.Workloads[web]
-				live.Synced = false
-				in.Observed.Workloads[web] = live
-			}, verdict{text: "the Deployment controller"}},
-		"Gone": {
-			"the Deployment was deleted", 0, time.Hour, []rollout.Revision{stable}, nil,
-			func(in *Input) { delete(in.Observed.Workloads, web) }, verdict{text: "Deployment shop/web to exist"},
-		},
-		"NotSettled": {
-			"the cluster has not accepted the step", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
-			func(in *Input) { in.Answers.Healed = new(false) },
-			verdict{text: "the cluster to accept the objects of setWeight 20"},
-		},
-		"Gate": {
-			"the gate waits for a promotion", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil,
-			verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"},
-		},
-		"GateOpen": {
-			"a promotion opens the gate", 1, time.Hour, []rollout.Revision{stable, fresh(2)},
-			&rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "2", Author: "Bob"}, nil,
-			verdict{done: true, by: "Bob"},
-		},
-		"GateStale": {
-			"something else", 1, time.Hour, []rollout.Revision{stable, fresh(2)},
-			&rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Through: "full"}, nil,
-			verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"},
-		},
-		"GateFast": {
-			"a verified hash does not wait", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
-			func(in *Input) { in.State.Release.Fast = true }, verdict{done: true},
-		},
-		"Timer": {
-			"the clock runs from when the step began", 2, time.Hour + 59*time.Second, []rollout.Revision{stable, fresh(2)}, nil,
-			nil, verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"},
-		},
-		"TimerDone": {
-			"and is through", 2, time.Hour + time.Minute, []rollout.Revision{stable, fresh(2)}, nil, nil, verdict{done: true},
-		},
-		"TimerBack": {
-			"a clock that was set back waits longer", 2, 0, []rollout.Revision{stable, fresh(2)}, nil, nil,
-			verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"},
-		},
-		"TimerOpen": {
-			"a promotion passes the pause early", 2, time.Hour, []rollout.Revision{stable, fresh(2)},
-			&rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "soak"}, nil,
-			verdict{done: true, by: "a promotion file"},
-		},
-		"Hold": {
-			"hold stops everything", 0, time.Hour, []rollout.Revision{stable, fresh(2)},
-			&rollout.Promotion{Release: hash, Decision: rollout.Hold, Author: "Bob"}, nil,
-			verdict{paused: true, text: "the end of decision: hold by Bob"},
-		},
-		"Paused": {
-			"and so does the document", 0, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
-			func(in *Input) { in.Head.Render.Specs[0].Paused = true },
-			verdict{paused: true, text: "the end of paused: true in the Rollout document"},
-		},
+		"Done":     {reason: "pods serve, old ones are gone", want: verdict{done: true}},
+		"NotReady": {reason: "pods are missing", sets: sets{stable, fresh(1)}, want: waits("pods of the new version: 1 of 2 serve")},
+		"Problem": {reason: "and why", sets: sets{stable, broken("ImagePullBackOff")},
+			want: waits("pods of the new version: 0 of 2 serve (ImagePullBackOff)")},
+		"StableProblem": {reason: "and of stable pods where pods are replaced in place", sets: sets{ailing, fresh(0)},
+			want: waits("pods of the new version: 0 of 2 serve (stable pod web-7: CrashLoopBackOff)")},
+		"StableProblemBeside": {reason: "the new version's own comes first", sets: sets{ailing, broken("x")},
+			want: waits("pods of the new version: 0 of 2 serve (x)")},
+		"StableProblemOfSurge": {reason: "new pods beside the stable ones do not wait for them", sets: sets{ailing, fresh(0)},
+			change: func(in *Input) { in.Head.Render.Specs[0].Scaling = rollout.Surge }, want: waits("pods of the new version: 0 of 2 serve")},
+		"TooYoung": {reason: "ready is not yet serving", after: 10*time.Second - time.Hour,
+			want: verdict{text: "pods of the new version: 0 of 2 serve", due: noon.Add(time.Minute)}},
+		"OldAreLeft": {reason: "in place the old ones have to go", sets: sets{set(h, commitID(0), 10, 10), fresh(2)},
+			want: waits("pods of the old version: 2 of 10 have yet to go")},
+		"NotSynced": {reason: "the controller has not seen it", change: withLive(func(live *rollout.ObservedWorkload) { live.Synced = false }),
+			want: waits("the Deployment controller")},
+		"Gone": {reason: "the Deployment was deleted", change: func(in *Input) { delete(in.Observed.Workloads, web) },
+			want: waits("Deployment shop/web to exist")},
+		"NotSettled": {reason: "the cluster has not accepted the step", change: func(in *Input) { in.Answers.Healed = new(false) },
+			want: waits("the cluster to accept the objects of setWeight 20")},
+		"Gate": {reason: "the gate waits for a promotion", step: 1, want: gated},
+		"GateOpen": {reason: "a promotion opens the gate", step: 1, want: verdict{done: true, by: "Bob"},
+			promotion: &rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "2", Author: "Bob"}},
+		"GateStale": {reason: "something else", step: 1, want: gated,
+			promotion: &rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Through: "full"}},
+		"GateFast": {reason: "a verified hash does not wait", step: 1, change: func(in *Input) { in.State.Release.Fast = true },
+			want: verdict{done: true}},
+		"Timer":     {reason: "the clock runs from when the step began", step: 2, after: 59 * time.Second, want: timed},
+		"TimerDone": {reason: "and is through", step: 2, after: time.Minute, want: verdict{done: true}},
+		"TimerBack": {reason: "a clock that was set back waits longer", step: 2, after: -time.Hour, want: timed},
+		"TimerOpen": {reason: "a promotion passes the pause early", step: 2, want: verdict{done: true, by: "a promotion file"},
+			promotion: &rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "soak"}},
+		"Hold": {reason: "hold stops everything", want: verdict{paused: true, text: "the end of decision: hold by Bob"},
+			promotion: &rollout.Promotion{Release: hash, Decision: rollout.Hold, Author: "Bob"}},
+		"Paused": {reason: "and so does the document", change: func(in *Input) { in.Head.Render.Specs[0].Paused = true },
+			want: verdict{paused: true, text: "the end of paused: true in the Rollout document"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			h.renders = map[int]*rollout.Render{} // a case may change its render
+			if tc.sets == nil {
+				tc.sets = sets{stable, fresh(2)}
+			}
 			in := inFlight(h, tc.step, tc.sets...)
-			in.Now, in.Promotion = noon.Add(tc.at), tc.promotion
+			in.Now, in.Promotion = in.Now.Add(tc.after), tc.promotion
 			if tc.change != nil {
 				tc.change(&in)
 			}
 			spec, _ := in.Head.Render.Spec(web)
 			got := gates.verdict(in, workloads.New(in.State, plan.Compile(spec), in.State.Progress[0], in.Observed))
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 		})
 	}
 }
 
 func TestOverdue(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
-	entered := noon.Add(time.Hour)
-	late := func(r rollout.Revision, at time.Duration) rollout.Revision {
-		r.ReadySince = append(r.ReadySince, entered.Add(at))
-		return r
-	}
+	h := twoVersions(nil)
+	late := set(h, commitID(1), 2, 0)
+	late.ReadySince = []time.Time{noon.Add(time.Hour + 5*time.Minute)} // the step begins an hour after noon
 	cases := map[string]struct {
 		reason string
 		step   int
-		sets   []rollout.Revision
+		fresh  rollout.Revision
 		after  time.Duration
 		want   bool
 	}{
-		"InTime": {
-			"just before the deadline", 0, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 0)},
-			599 * time.Second, false,
-		},
-		"TooLate": {
-			"at the deadline", 0, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 0)}, 600 * time.Second,
-			true,
-		},
-		"PodWasReady": {
-			"a pod that became ready is progress", 0,
-			[]rollout.Revision{set(h, commitID(0), 8, 8), late(set(h, commitID(1), 2, 0), 5*time.Minute)}, 600 * time.Second,
-			false,
-		},
-		"PodLongAgo": {
-			"once", 0, []rollout.Revision{set(h, commitID(0), 8, 8), late(set(h, commitID(1), 2, 0), 5*time.Minute)},
-			900 * time.Second, true,
-		},
-		"Pause": {
-			"pauses do not count", 1, []rollout.Revision{set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2)}, 24 * time.Hour,
-			false,
-		},
+		"InTime":      {"just before the deadline", 0, set(h, commitID(1), 2, 0), 599 * time.Second, false},
+		"TooLate":     {"at the deadline", 0, set(h, commitID(1), 2, 0), 600 * time.Second, true},
+		"PodWasReady": {"a pod that became ready is progress", 0, late, 600 * time.Second, false},
+		"PodLongAgo":  {"once", 0, late, 900 * time.Second, true},
+		"Pause":       {"pauses do not count", 1, set(h, commitID(1), 2, 2), 24 * time.Hour, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			in := inFlight(h, tc.step, tc.sets...)
-			in.Now = entered.Add(tc.after)
-			if _, got := overdue(in); got != tc.want {
-				t.Errorf("%s: got %t", tc.reason, got)
-			}
-		})
+		in := inFlight(h, tc.step, set(h, commitID(0), 8, 8), tc.fresh)
+		in.Now = in.Now.Add(tc.after)
+		if _, got := overdue(in); got != tc.want {
+			t.Errorf("%s, %s: got %t", name, tc.reason, got)
+		}
 	}
 }
 
 // TestTwoDeadlines checks that one workload's deadline only reports a delay. The later deadline of another workload
 // still rolls the release back, and causes a requeue in time.
 func TestTwoDeadlines(t *testing.T) {
-	api := rollout.Workload{Namespace: testApp.Namespace, Name: "api"}
-	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 })
-	spec, _ := h.at(commitID(0)).Spec(web)
-	spec.Workload, spec.ProgressDeadlineSeconds, spec.ProgressDeadlineAbort = api, 600, true
-	h = newHistory(source{workloads: []staged{{spec: h.head().workloads[0].spec, version: "v1"}, {spec: spec, version: "v1"}}})
+	reports := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 }).head().workloads[0]
+	aborts := reports
+	aborts.spec.Workload.Name, aborts.spec.ProgressDeadlineSeconds, aborts.spec.ProgressDeadlineAbort = "api", 600, true
+	h := newHistory(source{workloads: []staged{reports, aborts}})
 	h.push(func(x *source) { x.workloads[0].version, x.workloads[1].version = "v2", "v2" })
 	in := world(h)
-	in.Observed.Workloads[api] = in.Observed.Workloads[web]
-	in.State = Decide(in).State
-	in.Source = h.at(in.State.Source)
+	in.Observed.Workloads[aborts.spec.Workload] = in.Observed.Workloads[web]
+	transition(&in, h)
 	began := in.Now
 	in.Now = began.Add(time.Minute)
 	d := Decide(in)
@@ -469,9 +398,7 @@ func TestTwoDeadlines(t *testing.T) {
 		t.Errorf("after a minute it is %s, and it looks again at %s", d.State.Phase, d.Requeue)
 	}
 	in.State, in.Now = d.State, began.Add(10*time.Minute)
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("after ten minutes it is %s", d.State.Phase)
-	}
+	checkPhase(t, "after ten minutes", in, rollout.Aborting)
 }
 
 func TestRollbackWindow(t *testing.T) {
@@ -489,27 +416,18 @@ func TestRollbackWindow(t *testing.T) {
 		"NothingBefore": {"an app without a history", nil, nil, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			h := oneWeb(func(s *rollout.Spec) { s.RollbackWindow = tc.window })
-			in := world(h)
-			in.State.Verified = tc.verified
-			if got := isFast(in, "x"); got != tc.want {
-				t.Errorf("%s: got %t", tc.reason, got)
-			}
-		})
+		h := oneWeb(func(s *rollout.Spec) { s.RollbackWindow = tc.window })
+		in := world(h)
+		in.State.Verified = tc.verified
+		compare.CheckNamed(t, name+", "+tc.reason, tc.want, isFast(in, "x"))
 	}
 }
 
 func TestRemember(t *testing.T) {
 	list := []rollout.Hash{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 	before := dump(list)
-	if diff := compare.Diff([]rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"},
-		remember(list, "x")); diff != "" {
-		t.Errorf("the oldest goes (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]rollout.Hash{"4", "5", "6", "7", "8", "9"}, remember(list, "4")); diff != "" {
-		t.Errorf("those that came after a known one are left (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "the oldest goes", []rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"}, remember(list, "x"))
+	compare.CheckNamed(t, "those that came after a known one are left", []rollout.Hash{"4", "5", "6", "7", "8", "9"}, remember(list, "4"))
 	if dump(list) != before {
 		t.Error("the list was changed in place")
 	}
@@ -518,14 +436,11 @@ func TestRemember(t *testing.T) {
 // TestPauseWatchesPods checks that a pause requeues for the pods of an autoscaler. Those pods replace others when
 // they are ready, and no other event would cause a look.
 func TestPauseWatchesPods(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 60 })
-	h.push(version("v2"))
-	in := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+	_, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds = 60 }, 1)
 	if d := Decide(in); !d.Requeue.IsZero() {
 		t.Errorf("all pods serve, and it looks again at %v", d.Requeue)
 	}
-	young := in.Observed.Workloads[web].Revisions[1].ReadySince
-	young[1] = in.Now.Add(-20 * time.Second)
+	in.Observed.Workloads[web].Revisions[1].ReadySince[1] = in.Now.Add(-20 * time.Second)
 	if d, want := Decide(in), in.Now.Add(40*time.Second); !d.Requeue.Equal(want) {
 		t.Errorf("looks again at %v, want %v", d.Requeue, want)
 	}
@@ -533,15 +448,10 @@ func TestPauseWatchesPods(t *testing.T) {
 
 // TestReplicasAtAPauseKeepTheMark scales a paused workload to 0 and back. The record changes, and no object does.
 func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.Replicas = nil })
-	h.push(version("v2"))
-	for _, suspended := range []bool{false, true} {
-		in := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+	for replicas, suspended := range map[int]bool{0: false, 10: true} {
+		_, in := atStep(func(s *rollout.Spec) { s.Replicas = nil }, 1)
 		in.State.Progress[0].Suspended, in.State.Serial = suspended, 7
-		if live := in.Observed.Workloads[web]; !suspended {
-			live.Replicas = 0
-			in.Observed.Workloads[web] = live
-		}
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Replicas = replicas })
 		if d := Decide(in); d.State.Progress[0].Suspended == suspended || d.State.Written != 7 {
 			t.Errorf("%s: the mark is %d, want 7", d.Subject, d.State.Written)
 		}
@@ -551,9 +461,7 @@ func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 // TestTooManyOldOnesAreWatched checks that surplus old pods cause a requeue for the next available new pod, also with
 // surge. Surplus pods come from a change by hand, or from a template that was stable for a while.
 func TestTooManyOldOnesAreWatched(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge })
-	h.push(version("v2"))
-	in := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+	h, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge }, 1)
 	want := stagedIn(in.prepared())[0].Want()
 	for old, looks := range map[int]bool{want.Stable: false, want.Stable + 1: true} {
 		in = inFlight(h, 1, set(h, commitID(0), old, old), set(h, commitID(1), want.Canary, want.Canary))
@@ -567,25 +475,21 @@ func TestTooManyOldOnesAreWatched(t *testing.T) {
 // TestHeldLooksAgain checks that an unreadable head does not stop the deadline of a release. A rollback still removes
 // the canary's pods in time.
 func TestHeldLooksAgain(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) {
+	h := twoVersions(func(s *rollout.Spec) {
 		s.ProgressDeadlineAbort, s.Scaling = true, rollout.Surge
 		s.Canary.StableService, s.Canary.CanaryService, s.Canary.AbortScaleDownDelaySeconds = "web", "web-canary", 30
 	})
-	h.push(version("v2"))
 	in := world(h)
-	in.State = Decide(in).State
-	in.Source = h.at(in.State.Source)
+	transition(&in, h)
 	h.push(func(x *source) { x.broken = true })
 	in.Head = h.headInput()
 	if d, want := Decide(in), in.Now.Add(10*time.Minute); d.State.Held == nil || !d.Requeue.Equal(want) {
 		t.Errorf("held at its first step it looks again at %v, want %v (held %+v)", d.Requeue, want, d.State.Held)
 	}
 	in.Now = in.Now.Add(10 * time.Minute)
-	back := Decide(in)
-	if back.State.Phase != rollout.Aborting {
-		t.Fatalf("at the deadline it is %s", back.State.Phase)
+	if in.State = Decide(in).State; in.State.Phase != rollout.Aborting {
+		t.Fatalf("at the deadline it is %s", in.State.Phase)
 	}
-	in.State = back.State
 	if d, want := Decide(in), in.Now.Add(30*time.Second); !d.Requeue.Equal(want) {
 		t.Errorf("rolling back it looks again at %v, want %v", d.Requeue, want)
 	}
@@ -594,26 +498,19 @@ func TestHeldLooksAgain(t *testing.T) {
 // TestWaitingLooksAgain checks that no deadline passes while a release is on hold. A release that is late when the
 // hold ends rolls back at once. With an unreadable head, an in-place update continues with each ready pod.
 func TestWaitingLooksAgain(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
 	in := world(h)
-	in.State = Decide(in).State
-	in.Source = h.at(in.State.Source)
+	transition(&in, h)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold}
-	d := Decide(in)
-	if d.State.Phase != rollout.Paused || !d.Requeue.IsZero() {
+	if d := Decide(in); d.State.Phase != rollout.Paused || !d.Requeue.IsZero() {
 		t.Errorf("%s, it looks again at %v", d.State.Phase, d.Requeue)
 	}
-	if in.Now = in.Now.Add(10 * time.Minute); Decide(in).State.Phase != rollout.Paused {
-		t.Error("on hold it does not stay")
-	}
-	if in.Promotion = nil; Decide(in).State.Phase != rollout.Aborting {
-		t.Error("past the deadline it stays")
-	}
+	in.Now = in.Now.Add(10 * time.Minute)
+	checkPhase(t, "on hold past its deadline", in, rollout.Paused)
+	in.Promotion = nil
+	checkPhase(t, "when the hold ends", in, rollout.Aborting)
 
-	h = oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 30 })
-	h.push(version("v2"))
-	in = inFlight(h, 0, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+	h, in = atStep(func(s *rollout.Spec) { s.MinReadySeconds = 30 }, 0)
 	in.Observed.Workloads[web].Revisions[1].ReadySince[1] = in.Now.Add(-10 * time.Second)
 	h.push(func(x *source) { x.broken = true })
 	in.Head = h.headInput()
@@ -625,35 +522,26 @@ func TestWaitingLooksAgain(t *testing.T) {
 // TestUnreportedPodsCount checks that pods count before their ReplicaSet reports them. Right after a scale-down, the
 // Deployment's status may come from an old ReplicaSet without pods.
 func TestUnreportedPodsCount(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	in := world(h)
-	in.State = Decide(in).State
+	transition(&in, h)
 	h.push(version("v3"))
-	in.Head, in.Source = h.headInput(), h.at(in.State.Source)
-	in.State = Decide(in).State
-	in.Source = h.at(in.State.Source)
-	if in.State.Phase != rollout.Aborting {
+	in.Head = h.headInput()
+	if transition(&in, h); in.State.Phase != rollout.Aborting {
 		t.Fatalf("superseded it is %s", in.State.Phase)
 	}
 	sets := []rollout.Revision{set(h, commitID(0), 10, 10), set(h, commitID(1), 0, 0)}
 	sets[0].Current, sets[1].Pods = true, 3
-	in.Observed.Workloads[web] = rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true,
-		Revisions: sets}
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("with 3 pods of the old version it goes on: %s", d.Subject)
-	}
+	in.Observed.Workloads[web] = rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: true, Revisions: sets}
+	checkPhase(t, "with 3 pods of the old version", in, rollout.Aborting)
 	sets[1].Pods = 0
-	if d := Decide(in); d.State.Phase != rollout.Progressing {
-		t.Errorf("without them it is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "without them", in, rollout.Progressing)
 }
 
 // TestOverdueNamesWhatItWaitsFor checks the message of a delay: with pods replaced in place, the unready pod may be a
 // stable one.
 func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	ailing := set(h, commitID(0), 8, 7)
 	ailing.Problem = "pod web-7: CrashLoopBackOff"
 	in := inFlight(h, 0, ailing, set(h, commitID(1), 2, 0))
@@ -665,19 +553,15 @@ func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 
 // TestWhoHoldsIsRemembered checks that a new process reports the recorded author of a hold.
 func TestWhoHoldsIsRemembered(t *testing.T) {
-	for recorded, want := range map[string]string{
-		"": "", "release h1 waits for the end of decision: hold by Ann": "Ann", "of another kind": "",
-	} {
+	byAnn := &rollout.Held{Message: "release h1 waits for the end of decision: hold by Ann"}
+	other := &rollout.Held{Message: "of another kind"}
+	for held, want := range map[*rollout.Held]string{nil: "", byAnn: "Ann", other: ""} {
 		p := &rollout.Promotion{}
-		var held *rollout.Held
-		if recorded != "" {
-			held = &rollout.Held{Message: recorded}
-		}
 		if got := whoHeld(p, held); got.Author != want || p.Author != "" {
-			t.Errorf("recorded %q: %q, want %q; the given author is %q", recorded, got.Author, want, p.Author)
+			t.Errorf("recorded %+v: %q, want %q; the given author is %q", held, got.Author, want, p.Author)
 		}
 		if got := whoHeld(&rollout.Promotion{Author: "Bob"}, held); got.Author != "Bob" {
-			t.Errorf("recorded %q, and Bob holds it: %q", recorded, got.Author)
+			t.Errorf("recorded %+v, and Bob holds it: %q", held, got.Author)
 		}
 	}
 }
@@ -685,22 +569,17 @@ func TestWhoHoldsIsRemembered(t *testing.T) {
 // TestReplicasWithoutDocument checks that replicas of Git count after the Rollout document left Git, in flight and
 // after an abort.
 func TestReplicasWithoutDocument(t *testing.T) {
-	for name, change := range map[string]func(*Input){
-		"in flight": func(*Input) {},
-		"aborted": func(in *Input) {
+	for _, aborted := range []bool{false, true} {
+		h, in := atStep(nil, 0)
+		if aborted {
 			in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort}
-		},
-	} {
-		h := oneWeb(nil)
-		h.push(version("v2"))
-		in := inFlight(h, 0, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
-		change(&in)
-		in.State = Decide(in).State
+		}
+		transition(&in, h)
 		h.push(func(x *source) { x.workloads[0].plain, x.workloads[0].spec.Replicas = true, new(12) })
-		in.Head, in.Source = h.headInput(), h.at(in.State.Source)
+		in.Head = h.headInput()
 		s := Decide(in).State
 		if len(s.Replicas) != 1 || s.Replicas[0].Count == nil || *s.Replicas[0].Count != 12 {
-			t.Errorf("%s: the replicas of Git are %+v, phase %s", name, s.Replicas, s.Phase)
+			t.Errorf("aborted %t: the replicas of Git are %+v, phase %s", aborted, s.Replicas, s.Phase)
 		}
 	}
 }

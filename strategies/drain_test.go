@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
@@ -13,16 +11,8 @@ import (
 // kept returns a blue-green app after its switch to v2, with v1's pods kept.
 func kept(t *testing.T) *script {
 	t.Helper()
-	s, _ := readScript(t, &txtar.Archive{Files: []txtar.File{{Name: "web.yaml", Data: []byte(`
-replicas: 4
-blueGreen:
-  activeService: web
-  autoPromotionEnabled: true
-  scaleDownDelaySeconds: 300
-`)}, {Name: "timeline"}}})
-	for _, line := range []string{"start", "push v2"} {
-		s.play(t, line+"\n")
-	}
+	s := scriptOf(t, "replicas: 4\nblueGreen: {activeService: web, autoPromotionEnabled: true, scaleDownDelaySeconds: 300}")
+	s.play(t, "start\npush v2\n")
 	if s.state.Draining == nil || s.state.Phase != rollout.Healthy || s.state.Release != nil {
 		t.Fatalf("%+v", s.state)
 	}

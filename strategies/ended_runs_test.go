@@ -5,36 +5,33 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestEndedAnalysesAreRecorded checks that a release records the end of each analysis when it becomes stable.
 func TestEndedAnalysesAreRecorded(t *testing.T) {
-	blueGreen := "blueGreen: {activeService: web, previewService: web-preview, autoPromotionEnabled: true, " +
-		"scaleDownDelaySeconds: DELAY}\nprePromotion: {metrics: [smoke], count: 1}\npostPromotion: {metrics: [errors], count: 1}\n"
-	background := "canary: {background: {metrics: [errors]}, steps: [{setWeight: 50}, {pause: {}}]}\n"
-	const both = "measure web/pre-promotion/smoke Successful\n"
+	blueGreen := func(delay int) string {
+		return fmt.Sprintf("blueGreen: {activeService: web, previewService: web-preview, autoPromotionEnabled: true, "+
+			"scaleDownDelaySeconds: %d}\nprePromotion: {metrics: [smoke], count: 1}\npostPromotion: {metrics: [errors], count: 1}", delay)
+	}
+	const background = "canary: {background: {metrics: [errors]}, steps: [{setWeight: 50}, {pause: {}}]}"
+	const one = "measure web/pre-promotion/smoke Successful\n"
+	const both = one + "measure web/post-promotion/errors Successful"
+	const passed = "web/pre-promotion Successful, web/post-promotion Successful"
+	const stopped = "web/pre-promotion Successful, web/post-promotion Stopped"
 	for name, c := range map[string]struct{ spec, timeline, want string }{
-		"measured while old pods are kept": {strings.Replace(blueGreen, "DELAY", "300", 1), both + "measure web/post-promotion/errors Successful",
-			"web/pre-promotion Successful, web/post-promotion Successful"},
-		"measured":                         {strings.Replace(blueGreen, "DELAY", "0", 1), both + "measure web/post-promotion/errors Successful", "web/pre-promotion Successful, web/post-promotion Successful"},
-		"promoted fully":                   {strings.Replace(blueGreen, "DELAY", "0", 1), both + "promote full", "web/pre-promotion Successful, web/post-promotion Stopped"},
-		"promoted while old pods are kept": {strings.Replace(blueGreen, "DELAY", "300", 1), both + "promote full", "web/pre-promotion Successful, web/post-promotion Stopped"},
+		"measured while old pods are kept": {blueGreen(300), both, passed},
+		"measured":                         {blueGreen(0), both, passed},
+		"promoted fully":                   {blueGreen(0), one + "promote full", stopped},
+		"promoted while old pods are kept": {blueGreen(300), one + "promote full", stopped},
 		"in the background":                {background, "promote full", "web/background Stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			archive := txtar.Parse([]byte("-- web.yaml --\nreplicas: 3\n" + c.spec + "-- timeline --\n"))
-			s, _ := readScript(t, archive)
+			s := scriptOf(t, "replicas: 3\n"+c.spec)
 			s.play(t, "start\npush v2\n"+c.timeline+"\n+1m\ncrash\n")
-			var got []string
-			for _, r := range s.state.Analyses {
-				got = append(got, fmt.Sprintf("%s %s", r.Name, r.Phase))
-			}
-			if diff := compare.Diff("Healthy: "+c.want, string(s.state.Phase)+": "+strings.Join(got, ", ")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			got := rollout.Mapped(s.state.Analyses, func(r rollout.AnalysisRun) string { return r.Name + " " + string(r.Phase) })
+			compare.Check(t, "Healthy: "+c.want, string(s.state.Phase)+": "+strings.Join(got, ", "))
 		})
 	}
 }

@@ -29,15 +29,10 @@ func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *
 	if change != nil {
 		change(e)
 	}
-	h := oneWeb(func(s *rollout.Spec) {
-		s.Name = "web"
-		s.Canary.Steps = []rollout.Step{{Experiment: e}, {SetWeight: new(50)}}
-	})
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.Name, s.Canary.Steps = "web", []rollout.Step{{Experiment: e}, weight(50)} })
 	in := world(h)
 	in.Now = noon
-	in.State = Decide(in).State
-	in.Source = h.at(in.State.Source)
+	transition(&in, h)
 	for _, tmpl := range e.Templates {
 		r := pods(tmpl.Replicas, ready)
 		r.Name, r.Pin, r.Current = "set-of-"+tmpl.Name, rollout.PodHash("hash-of-"+tmpl.Name), true
@@ -57,8 +52,7 @@ func TestExperimentClock(t *testing.T) {
 	d := Decide(in)
 	if want := noon.Add(2 * time.Minute); d.Subject != "" || !d.Requeue.Equal(want) ||
 		!strings.Contains(d.Waiting, "baseline: 1 of 2 available") {
-		t.Errorf("with pods missing: %q, waits for %q, looks again at %s, want at the deadline %s", d.Subject, d.Waiting,
-			d.Requeue, want)
+		t.Errorf("with pods missing: %q, waits for %q, looks again at %s, want at the deadline %s", d.Subject, d.Waiting, d.Requeue, want)
 	}
 
 	in, _ = trying(t, nil, 2)
@@ -72,8 +66,8 @@ func TestExperimentClock(t *testing.T) {
 		t.Errorf("the analyses are %+v", d.State.Analyses)
 	}
 	in.State, in.Now = d.State, begun.Add(time.Minute)
-	in.Observed.Workloads[rollout.Workload{Namespace: web.Namespace,
-		Name: experiment.Name(web, in.State.Release.Hash, 0, "baseline")}] = rollout.ObservedWorkload{}
+	baseline := rollout.Workload{Namespace: web.Namespace, Name: experiment.Name(web, in.State.Release.Hash, 0, "baseline")}
+	in.Observed.Workloads[baseline] = rollout.ObservedWorkload{}
 	if d = Decide(in); d.Subject != "" || !d.Requeue.Equal(begun.Add(time.Hour)) {
 		t.Errorf("with pods lost: %q, looks again at %s, want when the duration is over", d.Subject, d.Requeue)
 	}
@@ -93,8 +87,7 @@ func TestExperimentOfAnUnreadableHead(t *testing.T) {
 		t.Errorf("looks again at %s, want at the deadline", d.Requeue)
 	}
 	in.State, in.Now = d.State, noon.Add(2*time.Minute)
-	if d = Decide(in); !d.Rollback || !strings.Contains(d.State.Reason,
-		"1 of 2 pods of the experiment's baseline are available") {
+	if d = Decide(in); !d.Rollback || !strings.Contains(d.State.Reason, "1 of 2 pods of the experiment's baseline are available") {
 		t.Errorf("after the deadline: %q", d.Subject)
 	}
 }
@@ -112,14 +105,10 @@ func TestExperimentMeasures(t *testing.T) {
 		latest, stable string
 	}{
 		"both": {"the experiment's own", nil, "hash-of-candidate", "hash-of-baseline"},
-		"one": {
-			"the release's where the experiment has none", func(e *rollout.Experiment) { e.Templates = e.Templates[1:] },
-			"hash-of-candidate", commitID(0),
-		},
-		"two stable": {
-			"the first of a version", func(e *rollout.Experiment) { e.Templates[1].SpecRef = rollout.SpecStable }, "",
-			"hash-of-baseline",
-		},
+		"one": {"the release's where the experiment has none", func(e *rollout.Experiment) { e.Templates = e.Templates[1:] },
+			"hash-of-candidate", commitID(0)},
+		"two stable": {"the first of a version", func(e *rollout.Experiment) { e.Templates[1].SpecRef = rollout.SpecStable },
+			"", "hash-of-baseline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, _ := trying(t, tc.change, 2)
@@ -165,13 +154,9 @@ func TestExperimentDesired(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	if diff := compare.Diff([]string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"},
-		names(in.State, h.at(commitID(0)))); diff != "" {
-		t.Errorf("at the step (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]string{"Deployment candidate v2"}, names(in.State, nil)); diff != "" {
-		t.Errorf("without the stable commit (-want +got):\n%s", diff)
-	}
+	both := []string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"}
+	compare.CheckNamed(t, "at the step", both, names(in.State, h.at(commitID(0))))
+	compare.CheckNamed(t, "without the stable commit", []string{"Deployment candidate v2"}, names(in.State, nil))
 	ahead, err := Ahead(h.at(commitID(1)), h.at(commitID(1)).Objects)
 	if err != nil || len(ahead) != 3 {
 		t.Errorf("the API server is asked about %d objects ahead (%v), want two Deployments and a Service", len(ahead), err)

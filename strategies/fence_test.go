@@ -5,22 +5,17 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestAPauseByHandIsUndone checks that a pause by hand is undone in each phase. A Deployment stays paused only while
 // its release pauses it.
 func TestAPauseByHandIsUndone(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
 	for phase, step := range map[rollout.Phase]int{rollout.Paused: 1, rollout.Progressing: 0, rollout.Promoting: 3} {
-		in := inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+		h, in := atStep(nil, step)
 		in.State.Phase = phase
-		for _, o := range mustDesired(in.State, viewOf(in, h)) {
-			if o.Ref() == web.Ref() && o.Map("spec")["paused"] != false {
-				t.Errorf("%s: spec.paused is %v", phase, o.Map("spec")["paused"])
-			}
-		}
+		compare.CheckNamed(t, string(phase)+": spec.paused", false, desiredOf(in, h, web).Map("spec")["paused"])
 	}
 }
 
@@ -42,25 +37,18 @@ func TestRollbackWaitsForReports(t *testing.T) {
 		"pods of stable are missing": {8, 3, 2, true, true, moving},
 		"stable has all pods":        {10, 11, 1, true, true, moving},
 	} {
-		h := oneWeb(nil)
-		h.push(version("v2"))
+		h := twoVersions(nil)
 		stable := set(h, commitID(0), row.desired, row.desired)
 		stable.Available, stable.Current = row.reported, row.turned
 		in := inFlight(h, 0, stable, set(h, commitID(1), row.fresh, row.fresh))
 		in.State.Phase, in.State.Source, in.State.Rollback = rollout.Aborting, commitID(0), &rollout.Rollback{To: commitID(0)}
-		live := in.Observed.Workloads[web]
-		live.Synced = row.synced
-		in.Observed.Workloads[web] = live
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Synced = row.synced })
 		got := asItIs
-		for _, o := range mustDesired(in.State, viewOf(in, h)) {
-			if o.Ref() == web.Ref() {
-				got = map[any]string{true: "paused", false: "moving"}[o.Map("spec")["paused"]] +
-					fmt.Sprintf(", maxSurge %v", rollout.In(o, "spec.strategy.rollingUpdate.maxSurge"))
-			}
+		if o := desiredOf(in, h, web); o != nil {
+			got = map[any]string{true: "paused", false: "moving"}[o.Map("spec")["paused"]] +
+				fmt.Sprintf(", maxSurge %v", rollout.In(o, "spec.strategy.rollingUpdate.maxSurge"))
 		}
-		if got != row.want {
-			t.Errorf("%s: the Deployment is %s, want %s", name, got, row.want)
-		}
+		compare.CheckNamed(t, name, row.want, got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/strategies/plan"
@@ -22,10 +24,7 @@ func TestForecast(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		spec := randomSpec(rng, "web")
 		spec.Replicas = new(1 + rng.IntN(10))
-		k := kube.New(rng, noon)
-		k.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
-		s := &script{loop: newLoop(newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}}), k),
-			life: map[string]kube.Lifetime{}}
+		s := &script{loop: newLoop(historyOf(spec), kube.New(rng, noon))}
 		finish(t, s, seed)
 		if s.calendar = randomCalendar(rng); s.calendar.Freeze != nil {
 			s.calendar = rollout.Calendar{}
@@ -104,15 +103,13 @@ func finish(t *testing.T, s *script, seed uint64) (gates int) {
 
 // TestPredict checks the times of one release, with a calendar that opens late and one that never opens.
 func TestPredict(t *testing.T) {
-	spec := rollout.Spec{
-		Workload: web, Replicas: new(10), MinReadySeconds: 10, MaxSurge: rollout.Amount{Value: 2}, MaxUnavailable: rollout.Amount{Value: 1},
-		Scaling: rollout.InPlace, Canary: &rollout.Canary{Steps: []rollout.Step{
-			{SetWeight: new(20)}, {Pause: &rollout.Pause{}}, {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}},
-		}},
-	}
+	spec := oneWeb(func(s *rollout.Spec) {
+		s.MinReadySeconds, s.MaxSurge, s.MaxUnavailable = 10, rollout.Amount{Value: 2}, rollout.Amount{Value: 1}
+	}).head().workloads[0].spec
 	closed := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "sale"}}
 	until := noon.Add(time.Hour)
 	later := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "sale", Until: until}}
+	const thaw = "the end of the freeze"
 	for name, c := range map[string]struct {
 		change       func(*Planned)
 		stages       int
@@ -123,8 +120,8 @@ func TestPredict(t *testing.T) {
 	}{
 		"AtOnce":  {func(*Planned) {}, 4, 1, 100 * time.Second, noon, noon.Add(100 * time.Second), ""},
 		"First":   {func(p *Planned) { p.First = true }, 1, 0, 30 * time.Second, noon, noon.Add(30 * time.Second), ""},
-		"Later":   {func(p *Planned) { p.Calendar = later }, 4, 1, 100 * time.Second, until, until.Add(100 * time.Second), "the end of the freeze"},
-		"Never":   {func(p *Planned) { p.Calendar = closed }, 4, 1, 100 * time.Second, time.Time{}, time.Time{}, "the end of the freeze"},
+		"Later":   {func(p *Planned) { p.Calendar = later }, 4, 1, 100 * time.Second, until, until.Add(100 * time.Second), thaw},
+		"Never":   {func(p *Planned) { p.Calendar = closed }, 4, 1, 100 * time.Second, time.Time{}, time.Time{}, thaw},
 		"GoesOn":  {func(p *Planned) { p.From = 2 }, 2, 0, 90 * time.Second, noon, noon.Add(90 * time.Second), ""},
 		"AtNight": {func(p *Planned) { p.Fast, p.Calendar = true, closed }, 1, 0, 30 * time.Second, noon, noon.Add(30 * time.Second), ""},
 	} {
@@ -149,13 +146,10 @@ func TestPredict(t *testing.T) {
 		})
 	}
 	// The calendar closes again during the steps: the rest waits for the next day.
-	config, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n"+
-		"windows: [{kind: allow, schedule: \"0 12 * * *\", duration: 1m, timeZone: UTC}]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := Predict(Planned{Spec: spec, Replicas: 10, Now: noon, Calendar: config.CalendarOf("app", nil)})
-	if last := f.Stages[len(f.Stages)-1]; last.Shut == "" || !last.Enters.Equal(noon.Add(24*time.Hour)) || !f.Begins.Equal(noon) || f.AtLeast != 100*time.Second {
+	daily := calendarOf("[{kind: allow, schedule: '0 12 * * *', duration: 1m, timeZone: UTC}]")
+	f := Predict(Planned{Spec: spec, Replicas: 10, Now: noon, Calendar: daily})
+	last := f.Stages[len(f.Stages)-1]
+	if last.Shut == "" || !last.Enters.Equal(noon.Add(24*time.Hour)) || !f.Begins.Equal(noon) || f.AtLeast != 100*time.Second {
 		t.Errorf("it goes on at %s, of %+v", last.Enters, f)
 	}
 	if f.Stages[1].Shut+f.Stages[2].Shut != "" {
@@ -165,10 +159,9 @@ func TestPredict(t *testing.T) {
 		n, missing, extra int
 		want              time.Duration
 	}{
-		{10, 10, 0, 40 * time.Second}, {10, 9, 0, 30 * time.Second}, {10, 1, 0, 10 * time.Second}, {10, 0, 0, 0}, {10, -1, 0, 0}, {10, 10, 4, 20 * time.Second},
+		{10, 10, 0, 40 * time.Second}, {10, 9, 0, 30 * time.Second}, {10, 1, 0, 10 * time.Second},
+		{10, 0, 0, 0}, {10, -1, 0, 0}, {10, 10, 4, 20 * time.Second},
 	} {
-		if got := rollingUpdate(spec, c.n, c.missing, c.extra); got != c.want {
-			t.Errorf("%d missing of %d takes %s, want %s", c.missing, c.n, got, c.want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("%d missing of %d", c.missing, c.n), c.want, rollingUpdate(spec, c.n, c.missing, c.extra))
 	}
 }

@@ -62,8 +62,7 @@ func (s *sim) isThrough(d *kube.Deployment, version string) bool {
 func (s *sim) runsOther(w rollout.Workload) bool {
 	d := s.kube.Deployments[w]
 	return d != nil && slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
-		return rollout.Hash(rs.Annotations[rollout.AnnotationHash]) != s.state.Release.Templates[w] &&
-			(rs.Replicas > 0 || len(rs.Live()) > 0)
+		return rollout.Hash(rs.Annotations[rollout.AnnotationHash]) != s.state.Release.Templates[w] && (rs.Replicas > 0 || len(rs.Live()) > 0)
 	})
 }
 

@@ -24,7 +24,7 @@ func FuzzDecide(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, data []byte) {
 		in, git := fuzzInput(seed, data)
-		for i := range 80 {
+		for range 80 {
 			before := dump(in)
 			d := Decide(in)
 			if dump(Decide(in)) != dump(d) {
@@ -51,13 +51,7 @@ func FuzzDecide(f *testing.F) {
 			if d.Subject == "" {
 				return
 			}
-			data, err := d.State.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := rollout.ParseState("state.yaml", data); err != nil {
-				t.Fatalf("after %d transitions: %v\n%s", i, err, data)
-			}
+			readAgain(t, d.State)
 			in.State, in.Source = d.State, git.at(d.State.Source)
 		}
 		t.Fatalf("does not come to rest: %s", dump(in.State))
@@ -88,10 +82,8 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 					x.workloads[i].version = version
 				}
 				x.workloads[i].plain, x.workloads[i].gone = next(8) == 1, next(16) == 1
-				if next(8) == 1 && x.workloads[i].spec.Canary != nil {
-					c := *x.workloads[i].spec.Canary
-					c.Steps = randomSteps(rng, x.workloads[i].spec.Scaling)
-					x.workloads[i].spec.Canary = &c
+				if w := &x.workloads[i]; next(8) == 1 && w.spec.Canary != nil {
+					w.editCanary(func(c *rollout.Canary) { c.Steps = randomSteps(rng, w.spec.Scaling) })
 				}
 			}
 			x.config += next(2)
@@ -103,8 +95,7 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	last := len(git.commits) - 1
 	commit := func() int { return next(last + 1) }
 	head := commitID(commit())
-	in := Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp,
-		Answers: Answers{Healed: new(next(3) > 0)}}
+	in := Input{Now: noon.Add(time.Duration(next(5)) * time.Hour), App: testApp, Answers: Answers{Healed: new(next(3) > 0)}}
 	in.Head = Head{Commit: rollout.Commit{ID: head, Author: "Ann"}, Render: git.at(head)}
 	if next(8) == 1 {
 		in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
@@ -124,10 +115,9 @@ func fuzzInput(seed uint64, data []byte) (Input, *history) {
 func fuzzState(next func(int) int, git *history, commit func() int) rollout.State {
 	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Phases()[next(8)], Source: commitID(commit())}
 	release := func() *rollout.Release {
-		id := commitID(commit())
-		r := git.at(id)
-		return &rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged(),
-			Fast: next(4) == 1}
+		r := git.releaseAt(commitID(commit()))
+		r.Fast = next(4) == 1
+		return &r
 	}
 	if next(4) > 0 || s.Phase == rollout.Degraded || s.Phase == rollout.Aborting {
 		s.Stable = release()
@@ -153,8 +143,7 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 			Drain: noon.Add(time.Duration(next(3)) * time.Minute), To: s.Stable.Commit}
 	}
 	if next(4) == 1 {
-		s.Rejected = []rollout.Rejection{{Hash: git.at(commitID(commit())).Release(), Commit: s.Source, Reason: "errors",
-			At: noon}}
+		s.Rejected = []rollout.Rejection{{Hash: git.at(commitID(commit())).Release(), Commit: s.Source, Reason: "errors", At: noon}}
 	}
 	if next(4) == 1 {
 		s.Held = &rollout.Held{Reason: "InvalidInput", Message: "kustomization.yaml: is not valid YAML"}

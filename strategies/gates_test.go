@@ -12,18 +12,10 @@ import (
 
 // TestGatesOfAFullPromotion checks which gates a full promotion opens. A new gate needs a row here.
 func TestGatesOfAFullPromotion(t *testing.T) {
-	names := func(all gateList) (names []string) {
-		for _, g := range all {
-			names = append(names, g.name)
-		}
-		return names
-	}
-	if diff := compare.Diff([]string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}, names(gates)); diff != "" {
-		t.Errorf("the gates (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]string{"hold", "healed", "window"}, names(fullGates)); diff != "" {
-		t.Errorf("those that a promotion of everything does not open (-want +got):\n%s", diff)
-	}
+	names := func(all gateList) []string { return rollout.Mapped(all, func(g gate) string { return g.name }) }
+	all := []string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}
+	compare.CheckNamed(t, "the gates", all, names(gates))
+	compare.CheckNamed(t, "those that a promotion of everything does not open", []string{"hold", "healed", "window"}, names(fullGates))
 }
 
 // TestGatesAskInOrder closes each gate alone and with all gates after it: the first closed gate decides.
@@ -46,20 +38,14 @@ func TestGatesAskInOrder(t *testing.T) {
 		"ExceptOne": {gateList{shut("a"), shut("b")}.except("a"), verdict{text: "b"}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := compare.Diff(tc.want, tc.gates.verdict(Input{}, workloads.Staged{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		compare.CheckNamed(t, name, tc.want, tc.gates.verdict(Input{}, workloads.Staged{}))
 	}
 }
 
 // TestTimedPause checks which waits a promotion may end early.
 func TestTimedPause(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
 	at := func(step int) Input {
-		in := inFlight(h, step, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
+		_, in := atStep(nil, step)
 		in.Now = in.Now.Add(time.Second)
 		return in
 	}
@@ -76,17 +62,15 @@ func TestTimedPause(t *testing.T) {
 		"Pods":     {"nor is a weight", at(0), nil, 0, false},
 		"Through":  {"nor the end of the steps", at(3), nil, 0, false},
 		"Aborting": {"nor a rollback", at(2), func(in *Input) { in.State.Phase = rollout.Aborting }, 0, false},
-		"AtRest":   {"nor an app at rest", world(h), nil, 0, false},
+		"AtRest":   {"nor an app at rest", world(oneWeb(nil)), nil, 0, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if tc.change != nil {
-				tc.change(&tc.in)
-			}
-			if step, found := TimedPause(tc.in); step != tc.step || found != tc.found {
-				t.Errorf("%s: got %d, %t, want %d, %t", tc.reason, step, found, tc.step, tc.found)
-			}
-		})
+		if tc.change != nil {
+			tc.change(&tc.in)
+		}
+		if step, found := TimedPause(tc.in); step != tc.step || found != tc.found {
+			t.Errorf("%s, %s: got %d, %t, want %d, %t", name, tc.reason, step, found, tc.step, tc.found)
+		}
 	}
 }
 
@@ -107,24 +91,19 @@ func TestWaits(t *testing.T) {
 		"Experiment": {plan.ExperimentWait{Experiment: &rollout.Experiment{}}, 6, false, ""},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := tc.wait.Traits()
-			if got.Number != tc.number || got.Pauses != tc.pauses {
-				t.Errorf("the traits are %+v, want %d, %t", got, tc.number, tc.pauses)
-			}
-			p := plan.Compiled{Stages: []plan.Stage{{Counts: plan.FullSets, Wait: tc.wait}}}
-			c := &forecaster{in: Planned{Replicas: 3, Now: noon}, plan: &p, at: noon, known: true}
-			if s := c.stage(); s.Wait != tc.ends {
-				t.Errorf("it is ended by %q, want %q", s.Wait, tc.ends)
-			}
-		})
+		got := tc.wait.Traits()
+		if got.Number != tc.number || got.Pauses != tc.pauses {
+			t.Errorf("%s: the traits are %+v, want %d, %t", name, got, tc.number, tc.pauses)
+		}
+		p := plan.Compiled{Stages: []plan.Stage{{Counts: plan.FullSets, Wait: tc.wait}}}
+		c := &forecaster{in: Planned{Replicas: 3, Now: noon}, plan: &p, at: noon, known: true}
+		compare.CheckNamed(t, name+": it is ended by", tc.ends, c.stage().Wait)
 	}
 }
 
 // TestWaitsOfAFastRelease checks that a version that served before waits only for pods and delays.
 func TestWaitsOfAFastRelease(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
+	h := twoVersions(nil)
 	in := inFlight(h, 0, set(h, commitID(1), 0, 0), set(h, commitID(0), 10, 10))
 	in.State.Release.Fast = true
 	m := stagedIn(in)[0]
@@ -143,10 +122,8 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 		"Analysis":   {plan.AnalysisWait{Analysis: metrics}, true},
 		"Experiment": {plan.ExperimentWait{Experiment: &rollout.Experiment{}}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if v := verdictOf(tc.wait, in, m); v.done != tc.done {
-				t.Errorf("done is %t: %s", v.done, v.text)
-			}
-		})
+		if v := verdictOf(tc.wait, in, m); v.done != tc.done {
+			t.Errorf("%s: done is %t: %s", name, v.done, v.text)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -12,15 +13,11 @@ import (
 // decision is repeated. A much later record restarts the pause, because Git did not show it before.
 func TestPauseBeginsOnce(t *testing.T) {
 	pause := rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}}
-	h := newHistory(source{workloads: []staged{{version: "v1", spec: rollout.Spec{
-		Name: "web", Workload: web, Scaling: rollout.InPlace, MaxSurge: rollout.Amount{Value: 1},
-		Canary: &rollout.Canary{Steps: []rollout.Step{{SetWeight: new(20)}, pause, {SetWeight: new(50)}, pause}},
-	}}}})
-	h.push(version("v2"))
-	at := func(step, fresh int) Input {
-		return inFlight(h, step, set(h, commitID(1), fresh, fresh), set(h, commitID(0), 10-fresh, 10-fresh))
+	at := func() Input {
+		_, in := atStep(func(s *rollout.Spec) { s.Canary.Steps = []rollout.Step{weight(20), pause, weight(50), pause} }, 0)
+		return in
 	}
-	first := Decide(at(0, 2)).State
+	first := Decide(at()).State
 	if pr := first.Progress[0]; pr.Step != 1 {
 		t.Fatalf("it is at step %d, not at its pause", pr.Step)
 	}
@@ -40,16 +37,14 @@ func TestPauseBeginsOnce(t *testing.T) {
 		}, time.Second, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, handed := at(0, 2), first
+			in, handed := at(), first
 			release := *first.Release
 			handed.Release, handed.Progress = &release, slices.Clone(first.Progress)
 			in.Now, in.Handed = in.Now.Add(tt.after), &handed
 			if tt.change != nil {
 				tt.change(&in, &handed)
 			}
-			if got := Decide(in).State.Progress[0].Entered.Sub(first.Progress[0].Entered); got != tt.want {
-				t.Errorf("the pause begins %s after it was decided on, want %s", got, tt.want)
-			}
+			compare.CheckNamed(t, "the pause begins after", tt.want, Decide(in).State.Progress[0].Entered.Sub(first.Progress[0].Entered))
 		})
 	}
 }

@@ -3,35 +3,33 @@ package strategies
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // resting returns a healthy app of 5 pods, of which ready are ready.
 func resting(ready int) Input {
-	in := Input{
-		Now: noon, App: testApp, Answers: Answers{Healed: new(true)},
+	r := &rollout.Render{Digest: "d", Objects: []rollout.Object{{"kind": "Deployment"}}}
+	return Input{
+		Now: noon, App: testApp, Answers: healed, Head: Head{Commit: rollout.Commit{ID: "c1"}, Render: r}, Source: r,
 		State: rollout.State{App: "shop", Path: testApp.Path, Phase: rollout.Healthy, Source: "c1"},
+		Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
+			web: {Replicas: 5, Revisions: []rollout.Revision{{Current: true, ReadySince: make([]time.Time, ready)}}},
+		}},
 	}
-	in.Head = Head{Commit: rollout.Commit{ID: "c1"}, Render: &rollout.Render{Digest: "d", Objects: []rollout.Object{{"kind": "Deployment"}}}}
-	in.Source = in.Head.Render
-	in.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{
-		{Namespace: "shop", Name: "web"}: {Replicas: 5, Revisions: []rollout.Revision{{Current: true, ReadySince: make([]time.Time, ready)}}},
-	}
-	return in
 }
 
 // watchHealth shows the app one observation per second, and returns its records with their seconds.
-func watchHealth(t *testing.T, seconds int, at func(second int) Input) []string {
+func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 	t.Helper()
 	var got []string
 	var h Health
 	state := resting(5).State
-	state.Inventory = []rollout.Ref{
-		rollout.Workload{Namespace: "shop", Name: "web"}.Ref(), {Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"},
-	}
+	state.Inventory = []rollout.Ref{web.Ref(), {Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}}
 	for i := range seconds {
 		in := at(i)
 		in.Now, in.State = noon.Add(time.Duration(i)*time.Second), state
@@ -53,106 +51,87 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) []string 
 		}
 		state = d.State
 	}
-	return got
+	return strings.Join(got, ", ")
 }
 
 // TestHealthIsRecordedOnce checks that a problem is recorded after its deadline, and ends after one minute of health.
 // Pods that come and go in between add no record.
 func TestHealthIsRecordedOnce(t *testing.T) {
-	job := rollout.Trouble{Ref: rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}, Failed: true}
-	none := "shop degraded: Deployment shop/web: 0 of 5 pods are ready"
-	cases := map[string]struct {
-		at   func(second int) Input
-		want []string
-	}{
-		"well":                   {func(int) Input { return resting(5) }, nil},
-		"no pod is ever ready":   {func(int) Input { return resting(0) }, []string{"600 " + none}},
-		"pods crash in a circle": {func(i int) Input { return resting(i % 5) }, []string{"604 shop degraded: Deployment shop/web: 4 of 5 pods are ready"}},
-		"all are ready for a moment, again and again": {func(i int) Input { return resting(5 * (i / 50 % 2)) }, nil},
-		"one more is ready every five minutes":        {func(i int) Input { return resting(min(5, i/300)) }, nil},
-		"texts that differ": {func(i int) Input {
-			in := resting(0)
-			for _, live := range in.Observed.Workloads {
-				live.Revisions[0].Problem = fmt.Sprintf("restarted %d times", i)
+	at := func(text string, second int) string { return strings.Replace(text, "#", fmt.Sprint(second), 1) }
+	troubled := func(trouble rollout.Trouble) func(int) Input {
+		return func(i int) Input {
+			in, now := resting(5), trouble
+			now.Message = at(now.Message, i)
+			in.Observed.Troubled = []rollout.Trouble{now}
+			return in
+		}
+	}
+	refused := func(why string, is func(second int) bool) func(int) Input {
+		return func(i int) Input {
+			in := resting(5)
+			if is(i) {
+				in.Health.Why = at(why, i)
 			}
 			return in
-		}, []string{"600 " + none + " (restarted 600 times)"}},
-		"a foreign version": {func(i int) Input {
-			in, w := resting(5), rollout.Workload{Namespace: "shop", Name: "web"}
-			live := in.Observed.Workloads[w]
-			live.Hash = "h1-mallory"
-			in.Source = &rollout.Render{Digest: "d", Commit: rollout.Commit{ID: "c1"}, Templates: map[rollout.Workload]rollout.Hash{w: "h1-ours"}}
-			in.Observed.Workloads[w] = live
+		}
+	}
+	job := rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}
+	elsewhere := job
+	elsewhere.Namespace = "another"
+	const none = "shop degraded: Deployment shop/web: 0 of 5 pods are ready"
+	const absent, mallory = "Deployment shop/web: the API server is not there", "Deployment shop/web: is changed by mallory again and again"
+	cases := map[string]struct {
+		at   func(second int) Input
+		want string
+	}{
+		"well":                   {func(int) Input { return resting(5) }, ""},
+		"no pod is ever ready":   {func(int) Input { return resting(0) }, "600 " + none},
+		"pods crash in a circle": {func(i int) Input { return resting(i % 5) }, "604 shop degraded: Deployment shop/web: 4 of 5 pods are ready"},
+		"all are ready for a moment, again and again": {func(i int) Input { return resting(5 * (i / 50 % 2)) }, ""},
+		"one more is ready every five minutes":        {func(i int) Input { return resting(min(5, i/300)) }, ""},
+		"texts that differ": {func(i int) Input {
+			in := resting(0)
+			in.Observed.Workloads[web].Revisions[0].Problem = fmt.Sprintf("restarted %d times", i)
 			return in
-		}, []string{"60 shop degraded: Deployment shop/web: it runs h1-mallory, and it should run h1-ours: something else has changed it"}},
+		}, "600 " + none + " (restarted 600 times)"},
+		"a foreign version": {func(i int) Input {
+			in := resting(5)
+			in.Source = &rollout.Render{Digest: "d", Commit: rollout.Commit{ID: "c1"}, Templates: map[rollout.Workload]rollout.Hash{web: "h1-ours"}}
+			changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash = "h1-mallory" })
+			return in
+		}, "60 shop degraded: Deployment shop/web: it runs h1-mallory, and it should run h1-ours: something else has changed it"},
 		"well again, but not for long": {func(i int) Input {
 			if i > 700 && i%50 < 40 {
 				return resting(5)
 			}
 			return resting(0)
-		}, []string{"600 " + none}},
-		"well again": {func(i int) Input { return resting(5 * (i / 700)) }, []string{"600 " + none, "760 shop is well again"}},
-		"an object says that it failed": {func(i int) Input {
-			in := resting(5)
-			job.Message = fmt.Sprint("failed at try ", i)
-			in.Observed.Troubled = []rollout.Trouble{job}
-			return in
-		}, []string{"60 shop degraded: Job shop/move: failed at try 60"}},
-		"an object that may be on its way": {func(int) Input {
-			in := resting(5)
-			in.Observed.Troubled = []rollout.Trouble{{Ref: job.Ref, Message: "0 of 1 are there"}}
-			return in
-		}, []string{"600 shop degraded: Job shop/move: 0 of 1 are there"}},
-		"an object of its label that it does not ask for": {func(int) Input {
-			in, other := resting(5), job
-			other.Ref.Namespace = "another"
-			in.Observed.Troubled = []rollout.Trouble{other}
-			return in
-		}, nil},
-		"the cluster does not take it": {func(i int) Input {
-			in := resting(5)
-			in.Health.Why = fmt.Sprint("Deployment shop/web: refused at try ", i)
-			return in
-		}, []string{"61 shop degraded: Deployment shop/web: refused at try 61"}},
-		"it is put back, and is another one again": {func(i int) Input {
-			in := resting(5)
-			if i < 300 && i%20 < 12 {
-				in.Health.Why = "Deployment shop/web: is changed by mallory again and again"
-			}
-			return in
-		}, []string{"61 shop degraded: Deployment shop/web: is changed by mallory again and again", "362 shop is well again"}},
+		}, "600 " + none},
+		"well again": {func(i int) Input { return resting(5 * (i / 700)) }, "600 " + none + ", 760 shop is well again"},
+		"an object says that it failed": {troubled(rollout.Trouble{Ref: job, Failed: true, Message: "failed at try #"}),
+			"60 shop degraded: Job shop/move: failed at try 60"},
+		"an object that may be on its way": {troubled(rollout.Trouble{Ref: job, Message: "0 of 1 are there"}),
+			"600 shop degraded: Job shop/move: 0 of 1 are there"},
+		"an object of its label that it does not ask for": {
+			troubled(rollout.Trouble{Ref: elsewhere, Failed: true, Message: "failed at try #"}), ""},
+		"the cluster does not take it": {refused("Deployment shop/web: refused at try #", func(int) bool { return true }),
+			"61 shop degraded: Deployment shop/web: refused at try 61"},
+		"it is put back, and is another one again": {refused(mallory, func(i int) bool { return i < 300 && i%20 < 12 }),
+			"61 shop degraded: " + mallory + ", 362 shop is well again"},
 		"another writer has changed it again and again": {func(i int) Input {
 			in := resting(5)
 			if i >= 15 && i < 300 {
 				in.Health.Why, in.Health.Lasts = "Deployment shop/web: is changed by hpa", true
 			}
 			return in
-		}, []string{"16 shop degraded: Deployment shop/web: is changed by hpa: overwritten again and again", "370 shop is well again"}},
-		"it is taken when the minute is over": {func(i int) Input {
-			in := resting(5)
-			if i < 60 {
-				in.Health.Why = "Deployment shop/web: the API server is not there"
-			}
-			return in
-		}, nil},
-		"it is refused now and then": {func(i int) Input {
-			in := resting(5)
-			if i%100 < 40 {
-				in.Health.Why = "Deployment shop/web: the API server is not there"
-			}
-			return in
-		}, nil},
-		"a Deployment that says so of itself counts by its pods": {func(int) Input {
-			in := resting(5)
-			in.Observed.Troubled = []rollout.Trouble{{Ref: rollout.Workload{Namespace: "shop", Name: "web"}.Ref(), Message: "Available: 0/5"}}
-			return in
-		}, nil},
+		}, "16 shop degraded: Deployment shop/web: is changed by hpa: overwritten again and again, 370 shop is well again"},
+		"it is taken when the minute is over": {refused(absent, func(i int) bool { return i < 60 }), ""},
+		"it is refused now and then":          {refused(absent, func(i int) bool { return i%100 < 40 }), ""},
+		"a Deployment that says so of itself counts by its pods": {
+			troubled(rollout.Trouble{Ref: web.Ref(), Message: "Available: 0/5"}), ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := watchHealth(t, 1300, c.at); fmt.Sprint(got) != fmt.Sprint(c.want) {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			compare.Check(t, c.want, watchHealth(t, 1300, c.at))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -41,14 +42,14 @@ func newHookLife(t testing.TB, seed uint64) *hookLife {
 		if rng.IntN(4) == 0 {
 			annotations["gitrollout.dev/hook-interrupt"] = "delete"
 		}
-		first.hooks = append(first.hooks, rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{},
-			"metadata": map[string]any{"name": name, "namespace": testApp.Namespace, "annotations": annotations}})
+		first.hooks = append(first.hooks, jobOf(name, annotations))
 	}
 	l := &hookLife{loop: newLoop(newHistory(first), kube.New(rng, noon)), rng: rng, t: t,
 		ends: map[string]rollout.JobState{}, made: map[string]int{}}
 	l.fate = func(job string) rollout.JobState {
 		if l.ends[job] == (rollout.JobState{}) && rng.IntN(3) == 0 {
-			l.ends[job] = []rollout.JobState{{Complete: true}, {Complete: true}, {Failed: true, Message: "BackoffLimitExceeded", Log: strings.Repeat(job+" says\n", rng.IntN(200))}}[rng.IntN(3)]
+			failed := rollout.JobState{Failed: true, Message: "BackoffLimitExceeded", Log: strings.Repeat(job+" says\n", rng.IntN(200))}
+			l.ends[job] = []rollout.JobState{{Complete: true}, {Complete: true}, failed}[rng.IntN(3)]
 		}
 		return l.ends[job]
 	}
@@ -99,7 +100,8 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	}
 	if source := l.git.at(is.Source); source != nil && is.Source != was.Source && len(source.Specs) == 0 {
 		l.plain++
-		if isBack := is.Stable != nil && (is.Stable.Hash == source.Content || is.Stable.Commit == is.Source); !isBack && (is.Release == nil || is.Release.Hash != source.Content) {
+		isBack := is.Stable != nil && (is.Stable.Hash == source.Content || is.Stable.Commit == is.Source)
+		if !isBack && (is.Release == nil || is.Release.Hash != source.Content) {
 			l.t.Errorf("%s: %s is followed, and it is no release: %s %+v", subject, source.Content, is.Phase, is.Release)
 		}
 	}
@@ -296,19 +298,30 @@ type noticing struct {
 
 func (n *noticing) Errorf(string, ...any) { n.is = true }
 
+// plainWeb returns a canary without steps.
+func plainWeb(replicas int) rollout.Spec {
+	return rollout.Spec{Name: "web", Workload: web, Canary: &rollout.Canary{}, Replicas: &replicas, MaxSurge: rollout.Amount{Value: 1},
+		ProgressDeadlineSeconds: 600}
+}
+
+// hooked returns the world of an app with hooks before its first deployment. Their Jobs complete.
+func hooked(hooks ...rollout.Object) *loop {
+	l := newLoop(newHistory(source{workloads: []staged{{spec: plainWeb(1), version: "v1"}}, hooks: hooks}), newKube())
+	l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
+	return l
+}
+
+// beforeHook returns a Job that runs before releases.
+func beforeHook(name string) rollout.Object {
+	return jobOf(name, map[string]any{hook.Annotation: "before"})
+}
+
 // TestHooksKeepTheNewest checks that the newest three Jobs of a hook stay, or one if its annotations delete it.
 func TestHooksKeepTheNewest(t *testing.T) {
 	for policy, want := range map[string]int{"": 3, "before-hook-creation": 1} {
-		o := rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}, "metadata": map[string]any{
-			"name": "migrate", "namespace": testApp.Namespace,
-			"annotations": map[string]any{"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-delete-policy": policy}}}
-		spec := rollout.Spec{Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Canary: &rollout.Canary{},
-			Replicas: new(1), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600}
-		git := newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}, hooks: []rollout.Object{o}})
-		l := newLoop(git, kube.New(rand.New(rand.NewPCG(1, 1)), noon))
-		l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
+		l := hooked(jobOf("migrate", map[string]any{"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-delete-policy": policy}))
 		for i := range 6 {
-			git.push(func(s *source) { s.workloads[0].version = fmt.Sprint("v", i+2) })
+			l.git.push(version(fmt.Sprint("v", i+2)))
 			l.rest()
 		}
 		if len(l.jobs) != want || len(l.state.Hooks) != want || l.state.Phase != rollout.Healthy {
@@ -322,18 +335,12 @@ func TestHooksKeepTheNewest(t *testing.T) {
 func TestHooksWithAVersionInTheirName(t *testing.T) {
 	letters := func(i int) string { return "migrate-" + strings.Repeat("x", i) }
 	for name, most := range map[string]int{"migrate-v%d": 4, "migrate-1.%d.0": 4, "%da1b2c3-migrate": 4, "": mostLeft + 2} {
-		job := func(i int) []rollout.Object {
-			return []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}, "metadata": map[string]any{
-				"name":      cmp.Or(strings.ReplaceAll(name, "%d", fmt.Sprint(i)), letters(i)),
-				"namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
+		job := func(i int) rollout.Object {
+			return beforeHook(cmp.Or(strings.ReplaceAll(name, "%d", fmt.Sprint(i)), letters(i)))
 		}
-		spec := rollout.Spec{Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Canary: &rollout.Canary{},
-			Replicas: new(1), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600}
-		git := newHistory(source{workloads: []staged{{spec: spec, version: "v0"}}, hooks: job(0)})
-		l := newLoop(git, kube.New(rand.New(rand.NewPCG(1, 1)), noon))
-		l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
+		l := hooked(job(0))
 		for i := range 30 {
-			git.push(func(s *source) { s.workloads[0].version, s.hooks = fmt.Sprint("v", i+1), job(i+1) })
+			l.git.push(func(s *source) { s.workloads[0].version, s.hooks = fmt.Sprint("v", i+2), []rollout.Object{job(i + 1)} })
 			l.rest()
 		}
 		if len(l.jobs) > most || len(l.state.Hooks) > most || l.state.Phase != rollout.Healthy {
@@ -345,18 +352,9 @@ func TestHooksWithAVersionInTheirName(t *testing.T) {
 // TestHooksOfOneCommitAreKeptApart checks that two hooks keep their own last runs, although their names differ only
 // in a part with a digit.
 func TestHooksOfOneCommitAreKeptApart(t *testing.T) {
-	var hooks []rollout.Object
-	for _, name := range []string{"sync-s3", "sync-ec2"} {
-		hooks = append(hooks, rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}, "metadata": map[string]any{
-			"name": name, "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}})
-	}
-	spec := rollout.Spec{Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Canary: &rollout.Canary{},
-		Replicas: new(1), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600}
-	git := newHistory(source{workloads: []staged{{spec: spec, version: "v0"}}, hooks: hooks})
-	l := newLoop(git, kube.New(rand.New(rand.NewPCG(1, 1)), noon))
-	l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
+	l := hooked(beforeHook("sync-s3"), beforeHook("sync-ec2"))
 	for i := range 6 {
-		git.push(func(s *source) { s.workloads[0].version = fmt.Sprint("v", i+1) })
+		l.git.push(version(fmt.Sprint("v", i+2)))
 		l.rest()
 	}
 	runs := map[string]int{}
@@ -377,29 +375,35 @@ func TestNamesOfHooksWithoutVersions(t *testing.T) {
 		{"shop-7a/migrate", "shop-7a/check"}:               false,
 		{"shop-7a/migrate-v1", "shop-8b/migrate-v1"}:       false,
 	} {
-		if got := unversioned(names[0]) == unversioned(names[1]); got != together {
-			t.Errorf("%v count together: %t", names, got)
-		}
+		compare.CheckNamed(t, fmt.Sprint(names, " count together"), together, unversioned(names[0]) == unversioned(names[1]))
 	}
+}
+
+// beforeFirst returns a world at rest before its first deployment, with a hook that has a minute to end.
+func beforeFirst() *loop {
+	job := beforeHook("migrate")
+	job.Map("spec")["activeDeadlineSeconds"] = int64(60)
+	l := hooked(job)
+	l.fate = func(string) rollout.JobState { return rollout.JobState{} }
+	l.rest()
+	return l
 }
 
 // TestJobThatIsMadeLate stops a process before it creates a recorded Job, and restarts it after the Job's deadline.
 // The deadline counts from the Job's own start, and no second migration runs beside it.
 func TestJobThatIsMadeLate(t *testing.T) {
-	l := newHookLife(t, 1).loop
-	l.fails, l.commits = func(string) bool { return false }, func(_, _ rollout.State, _ string) {}
-	l.git.commits[0].hooks = []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"activeDeadlineSeconds": int64(60)},
-		"metadata": map[string]any{"name": "migrate", "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
-	made := 0
-	l.fate, l.madeJob = func(string) rollout.JobState { return rollout.JobState{} }, func(HookJob) { made++ }
-	l.rest()
+	l, made := beforeFirst(), 0
+	if len(l.jobs) != 1 {
+		t.Fatalf("%d Jobs are made", len(l.jobs))
+	}
+	l.madeJob = func(HookJob) { made++ }
 	clear(l.jobs)
 	l.kube.Now = l.kube.Now.Add(5 * time.Minute)
 	l.rest()
-	if i := runningHook(l.state); i < 0 || made != 2 {
-		t.Fatalf("made %d times, hooks %+v", made, l.state.Hooks)
+	if i := runningHook(l.state); i < 0 || made != 1 {
+		t.Fatalf("made %d times more, hooks %+v", made, l.state.Hooks)
 	}
-	l.git.push(func(s *source) { s.workloads[0].version = "v9" })
+	l.git.push(version("v9"))
 	l.rest()
 	if len(l.jobs) != 1 {
 		t.Errorf("%d migrations run beside each other", len(l.jobs))
@@ -416,12 +420,7 @@ func TestJobThatIsMadeLate(t *testing.T) {
 // reason.
 func TestHooksThatDoNotEnd(t *testing.T) {
 	begin := func(fate rollout.JobState) (l *loop, waiting string) {
-		l = newHookLife(t, 1).loop
-		l.fails, l.commits = func(string) bool { return false }, func(_, _ rollout.State, _ string) {}
-		l.git.commits[0].hooks = []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"activeDeadlineSeconds": int64(60)},
-			"metadata": map[string]any{"name": "migrate", "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
-		l.fate = func(string) rollout.JobState { return rollout.JobState{} }
-		l.rest()
+		l = beforeFirst()
 		l.fate = func(string) rollout.JobState { return fate }
 		d := Decide(l.input(l.state, true))
 		for d.Ask != nil {
@@ -429,7 +428,8 @@ func TestHooksThatDoNotEnd(t *testing.T) {
 		}
 		return l, d.Waiting
 	}
-	if _, got := begin(rollout.JobState{Complete: true, Message: "Reached expected number of succeeded pods"}); strings.Contains(got, "Reached") {
+	ended := rollout.JobState{Complete: true, Message: "Reached expected number of succeeded pods"}
+	if _, got := begin(ended); strings.Contains(got, "Reached") {
 		t.Errorf("one that has ended well is waited for: %q", got)
 	}
 	l, got := begin(rollout.JobState{Stuck: "ImagePullBackOff", Message: "no such image"})

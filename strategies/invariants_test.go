@@ -112,13 +112,7 @@ func (s *sim) watch(w rollout.Workload) *watched {
 }
 
 // specOf returns the spec that is applied now, and false for plain Deployments.
-func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) {
-	r := s.git.at(s.state.Source)
-	if r == nil {
-		return rollout.Spec{}, false
-	}
-	return r.Spec(w)
-}
+func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) { return s.specAt(s.state.Source, w) }
 
 // checkPods runs after each small step of Kubernetes.
 func (s *sim) checkPods() {
@@ -130,8 +124,7 @@ func (s *sim) checkPods() {
 		}
 		x := s.watch(w)
 		x.unwell.seen(d)
-		trouble := x.Trouble(s.kube, d, spec, guard.Leave{Retreating: s.written == rollout.Aborting, Lag: s.chaos.lag,
-			Overtaken: s.overtaken})
+		trouble := x.Trouble(s.kube, d, spec, guard.Leave{Retreating: s.written == rollout.Aborting, Lag: s.chaos.lag, Overtaken: s.overtaken})
 		if trouble != "" {
 			s.fail("%s", trouble)
 		}
@@ -187,7 +180,7 @@ func (s *sim) checkWrite(state rollout.State, objects []rollout.Object) {
 		if o.Ref() != w.Ref() {
 			continue
 		}
-		if err := acceptable(o); err != nil {
+		if err := kube.New(nil, noon).Apply(o); err != nil {
 			s.fail("the API server refuses Deployment %s: %v", w, err)
 		}
 		s.checkHold(state, o, w)
@@ -219,10 +212,6 @@ func (s *sim) checkExperiments(state rollout.State, objects []rollout.Object) {
 			s.fail("%s is left of an experiment in phase %s (listed: %t)", w, state.Phase, listed)
 		}
 	}
-}
-
-func acceptable(o rollout.Object) error {
-	return kube.New(nil, noon).Apply(o)
 }
 
 func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workload) {

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"fmt"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
@@ -33,53 +34,24 @@ func TestASecondKind(t *testing.T) {
 	defer func() { rollout.WorkloadKinds = knownKinds; delete(workloads.Kinds, "Ordinals") }()
 
 	web := rollout.Workload{Kind: "Ordinals", Namespace: testApp.Namespace, Name: "web"}
-	h := oneWeb(func(s *rollout.Spec) { s.Workload = web; s.Canary.Steps[0].SetWeight = new(30) })
-	h.push(version("v2"))
-	of := func(commit string, desired, ready int) rollout.Revision {
-		r := pods(desired, ready)
-		r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[web]
-		return r
-	}
-	seen := func(sets ...rollout.Revision) rollout.Observed {
-		live := rollout.ObservedWorkload{Replicas: 10, Hash: sets[0].Hash, Synced: true, Complete: len(sets) == 1,
-			Revisions: sets}
-		return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: live}}
-	}
+	h := twoVersions(func(s *rollout.Spec) { s.Workload = web; s.Canary.Steps[0].SetWeight = new(30) })
 	in := world(h)
-	in.State.Stable.Templates = h.at(commitID(0)).Staged()
-	in.Observed = seen(of(commitID(0), 10, 10))
-	d := Decide(in)
-	if len(d.State.Progress) != 1 || d.State.Progress[0].Workload != web {
-		t.Fatalf("a release begins as %s", dump(d.State))
-	}
-	in.State, in.Source = d.State, in.Head.Render
-	partition := func() any {
-		for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)),
-			Observed: in.Observed}) {
-			if o.Ref() == web.Ref() {
-				return o.Map("spec")["partition"]
-			}
-		}
-		return nil
+	if transition(&in, h); len(in.State.Progress) != 1 || in.State.Progress[0].Workload != web {
+		t.Fatalf("a release begins as %s", dump(in.State))
 	}
 	for ready, want := range []int64{9, 8, 7, 7} {
-		in.Observed = seen(of(commitID(1), ready, ready), of(commitID(0), 10-ready, 10-ready))
-		if diff := compare.Diff(any(want), partition()); diff != "" {
-			t.Errorf("with %d pods of the new version, the partition is (-want +got):\n%s", ready, diff)
+		fresh := set(h, commitID(1), ready, ready)
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) {
+			live.Hash, live.Complete, live.Revisions = fresh.Hash, false, []rollout.Revision{fresh, set(h, commitID(0), 10-ready, 10-ready)}
+		})
+		if got, _ := partitionAt(in, h, web, "spec.partition"); got != want {
+			t.Errorf("with %d pods of the new version, the partition is %v, want %d", ready, got, want)
 		}
-		if moved := Decide(in).State.Progress[0].Step > 0; moved != (ready == 3) {
-			t.Errorf("with %d pods of the new version, the step is done: %t", ready, moved)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("with %d new pods, the step is done", ready), ready == 3, Decide(in).State.Progress[0].Step > 0)
 	}
 	in.State.Phase = rollout.Promoting
-	if got := partition(); got != int64(0) {
+	if got, _ := partitionAt(in, h, web, "spec.partition"); got != int64(0) {
 		t.Errorf("promoted, the partition is %v", got)
 	}
-	encoded, err := in.State.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if back, err := rollout.ParseState("state.yaml", encoded); err != nil || back.Progress[0].Workload != web {
-		t.Errorf("recorded and read again it is %v, %v", back, err)
-	}
+	compare.CheckNamed(t, "recorded and read again", web, readAgain(t, in.State).Progress[0].Workload)
 }

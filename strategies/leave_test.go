@@ -5,11 +5,20 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/routes"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
+
+// threeVersions returns a branch with v1, v2 and v3 of a workload.
+func threeVersions(spec rollout.Spec) *history {
+	h := historyOf(spec)
+	h.push(version("v2"))
+	h.push(version("v3"))
+	return h
+}
 
 // TestAPushTakesNobodyBack pushes a version while all users are on one that has passed its steps. The new release
 // starts from that version, even if the cluster has not reported everything yet.
@@ -22,45 +31,36 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 	}{
 		"all are available": {func(*state) {}, false, false},
 		"the controller has not seen yet that it was promoted": {func(w *state) { w.Synced = false }, false, false},
-		"its pods became ready by a clock that is ahead": {func(w *state) {
-			w.Revisions[0].ReadySince = []time.Time{noon.Add(time.Minute)}
-		}, false, false},
-		"its pods have been ready for less than minReadySeconds": {func(w *state) {
-			w.Revisions[0].ReadySince = []time.Time{noon}
-		}, false, false},
+		"its pods became ready by a clock that is ahead": {
+			func(w *state) { w.Revisions[0].ReadySince = []time.Time{noon.Add(time.Minute)} }, false, false},
+		"its pods have been ready for less than minReadySeconds": {
+			func(w *state) { w.Revisions[0].ReadySince = []time.Time{noon} }, false, false},
 		"none of its pods is ready":        {func(w *state) { w.Revisions[0].ReadySince = nil }, false, true},
 		"a pod of the old version is left": {func(w *state) { w.Revisions[1].Pods = 1 }, false, true},
 		"it was aborted meanwhile":         {func(*state) {}, true, true},
 	}
 	spec := readSpec(t, []byte("replicas: 2\nminReadySeconds: 10\n"), "web")
-	git := newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}})
-	for _, version := range []string{"v2", "v3"} {
-		git.push(func(s *source) { s.workloads[0].version = version })
-	}
-	release := func(i int) *rollout.Release {
-		r := git.at(commitID(i))
-		return &rollout.Release{Commit: commitID(i), Hash: r.Release(), Templates: r.Staged(), Since: noon.Add(-time.Hour)}
-	}
+	git := threeVersions(spec)
+	stable, release := git.releaseAt(commitID(0)), git.releaseAt(commitID(1))
 	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Promoting, Source: commitID(1),
-		Stable: release(0), Release: release(1), Progress: []rollout.Progress{{Workload: spec.Workload, Entered: noon}}}
+		Stable: &stable, Release: &release, Progress: []rollout.Progress{{Workload: web, Entered: noon}}}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			live := rollout.ObservedWorkload{Replicas: 2, Hash: s.Release.Templates[spec.Workload], Synced: true, Revisions: []rollout.Revision{
-				{Hash: s.Release.Templates[spec.Workload], Pin: rollout.PodHash("b"), Current: true, Desired: 2, Pods: 2,
-					ReadySince: []time.Time{noon.Add(-time.Hour), noon.Add(-time.Hour)}},
-				{Hash: s.Stable.Templates[spec.Workload], Pin: rollout.PodHash("a")},
-			}}
+			fresh := set(git, commitID(1), 2, 2)
+			fresh.Current, fresh.ReadySince = true, []time.Time{noon.Add(-time.Hour), noon.Add(-time.Hour)}
+			live := rollout.ObservedWorkload{Replicas: 2, Hash: fresh.Hash, Synced: true,
+				Revisions: []rollout.Revision{fresh, set(git, commitID(0), 0, 0)}}
 			tc.change(&live)
 			in := Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
-				Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{spec.Workload: live}}}
+				Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: live}}}
 			if tc.abort {
-				in.Promotion = &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Abort}
+				in.Promotion = &rollout.Promotion{Release: release.Hash, Decision: rollout.Abort}
 			}
 			d := Decide(in)
-			if d.Rollback != tc.back || !tc.back && d.State.Stable.Hash != s.Release.Hash {
+			if d.Rollback != tc.back || !tc.back && d.State.Stable.Hash != release.Hash {
 				t.Errorf("%s: goes back %t, want %t; stable is %s", d.Subject, d.Rollback, tc.back, d.State.Stable.Hash)
 			}
-			if _, rejected := d.State.IsRejected(s.Release.Hash); rejected != tc.abort {
+			if _, rejected := d.State.IsRejected(release.Hash); rejected != tc.abort {
 				t.Errorf("%s: it is rejected %t, want %t", d.Subject, rejected, tc.abort)
 			}
 		})
@@ -71,23 +71,22 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 // Deployment, and no pods at first. The main Service keeps selecting the release's own pods.
 func TestAnImageByHandMovesNoService(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true}\n"), "web")
-	own := rollout.Revision{Hash: "h1-new", Pin: rollout.PodHash("own"), Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}}
-	byHand := rollout.Revision{Hash: "h1-new", Pin: rollout.PodHash("hand"), Current: true, Desired: 1, Pods: 1}
-	old := rollout.Revision{Hash: "h1-old", Pin: rollout.PodHash("old"), Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}}
+	own, byHand, old := pods(2, 2), pods(1, 0), pods(2, 2)
+	own.Hash, byHand.Hash, old.Hash, byHand.Current = "h1-new", "h1-new", "h1-old", true
+	own.Pin, byHand.Pin, old.Pin = rollout.PodHash("own"), rollout.PodHash("hand"), rollout.PodHash("old")
 	templates := func(h rollout.Hash) map[rollout.Workload]rollout.Hash {
-		return map[rollout.Workload]rollout.Hash{spec.Workload: h}
+		return map[rollout.Workload]rollout.Hash{web: h}
 	}
 	p := plan.Compile(spec)
 	at := slices.IndexFunc(p.Stages, func(s plan.Stage) bool { return s.Switched })
 	s := rollout.State{App: "shop", Phase: rollout.Paused, Stable: &rollout.Release{Hash: "r1", Templates: templates("h1-old")},
 		Release: &rollout.Release{Hash: "r2", Templates: templates("h1-new")}, Progress: []rollout.Progress{p.Enter(at, noon)}}
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
-		spec.Workload: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
+		web: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
 	}}
 	m := workloads.New(s, p, s.Progress[0], o)
-	if main, _ := routes.Pinned(m, s, workloads.View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
-		t.Errorf("users come to %q, want the pods of the release", main)
-	}
+	main, _ := routes.Pinned(m, s, workloads.View{Now: noon, Observed: o})
+	compare.CheckNamed(t, "the pods of users", rollout.PodHash("own"), main)
 }
 
 // TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after all have gone. The new pods
@@ -96,7 +95,7 @@ func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
 	routed := &rollout.Routing{Weight: 100}
-	m := workloads.Staged{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: routed},
+	m := workloads.Staged{Compiled: plan.Compile(spec), Progress: rollout.Progress{Workload: web, Of: 1, Routed: routed},
 		Exists: true, N: 1, Stable: pods(0, 0), Fresh: pods(1, 1), Live: rollout.ObservedWorkload{Replicas: 1, Synced: true}}
 	m.Stable.Hash, m.Fresh.Hash, m.Live.Revisions = "old", "new", []rollout.Revision{m.Fresh, m.Stable}
 	f, ok := workloads.LimitsOf(m, workloads.View{Now: noon})
@@ -131,20 +130,13 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 func TestAnAbortWhileOldPodsAreKept(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true, "+
 		"scaleDownDelaySeconds: 300}\n"), "web")
-	git := newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}})
-	for _, version := range []string{"v2", "v3"} {
-		git.push(func(s *source) { s.workloads[0].version = version })
-	}
-	release := func(i int) rollout.Release {
-		r := git.at(commitID(i))
-		return rollout.Release{Commit: commitID(i), Hash: r.Release(), Templates: r.Staged()}
-	}
-	stable, p := release(1), plan.Compile(spec)
+	git, p := threeVersions(spec), plan.Compile(spec)
+	former, stable := git.releaseAt(commitID(0)), git.releaseAt(commitID(1))
 	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Healthy, Source: commitID(1), Stable: &stable,
-		Draining: &rollout.Draining{Release: release(0), Progress: []rollout.Progress{p.Enter(len(p.Stages)-1, noon)}}}
+		Draining: &rollout.Draining{Release: former, Progress: []rollout.Progress{p.Enter(len(p.Stages)-1, noon)}}}
 	in := Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
 		Promotion: &rollout.Promotion{Release: stable.Hash, Decision: rollout.Abort}}
-	if d := Decide(in); !d.Rollback || d.State.Stable.Hash != release(0).Hash {
+	if d := Decide(in); !d.Rollback || d.State.Stable.Hash != former.Hash {
 		t.Errorf("%s: goes back %t, to %s", d.Subject, d.Rollback, d.State.Stable.Hash)
 	}
 }

@@ -1,14 +1,15 @@
 package strategies
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // lab is a release at its measured step. Its cluster is at rest: decisions depend only on measurements and time.
@@ -20,18 +21,11 @@ type lab struct {
 // newLab releases v2 of web, with ten pods, up to its step of 20 %.
 func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	t.Helper()
-	weight, replicas := 20, 10
-	spec := rollout.Spec{
-		Workload: rollout.Workload{Namespace: testApp.Namespace, Name: "web"}, Replicas: &replicas, Scaling: rollout.Surge,
-		MaxSurge: rollout.Amount{Value: 25, Percent: true}, MaxUnavailable: rollout.Amount{Value: 25, Percent: true},
-		ProgressDeadlineSeconds: 600,
-		Canary: &rollout.Canary{Steps: []rollout.Step{
-			{SetWeight: &weight}, {Analysis: &rollout.Analysis{Metrics: metrics}},
-		}},
-	}
-	l := newLoop(newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}}),
-		kube.New(rand.New(rand.NewPCG(1, 1)), noon))
-	l.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
+	h := oneWeb(func(s *rollout.Spec) {
+		s.Scaling = rollout.Surge
+		s.Canary.Steps = []rollout.Step{weight(20), {Analysis: &rollout.Analysis{Metrics: metrics}}}
+	})
+	l := newLoop(h, newKube())
 	come := func(what string, there func() bool) {
 		for !there() {
 			if !l.rest() {
@@ -48,7 +42,7 @@ func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 		}
 	}
 	come("v1 healthy", func() bool { return l.state.Phase == rollout.Healthy })
-	l.git.push(func(s *source) { s.workloads = slices.Clone(s.workloads); s.workloads[0].version = "v2" })
+	l.git.push(version("v2"))
 	come("v2 measured", func() bool { return len(l.state.Analyses) == 1 })
 	return &lab{Input: l.input(l.state, true)}
 }
@@ -66,15 +60,7 @@ func (l *lab) step() Decision {
 // crash drops everything that Git does not have.
 func (l *lab) crash(t testing.TB) {
 	t.Helper()
-	data, err := l.State.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := rollout.ParseState("state.yaml", data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.State, l.Runs = *s, nil
+	l.State, l.Runs = readAgain(t, l.State), nil
 }
 
 // live runs until a verdict or a time, and measures at once when a measurement is due. It returns the last phase of
@@ -133,8 +119,7 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 	}
 	for range sequences {
 		m := rollout.Metric{
-			Name: "m", Interval: 10 * time.Second, Count: 3 + rng.IntN(8), FailureLimit: rng.IntN(4),
-			InconclusiveLimit:     rng.IntN(3),
+			Name: "m", Interval: 10 * time.Second, Count: 3 + rng.IntN(8), FailureLimit: rng.IntN(4), InconclusiveLimit: rng.IntN(3),
 			ConsecutiveErrorLimit: rng.IntN(4), Retention: 10, OnNoData: rollout.NoDataWait, SuccessCondition: "result < 0.3",
 			FailureCondition: "result > 0.7",
 		}
@@ -163,16 +148,12 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 		for at := 1; at < n; at++ {
 			crashes++
 			l, got, _ := live(at)
+			goesBack, early := want == rollout.AnalysisFailed || want == rollout.AnalysisInconclusive, l.Now.Before(whole.Now)
 			switch {
-			case want == rollout.AnalysisFailed, want == rollout.AnalysisInconclusive:
-				if got != want || !l.Now.Equal(whole.Now) {
-					t.Fatalf("%+v of %v: after a crash at %d it is %s at %s, without %s at %s", m, sequence[:30], at, got,
-						l.Now.Sub(start.Now), want, whole.Now.Sub(start.Now))
-				}
-			case got == rollout.AnalysisErrored && want == rollout.AnalysisErrored:
-			case got == rollout.AnalysisErrored && l.Now.Before(whole.Now):
+			case goesBack && got == want && l.Now.Equal(whole.Now), got == rollout.AnalysisErrored && want == rollout.AnalysisErrored:
+			case !goesBack && got == rollout.AnalysisErrored && early:
 				t.Fatalf("%+v of %v: a crash at %d makes a row of errors longer", m, sequence[:30], at)
-			case got != want && l.Now.Before(whole.Now):
+			case goesBack, got != want && early:
 				t.Fatalf("%+v of %v: after a crash at %d it is %s at %s, without %s at %s", m, sequence[:30], at, got,
 					l.Now.Sub(start.Now), want, whole.Now.Sub(start.Now))
 			}
@@ -191,8 +172,8 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 // process.
 func TestAProcessForEachMeasurement(t *testing.T) {
 	for want, says := range map[rollout.AnalysisPhase][]rollout.AnalysisPhase{
-		rollout.AnalysisSuccessful: {rollout.AnalysisSuccessful}, rollout.AnalysisFailed: {"", rollout.AnalysisFailed},
-		rollout.AnalysisErrored: {rollout.AnalysisErrored},
+		rollout.AnalysisSuccessful: {rollout.AnalysisSuccessful}, rollout.AnalysisErrored: {rollout.AnalysisErrored},
+		rollout.AnalysisFailed: {rollout.AnalysisSuccessful, rollout.AnalysisFailed},
 	} {
 		l := newLab(t, rollout.Metric{Name: "m", Interval: 10 * time.Second, Count: 5, FailureLimit: 1, ConsecutiveErrorLimit: 3,
 			Retention: 10, SuccessCondition: "result < 0.3", FailureCondition: "result > 0.7"})
@@ -200,20 +181,14 @@ func TestAProcessForEachMeasurement(t *testing.T) {
 		made := 0
 		for l.Now = l.Now.Add(time.Minute); !l.State.Analyses[0].Phase.Done() && made < 20; l.Now = l.Now.Add(time.Minute) {
 			for _, m := range Decide(l.Input).Measure {
-				say := says[made%len(says)]
-				if say == "" {
-					say = rollout.AnalysisSuccessful
-				}
+				r := said[says[made%len(says)]]
 				made++
-				r := said[say]
 				r.At = l.Now
 				l.Runs = Record(l.Input, m.Judge(r))
 			}
 			l.step()
 			l.crash(t)
 		}
-		if got := l.State.Analyses[0].Phase; got != want {
-			t.Errorf("after %d measurements it is %s, want %s", made, got, want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("after %d measurements", made), want, l.State.Analyses[0].Phase)
 	}
 }

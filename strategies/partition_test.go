@@ -1,11 +1,12 @@
 package strategies
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // ofKruise returns a built-in kind.
@@ -18,17 +19,16 @@ func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 	return p
 }
 
-// cloneAt returns a CloneSet of 10 pods at its first step of 30 %, with fresh and stable ready pods.
-func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh, stable int) (Input, *history, rollout.Workload) {
+// cloneAt returns a CloneSet of 10 ready pods at its first step of 30 %. The fresh ones are new.
+func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *history, rollout.Workload) {
 	t.Helper()
 	ref := kind.Ref()
 	ref.Namespace, ref.Name = testApp.Namespace, "web"
 	clone, _ := rollout.WorkloadOf(ref)
-	h := oneWeb(func(s *rollout.Spec) {
-		*s = ofSet(rollout.Step{SetWeight: new(30)}, rollout.Step{Pause: &rollout.Pause{}})
+	h := twoVersions(func(s *rollout.Spec) {
+		*s = ofSet(weight(30), aPause)
 		s.Workload, s.Partition = clone, kind
 	})
-	h.push(version("v2"))
 	for _, r := range []*rollout.Render{h.at(commitID(0)), h.at(commitID(1))} {
 		for _, o := range r.Objects {
 			if o.Ref().Name == "web" && o.Map("spec", "template") != nil {
@@ -37,7 +37,6 @@ func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh, stable int) (Input,
 		}
 	}
 	in := world(h)
-	in.State.Stable.Templates = h.at(commitID(0)).Staged()
 	move := func(o rollout.Observed) rollout.Observed {
 		live := o.Workloads[db]
 		for i := range live.Revisions {
@@ -49,24 +48,19 @@ func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh, stable int) (Input,
 		}
 		return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{clone: live}}
 	}
-	in.Observed = move(setOf(h, 10, fresh, stable))
-	one := in
-	one.Observed = move(setOf(h, 10, 0, 10))
-	d := Decide(one)
+	in.Observed = move(setOf(h, 10, 0, 10))
+	d := Decide(in)
 	if len(d.State.Progress) != 1 || d.State.Progress[0].Workload != clone {
 		t.Fatalf("a release begins as %s", dump(d.State))
 	}
-	in.State, in.Source, in.Answers = d.State, in.Head.Render, Answers{Healed: new(true)}
+	in.State, in.Source, in.Observed = d.State, in.Head.Render, move(setOf(h, 10, fresh, 10-fresh))
 	return in, h, clone
 }
 
-func partitionAt(in Input, h *history, w rollout.Workload, field string) (got any, hash rollout.Hash) {
-	for _, o := range mustDesired(in.State, workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}) {
-		if o.Ref() == w.Ref() {
-			got, hash = rollout.In(o, field), rollout.Hash(o.Annotation(rollout.AnnotationHash))
-		}
-	}
-	return got, hash
+// partitionAt returns the partition of a workload and the hash of its template.
+func partitionAt(in Input, h *history, w rollout.Workload, field string) (any, rollout.Hash) {
+	o := desiredOf(in, h, w)
+	return rollout.In(o, field), rollout.Hash(o.Annotation(rollout.AnnotationHash))
 }
 
 // TestCloneSetReleases releases a kind that is known by its description only. The partition moves it, a step ends
@@ -74,7 +68,7 @@ func partitionAt(in Input, h *history, w rollout.Workload, field string) (got an
 func TestCloneSetReleases(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	for fresh, done := range map[int]bool{0: false, 2: false, 3: true, 5: true} {
-		in, h, clone := cloneAt(t, kind, fresh, 10-fresh)
+		in, h, clone := cloneAt(t, kind, fresh)
 		if got, hash := partitionAt(in, h, clone, kind.Partition); got != "70%" || hash != in.State.Release.Templates[clone] {
 			t.Errorf("with %d new pods the partition is %v of %s", fresh, got, hash)
 		}
@@ -86,20 +80,12 @@ func TestCloneSetReleases(t *testing.T) {
 		if fresh > 3 {
 			want = "5 of 10 new, 3 asked: the controller takes none of them back"
 		}
-		if got := Explain(in)[0].Surplus; got != want {
-			t.Errorf("with %d new pods it says %q", fresh, got)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("the surplus with %d new pods", fresh), want, Explain(in)[0].Surplus)
 		in.State.Phase = rollout.Promoting
 		if got, _ := partitionAt(in, h, clone, kind.Partition); got != int64(0) {
 			t.Errorf("promoted, the partition is %v", got)
 		}
-		encoded, err := d.State.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if back, err := rollout.ParseState("state.yaml", encoded); err != nil || back.Progress[0].Workload != clone {
-			t.Errorf("recorded and read again it is %v, %v", back, err)
-		}
+		compare.CheckNamed(t, "recorded and read again", clone, readAgain(t, d.State).Progress[0].Workload)
 	}
 }
 
@@ -107,7 +93,7 @@ func TestCloneSetReleases(t *testing.T) {
 // keep the new pods, so stable is applied alone.
 func TestCloneSetTakenForAll(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
-	in, h, clone := cloneAt(t, kind, 10, 0)
+	in, h, clone := cloneAt(t, kind, 10)
 	live := in.Observed.Workloads[clone]
 	live.Revisions[0].Base, live.Revisions[1].Base = true, false
 	if got, hash := partitionAt(in, h, clone, kind.Partition); got != int64(0) || hash != in.State.StableHash(clone) {
@@ -116,9 +102,8 @@ func TestCloneSetTakenForAll(t *testing.T) {
 	if d := Decide(in); d.State.Phase != rollout.Stalled || !strings.Contains(d.State.Reason, takenWhy) {
 		t.Errorf("it is %s: %s", d.State.Phase, d.State.Reason)
 	}
-	if got := Explain(in)[0].Surplus; got != "10 of 10 new, 3 asked: the controller of the CloneSet took the new version for all pods" {
-		t.Errorf("it says %q", got)
-	}
+	want := "10 of 10 new, 3 asked: the controller of the CloneSet took the new version for all pods"
+	compare.CheckNamed(t, "the surplus", want, Explain(in)[0].Surplus)
 }
 
 // TestOrderedKindsAreFreed checks that a rollback deletes a broken pod of an ordered kind, because the other pods
@@ -126,14 +111,14 @@ func TestCloneSetTakenForAll(t *testing.T) {
 func TestOrderedKindsAreFreed(t *testing.T) {
 	for apiVersion, kind := range map[string]string{"apps.kruise.io/v1beta1": "StatefulSet", "apps.kruise.io/v1alpha1": "CloneSet"} {
 		p := ofKruise(t, apiVersion, kind)
-		in, _, w := cloneAt(t, p, 3, 7)
-		live := in.Observed.Workloads[w]
-		live.Revisions[0].Members = []rollout.Pod{{Name: "web-8", UID: "8"}, {Name: "web-9", UID: "9"}}
+		in, _, w := cloneAt(t, p, 3)
+		in.Observed.Workloads[w].Revisions[0].Members = []rollout.Pod{{Name: "web-8", UID: "8"}, {Name: "web-9", UID: "9"}}
 		if got := Evictions(in); len(got) > 0 {
 			t.Errorf("%s: at its step %+v go", kind, got)
 		}
-		live.Hash, live.Revisions[0].Current, live.Revisions[1].Current = in.State.StableHash(w), false, true
-		in.Observed.Workloads[w] = live
+		changeLive(&in, w, func(live *rollout.ObservedWorkload) {
+			live.Hash, live.Revisions[0].Current, live.Revisions[1].Current = in.State.StableHash(w), false, true
+		})
 		in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: in.State.Source}
 		got := Evictions(in)
 		if p.Ordered != (len(got) == 1 && got[0].Pod.Name == "web-9") || !p.Ordered && len(got) > 0 {

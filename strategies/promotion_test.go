@@ -1,23 +1,34 @@
 package strategies
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
+
+// fileFor returns a promotion file for the steps of a release.
+func fileFor(release rollout.Hash, through string) *rollout.Promotion {
+	return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: through, Digest: "d"}
+}
 
 // TestIgnored checks the reason of a promotion file without effect. A file with an effect, or of an earlier release,
 // has none.
 func TestIgnored(t *testing.T) {
 	_, in := atStep(nil, 1)
 	hash, since := in.State.Release.Hash, in.State.Release.Since
-	of := func(through string) *rollout.Promotion {
-		return &rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: through, Digest: "d"}
-	}
+	of := func(through string) *rollout.Promotion { return fileFor(hash, through) }
 	with := func(p *rollout.Promotion, change func(*rollout.Promotion)) *rollout.Promotion { change(p); return p }
+	workload := func(name string) *rollout.Promotion {
+		return &rollout.Promotion{Release: hash, Decision: rollout.Promote, Digest: "d",
+			Workloads: map[rollout.Workload]string{{Namespace: "shop", Name: name}: "2"}}
+	}
 	cases := map[string]struct {
 		file  *rollout.Promotion
 		spent string
@@ -29,21 +40,17 @@ func TestIgnored(t *testing.T) {
 		"Full":       {of(rollout.Full), "", ""},
 		"NoStep":     {of("99"), "", `through "99" names no step of shop/web, which has 3`},
 		"NoName":     {of("smok"), "", `through "smok" names no step`},
-		"OtherHash":  {with(of("2"), func(p *rollout.Promotion) { p.Release = "h1-other" }), "", "it names h1-other, which is neither in flight"},
-		"OtherAbort": {with(of(""), func(p *rollout.Promotion) { p.Release, p.Decision = "h1-other", rollout.Abort }), "", "neither in flight"},
-		"OfStable":   {with(of("2"), func(p *rollout.Promotion) { p.Release = in.State.Stable.Hash }), "", ""},
+		"OtherHash":  {fileFor("h1-other", "2"), "", "it names h1-other, which is neither in flight"},
+		"OtherAbort": {&rollout.Promotion{Release: "h1-other", Decision: rollout.Abort, Digest: "d"}, "", "neither in flight"},
+		"OfStable":   {fileFor(in.State.Stable.Hash, "2"), "", ""},
 		"ThisTry":    {with(of("2"), func(p *rollout.Promotion) { p.Since = since }), "", ""},
 		"OtherTry":   {with(of("2"), func(p *rollout.Promotion) { p.Since = since.Add(-time.Hour) }), "", "it is for another try"},
 		"Spent":      {of("2"), "d", "it was there before this try"},
-		"SpentOther": {with(of("2"), func(p *rollout.Promotion) { p.Release = "h1-other" }), "d", ""},
+		"SpentOther": {fileFor("h1-other", "2"), "d", ""},
 		"Changed":    {of("2"), "e", ""},
-		"Workload": {with(of(""), func(p *rollout.Promotion) {
-			p.Workloads = map[rollout.Workload]string{web: "2"}
-		}), "", ""},
-		"NoWorkload": {with(of(""), func(p *rollout.Promotion) {
-			p.Workloads = map[rollout.Workload]string{{Namespace: "shop", Name: "api"}: "2"}
-		}), "", "shop/api is no workload of the release"},
-		"Hold": {with(of(""), func(p *rollout.Promotion) { p.Decision = rollout.Hold }), "", ""},
+		"Workload":   {workload("web"), "", ""},
+		"NoWorkload": {workload("api"), "", "shop/api is no workload of the release"},
+		"Hold":       {&rollout.Promotion{Release: hash, Decision: rollout.Hold, Digest: "d"}, "", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -68,23 +75,15 @@ func TestIgnored(t *testing.T) {
 // new step.
 func TestSpent(t *testing.T) {
 	h, in := atStep(nil, 1)
-	file := func(through string) *rollout.Promotion {
-		return &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: through, Digest: "d"}
-	}
 	h.push(func(s *source) {
-		c := *s.workloads[0].spec.Canary
-		c.Steps = append([]rollout.Step{}, c.Steps...)
-		c.Steps[2] = rollout.Step{Pause: &rollout.Pause{}}
-		s.workloads[0].spec.Canary = &c
+		s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = append(slices.Clone(c.Steps[:2]), aPause) })
 	})
 	in.Head = h.headInput()
 	for through, spent := range map[string]string{"2": "", "3": "d", rollout.Full: ""} {
-		in.Promotion = file(through)
-		if d := Decide(in); d.State.Spent != spent {
-			t.Errorf("through %s is %q after its steps changed, want %q", through, d.State.Spent, spent)
-		}
+		in.Promotion = fileFor(in.State.Release.Hash, through)
+		compare.CheckNamed(t, "spent through "+through+" after its steps changed", spent, Decide(in).State.Spent)
 	}
-	in.Promotion = file("2")
+	in.Promotion = fileFor(in.State.Release.Hash, "2")
 	h.push(version("v3"))
 	in.Head = h.headInput()
 	if d := Decide(in); d.State.Phase != rollout.Aborting || d.State.Spent != "d" {
@@ -99,6 +98,7 @@ func TestIgnoredByPolicy(t *testing.T) {
 	refused := func(release rollout.Hash) *rollout.Promotion {
 		return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: rollout.Full, Forbidden: "not this way"}
 	}
+	const says = "shop ignores its promotion: not this way"
 	hash := in.State.Release.Hash
 	for name, c := range map[string]struct {
 		file     *rollout.Promotion
@@ -107,82 +107,71 @@ func TestIgnoredByPolicy(t *testing.T) {
 		says     string
 		rejected rollout.Hash
 	}{
-		"Refused":       {refused(hash), "", "not this way", "app ignores its promotion: not this way", ""},
+		"Refused":       {refused(hash), "", "not this way", says, ""},
 		"RefusedBefore": {refused(hash), "not this way", "not this way", "", ""},
-		"RefusedElse":   {refused(hash), "another way", "not this way", "app ignores its promotion: not this way", ""},
-		"Gone":          {nil, "not this way", "", "app ignores no promotion any more", ""},
+		"RefusedElse":   {refused(hash), "another way", "not this way", says, ""},
+		"Gone":          {nil, "not this way", "", "shop ignores no promotion any more", ""},
 		"OfStable":      {refused(in.State.Stable.Hash), "", "", "", ""},
 		"OfNobody":      {refused("h1-other"), "", "", "", ""},
-		"OfARejected":   {refused("h1-other"), "", "not this way", "app ignores its promotion: not this way", "h1-other"},
+		"OfARejected":   {refused("h1-other"), "", "not this way", says, "h1-other"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			in := in
-			in.Promotion, in.State.Ignored = c.file, c.was
-			in.State.Rejected = []rollout.Rejection{{Hash: c.rejected}}
-			d := Decide(in)
-			says := strings.Replace(c.says, "app", in.State.App, 1)
-			if d.State.Ignored != c.ignored || d.Subject != says || d.State.Progress[0].Step != 1 {
-				t.Errorf("ignores %q at step %d, and says %q, want %q and %q", d.State.Ignored, d.State.Progress[0].Step, d.Subject, c.ignored, says)
-			}
-		})
+		in := in
+		in.Promotion, in.State.Ignored = c.file, c.was
+		in.State.Rejected = []rollout.Rejection{{Hash: c.rejected}}
+		d := Decide(in)
+		if step := d.State.Progress[0].Step; d.State.Ignored != c.ignored || d.Subject != c.says || step != 1 {
+			t.Errorf("%s: ignores %q at step %d, and says %q, want %q and %q", name, d.State.Ignored, step, d.Subject, c.ignored, c.says)
+		}
 	}
 }
 
 // TestNamesNoStep checks a promotion file against the documents of its release, as the check of a commit does.
 func TestNamesNoStep(t *testing.T) {
-	h := oneWeb(nil)
-	r := h.at(commitID(0))
+	type steps = map[rollout.Workload]string
 	api := rollout.Workload{Namespace: "shop", Name: "api"}
-	for name, c := range map[string]struct {
-		change func(*rollout.Promotion)
-		want   string
-	}{
-		"Step":         {func(p *rollout.Promotion) { p.Through = "3" }, ""},
-		"NoStep":       {func(p *rollout.Promotion) { p.Through = "4" }, `through "4" names no step of shop/web, which has 3`},
-		"OtherRelease": {func(p *rollout.Promotion) { p.Through, p.Release = "4", "h1-other" }, ""},
-		"Adoption":     {func(p *rollout.Promotion) { p.Through, p.AdoptAnyway = "adoption", true }, ""},
-		"Abort":        {func(p *rollout.Promotion) { p.Decision = rollout.Abort }, ""},
-		"ItsStep":      {func(p *rollout.Promotion) { p.Workloads = map[rollout.Workload]string{web: "3"} }, ""},
-		"NotItsStep":   {func(p *rollout.Promotion) { p.Workloads = map[rollout.Workload]string{web: "soon"} }, `through "soon" names no step of shop/web, which has 3`},
-		"NoWorkload":   {func(p *rollout.Promotion) { p.Workloads = map[rollout.Workload]string{web: "3", api: "1"} }, "shop/api is no workload of the release"},
-	} {
-		p := &rollout.Promotion{Release: r.Release(), Decision: rollout.Promote}
-		c.change(p)
-		if got := NamesNoStep(r, p); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
+	r := oneWeb(nil).at(commitID(0))
 	short := oneWeb(func(s *rollout.Spec) { s.Canary.Steps = nil }).at(commitID(0))
-	for _, p := range []rollout.Promotion{{Through: "2"}, {Workloads: map[rollout.Workload]string{web: "2"}}} {
-		p.Release, p.Decision = short.Release(), rollout.Promote
-		if got := NamesNoStep(short, &p); got != "" {
-			t.Errorf("of a release without steps any more: %q", got)
-		}
-		if p.Workloads != nil && len(p.Workloads) == 0 {
-			t.Error("the promotion is changed")
-		}
-	}
 	bare := &rollout.Render{Templates: r.Templates}
-	if got := NamesNoStep(bare, &rollout.Promotion{Release: bare.Release(), Decision: rollout.Promote, Through: "9"}); got != "" {
-		t.Errorf("of an app without steps: %q", got)
+	for name, c := range map[string]struct {
+		of   *rollout.Render
+		file rollout.Promotion
+		want string
+	}{
+		"Step":           {r, rollout.Promotion{Through: "3"}, ""},
+		"NoStep":         {r, rollout.Promotion{Through: "4"}, `through "4" names no step of shop/web, which has 3`},
+		"OtherRelease":   {r, rollout.Promotion{Through: "4", Release: "h1-other"}, ""},
+		"Adoption":       {r, rollout.Promotion{Through: "adoption", AdoptAnyway: true}, ""},
+		"Abort":          {r, rollout.Promotion{Decision: rollout.Abort}, ""},
+		"ItsStep":        {r, rollout.Promotion{Workloads: steps{web: "3"}}, ""},
+		"NotItsStep":     {r, rollout.Promotion{Workloads: steps{web: "soon"}}, `through "soon" names no step of shop/web, which has 3`},
+		"NoWorkload":     {r, rollout.Promotion{Workloads: steps{web: "3", api: "1"}}, "shop/api is no workload of the release"},
+		"StepsAreGone":   {short, rollout.Promotion{Through: "2"}, ""},
+		"ItsStepsAreToo": {short, rollout.Promotion{Workloads: steps{web: "2"}}, ""},
+		"NoDocument":     {bare, rollout.Promotion{Through: "9"}, ""},
+	} {
+		c.file.Release, c.file.Decision = cmp.Or(c.file.Release, c.of.Release()), cmp.Or(c.file.Decision, rollout.Promote)
+		before := dump(c.file)
+		compare.CheckNamed(t, name, c.want, NamesNoStep(c.of, &c.file))
+		compare.CheckNamed(t, name+": the promotion afterwards", before, dump(c.file))
 	}
 }
 
 // TestKeys checks which promotion opens the current gate, and that there is none without a gate.
 func TestKeys(t *testing.T) {
+	const gate, timer = "step 2/3 of shop/web (pause)", "step 3/3 of shop/web (pause 1m0s)"
 	for name, c := range map[string]struct {
 		step       int
 		change     func(*rollout.State)
 		key, early string // through
 		skips      string // a full promotion
 	}{
-		"Gate":          {1, nil, "2", "", "step 3/3 of shop/web (pause 1m0s)"},
-		"Timer":         {2, nil, "", "3", "step 3/3 of shop/web (pause 1m0s)"},
-		"Pods":          {0, nil, "", "", "step 2/3 of shop/web (pause), step 3/3 of shop/web (pause 1m0s)"},
-		"Held":          {1, func(s *rollout.State) { s.Held = &rollout.Held{Reason: rollout.HeldInvalidInput} }, "", "", "step 3/3 of shop/web (pause 1m0s)"},
-		"First":         {1, func(s *rollout.State) { s.Stable = nil }, "", "", "step 3/3 of shop/web (pause 1m0s)"},
-		"GoesBack":      {1, func(s *rollout.State) { s.Phase = rollout.Aborting }, "", "", "step 3/3 of shop/web (pause 1m0s)"},
-		"TimerGoesBack": {2, func(s *rollout.State) { s.Phase = rollout.Aborting }, "", "", "step 3/3 of shop/web (pause 1m0s)"},
+		"Gate":          {1, nil, "2", "", timer},
+		"Timer":         {2, nil, "", "3", timer},
+		"Pods":          {0, nil, "", "", gate + ", " + timer},
+		"Held":          {1, func(s *rollout.State) { s.Held = &rollout.Held{Reason: rollout.HeldInvalidInput} }, "", "", timer},
+		"First":         {1, func(s *rollout.State) { s.Stable = nil }, "", "", timer},
+		"GoesBack":      {1, func(s *rollout.State) { s.Phase = rollout.Aborting }, "", "", timer},
+		"TimerGoesBack": {2, func(s *rollout.State) { s.Phase = rollout.Aborting }, "", "", timer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, in := atStep(nil, c.step)
@@ -199,12 +188,9 @@ func TestKeys(t *testing.T) {
 				return p.Through
 			}
 			full := KeyThrough(in.State, nil, in.Now)
-			if full.Through != rollout.Full {
-				t.Errorf("all of it is %q", full.Through)
-			}
-			if skips := strings.Join(Skipped(in, full), ", "); through(Key(in)) != c.key || through(Early(in)) != c.early || skips != c.skips {
-				t.Errorf("key %q, early %q, skips %q; want %q, %q and %q", through(Key(in)), through(Early(in)), skips, c.key, c.early, c.skips)
-			}
+			compare.CheckNamed(t, "all of it", rollout.Full, full.Through)
+			got := [3]string{through(Key(in)), through(Early(in)), strings.Join(Skipped(in, full), ", ")}
+			compare.CheckNamed(t, "key, early and skips", [3]string{c.key, c.early, c.skips}, got)
 			step, found := TimedPause(in)
 			if found != (c.early != "") || found && step != 2 {
 				t.Errorf("a timed pause at step %d: %t", step, found)
@@ -245,10 +231,8 @@ func TestKeysOfSeveral(t *testing.T) {
 
 // TestRetryIsOnRecord checks that a retry ends the rejection of its version only, and states its first step.
 func TestRetryIsOnRecord(t *testing.T) {
-	h := oneWeb(nil)
-	h.push(version("v2"))
-	in := world(h)
-	hash := h.at(commitID(1)).Release()
+	in := world(twoVersions(nil))
+	hash := in.Head.Render.Release()
 	in.State.Phase = rollout.Degraded
 	in.State.Rejected = []rollout.Rejection{{Hash: hash, Promotion: "d1"}, {Hash: "h1-other"}}
 	in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: hash, Digest: "d2"}
@@ -261,6 +245,7 @@ func TestRetryIsOnRecord(t *testing.T) {
 // TestRetryThatWaits checks that a retry counts although another decision replaces it in the promotion file before
 // the release begins.
 func TestRetryThatWaits(t *testing.T) {
+	frozen := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
 	tests := map[string]struct {
 		change func(*source)
 		waits  func(*Input)
@@ -269,14 +254,10 @@ func TestRetryThatWaits(t *testing.T) {
 		"for a name": {func(s *source) {
 			s.workloads[0].version, s.workloads[0].spec.Workload.Name = "v2", "web-2"
 		}, func(*Input) {}, rollout.HeldRenamed},
-		"for a window": {version("v2"), func(in *Input) {
-			in.Calendar = rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
-		}, rollout.HeldClosed},
+		"for a window": {version("v2"), func(in *Input) { in.Calendar = frozen }, rollout.HeldClosed},
 		"for a window, first deployment": {version("v2"), func(in *Input) {
-			in.State.Stable, in.State.Phase = nil, rollout.Pending
-			in.Observed = rollout.Observed{}
-			in.Answers.Foreign = &[]rollout.Foreign{}
-			in.Calendar = rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
+			in.State.Stable, in.State.Phase, in.Calendar = nil, rollout.Pending, frozen
+			in.Observed, in.Answers.Foreign = rollout.Observed{}, &[]rollout.Foreign{}
 		}, rollout.HeldClosed},
 	}
 	for name, tt := range tests {
@@ -306,16 +287,15 @@ func TestTimeoutInWords(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(time.Hour), OnTimeout: rollout.TimeoutAbort}
 	}, 1)
-	entered := in.State.Progress[0].Entered
-	if e := Explain(in)[0]; !strings.HasSuffix(e.Waiting, ", until "+entered.Add(time.Hour).Format(time.RFC3339)+" (then: abort)") || !e.Due.Equal(entered.Add(time.Hour)) {
+	due := in.State.Progress[0].Entered.Add(time.Hour)
+	text := ", until " + due.Format(time.RFC3339) + " (then: abort)"
+	if e := Explain(in)[0]; !strings.HasSuffix(e.Waiting, text) || !e.Due.Equal(due) {
 		t.Errorf("it waits for %q, due %s", e.Waiting, e.Due)
 	}
-	for after, want := range map[time.Duration]string{time.Hour - 1: "", time.Hour: "no promotion within 1h0m0s at step 2/3"} {
+	for late, want := range map[time.Duration]string{-1: "", 0: "no promotion within 1h0m0s at step 2/3"} {
 		in := in
-		in.Now = entered.Add(after)
-		if text := timedOut(in.prepared()); text != want {
-			t.Errorf("after %s: %q", after, text)
-		}
+		in.Now = due.Add(late)
+		compare.CheckNamed(t, fmt.Sprintf("late by %s", late), want, timedOut(in.prepared()))
 		in.State.Stable = nil
 		if timedOut(in.prepared()) != "" {
 			t.Error("a first deployment is late, and has nothing to go back to")

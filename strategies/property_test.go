@@ -94,8 +94,7 @@ func runSeeds(t *testing.T, name string, c chaos, seeds []uint64) {
 				s := runSeed(seed, c, true)
 				mu.Lock()
 				if failures++; failures <= 3 {
-					t.Errorf("-run 'TestInvariants/%s$' -seed %d: %s\n%s", name, seed, s.failure,
-						strings.Join(s.trace[max(0, len(s.trace)-40):], "\n"))
+					t.Errorf("-run 'TestInvariants/%s$' -seed %d: %s\n%s", name, seed, s.failure, strings.Join(s.trace[max(0, len(s.trace)-40):], "\n"))
 				}
 				mu.Unlock()
 			}
@@ -255,14 +254,14 @@ func (s *sim) people() {
 		what = "change steps"
 		s.git.push(func(x *source) {
 			w := &x.workloads[s.rng.IntN(len(x.workloads))]
-			if w.spec.Canary != nil {
-				canary := *w.spec.Canary
-				canary.Steps = randomSteps(s.rng, w.spec.Scaling)
-				if s.chaos.experiments {
-					canary.Steps = randomExperiments(s.rng, canary.Steps)
-				}
-				w.spec.Canary = &canary
+			if w.spec.Canary == nil {
+				return
 			}
+			w.editCanary(func(c *rollout.Canary) {
+				if c.Steps = randomSteps(s.rng, w.spec.Scaling); s.chaos.experiments {
+					c.Steps = randomExperiments(s.rng, c.Steps)
+				}
+			})
 		})
 	case n < 54 && s.chaos.settings:
 		what = "change settings"
@@ -317,8 +316,7 @@ func (s *sim) promotion() *rollout.Promotion {
 	case n < 9 && !s.git.head().broken:
 		p.Release = s.git.at(s.git.headID()).Release()
 	}
-	verbs := []rollout.Verb{rollout.Promote, rollout.Promote, rollout.Promote, rollout.Promote, rollout.Hold,
-		rollout.Abort, rollout.Retry}
+	verbs := []rollout.Verb{rollout.Promote, rollout.Promote, rollout.Promote, rollout.Promote, rollout.Hold, rollout.Abort, rollout.Retry}
 	p.Decision = verbs[s.rng.IntN(len(verbs))]
 	if p.Decision == rollout.Promote && s.rng.IntN(3) > 0 {
 		p.Through = []string{"0", "1", "2", "3", "4", "promotion", "first", "-1", "99"}[s.rng.IntN(9)]
@@ -375,8 +373,7 @@ func (s *sim) settle() {
 			verb = rollout.Retry
 		}
 		s.git.push(func(x *source) {
-			x.promotion = &rollout.Promotion{Release: head.Release(), Decision: verb, Through: rollout.Full,
-				Digest: fmt.Sprint("settle", i)}
+			x.promotion = &rollout.Promotion{Release: head.Release(), Decision: verb, Through: rollout.Full, Digest: fmt.Sprint("settle", i)}
 		})
 		s.note("PEOPLE %s", verb)
 	}
@@ -401,8 +398,7 @@ func (s *sim) checkEnd(head *rollout.Render) {
 	before, objects := s.state, dump(s.desired(s.state))
 	for range 3 {
 		s.kube.Now = s.kube.Now.Add(24 * time.Hour)
-		if d := s.pass(); d.Subject != "" || !s.state.Equal(&before) || dump(s.desired(s.state)) != objects ||
-			s.kube.Micro() {
+		if d := s.pass(); d.Subject != "" || !s.state.Equal(&before) || dump(s.desired(s.state)) != objects || s.kube.Micro() {
 			s.fail("something moves at rest: %q", d.Subject)
 		}
 	}

@@ -19,17 +19,14 @@ func randomSource(rng *rand.Rand) source {
 
 func randomSpec(rng *rand.Rand, name string) rollout.Spec {
 	limits := [][2]rollout.Amount{
-		{{Value: 25, Percent: true}, {Value: 25, Percent: true}}, {{Value: 25, Percent: true}, {Value: 25, Percent: true}},
-		{{Value: 1}, {Value: 0}}, {{Value: 0}, {Value: 1}}, {{Value: 3}, {Value: 2}},
-		{{Value: 100, Percent: true}, {Value: 0}},
-		{{Value: 0}, {Value: 100, Percent: true}}, {{Value: 0, Percent: true}, {Value: 1, Percent: true}},
-		{{Value: 1, Percent: true}, {Value: 0, Percent: true}}, {{Value: 50, Percent: true}, {Value: 0}},
+		{percent(25), percent(25)}, {percent(25), percent(25)}, {{Value: 1}, {Value: 0}}, {{Value: 0}, {Value: 1}}, {{Value: 3}, {Value: 2}},
+		{percent(100), {Value: 0}}, {{Value: 0}, percent(100)}, {percent(0), percent(1)}, {percent(1), percent(0)}, {percent(50), {Value: 0}},
 	}
 	limit := limits[rng.IntN(len(limits))]
 	spec := rollout.Spec{
 		Name: name, Workload: rollout.Workload{Namespace: testApp.Namespace, Name: name}, MaxSurge: limit[0],
-		MaxUnavailable:          limit[1],
-		ProgressDeadlineSeconds: 60 + rng.IntN(600), ProgressDeadlineAbort: rng.IntN(4) == 0, Scaling: rollout.InPlace,
+		MaxUnavailable: limit[1], ProgressDeadlineSeconds: 60 + rng.IntN(600), ProgressDeadlineAbort: rng.IntN(4) == 0,
+		Scaling: rollout.InPlace,
 	}
 	if rng.IntN(3) > 0 {
 		spec.Replicas = new(sizes[rng.IntN(len(sizes))])
@@ -87,8 +84,7 @@ func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
 // randomExperiments adds experiments between steps.
 func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
 	for range 1 + rng.IntN(2) {
-		e := &rollout.Experiment{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second),
-			ProgressDeadlineSeconds: 30 + rng.IntN(300)}
+		e := &rollout.Experiment{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second), ProgressDeadlineSeconds: 30 + rng.IntN(300)}
 		for i, name := range []string{"baseline", "canary"}[rng.IntN(2):] {
 			ref := []rollout.SpecRef{rollout.SpecStable, rollout.SpecCanary}[rng.IntN(2)]
 			e.Templates = append(e.Templates, rollout.ExperimentTemplate{Name: name, SpecRef: ref, Replicas: 1 + rng.IntN(3)})
@@ -104,8 +100,7 @@ func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
 func randomRoute(rng *rand.Rand) *rollout.ManagedRoute {
 	r := &rollout.ManagedRoute{Name: []string{"staff", rollout.MatchRoute}[rng.IntN(2)]}
 	if rng.IntN(3) > 0 {
-		r.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff",
-			StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
+		r.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
 	}
 	if rng.IntN(4) == 0 {
 		r.Mirror = new(50)

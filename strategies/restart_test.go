@@ -9,36 +9,26 @@ import (
 // TestStartOver checks an app on a new cluster: it first applies stable, whatever the old cluster was doing, and then
 // releases Git's version from the first step.
 func TestStartOver(t *testing.T) {
-	for name, step := range map[string]int{"at rest": -1, "in flight": 1} {
+	h := oneWeb(nil)
+	rests := world(h)
+	h.push(version("v2"))
+	released := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
+	for name, in := range map[string]Input{"at rest": rests, "in flight": released} {
 		t.Run(name, func(t *testing.T) {
-			h := oneWeb(nil)
-			in := world(h)
-			if step >= 0 {
-				h.push(version("v2"))
-				in = inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
-			}
 			in.State.Held = &rollout.Held{Reason: "InvalidInput"}
 			s, ok := StartOver(in.State, noon)
 			if !ok || s.Phase != rollout.Aborting || s.Source != commitID(0) || s.Held != nil || s.Serial <= in.State.Serial {
 				t.Fatalf("got %+v, %t", s, ok)
 			}
-			in.State, in.Source = s, h.at(commitID(0))
-			in.Observed = rollout.Observed{}
-			if d := Decide(in); d.State.Phase != rollout.Aborting {
-				t.Errorf("on an empty cluster it goes on to %s: %s", d.State.Phase, d.Subject)
-			}
+			readAgain(t, s)
+			in.State, in.Source, in.Observed = s, h.at(commitID(0)), rollout.Observed{}
+			checkPhase(t, "on an empty cluster", in, rollout.Aborting)
 			in.Observed = world(h).Observed
-			d := Decide(in)
-			if step < 0 && d.State.Phase != rollout.Healthy {
+			switch d := Decide(in); {
+			case name == "at rest" && d.State.Phase != rollout.Healthy:
 				t.Errorf("with stable there it is %s", d.State.Phase)
-			}
-			if step >= 0 && (d.State.Release == nil || d.State.Release.Commit != commitID(1) || d.State.Progress[0].Step != 0) {
+			case name == "in flight" && (d.State.Release == nil || d.State.Release.Commit != commitID(1) || d.State.Progress[0].Step != 0):
 				t.Errorf("with stable there the release is %+v at %+v", d.State.Release, d.State.Progress)
-			}
-			if data, err := s.Encode(); err != nil {
-				t.Error(err)
-			} else if _, err := rollout.ParseState("state", data); err != nil {
-				t.Error(err)
 			}
 		})
 	}
@@ -51,20 +41,18 @@ func TestStartOver(t *testing.T) {
 // is never a commit whose version was not approved.
 func TestStartOverWhere(t *testing.T) {
 	stable := &rollout.Release{Hash: "h1-1", Commit: "released"}
-	for want, s := range map[string]rollout.State{
-		"changed":  {Phase: rollout.Healthy, Stable: stable, Source: "changed"},
-		"released": {Phase: rollout.Healthy, Stable: stable},
+	next := &rollout.Release{Hash: "h1-2", Commit: "next"}
+	for name, c := range map[string]struct {
+		s    rollout.State
+		want string
+	}{
+		"changed":   {rollout.State{Phase: rollout.Healthy, Stable: stable, Source: "changed"}, "changed"},
+		"released":  {rollout.State{Phase: rollout.Healthy, Stable: stable}, "released"},
+		"rejected":  {rollout.State{Phase: rollout.Degraded, Stable: stable, Source: "rejected"}, "released"},
+		"in flight": {rollout.State{Phase: rollout.Healthy, Stable: stable, Source: "next", Release: next}, "released"},
 	} {
-		if to, ok := StartOver(s, noon); !ok || to.Source != want || to.Rollback.To != want {
-			t.Errorf("it starts over at %s, want %s", to.Source, want)
-		}
-	}
-	for _, s := range []rollout.State{
-		{Phase: rollout.Degraded, Stable: stable, Source: "rejected"},
-		{Phase: rollout.Healthy, Stable: stable, Source: "next", Release: &rollout.Release{Hash: "h1-2", Commit: "next"}},
-	} {
-		if to, ok := StartOver(s, noon); !ok || to.Source != "released" {
-			t.Errorf("%s, it starts over at %s", s.Phase, to.Source)
+		if to, ok := StartOver(c.s, noon); !ok || to.Source != c.want || to.Rollback.To != c.want {
+			t.Errorf("%s: it starts over at %s, want %s", name, to.Source, c.want)
 		}
 	}
 }

@@ -22,7 +22,8 @@ func TestRoomIsGitsToSay(t *testing.T) {
 		given fields
 		want  fields
 	}{
-		"Deployment": {"", nil, "strategy", nil, fields{"type": "RollingUpdate", "rollingUpdate": fields{"maxSurge": "25%", "maxUnavailable": "25%"}}},
+		"Deployment": {"", nil, "strategy", nil,
+			fields{"type": "RollingUpdate", "rollingUpdate": fields{"maxSurge": "25%", "maxUnavailable": "25%"}}},
 		"a half": {"", nil, "strategy", fields{"rollingUpdate": fields{"maxUnavailable": int64(0)}},
 			fields{"type": "RollingUpdate", "rollingUpdate": fields{"maxSurge": "25%", "maxUnavailable": int64(0)}}},
 		"Recreate":    {"", nil, "strategy", fields{"type": "Recreate"}, fields{"type": "Recreate"}},
@@ -51,10 +52,9 @@ func TestRoomIsGitsToSay(t *testing.T) {
 		before := o.Copy()
 		v := workloads.View{Source: &rollout.Render{Specs: []rollout.Spec{spec}}, Observed: rollout.Observed{
 			Workloads: map[rollout.Workload]rollout.ObservedWorkload{spec.Workload: {Room: true}}}}
-		if diff := compare.Diff(tc.want, workloads.Stamp(v, o, 1, "h1-a", "", "").Map("spec", tc.field)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-		if v.Observed.Workloads = nil; tc.kind == "StatefulSet" && workloads.Stamp(v, before, 1, "h1-a", "", "").Map("spec", tc.field) != nil {
+		compare.CheckNamed(t, name, tc.want, workloads.Stamp(v, o, 1, "h1-a", "", "").Map("spec", tc.field))
+		v.Observed.Workloads = nil
+		if tc.kind == "StatefulSet" && workloads.Stamp(v, before, 1, "h1-a", "", "").Map("spec", tc.field) != nil {
 			t.Errorf("%s has a field that its cluster does not know", name)
 		}
 		plain := workloads.Stamp(workloads.View{Source: &rollout.Render{}}, before, 1, "h1-a", "", "").Map("spec", tc.field)

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func routedWeb(change func(*rollout.Spec)) *history {
 	return oneWeb(func(s *rollout.Spec) {
 		s.Name, s.Scaling = "web", rollout.Surge
 		s.Canary.StableService, s.Canary.CanaryService = "web", "web-canary"
-		s.Canary.Steps = []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{}}}
+		s.Canary.Steps = []rollout.Step{weight(50), aPause}
 		s.Canary.Traffic = &rollout.Traffic{
 			MaxWeight: 100, Settle: 3 * time.Second, Routers: []rollout.Router{httpRoute("web")},
 		}
@@ -38,8 +39,14 @@ func routedWeb(change func(*rollout.Spec)) *history {
 	})
 }
 
-var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace,
-	Name: "web"}
+// routedAt returns v2 of web beside v1 at a step, with ten pods of v1 and 5 of v2.
+func routedAt(step int) (*history, Input) {
+	h := routedWeb(nil)
+	h.push(version("v2"))
+	return h, inFlight(h, step, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+}
+
+var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace, Name: "web"}
 
 // accepted returns the status of a route whose controller has seen that generation.
 func accepted(status string, generation int64) rollout.ObservedRoute {
@@ -78,25 +85,17 @@ func TestRouteGates(t *testing.T) {
 		change func(*Input)
 		want   want
 	}{
-		"Ready": {
-			"pods that every proxy knows of are routed to", func(*Input) {},
-			want{Routed: true, Phase: rollout.Progressing, Service: "web-canary"},
-		},
+		"Ready": {"pods that every proxy knows of are routed to", func(*Input) {},
+			want{Routed: true, Phase: rollout.Progressing, Service: "web-canary"}},
 		"JustReady": {"pods that are ready too short are not", func(in *Input) {
-			live := in.Observed.Workloads[web]
-			live.Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
+			in.Observed.Workloads[web].Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
 		}, want{Phase: rollout.Progressing, Waits: "4 of 5 serve", Due: 3 * time.Second}},
 		"NoEndpoints": {"nor are pods whose Service has no endpoint yet", func(in *Input) {
 			in.Answers.Endpoints = map[Need]bool{{Service: webCanary, PodHash: commitID(1)}: false}
 		}, want{Phase: rollout.Progressing, Waits: "ready endpoints of Service web-canary", Due: time.Second}},
-		"Settling": {
-			"a step is done when proxies have learnt of it", routed(time.Second),
-			want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second},
-		},
-		"Settled": {
-			"which takes as long as the document says", routed(3 * time.Second),
-			want{Step: 1, Routed: true, Phase: rollout.Paused},
-		},
+		"Settling": {"a step is done when proxies have learnt of it", routed(time.Second),
+			want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
+		"Settled": {"which takes as long as the document says", routed(3 * time.Second), want{Step: 1, Routed: true, Phase: rollout.Paused}},
 		"AppliedLate": {"counted from when the cluster holds the route, which a slow push may delay", func(in *Input) {
 			routed(time.Minute)(in)
 			in.Applied = in.Now.Add(-time.Second)
@@ -105,61 +104,42 @@ func TestRouteGates(t *testing.T) {
 			routed(time.Minute)(in)
 			in.Applied, in.State.Phase = in.Now.Add(-time.Second), rollout.Paused
 		}, want{Routed: true, Phase: rollout.Paused, Waits: "proxies to learn", Due: 2 * time.Second}},
-		"Accepted": {
-			"and the router has accepted the route", status(accepted("True", 3)),
-			want{Step: 1, Routed: true, Phase: rollout.Paused},
-		},
-		"Silent": {
-			"or does not say", status(rollout.ObservedRoute{Generation: 3}), want{Step: 1, Routed: true, Phase: rollout.Paused},
-		},
-		"NotSeen": {
-			"one that has not seen the newest spec is waited for", status(accepted("True", 2)),
-			want{Routed: true, Phase: rollout.Progressing, Waits: "not yet accepted"},
-		},
-		"Rejected": {
-			"one that refuses it stops the release with its reason", status(accepted("False", 3)),
-			want{Routed: true, Phase: rollout.Stalled, Waits: "router to take", Reason: "no such Gateway"},
-		},
-		"NotSynced": {
-			"and nothing is routed before the Deployment controller has seen the step",
-			func(in *Input) { l := in.Observed.Workloads[web]; l.Synced = false; in.Observed.Workloads[web] = l },
-			want{Phase: rollout.Progressing, Waits: "Deployment controller"},
-		},
+		"Accepted": {"and the router has accepted the route", status(accepted("True", 3)), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"Silent":   {"or does not say", status(rollout.ObservedRoute{Generation: 3}), want{Step: 1, Routed: true, Phase: rollout.Paused}},
+		"NotSeen": {"one that has not seen the newest spec is waited for", status(accepted("True", 2)),
+			want{Routed: true, Phase: rollout.Progressing, Waits: "not yet accepted"}},
+		"Rejected": {"one that refuses it stops the release with its reason", status(accepted("False", 3)),
+			want{Routed: true, Phase: rollout.Stalled, Waits: "router to take", Reason: "no such Gateway"}},
+		"NotSynced": {"and nothing is routed before the Deployment controller has seen the step",
+			withLive(func(live *rollout.ObservedWorkload) { live.Synced = false }),
+			want{Phase: rollout.Progressing, Waits: "Deployment controller"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := routedWeb(nil)
-			h.push(version("v2"))
-			in := inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+			_, in := routedAt(0)
 			tc.change(&in)
 			d := Decide(in)
 			p := d.State.Progress[0]
-			got := want{Step: p.Step, Routed: p.Routed != nil, Phase: d.State.Phase, Waits: tc.want.Waits,
-				Reason: tc.want.Reason}
-			if !strings.Contains(d.Waiting, tc.want.Waits) || tc.want.Waits == "" && d.State.Phase == rollout.Progressing &&
-				d.Subject == "" {
+			got := want{Step: p.Step, Routed: p.Routed != nil, Phase: d.State.Phase, Waits: tc.want.Waits, Reason: tc.want.Reason}
+			if !strings.Contains(d.Waiting, tc.want.Waits) || tc.want.Waits == "" && d.State.Phase == rollout.Progressing && d.Subject == "" {
 				got.Waits = d.Waiting
 			}
 			if !strings.Contains(d.State.Reason, tc.want.Reason) {
 				got.Reason = d.State.Reason
 			}
 			if d.Ask != nil && d.Ask.Endpoints != nil {
-				if diff := compare.Diff(&Ask{Endpoints: []Need{{Service: webCanary, PodHash: commitID(1)}}}, d.Ask); diff != "" {
-					t.Error(diff)
-				}
+				compare.Check(t, &Ask{Endpoints: []Need{{Service: webCanary, PodHash: commitID(1)}}}, d.Ask)
 				got.Service = d.Ask.Endpoints[0].Service.Name
 			}
 			if tc.want.Due > 0 {
 				got.Due = d.Requeue.Sub(in.Now)
 			}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, got)
 		})
 	}
 }
 
-var webCanary = rollout.Ref{Kind: "Service", Namespace: web.Namespace, Name: "web-canary"}
+var webCanary = serviceRef("web-canary")
 
 func TestWithin(t *testing.T) {
 	cases := map[string]struct {
@@ -182,11 +162,7 @@ func TestWithin(t *testing.T) {
 		"NoStable":     {"where a step keeps no stable pods", 100, 100, plan.Counts{Canary: 10, Stable: 0}, 4, 0, 100},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := routes.Within(tc.weight, tc.full, tc.want, tc.canary, tc.stable); got != tc.expect {
-				t.Errorf("%s: %d, want %d", tc.reason, got, tc.expect)
-			}
-		})
+		compare.CheckNamed(t, name+", "+tc.reason, tc.expect, routes.Within(tc.weight, tc.full, tc.want, tc.canary, tc.stable))
 	}
 }
 
@@ -213,20 +189,15 @@ func FuzzWithin(f *testing.F) {
 // list ends with the release.
 func TestGenerated(t *testing.T) {
 	made := func(name string) rollout.Object {
-		return rollout.Object{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{
-			"name": name, "namespace": "shop", "annotations": map[string]any{rollout.AnnotationGenerated: "web"},
-		}}
+		o := object("networking.k8s.io/v1", "Ingress", name)
+		o.Set("web", "metadata", "annotations", rollout.AnnotationGenerated)
+		return o
 	}
-	own := rollout.Object{"apiVersion": "v1", "kind": "Service",
-		"metadata": map[string]any{"name": "web", "namespace": "shop"}}
+	own := object("v1", "Service", "web")
 	s := rollout.State{Release: &rollout.Release{}}
 	s.Generated = Generated(s, []rollout.Object{own, made("a"), made("b")})
-	if diff := compare.Diff([]rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated); diff != "" {
-		t.Errorf("generated (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]rollout.Ref{made("a").Ref()}, Leftover(s, []rollout.Object{own, made("b")})); diff != "" {
-		t.Errorf("left over (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "generated", []rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated)
+	compare.CheckNamed(t, "left over", []rollout.Ref{made("a").Ref()}, Leftover(s, []rollout.Object{own, made("b")}))
 	if got := Generated(s, []rollout.Object{own}); len(got) != 2 {
 		t.Errorf("a generated object is forgotten while the release goes on: %v", got)
 	}
@@ -239,9 +210,7 @@ func TestGenerated(t *testing.T) {
 // TestDrainOfLateRetreat checks that a rollback that was applied late keeps its pods until proxies have new
 // endpoints.
 func TestDrainOfLateRetreat(t *testing.T) {
-	h := routedWeb(nil)
-	h.push(version("v2"))
-	in := inFlight(h, 1, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+	_, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
 	in.Promotion = &rollout.Promotion{Decision: rollout.Abort, Release: in.State.Release.Hash}
 	in.State = Decide(in).State
@@ -291,9 +260,7 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	}
 	for name, hold := range holds {
 		for before, want := range map[int]int{20: 20, 80: 50, 100: 50} {
-			h := routedWeb(nil)
-			h.push(version("v2"))
-			in := inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
+			_, in := routedAt(0)
 			in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: before, At: in.Now.Add(-time.Minute)}
 			hold(&in, &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold})
 			got := Decide(in).State.Progress[0]
@@ -308,16 +275,13 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 // TestNoMoreIsRoutedThanTheStepAsksFor edits the list to a smaller weight than the current one. The smaller weight
 // applies with the record of the edit, even if Git accepts no other record.
 func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
-	h := routedWeb(nil)
-	h.push(version("v2"))
-	in := inFlight(h, 0, set(h, commitID(0), 10, 10), set(h, commitID(1), 5, 5))
+	h, in := routedAt(0)
 	spec, _ := h.at(commitID(1)).Spec(web)
 	for weight, want := range map[int]int{50: 33, 10: 10, 0: 0} {
 		in.State.Progress[0].Routed = &rollout.Routing{Weight: 33, At: noon}
 		in.State.Progress[0].Weight = weight
-		if got := routes.Of(in.State, plan.Compile(spec), viewOf(in, h)).Weight; got != want {
-			t.Errorf("33 were routed, the step asks for %d: %d are, want %d", weight, got, want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("33 were routed, the step asks for %d", weight), want,
+			routes.Of(in.State, plan.Compile(spec), viewOf(in, h)).Weight)
 	}
 }
 
@@ -328,9 +292,7 @@ func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	h.push(version("v2"))
 	in := inFlight(h, 2, set(h, commitID(0), 10, 10), set(h, commitID(1), 10, 10))
 	in.Now = noon.Add(24 * time.Hour)
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("requests are stable's still, and it is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "while requests are stable's still", in, rollout.Aborting)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 2, Weight: 100, At: noon}
 	if d := Decide(in); d.State.Phase == rollout.Aborting {
 		t.Errorf("all requests are the new version's, and it goes back: %s", d.Subject)

@@ -55,7 +55,6 @@ func newMeasuredWorld(t *testing.T, seed uint64) *measuredWorld {
 		first.workloads = append(first.workloads, measuredWeb("other", w.analysis(), w.steps()...))
 	}
 	w.loop = newLoop(newHistory(first), kube.New(rng, noon))
-	w.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
 	w.decided = w.check
 	return w
 }
@@ -83,9 +82,8 @@ func (w *measuredWorld) steps() []rollout.Step {
 	names := []string{"soak", backgroundRun[1:], "step-2", "step-3", "check"}
 	for i := range 2 + w.rng.IntN(4) {
 		a := w.analysis()
-		switch {
-		case i == 0 || a == nil:
-			steps = append(steps, []rollout.Step{weight(25 + 25*w.rng.IntN(3)), {Pause: &rollout.Pause{}}}[w.rng.IntN(2)])
+		if i == 0 || a == nil {
+			steps = append(steps, []rollout.Step{weight(25 + 25*w.rng.IntN(3)), aPause}[w.rng.IntN(2)])
 			continue
 		}
 		for j := range a.Metrics {
@@ -107,7 +105,6 @@ func (w *measuredWorld) steps() []rollout.Step {
 // move makes one random change.
 func (w *measuredWorld) move() {
 	w.git.push(func(s *source) {
-		s.workloads = slices.Clone(s.workloads)
 		one := &s.workloads[w.rng.IntN(len(s.workloads))]
 		switch w.rng.IntN(12) {
 		case 0, 1, 2:
@@ -118,13 +115,9 @@ func (w *measuredWorld) move() {
 		case 4:
 			one.plain = !one.plain
 		case 5, 6:
-			c := *one.spec.Canary
-			c.Analysis = w.analysis()
-			one.spec.Canary = &c
+			one.editCanary(func(c *rollout.Canary) { c.Analysis = w.analysis() })
 		case 7:
-			c := *one.spec.Canary
-			c.Steps = w.steps()
-			one.spec.Canary = &c
+			one.editCanary(func(c *rollout.Canary) { c.Steps = w.steps() })
 		case 8, 9, 10:
 			s.promotion = &rollout.Promotion{
 				Release: w.git.at(w.git.headID()).Release(), Author: "Ann", Digest: fmt.Sprint(len(w.git.commits)),
@@ -142,13 +135,13 @@ func (w *measuredWorld) measureSome() {
 		w.runs = nil
 	}
 	for _, due := range Decide(w.input(w.state, w.settled)).Measure {
-		got := Measured{Run: due.Run, Release: due.Release, Started: due.Started, Metric: due.Metric.Name, Measurement: rollout.Measurement{At: w.kube.Now, Phase: []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisSuccessful, rollout.AnalysisSuccessful,
-			rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored}[w.rng.IntN(6)]}}
-		if got.Phase == rollout.AnalysisFailed {
+		phase := []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisSuccessful, rollout.AnalysisSuccessful,
+			rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored}[w.rng.IntN(6)]
+		if phase == rollout.AnalysisFailed {
 			w.bad = true
 			w.verdicts++
 		}
-		w.runs = Record(w.input(w.state, w.settled), got)
+		w.measured(due, phase)
 	}
 	w.kube.Now = w.kube.Now.Add(time.Minute)
 	w.rest()

@@ -1,26 +1,21 @@
 package strategies
 
 import (
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // measuredWeb returns a canary of four pods with the given steps.
 func measuredWeb(namespace string, background *rollout.Analysis, steps ...rollout.Step) staged {
-	replicas := 4
-	spec := rollout.Spec{
-		Name: "web", Workload: rollout.Workload{Namespace: namespace, Name: "web"}, Replicas: &replicas,
-		Scaling: rollout.Surge, MaxSurge: rollout.Amount{Value: 25, Percent: true},
-		MaxUnavailable: rollout.Amount{Value: 25, Percent: true}, ProgressDeadlineSeconds: 600,
+	return staged{version: "v1", spec: rollout.Spec{
+		Name: "web", Workload: rollout.Workload{Namespace: namespace, Name: "web"}, Replicas: new(4), Scaling: rollout.Surge,
+		MaxSurge: percent(25), MaxUnavailable: percent(25), ProgressDeadlineSeconds: 600,
 		Canary: &rollout.Canary{Steps: steps, Analysis: background},
-	}
-	return staged{spec: spec, version: "v1"}
+	}}
 }
 
 func errorsOf(name string, change func(*rollout.Metric)) *rollout.Analysis {
@@ -31,21 +26,18 @@ func errorsOf(name string, change func(*rollout.Metric)) *rollout.Analysis {
 	return &rollout.Analysis{Metrics: []rollout.Metric{m}}
 }
 
-// measuring is a world with its last decision.
+// measuring is a world whose analyses the test measures.
 type measuring struct {
 	*loop
-	t    *testing.T
-	last Decision
+	t *testing.T
 }
 
-// newMeasuring returns a world with v1 healthy.
+// newMeasuring returns a world with v1 healthy and v2 pushed.
 func newMeasuring(t *testing.T, of ...staged) *measuring {
 	t.Helper()
-	m := &measuring{t: t, loop: newLoop(newHistory(source{workloads: of}),
-		kube.New(rand.New(rand.NewPCG(1, 1)), noon))}
-	m.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
-	m.decided = func(_ Input, d Decision) { m.last = d }
+	m := &measuring{t: t, loop: newLoop(newHistory(source{workloads: of}), newKube())}
 	m.rests(rollout.Healthy)
+	m.release("v2")
 	return m
 }
 
@@ -68,11 +60,16 @@ func (m *measuring) rests(want rollout.Phase) {
 // release pushes a version of all workloads.
 func (m *measuring) release(version string) {
 	m.git.push(func(s *source) {
-		s.workloads = slices.Clone(s.workloads)
 		for i := range s.workloads {
 			s.workloads[i].version = version
 		}
 	})
+}
+
+// measured answers a due measurement.
+func (l *loop) measured(due Measure, phase rollout.AnalysisPhase) {
+	l.runs = Record(l.input(l.state, l.settled), Measured{Run: due.Run, Release: due.Release, Started: due.Started,
+		Metric: due.Metric.Name, Measurement: rollout.Measurement{At: l.kube.Now, Phase: phase}})
 }
 
 // measure answers all due measurements of a metric.
@@ -80,8 +77,7 @@ func (m *measuring) measure(metric string, phase rollout.AnalysisPhase) (n int) 
 	m.t.Helper()
 	for _, due := range m.due() {
 		if due.Metric.Name == metric {
-			m.runs = Record(m.input(m.state, m.settled), Measured{Run: due.Run, Release: due.Release, Started: due.Started,
-				Metric: metric, Measurement: rollout.Measurement{At: m.kube.Now, Phase: phase}})
+			m.measured(due, phase)
 			n++
 		}
 	}
@@ -93,52 +89,30 @@ func (m *measuring) due() []Measure { return Decide(m.input(m.state, m.settled))
 
 func (m *measuring) run(name string) rollout.AnalysisRun {
 	m.t.Helper()
-	for _, r := range m.state.Analyses {
-		if r.Name == name {
-			return r
-		}
+	r, found := rollout.Find(m.state.Analyses, func(r rollout.AnalysisRun) bool { return r.Name == name })
+	if !found {
+		m.t.Fatalf("there is no run %s: %s", name, dump(m.state.Analyses))
 	}
-	m.t.Fatalf("there is no run %s: %s", name, dump(m.state.Analyses))
-	return rollout.AnalysisRun{}
+	return r
 }
-
-var aPause = rollout.Step{Pause: &rollout.Pause{}}
-
-func weight(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
 
 // TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. A renamed Deployment, or one
 // that gets its Rollout document back, begins without it.
 func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
-	fail := func(t *testing.T) *measuring {
-		m := newMeasuring(t, measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}))
-		m.release("v2")
-		m.rests(rollout.Progressing)
-		m.measure("errors", rollout.AnalysisFailed)
-		m.rests(rollout.Degraded)
-		return m
-	}
+	moves := func(s *source) { s.workloads[0].spec.Workload.Namespace = "other" }
 	for name, change := range map[string]func(*measuring){
 		"renamed": func(m *measuring) {
 			m.release("v1")
 			m.rests(rollout.Healthy)
-			m.git.push(func(s *source) {
-				s.workloads = slices.Clone(s.workloads)
-				s.workloads[0].spec.Name, s.workloads[0].spec.Workload.Name = "shop", "shop"
-			})
+			m.git.push(func(s *source) { s.workloads[0].spec.Name, s.workloads[0].spec.Workload.Name = "shop", "shop" })
 		},
 		"another namespace": func(m *measuring) {
 			m.release("v1")
 			m.rests(rollout.Healthy)
-			m.git.push(func(s *source) {
-				s.workloads = slices.Clone(s.workloads)
-				s.workloads[0].spec.Workload.Namespace = "other"
-			})
+			m.git.push(moves)
 		},
 		"another namespace, with the version that failed": func(m *measuring) {
-			m.git.push(func(s *source) {
-				s.workloads = slices.Clone(s.workloads)
-				s.workloads[0].spec.Workload.Namespace = "other"
-			})
+			m.git.push(moves)
 			m.rests(rollout.Degraded) // it fails under another name as well
 			m.release("v1")
 		},
@@ -146,16 +120,16 @@ func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 			for _, plain := range []bool{true, false} {
 				m.release("v1")
 				m.rests(rollout.Healthy)
-				m.git.push(func(s *source) {
-					s.workloads = slices.Clone(s.workloads)
-					s.workloads[0].plain = plain
-				})
+				m.git.push(func(s *source) { s.workloads[0].plain = plain })
 				m.rest()
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := fail(t)
+			m := newMeasuring(t, measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}))
+			m.rests(rollout.Progressing)
+			m.measure("errors", rollout.AnalysisFailed)
+			m.rests(rollout.Degraded)
 			change(m)
 			m.rests(rollout.Healthy)
 			if m.state.Held != nil {
@@ -171,21 +145,15 @@ func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	check := rollout.Step{Analysis: errorsOf("errors", nil)}
 	t.Run("namespaces", func(t *testing.T) {
 		m := newMeasuring(t, measuredWeb("east", nil, weight(25), check), measuredWeb("west", nil, weight(25), check))
-		m.release("v2")
 		m.rest()
-		of := map[rollout.Workload]string{}
+		of := map[string]Measure{} // by namespace
 		for _, due := range m.due() {
-			of[due.Workload] = due.Run
+			of[due.Workload.Namespace] = due
 		}
-		if len(of) != 2 || of[rollout.Workload{Namespace: "east", Name: "web"}] == of[rollout.Workload{Namespace: "west", Name: "web"}] {
+		if len(of) != 2 || of["east"].Run == of["west"].Run {
 			t.Fatalf("measured: %v", of)
 		}
-		for _, due := range m.due() {
-			if due.Workload.Namespace == "east" {
-				m.runs = Record(m.input(m.state, m.settled), Measured{Run: due.Run, Release: due.Release, Started: due.Started,
-					Metric: "errors", Measurement: rollout.Measurement{At: m.kube.Now, Phase: rollout.AnalysisSuccessful}})
-			}
-		}
+		m.measured(of["east"], rollout.AnalysisSuccessful)
 		m.rest()
 		for _, p := range m.state.Progress {
 			if passed := p.Step == p.Of; passed != (p.Workload.Namespace == "east") {
@@ -194,10 +162,9 @@ func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 		}
 	})
 	t.Run("steps", func(t *testing.T) {
-		named := rollout.Step{Name: "step-3", Analysis: errorsOf("errors", nil)}
-		back := rollout.Step{Name: "background", Analysis: errorsOf("errors", nil)}
+		named, back := check, check
+		named.Name, back.Name = "step-3", "background"
 		m := newMeasuring(t, measuredWeb("shop", errorsOf("latency", nil), weight(25), named, check, back))
-		m.release("v2")
 		m.rest()
 		for step := 1; step < 4; step++ {
 			if at := m.state.Progress[0].Step; at != step {
@@ -213,14 +180,14 @@ func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 
 // TestFirstMeasurementsKnowTheirPods checks that a version's pods are measured only after they exist.
 func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
+	latest := func(m *rollout.Metric) { m.Pods = map[string]string{"hash": "Latest"} }
 	for name, change := range map[string]func(*rollout.Metric){
-		"the new version's": func(m *rollout.Metric) { m.Pods = map[string]string{"hash": "Latest"} },
+		"the new version's": latest,
 		"a comparison":      func(m *rollout.Metric) { m.Compare = &rollout.Compare{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			hurry := time.Second
 			m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", change),
-				rollout.Step{Pause: &rollout.Pause{Duration: &hurry}}, weight(25), aPause))
+				rollout.Step{Pause: &rollout.Pause{Duration: new(time.Second)}}, weight(25), aPause))
 			asked := 0
 			m.decided = func(_ Input, d Decision) {
 				for _, due := range d.Measure {
@@ -229,7 +196,6 @@ func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 					}
 				}
 			}
-			m.release("v2")
 			m.rests(rollout.Paused)
 			m.kube.Now = m.kube.Now.Add(time.Minute)
 			m.rest()
@@ -239,9 +205,7 @@ func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 		})
 	}
 	t.Run("a step that can have none", func(t *testing.T) {
-		m := newMeasuring(t, measuredWeb("shop", nil, rollout.Step{Analysis: errorsOf("errors",
-			func(m *rollout.Metric) { m.Pods = map[string]string{"hash": "Latest"} })}, weight(25)))
-		m.release("v2")
+		m := newMeasuring(t, measuredWeb("shop", nil, rollout.Step{Analysis: errorsOf("errors", latest)}, weight(25)))
 		m.rests(rollout.Stalled)
 		if want := "no earlier step starts"; !strings.Contains(m.state.Reason, want) {
 			t.Errorf("reason %q, want %q", m.state.Reason, want)
@@ -249,22 +213,17 @@ func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 	})
 }
 
+func endless(m *rollout.Metric) { m.Count = 0 }
+
 // TestChangedMetricsAreMeasured checks that metrics added during a release are measured, and that removed ones have
 // no effect.
 func TestChangedMetricsAreMeasured(t *testing.T) {
-	endless := func(m *rollout.Metric) { m.Count = 0 }
 	for _, first := range []*rollout.Analysis{errorsOf("errors", endless), errorsOf("errors", nil), nil} {
 		m := newMeasuring(t, measuredWeb("shop", first, weight(25), aPause))
-		m.release("v2")
 		m.rests(rollout.Paused)
 		m.measure("errors", rollout.AnalysisSuccessful)
 		edit := func(a *rollout.Analysis) {
-			m.git.push(func(s *source) {
-				s.workloads = slices.Clone(s.workloads)
-				c := *s.workloads[0].spec.Canary
-				c.Analysis = a
-				s.workloads[0].spec.Canary = &c
-			})
+			m.git.push(func(s *source) { s.workloads[0].editCanary(func(c *rollout.Canary) { c.Analysis = a }) })
 			m.rest()
 		}
 		edit(errorsOf("latency", endless))
@@ -272,9 +231,7 @@ func TestChangedMetricsAreMeasured(t *testing.T) {
 			t.Fatalf("due after a change: %+v, runs %s", due, dump(m.state.Analyses))
 		}
 		edit(nil)
-		if r := m.run("web/background"); r.Phase != rollout.AnalysisStopped {
-			t.Errorf("an analysis that is no longer asked for is %s", r.Phase)
-		}
+		compare.CheckNamed(t, "an analysis that is no longer asked for", rollout.AnalysisStopped, m.run("web/background").Phase)
 		edit(errorsOf("saturation", endless))
 		if n := m.measure("saturation", rollout.AnalysisFailed); n != 1 {
 			t.Fatalf("%d measurements of a metric that is asked for again: %s", n, dump(m.state.Analyses))
@@ -285,8 +242,7 @@ func TestChangedMetricsAreMeasured(t *testing.T) {
 
 // TestStoppedIsNotSuccessful checks that an analysis stopped by the end of its release has no result.
 func TestStoppedIsNotSuccessful(t *testing.T) {
-	m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", func(m *rollout.Metric) { m.Count = 0 }), weight(25), aPause))
-	m.release("v2")
+	m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", endless), weight(25), aPause))
 	m.rests(rollout.Paused)
 	m.measure("errors", rollout.AnalysisSuccessful)
 	m.git.push(func(s *source) {
@@ -305,7 +261,6 @@ func TestTimeoutPromotesPastDoubt(t *testing.T) {
 	timeout := time.Hour
 	pause := rollout.Step{Pause: &rollout.Pause{Timeout: &timeout, OnTimeout: rollout.TimeoutPromote}}
 	m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", nil), weight(25), pause))
-	m.release("v2")
 	m.rests(rollout.Paused)
 	m.measure("errors", rollout.AnalysisInconclusive)
 	if all := Explain(m.input(m.state, true)); !strings.Contains(all[0].Waiting, "inconclusive") {
@@ -322,7 +277,6 @@ func TestMeasuredTextsArePrintable(t *testing.T) {
 		func(m *rollout.Metric) { m.SuccessCondition = "result == 'ok'" })}))
 	var subjects []string
 	m.commits = func(_, _ rollout.State, subject string) { subjects = append(subjects, subject) }
-	m.release("v2")
 	m.rests(rollout.Progressing)
 	for _, due := range m.due() {
 		m.runs = Record(m.input(m.state, m.settled),
@@ -350,21 +304,17 @@ func TestMeasuredTextsArePrintable(t *testing.T) {
 func TestNothingIsMeasuredAtZero(t *testing.T) {
 	for name, w := range map[string]staged{
 		"a step":            measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}),
-		"in the background": measuredWeb("shop", errorsOf("errors", nil), weight(25), rollout.Step{Pause: &rollout.Pause{}}),
+		"in the background": measuredWeb("shop", errorsOf("errors", nil), weight(25), aPause),
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMeasuring(t, w)
 			replicas := m.git.head().workloads[0].spec.Replicas
 			scale := func(n *int) {
-				m.git.push(func(s *source) {
-					s.workloads = slices.Clone(s.workloads)
-					s.workloads[0].spec.Replicas = n
-				})
+				m.git.push(func(s *source) { s.workloads[0].spec.Replicas = n })
 				if !m.rest() {
 					t.Fatal("the world does not come to rest")
 				}
 			}
-			m.release("v2")
 			m.rest()
 			m.kube.Now = m.kube.Now.Add(time.Hour)
 			m.rest()
@@ -397,15 +347,14 @@ func TestEvidence(t *testing.T) {
 	}
 	passed := rollout.MetricProgress{Metric: "load", Phase: rollout.AnalysisSuccessful}
 	for want, metrics := range map[string][]rollout.MetricProgress{
-		"metric errors: 2 failed":                               {passed, failed("dry", true, "x < 1", "9"), failed("errors", false, "")},
-		"metric errors: 2 failed (x < 1), last values: 3, 4, 5": {failed("errors", false, "x < 1", "1", "2", "3", "", "4", "5"), failed("load", false, "")},
-		"metric errors: 2 failed, last values: 1, 2, 3":         {failed("errors", false, "", "1", "2", "3")},
-		"metric errors: 2 failed, last values: 1":               {failed("errors", false, "", "1")},
-		"it could not be begun":                                 {passed, failed("dry", true, "")},
+		"metric errors: 2 failed": {passed, failed("dry", true, "x < 1", "9"), failed("errors", false, "")},
+		"metric errors: 2 failed (x < 1), last values: 3, 4, 5": {
+			failed("errors", false, "x < 1", "1", "2", "3", "", "4", "5"), failed("load", false, "")},
+		"metric errors: 2 failed, last values: 1, 2, 3": {failed("errors", false, "", "1", "2", "3")},
+		"metric errors: 2 failed, last values: 1":       {failed("errors", false, "", "1")},
+		"it could not be begun":                         {passed, failed("dry", true, "")},
 	} {
 		run := rollout.AnalysisRun{Phase: rollout.AnalysisFailed, Message: "it could not be begun", Metrics: metrics}
-		if got := evidence(run); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		compare.Check(t, want, evidence(run))
 	}
 }

@@ -104,8 +104,7 @@ func (e *scriptExperiment) read(t *testing.T) *rollout.Experiment {
 		out.Duration = new(readDuration(t, e.Duration))
 	}
 	for _, from := range e.Templates {
-		out.Templates = append(out.Templates, rollout.ExperimentTemplate{Name: from.Name, SpecRef: from.SpecRef,
-			Replicas: max(1, from.Replicas)})
+		out.Templates = append(out.Templates, rollout.ExperimentTemplate{Name: from.Name, SpecRef: from.SpecRef, Replicas: max(1, from.Replicas)})
 	}
 	for i, name := range append(append([]string{}, e.Required...), e.Watching...) {
 		metric := rollout.Metric{Name: name, Interval: time.Minute}
@@ -166,8 +165,7 @@ func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
 		if s.Match != nil {
 			step.Route = &rollout.ManagedRoute{Name: rollout.MatchRoute}
 			if *s.Match {
-				step.Route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff",
-					StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
+				step.Route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
 			}
 		}
 		step.Analysis = s.Analysis.read(t)
@@ -180,8 +178,7 @@ func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
 				step.Pause.Duration = new(readDuration(t, s.Pause.Duration))
 			}
 			if s.Pause.Timeout != "" {
-				step.Pause.Timeout, step.Pause.OnTimeout = new(readDuration(t, s.Pause.Timeout)),
-					cmp.Or(s.Pause.OnTimeout, rollout.TimeoutAbort)
+				step.Pause.Timeout, step.Pause.OnTimeout = new(readDuration(t, s.Pause.Timeout)), cmp.Or(s.Pause.OnTimeout, rollout.TimeoutAbort)
 			}
 		}
 		steps = append(steps, step)

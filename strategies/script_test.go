@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,7 +84,7 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 	if timeline == nil {
 		t.Fatal("no timeline")
 	}
-	k := kube.New(rand.New(rand.NewPCG(1, 1)), noon)
+	k := newKube()
 	s := &script{loop: newLoop(newHistory(first), k), life: map[string]kube.Lifetime{}}
 	s.loop.unmade = map[string]bool{}
 	k.Fate = func(version string) kube.Lifetime { return s.life[version] }
@@ -107,6 +106,13 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 	s.loop.misses = func() bool { return s.rejects }
 	s.loop.commits = func(_, _ rollout.State, subject string) { s.print("  commit %s", subject) }
 	return s, timeline
+}
+
+// scriptOf returns a script of one workload, without a timeline.
+func scriptOf(t *testing.T, spec string) *script {
+	t.Helper()
+	s, _ := readScript(t, txtar.Parse([]byte("-- web.yaml --\n"+spec+"\n-- timeline --\n")))
+	return s
 }
 
 func (s *script) print(format string, args ...any) {
@@ -251,7 +257,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		if err := yaml.UnmarshalStrict([]byte(strings.Join(args[1:], " ")), &steps); err != nil {
 			t.Fatal(err)
 		}
-		s.edit(arg(0), func(w *staged) { c := *w.spec.Canary; c.Steps = readSteps(t, steps); w.spec.Canary = &c })
+		s.edit(arg(0), func(w *staged) { w.editCanary(func(c *rollout.Canary) { c.Steps = readSteps(t, steps) }) })
 	case "spec": // spec web {replicas: 10, scaling: surge, ...}: the whole document, and the Deployment's own fields
 		spec := readSpec(t, []byte(strings.Join(args[1:], " ")), arg(0))
 		s.edit(arg(0), func(w *staged) { w.spec = spec })
@@ -259,17 +265,8 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.edit(arg(0), func(w *staged) { w.spec.Replicas = new(readInt(t, arg(1))) })
 	case "rename": // rename web api [v3]: api replaces web, with its version or another one
 		s.git.push(func(x *source) {
-			version := ""
-			for i := range x.workloads {
-				if w := &x.workloads[i]; w.spec.Workload.Name == arg(0) {
-					w.gone, version = true, cmp.Or(arg(2), w.version)
-				}
-			}
-			for i := range x.workloads {
-				if w := &x.workloads[i]; w.spec.Workload.Name == arg(1) {
-					w.gone, w.version = false, version
-				}
-			}
+			old, next := x.named(arg(0)), x.named(arg(1))
+			old.gone, next.gone, next.version = true, false, cmp.Or(arg(2), old.version)
 		})
 	case "document", "workload", "pause": // document web off, workload api on, pause web on
 		s.edit(arg(0), func(w *staged) {
@@ -322,13 +319,11 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 		d.Replicas = readInt(t, arg(1))
 		d.Generation++
 	case "running": // a Deployment that gitrollout did not create: running web v0
-		for _, w := range s.git.head().workloads {
-			if w.spec.Workload.Name == arg(0) {
-				w.version = arg(1)
-				if err := s.kube.Apply(deploymentObject(w)); err != nil {
-					t.Fatal(err)
-				}
-			}
+		head := s.git.head()
+		w := *head.named(arg(0))
+		w.version = arg(1)
+		if err := s.kube.Apply(deploymentObject(w)); err != nil {
+			t.Fatal(err)
 		}
 		for s.kube.Micro() {
 		}
@@ -356,12 +351,9 @@ func (s *script) hook(arg func(int) string) {
 		}
 		pod := map[string]any{"containers": []any{map[string]any{"name": "c", "envFrom": []any{
 			map[string]any{"configMapRef": map[string]any{"name": arg(0) + "-config"}}}}}}
-		x.hooks = append(x.hooks, rollout.Object{"apiVersion": "v1", "kind": "ConfigMap",
-			"metadata": map[string]any{"name": arg(0) + "-config", "namespace": testApp.Namespace},
-		}, rollout.Object{"apiVersion": "batch/v1", "kind": "Job",
-			"metadata": map[string]any{"name": arg(0), "namespace": testApp.Namespace, "annotations": annotations},
-			"spec":     map[string]any{"template": map[string]any{"spec": pod}},
-		})
+		job := jobOf(arg(0), annotations)
+		job.Set(pod, "spec", "template", "spec")
+		x.hooks = append(x.hooks, object("v1", "ConfigMap", arg(0)+"-config"), job)
 	})
 }
 
@@ -383,16 +375,14 @@ func (s *script) push(args []string) {
 	s.git.push(func(x *source) {
 		for _, arg := range args {
 			name, version, one := strings.Cut(arg, "=")
-			if !one {
-				name, version = "", arg
-			}
-			if version == "config" {
+			switch {
+			case arg == "config":
 				x.config++
-				continue
-			}
-			for i := range x.workloads {
-				if name == "" || x.workloads[i].spec.Workload.Name == name {
-					x.workloads[i].version = version
+			case one:
+				x.named(name).version = version
+			default:
+				for i := range x.workloads {
+					x.workloads[i].version = arg
 				}
 			}
 		}
@@ -411,13 +401,7 @@ func (s *script) revert() {
 }
 
 func (s *script) edit(name string, change func(*staged)) {
-	s.git.push(func(x *source) {
-		for i := range x.workloads {
-			if x.workloads[i].spec.Workload.Name == name {
-				change(&x.workloads[i])
-			}
-		}
-	})
+	s.git.push(func(x *source) { change(x.named(name)) })
 }
 
 // decide merges a promotion file for the head's version. "stale" names a release that is not in flight.

@@ -12,51 +12,46 @@ import (
 // TestWaitsAreNotCutShort begins each wait in the last moment of a second. The state records whole seconds: with a
 // settle of 1s, proxies would have no time at all.
 func TestWaitsAreNotCutShort(t *testing.T) {
-	const late = 900 * time.Millisecond
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.AbortScaleDownDelaySeconds = 0 })
 	h.push(version("v2"))
-	begin := func(step int) (in Input, p *plan.Compiled) {
+	begin := func(step int) (in, soon Input, p *plan.Compiled) {
 		in = inFlight(h, step, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
-		in.Now = in.Now.Add(late)
-		return in, plan.Compile(in.Head.Render.Specs[0])
+		in.Now = in.Now.Add(900 * time.Millisecond)
+		soon = in
+		soon.Now = in.Now.Add(3*time.Second - time.Millisecond)
+		return in, soon, plan.Compile(in.Head.Render.Specs[0])
 	}
 
-	in, p := begin(0)
+	in, soon, p := begin(0)
 	d := Decide(in)
 	if d.State.Progress[0].Routed == nil {
 		t.Fatalf("nothing is routed: %s", d.Waiting)
 	}
 	routed := d.State.Progress[0]
-	settled := in
-	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled,
-		workloads.New(in.State, p, routed, in.Observed)).done {
-		t.Errorf("routes of %s are taken to be settled at %s, before 3s have passed", in.Now, settled.Now)
+	if gateRouters(soon, workloads.New(in.State, p, routed, in.Observed)).done {
+		t.Errorf("routes of %s are taken to be settled at %s, before 3s have passed", in.Now, soon.Now)
 	}
-	if routed.Routed.Weight = 0; !workloads.New(in.State, p, routed, in.Observed).StillRouted(workloads.View{Now: settled.Now}) {
-		t.Errorf("proxies are taken to know of the weight 0 of %s at %s, before 3s have passed", in.Now, settled.Now)
+	if routed.Routed.Weight = 0; !workloads.New(in.State, p, routed, in.Observed).StillRouted(workloads.View{Now: soon.Now}) {
+		t.Errorf("proxies are taken to know of the weight 0 of %s at %s, before 3s have passed", in.Now, soon.Now)
 	}
 
-	in, p = begin(0)
-	live := in.Observed.Workloads[web]
-	for i := range live.Revisions[0].ReadySince {
-		live.Revisions[0].ReadySince[i] = rollout.Second(in.Now) // in whole seconds, as in Kubernetes
+	in, soon, p = begin(0)
+	ready := in.Observed.Workloads[web].Revisions[0].ReadySince
+	for i := range ready {
+		ready[i] = rollout.Second(in.Now) // in whole seconds, as in Kubernetes
 	}
-	settled = in
-	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); waitForPods(settled,
-		workloads.New(in.State, p, in.State.Progress[0], in.Observed)).route {
-		t.Errorf("pods that became ready at %s are routed to at %s, before 3s have passed", in.Now, settled.Now)
+	if waitForPods(soon, workloads.New(in.State, p, in.State.Progress[0], in.Observed)).route {
+		t.Errorf("pods that became ready at %s are routed to at %s, before 3s have passed", in.Now, soon.Now)
 	}
 
-	in, p = begin(4)
-	settled.Now = in.Now.Add(3*time.Second - time.Millisecond)
-	if at := p.Enter(3, in.Now); gateWait(settled, workloads.New(in.State, p, at, in.Observed)).done {
-		t.Errorf("%s, begun at %s, is over at %s", at.Name, in.Now, settled.Now)
+	in, soon, p = begin(4)
+	if at := p.Enter(3, in.Now); gateWait(soon, workloads.New(in.State, p, at, in.Observed)).done {
+		t.Errorf("%s, begun at %s, is over at %s", at.Name, in.Now, soon.Now)
 	}
 
-	in, _ = begin(1)
+	in, _, _ = begin(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Weight: 50, At: in.Now.Add(-time.Hour)}
-	if back := rollback(in, cause{reason: "aborted",
-		to: commitID(0)}).State.Rollback; back.Drain.Before(in.Now.Add(3 * time.Second)) {
+	if back := rollback(in, cause{reason: "aborted", to: commitID(0)}).State.Rollback; back.Drain.Before(in.Now.Add(3 * time.Second)) {
 		t.Errorf("pods that proxies know of at %s may go at %s, before 3s have passed", in.Now, back.Drain)
 	}
 }

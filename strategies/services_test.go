@@ -4,14 +4,18 @@ import (
 	"slices"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/routes"
 )
 
+func serviceRef(name string) rollout.Ref {
+	return rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: name}
+}
+
 // TestServiceThatLostItsRole checks that a Service with users selects no unapproved pods while it belongs to the
 // workload.
 func TestServiceThatLostItsRole(t *testing.T) {
-	service := rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web-preview"}
 	cases := map[string]struct {
 		reason   string
 		selector map[string]any
@@ -23,26 +27,21 @@ func TestServiceThatLostItsRole(t *testing.T) {
 		"None":    {"it has no selector: its endpoints are made by hand", nil, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			h := routedWeb(nil)
-			h.push(version("v2"))
-			in := inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
-			in.State.Progress[0].Left = []string{"web-preview", "web-gone"}
-			v := viewOf(in, h)
-			source := *v.Source
-			source.Objects = slices.Clone(source.Objects)
-			source.Objects = append(source.Objects, rollout.Object{"apiVersion": "v1", "kind": "Service",
-				"metadata": map[string]any{"name": service.Name, "namespace": service.Namespace},
-				"spec":     map[string]any{"selector": tc.selector}})
-			v.Source = &source
-			pins := routes.Pins(in.State, v)
-			if got := pins[service] != (rollout.Pin{}); got != tc.want {
-				t.Errorf("%s: it is pinned: %t; %v", tc.reason, got, pins)
-			}
-			if tc.want && pins[service] != pins[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}] {
-				t.Errorf("it selects another version than the Service that users come through: %v", pins)
-			}
-		})
+		h, in := routedAt(0)
+		in.State.Progress[0].Left = []string{"web-preview", "web-gone"}
+		service := object("v1", "Service", "web-preview")
+		service.Set(tc.selector, "spec", "selector")
+		v := viewOf(in, h)
+		source := *v.Source
+		source.Objects = append(slices.Clone(source.Objects), service)
+		v.Source = &source
+		pins := routes.Pins(in.State, v)
+		if got := pins[service.Ref()] != (rollout.Pin{}); got != tc.want {
+			t.Errorf("%s, %s: it is pinned: %t; %v", name, tc.reason, got, pins)
+		}
+		if tc.want && pins[service.Ref()] != pins[serviceRef("web")] {
+			t.Errorf("%s: it selects another version than the Service that users come through: %v", name, pins)
+		}
 	}
 }
 
@@ -64,21 +63,16 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 		"Scaled": {"the spec asks for 20 pods: none goes", rollout.InPlace, 20, 5, 5, false, true},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			h := oneWeb(func(s *rollout.Spec) {
-				s.Replicas, s.Scaling, s.Canary.StableService = nil, tc.scaling, "web"
-				s.Canary.Steps = []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{}}}
-			})
-			h.push(version("v2"))
-			in := inFlight(h, 0, set(h, commitID(1), tc.fresh, tc.fresh), set(h, commitID(0), tc.stable, tc.stable))
-			live := in.Observed.Workloads[web]
-			live.Replicas, live.Synced = tc.replicas, tc.synced
-			in.Observed.Workloads[web] = live
-			pin := routes.Pins(in.State, viewOf(in, h))[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}]
-			if got := pin == rollout.PodHash(commitID(0)); got != tc.want {
-				t.Errorf("%s: the stable Service selects %+v", tc.reason, pin)
-			}
+		h := twoVersions(func(s *rollout.Spec) {
+			s.Replicas, s.Scaling, s.Canary.StableService = nil, tc.scaling, "web"
+			s.Canary.Steps = []rollout.Step{weight(50), aPause}
 		})
+		in := inFlight(h, 0, set(h, commitID(1), tc.fresh, tc.fresh), set(h, commitID(0), tc.stable, tc.stable))
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Replicas, live.Synced = tc.replicas, tc.synced })
+		pin := routes.Pins(in.State, viewOf(in, h))[serviceRef("web")]
+		if got := pin == rollout.PodHash(commitID(0)); got != tc.want {
+			t.Errorf("%s, %s: the stable Service selects %+v", name, tc.reason, pin)
+		}
 	}
 }
 
@@ -93,45 +87,35 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 		in.State.StableHash(web):        {},
 		in.State.Release.Templates[web]: rollout.PodHash(commitID(1)),
 	} {
-		live := in.Observed.Workloads[web]
-		live.Hash = hash
-		in.Observed.Workloads[web] = live
-		pins := routes.Pins(in.State, viewOf(in, h))
-		if got := pins[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web-canary"}]; got != want {
-			t.Errorf("with template %s the Service selects %+v, want %+v", hash, got, want)
-		}
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash = hash })
+		compare.CheckNamed(t, "with template "+string(hash), want, routes.Pins(in.State, viewOf(in, h))[serviceRef("web-canary")])
 	}
 }
 
 // TestServiceOfAWayBackFromNoWeight rolls back from a step with new pods and no requests. The stable commit's list
 // keeps no stable pod at its step of the same number. Still, no Service selects the new pods.
 func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
-	steps := func(steps ...rollout.Step) func(*source) {
-		return func(s *source) { s.workloads[0].spec.Canary = &rollout.Canary{StableService: "web", Steps: steps} }
-	}
-	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: new(n)} }
-	for name, list := range map[string]func(*source){
-		"AnotherList": steps(weight(0), weight(50), rollout.Step{Pause: &rollout.Pause{}}),
-		"SameList":    steps(weight(100), rollout.Step{Pause: &rollout.Pause{}}),
+	for name, steps := range map[string][]rollout.Step{
+		"AnotherList": {weight(0), weight(50), aPause}, "SameList": {weight(100), aPause},
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := oneWeb(func(s *rollout.Spec) {
-				s.Replicas, s.Scaling = nil, rollout.InPlace
-				s.Canary = &rollout.Canary{StableService: "web", Steps: []rollout.Step{weight(100), {Pause: &rollout.Pause{}}}}
-			})
-			h.push(func(s *source) { version("v2")(s); list(s) })
-			in := inFlight(h, 0, set(h, commitID(1), 8, 8), set(h, commitID(0), 2, 2))
-			h.push(version("v1"))
-			in.Head = h.headInput()
-			d := Decide(in)
-			if d.State.Phase != rollout.Aborting {
-				t.Fatalf("it is %s", d.State.Phase)
-			}
-			in.State, in.State.Source = d.State, commitID(0)
-			pin := routes.Pins(in.State, viewOf(in, h))[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}]
-			if got, want := pin == rollout.PodHash(commitID(0)), name == "AnotherList"; got != want {
-				t.Errorf("the Service that users come through selects %+v", pin)
-			}
+		h := oneWeb(func(s *rollout.Spec) {
+			s.Replicas, s.Canary = nil, &rollout.Canary{StableService: "web", Steps: []rollout.Step{weight(100), aPause}}
 		})
+		h.push(func(s *source) {
+			version("v2")(s)
+			s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = steps })
+		})
+		in := inFlight(h, 0, set(h, commitID(1), 8, 8), set(h, commitID(0), 2, 2))
+		h.push(version("v1"))
+		in.Head = h.headInput()
+		d := Decide(in)
+		if d.State.Phase != rollout.Aborting {
+			t.Fatalf("%s: it is %s", name, d.State.Phase)
+		}
+		in.State, in.State.Source = d.State, commitID(0)
+		pin := routes.Pins(in.State, viewOf(in, h))[serviceRef("web")]
+		if got, want := pin == rollout.PodHash(commitID(0)), name == "AnotherList"; got != want {
+			t.Errorf("%s: the Service that users come through selects %+v", name, pin)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func shareSpec(rng *rand.Rand) rollout.Spec {
 	if spec.Canary == nil {
 		spec.Canary = &rollout.Canary{}
 	}
-	spec.Canary.Steps = []rollout.Step{{SetWeight: new(rng.IntN(101))}, {Pause: &rollout.Pause{}}}
+	spec.Canary.Steps = []rollout.Step{weight(rng.IntN(101)), aPause}
 	if t := spec.Canary.Traffic; t != nil {
 		t.Settle = 0
 	}
@@ -55,7 +55,7 @@ func shareSpec(rng *rand.Rand) rollout.Spec {
 
 func shareSeed(seed uint64, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 3))
-	s := newSim(seed, chaos{scales: true}, source{workloads: []staged{{spec: shareSpec(rng), version: "v1"}}}, verbose)
+	s := newSim(seed, chaos{scales: true}, historyOf(shareSpec(rng)).head(), verbose)
 	s.rng = rng
 	// Pods are ready at once, so only gitrollout takes time.
 	s.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
@@ -102,11 +102,8 @@ func (s *sim) meddle() {
 		s.scaleTo(d, was)
 	case n == 1:
 		s.note("OTHER STEPS")
-		s.git.push(func(x *source) {
-			canary := *x.workloads[0].spec.Canary
-			canary.Steps = []rollout.Step{{SetWeight: new(s.rng.IntN(101))}, {Pause: &rollout.Pause{}}}
-			x.workloads[0].spec.Canary = &canary
-		})
+		steps := []rollout.Step{weight(s.rng.IntN(101)), aPause}
+		s.git.push(func(x *source) { x.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = steps }) })
 	case n <= 3:
 		s.note("STRATEGY BY HAND")
 		s.watch(web).Excused += d.Replicas // the change by hand permits that
@@ -173,8 +170,7 @@ func (s *sim) checkShare() {
 		}
 	}
 	if got != want {
-		s.fail("%d replicas at step %d, %s: %+v pods, the table has %+v\n%s", d.Replicas, pr.Step,
-			text(spec), got, want, dump(s.state.Progress))
+		s.fail("%d replicas at step %d, %s: %+v pods, the table has %+v\n%s", d.Replicas, pr.Step, text(spec), got, want, dump(s.state.Progress))
 	}
 	for _, o := range s.desired(s.state) {
 		if o.Ref() == web.Ref() && o.Map("spec")["paused"] != false {

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,6 @@ func ofSet(steps ...rollout.Step) rollout.Spec {
 // TestStatefulSetNumbers has the table of the documentation: the number of new pods of n for a weight or a batch, and
 // the partition.
 func TestStatefulSetNumbers(t *testing.T) {
-	weight := func(w int) rollout.Step { return rollout.Step{SetWeight: &w} }
 	batch := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	for name, tc := range map[string]struct {
 		step rollout.Step
@@ -51,9 +51,7 @@ func TestStatefulSetNumbers(t *testing.T) {
 				t.Errorf("%s of %d pods is %+v", name, n, c)
 			}
 		}
-		if diff := compare.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.CheckNamed(t, name, tc.want, got)
 	}
 }
 
@@ -65,41 +63,51 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 		n     int
 		want  plan.Counts
 	}{
-		"2 of 10":               {rollout.CanaryScale{Replicas: new(2)}, 3, 10, plan.Counts{Canary: 2, Stable: 8}},
-		"all, one stable stays": {rollout.CanaryScale{Replicas: new(5)}, 0, 3, plan.Counts{Canary: 2, Stable: 1}},
-		"all, and one beside":   {rollout.CanaryScale{Replicas: new(5)}, 1, 3, plan.Counts{Canary: 3, Stable: 1}},
-		"one of one":            {rollout.CanaryScale{Replicas: new(1)}, 1, 1, plan.Counts{Canary: 1, Stable: 1}},
-		"33 % of 10, rounded up": {
-			rollout.CanaryScale{Weight: new(33)}, 0, 10, plan.Counts{Canary: 4, Stable: 6}},
-		"100 %": {rollout.CanaryScale{Weight: new(100)}, 1, 10, plan.Counts{Canary: 10, Stable: 0}},
+		"2 of 10":                {rollout.CanaryScale{Replicas: new(2)}, 3, 10, plan.Counts{Canary: 2, Stable: 8}},
+		"all, one stable stays":  {rollout.CanaryScale{Replicas: new(5)}, 0, 3, plan.Counts{Canary: 2, Stable: 1}},
+		"all, and one beside":    {rollout.CanaryScale{Replicas: new(5)}, 1, 3, plan.Counts{Canary: 3, Stable: 1}},
+		"one of one":             {rollout.CanaryScale{Replicas: new(1)}, 1, 1, plan.Counts{Canary: 1, Stable: 1}},
+		"33 % of 10, rounded up": {rollout.CanaryScale{Weight: new(33)}, 0, 10, plan.Counts{Canary: 4, Stable: 6}},
+		"100 %":                  {rollout.CanaryScale{Weight: new(100)}, 1, 10, plan.Counts{Canary: 10, Stable: 0}},
 	} {
 		spec := rollout.Spec{Scaling: rollout.InPlace, MaxSurge: rollout.Amount{Value: tc.surge},
 			Canary: &rollout.Canary{Steps: []rollout.Step{{SetCanaryScale: &tc.scale}}}}
-		if got := plan.Compile(spec).CountsAt(0, tc.n); got != tc.want {
-			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
-		}
+		compare.CheckNamed(t, name, tc.want, plan.Compile(spec).CountsAt(0, tc.n))
 	}
 }
 
-// setAt returns a StatefulSet at its first step of 30 %, with fresh and stable ready pods.
-func setAt(t *testing.T, n, fresh, stable int) (Input, *history) {
+// setAt returns a StatefulSet of n ready pods at its first step, by default of 30 %. The fresh ones are new.
+func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) {
 	t.Helper()
-	h := oneWeb(func(s *rollout.Spec) {
-		*s = ofSet(rollout.Step{SetWeight: new(30)}, rollout.Step{Pause: &rollout.Pause{}})
-	})
-	h.push(version("v2"))
+	if steps == nil {
+		steps = []rollout.Step{weight(30), aPause}
+	}
+	h := twoVersions(func(s *rollout.Spec) { *s = ofSet(steps...) })
 	in := world(h)
-	in.State.Stable.Templates = h.at(commitID(0)).Staged()
-	in.Observed = setOf(h, n, fresh, stable)
-	one := in
-	one.Observed = setOf(h, n, 0, n)
-	d := Decide(one)
+	in.Observed = setOf(h, n, 0, n)
+	d := Decide(in)
 	if len(d.State.Progress) != 1 || d.State.Progress[0].Workload != db {
 		t.Fatalf("a release begins as %s", dump(d.State))
 	}
-	in.State, in.Source, in.Answers = d.State, in.Head.Render, Answers{Healed: new(true)}
+	in.State, in.Source, in.Observed = d.State, in.Head.Render, setOf(h, n, fresh, n-fresh)
 	return in, h
 }
+
+// setGoingBack returns the rollback of setAt's release, once the cluster has the stable template. The pods left are of
+// the new version.
+func setGoingBack(t *testing.T, n, fresh int, left ...rollout.Pod) Input {
+	t.Helper()
+	in, h := setAt(t, n, fresh)
+	in.State.Phase, in.State.Source, in.Source = rollout.Aborting, commitID(0), h.at(commitID(0))
+	in.State.Rollback = &rollout.Rollback{To: commitID(0), Drain: in.Now.Add(-time.Second)}
+	changeLive(&in, db, func(live *rollout.ObservedWorkload) {
+		live.Hash = in.Source.Templates[db]
+		live.Revisions[0].Current, live.Revisions[1].Current, live.Revisions[0].Members = false, true, left
+	})
+	return in
+}
+
+const partitionField = "spec.updateStrategy.rollingUpdate.partition"
 
 func setOf(h *history, n, fresh, stable int) rollout.Observed {
 	of := func(commit string, ready int) rollout.Revision {
@@ -121,29 +129,15 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 // TestStatefulSetSurplus checks new pods created by a scale-up. They exceed the step's number: the step does not wait
 // for them, and asks for no more.
 func TestStatefulSetSurplus(t *testing.T) {
-	for name, tc := range map[string]struct {
-		n, fresh  int
-		done      bool
-		partition int64
-	}{
-		"none yet":            {10, 1, false, 7},
-		"as many":             {10, 3, true, 7},
-		"more, by a scale-up": {10, 8, true, 7},
-	} {
-		in, h := setAt(t, tc.n, tc.fresh, tc.n-tc.fresh)
+	for fresh, done := range map[int]bool{1: false, 3: true, 8: true} {
+		in, h := setAt(t, 10, fresh)
 		d := Decide(in)
-		if moved := d.State.Progress[0].Step > 0; moved != tc.done {
-			t.Errorf("%s: the step is done: %t; it waits for %s", name, moved, d.Waiting)
+		if moved := d.State.Progress[0].Step > 0; moved != done {
+			t.Errorf("with %d new pods the step is done: %t; it waits for %s", fresh, moved, d.Waiting)
 		}
-		v := workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
-		for _, o := range mustDesired(in.State, v) {
-			if o.Ref() != db.Ref() {
-				continue
-			}
-			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
-			if got != tc.partition || o.Map("spec")["minReadySeconds"] == int64(workloads.HoldMinReadySeconds) {
-				t.Errorf("%s: the partition is %v of %v, want %d", name, got, o.Map("spec"), tc.partition)
-			}
+		o := desiredOf(in, h, db)
+		if got := rollout.In(o, partitionField); got != int64(7) || o.Map("spec")["minReadySeconds"] == int64(workloads.HoldMinReadySeconds) {
+			t.Errorf("with %d new pods the partition is %v of %v, want 7", fresh, got, o.Map("spec"))
 		}
 	}
 }
@@ -151,16 +145,14 @@ func TestStatefulSetSurplus(t *testing.T) {
 // TestStatefulSetIsStableWithItsBase checks that a release ends only when new pods get its version alone. Otherwise
 // the next release's pods would run beside two other versions.
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
-	in, _ := setAt(t, 3, 3, 0)
+	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
 	if d := Decide(in); d.State.Phase == rollout.Healthy {
 		t.Error("it is healthy while the old version is still the base")
 	}
 	live := in.Observed.Workloads[db]
 	live.Revisions[0].Base, live.Revisions[1].Base = true, false
-	if d := Decide(in); d.State.Phase != rollout.Healthy {
-		t.Errorf("with the new version as its base it is %s and waits for %s", d.State.Phase, d.Waiting)
-	}
+	checkPhase(t, "with the new version as its base", in, rollout.Healthy)
 	live.Revisions[0].ReadySince = live.Revisions[0].ReadySince[:2]
 	if d := Decide(in); d.State.Phase == rollout.Healthy {
 		t.Error("it is healthy with 2 of 3 pods")
@@ -173,39 +165,34 @@ func TestEvictions(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change func(s *rollout.State, live *rollout.ObservedWorkload)
-		left   []rollout.Pod
-		want   string // the pod's name, "" for none
+		left   []rollout.Pod // default: web-9, which is not ready
+		want   string        // the pod's name, "" for none
 	}{
-		"the highest, by its number": {nil, []rollout.Pod{pod("web-9", false, false), pod("web-10", false, false)}, "web-10"},
-		"none that is ready":         {nil, []rollout.Pod{pod("web-9", true, false)}, ""},
-		"one at a time":              {nil, []rollout.Pod{pod("web-9", false, false), pod("web-10", false, true)}, ""},
-		"none before the controller has seen stable": {func(_ *rollout.State, live *rollout.ObservedWorkload) { live.Synced = false },
-			[]rollout.Pod{pod("web-9", false, false)}, ""},
-		"none while the new template is there": {func(_ *rollout.State, live *rollout.ObservedWorkload) { live.Hash = "h1-other" },
-			[]rollout.Pod{pod("web-9", false, false)}, ""},
-		"at a step that asks for none": {func(s *rollout.State, _ *rollout.ObservedWorkload) { s.Phase = rollout.Paused },
-			[]rollout.Pod{pod("web-9", false, false)}, "web-9"},
-		"none of a release that goes on": {func(s *rollout.State, live *rollout.ObservedWorkload) {
+		"the highest, by its number": {left: []rollout.Pod{pod("web-9", false, false), pod("web-10", false, false)}, want: "web-10"},
+		"none that is ready":         {left: []rollout.Pod{pod("web-9", true, false)}},
+		"one at a time":              {left: []rollout.Pod{pod("web-9", false, false), pod("web-10", false, true)}},
+		"none before the controller has seen stable": {
+			change: func(_ *rollout.State, live *rollout.ObservedWorkload) { live.Synced = false }},
+		"none while the new template is there": {
+			change: func(_ *rollout.State, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }},
+		"at a step that asks for none": {
+			change: func(s *rollout.State, _ *rollout.ObservedWorkload) { s.Phase = rollout.Paused }, want: "web-9"},
+		"none of a release that goes on": {change: func(s *rollout.State, live *rollout.ObservedWorkload) {
 			s.Phase, live.Hash = rollout.Progressing, s.Release.Templates[db]
-		}, []rollout.Pod{pod("web-9", false, false)}, ""},
-		"none before the template may go": {func(s *rollout.State, _ *rollout.ObservedWorkload) { s.Source = "another" },
-			[]rollout.Pod{pod("web-9", false, false)}, ""},
+		}},
+		"none before the template may go": {
+			change: func(s *rollout.State, _ *rollout.ObservedWorkload) { s.Source = "another" }},
 	} {
-		in, h := setAt(t, 11, 2, 9)
-		s := in.State
-		s.Phase, s.Source = rollout.Aborting, commitID(0)
-		s.Rollback = &rollout.Rollback{To: commitID(0), Drain: in.Now.Add(-time.Second)}
-		live := in.Observed.Workloads[db]
-		live.Hash = h.at(commitID(0)).Templates[db]
-		stuck, stable := &live.Revisions[0], &live.Revisions[1]
-		stuck.Current, stuck.Members = false, tc.left
-		// An unready stable pod is left alone.
-		stable.Current, stable.Members = true, []rollout.Pod{pod("web-0", false, false)}
+		if tc.left == nil {
+			tc.left = []rollout.Pod{pod("web-9", false, false)}
+		}
+		in := setGoingBack(t, 11, 2, tc.left...)
+		in.Observed.Workloads[db].Revisions[1].Members = []rollout.Pod{pod("web-0", false, false)} // an unready stable pod is left alone
 		if tc.change != nil {
-			tc.change(&s, &live)
+			changeLive(&in, db, func(live *rollout.ObservedWorkload) { tc.change(&in.State, live) })
 		}
 		got := ""
-		for _, e := range Evictions(Input{State: s, Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}}) {
+		for _, e := range Evictions(Input{State: in.State, Observed: in.Observed}) {
 			if got += e.Pod.Name; e.Namespace != db.Namespace || e.Pod.UID != "uid-of-"+e.Pod.Name {
 				t.Errorf("%s: evicts %+v", name, e)
 			}
@@ -217,18 +204,14 @@ func TestEvictions(t *testing.T) {
 }
 
 // TestRetreatEvictsOfWhatIsStagedNow checks that a workload without a document at the release's start is part of the
-// rollback.
+// rollback. The rollback, which waits, names the pod that gitrollout has to delete.
 func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
-	in, h := setAt(t, 3, 1, 2)
-	in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
-	in.State.Rollback = &rollout.Rollback{To: commitID(0), Drain: in.Now.Add(-time.Second)}
+	in := setGoingBack(t, 3, 1, rollout.Pod{Name: "web-2"})
+	want := "; pod " + db.Namespace + "/web-2, which is not ready, to be deleted"
+	if d := Decide(in); !strings.Contains(d.Waiting, want) {
+		t.Errorf("it waits for %q, want %q", d.Waiting, want)
+	}
 	in.State.Release.Templates = map[rollout.Workload]rollout.Hash{{Namespace: db.Namespace, Name: "api"}: "h1-other"}
-	in.Source = h.at(commitID(0))
-	live := in.Observed.Workloads[db]
-	live.Hash = in.Source.Templates[db]
-	live.Revisions[0].Current, live.Revisions[1].Current = false, true
-	live.Revisions[0].Members = []rollout.Pod{{Name: "web-2"}}
-	in.Observed.Workloads[db] = live
 	if got := Evictions(in); len(got) != 1 || got[0].Pod.Name != "web-2" {
 		t.Errorf("evicts %+v, want web-2 alone", got)
 	}
@@ -236,9 +219,10 @@ func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 
 // TestStatefulSetTakenForAll checks a StatefulSet without pods, which has no partition. Kubernetes then takes the new
 // revision for the stable one. The pods return to stable first, with a message, unless a step allows all of them.
+// With rebalance, none of them is deleted.
 func TestStatefulSetTakenForAll(t *testing.T) {
-	pause := rollout.Step{Pause: &rollout.Pause{}}
-	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
+	waits := []rollout.Step{weight(30), aPause}
+	const allNew = "10 of 10 new, 3 asked: "
 	for name, tc := range map[string]struct {
 		steps   []rollout.Step
 		at      int
@@ -248,45 +232,42 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 		surplus string
 		want    any // the partition; nil: the stable template
 	}{
-		"the stable one is the base":     {[]rollout.Step{weight(30), pause}, 1, false, false, 3, "", int64(7)},
-		"all are new":                    {[]rollout.Step{weight(30), pause}, 1, false, true, 10, "10 of 10 new, 3 asked: " + takenText, nil},
-		"some are back":                  {[]rollout.Step{weight(30), pause}, 1, true, true, 4, "4 of 10 new, 3 asked: " + takenText, nil},
-		"fewer are left than asked for":  {[]rollout.Step{weight(30), pause}, 1, true, true, 1, "", nil},
-		"this step asks for all":         {[]rollout.Step{weight(100), pause}, 1, false, true, 10, "", int64(0)},
-		"an earlier one asked for all":   {[]rollout.Step{weight(100), pause, weight(30), pause}, 3, false, true, 10, "10 of 10 new, 3 asked: an earlier step asked for more", int64(7)},
-		"a later one will":               {[]rollout.Step{weight(30), pause, weight(100)}, 1, false, true, 10, "10 of 10 new, 3 asked: " + takenText, nil},
-		"at a step that waits for pods":  {[]rollout.Step{weight(30), pause}, 0, false, true, 10, "10 of 10 new, 3 asked: " + takenText, nil},
-		"rebalance deletes none of them": {[]rollout.Step{weight(30), pause}, 1, false, true, 10, "10 of 10 new, 3 asked: " + takenText, nil},
+		"the stable one is the base":    {waits, 1, false, false, 3, "", int64(7)},
+		"all are new":                   {waits, 1, false, true, 10, allNew + takenText, nil},
+		"some are back":                 {waits, 1, true, true, 4, "4 of 10 new, 3 asked: " + takenText, nil},
+		"fewer are left than asked for": {waits, 1, true, true, 1, "", nil},
+		"this step asks for all":        {[]rollout.Step{weight(100), aPause}, 1, false, true, 10, "", int64(0)},
+		"an earlier one asked for all": {[]rollout.Step{weight(100), aPause, weight(30), aPause}, 3, false, true, 10,
+			allNew + "an earlier step asked for more", int64(7)},
+		"a later one will":              {[]rollout.Step{weight(30), aPause, weight(100)}, 1, false, true, 10, allNew + takenText, nil},
+		"at a step that waits for pods": {waits, 0, false, true, 10, allNew + takenText, nil},
 	} {
-		in, h := setAt(t, 10, tc.pods, 10-tc.pods)
+		in, h := setAt(t, 10, tc.pods)
 		in.Source.Specs[0].Canary.Steps, in.Source.Specs[0].Canary.Rebalance = tc.steps, true
 		in.State.Progress[0].Step, in.State.Progress[0].Of, in.State.Phase = tc.at, len(tc.steps), rollout.Paused
 		in.State.Progress[0].Plan = plan.Compile(in.Source.Specs[0]).Digest()
-		live := in.Observed.Workloads[db]
-		live.Revisions[0].Base, live.Revisions[1].Base = tc.base, !tc.base
-		live.Revisions[1].Hash = h.at(commitID(0)).Templates[db]
-		if live.Floor = 0; tc.back {
-			live.Hash, live.Revisions[0].Current, live.Revisions[1].Current = live.Revisions[1].Hash, false, true
-		}
-		in.Observed.Workloads[db] = live
-		v := workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
-		for _, o := range mustDesired(in.State, v) {
-			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
-			if o.Ref() == db.Ref() && (got != tc.want || (tc.want == nil) != (o.Annotation(rollout.AnnotationHash) == string(live.Revisions[1].Hash))) {
-				t.Errorf("%s: the partition is %v of %s, want %v", name, got, o.Annotation(rollout.AnnotationHash), tc.want)
+		stable := h.at(commitID(0)).Templates[db]
+		changeLive(&in, db, func(live *rollout.ObservedWorkload) {
+			fresh, old := &live.Revisions[0], &live.Revisions[1]
+			fresh.Base, old.Base, old.Hash = tc.base, !tc.base, stable
+			if live.Floor = 0; tc.back {
+				live.Hash, fresh.Current, old.Current = stable, false, true
 			}
-		}
+		})
 		taken := tc.want == nil
+		got, hash := partitionAt(in, h, db, partitionField)
+		if got != tc.want || taken != (hash == stable) {
+			t.Errorf("%s: the partition is %v of %s, want %v", name, got, hash, tc.want)
+		}
 		e, d := Explain(in)[0], Decide(in)
 		if e.Surplus != tc.surplus || strings.HasPrefix(e.Waiting, "all pods to be of the stable version first") != taken {
 			t.Errorf("%s: it says %q, want %q, and waits for %q", name, e.Surplus, tc.surplus, e.Waiting)
 		}
-		if is := d.State.Phase == rollout.Stalled && d.State.Progress[0].Step == tc.at && strings.Contains(d.State.Reason, takenWhy); is != taken {
+		stalls := d.State.Phase == rollout.Stalled && d.State.Progress[0].Step == tc.at && strings.Contains(d.State.Reason, takenWhy)
+		if stalls != taken {
 			t.Errorf("%s: it is %s at %d: %s", name, d.State.Phase, d.State.Progress[0].Step, d.State.Reason)
 		}
-		if role := e.Revisions[0].Role; role != plan.RoleCanary {
-			t.Errorf("%s: the new pods have the role %s", name, role)
-		}
+		compare.CheckNamed(t, name+": the role of the new pods", plan.RoleCanary, e.Revisions[0].Role)
 		if got := Evictions(in); len(got) > 0 {
 			t.Errorf("%s: evicts %+v", name, got)
 		}
@@ -301,39 +282,34 @@ const (
 // TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout waits for an unready pod. With Parallel, the
 // controller replaces pods above the partition regardless of lower pods.
 func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
+	const none = -1
 	for name, tc := range map[string]struct {
-		n, fresh int
-		down     int // the ordinal of a stable pod that is not ready; -1: none
-		late     bool
-		told     int  // the partition in the API server, counted from the first pod; 0: the partition of the pods
-		back     bool // the new pods are the lowest; the others have been rolled back
-		want     any  // the partition; nil: the stable template
+		fresh int // of 5 pods
+		down  int // the ordinal of a stable pod that is not ready
+		late  bool
+		told  int  // the partition in the API server, counted from the first pod; 0: the partition of the pods
+		back  bool // the new pods are the lowest; the others have been rolled back
+		want  any  // the partition; nil: the stable template
 	}{
-		"all serve":                         {5, 1, -1, false, 0, false, int64(3)},
-		"one below is down":                 {5, 1, 1, false, 0, false, int64(4)},
-		"the next to go is down":            {5, 1, 3, false, 0, false, int64(3)},
-		"one after the next is down":        {5, 0, 3, false, 0, false, nil},
-		"none is new yet":                   {5, 0, 1, false, 0, false, nil},
-		"the first to go is down":           {5, 0, 4, false, 0, false, int64(4)},
-		"one has not served for long":       {5, 1, -1, true, 0, false, int64(4)},
-		"as many as asked for, one is down": {5, 2, 1, false, 0, false, int64(3)},
-		"one goes that was told to go":      {5, 1, 3, false, 3, false, int64(3)},
-		"another one goes meanwhile":        {5, 1, 0, false, 3, false, int64(3)},
-		"one is down in the rollback":       {5, 2, 3, false, 0, true, nil},
-		"all serve in the rollback":         {5, 2, -1, false, 0, true, int64(3)},
+		"all serve":                         {1, none, false, 0, false, int64(3)},
+		"one below is down":                 {1, 1, false, 0, false, int64(4)},
+		"the next to go is down":            {1, 3, false, 0, false, int64(3)},
+		"one after the next is down":        {0, 3, false, 0, false, nil},
+		"none is new yet":                   {0, 1, false, 0, false, nil},
+		"the first to go is down":           {0, 4, false, 0, false, int64(4)},
+		"one has not served for long":       {1, none, true, 0, false, int64(4)},
+		"as many as asked for, one is down": {2, 1, false, 0, false, int64(3)},
+		"one goes that was told to go":      {1, 3, false, 3, false, int64(3)},
+		"another one goes meanwhile":        {1, 0, false, 3, false, int64(3)},
+		"one is down in the rollback":       {2, 3, false, 0, true, nil},
+		"all serve in the rollback":         {2, none, false, 0, true, int64(3)},
 	} {
-		h := oneWeb(func(s *rollout.Spec) { *s = ofSet(rollout.Step{SetWeight: new(40)}) })
-		h.push(version("v2"))
-		in := world(h)
-		in.State.Stable.Templates = h.at(commitID(0)).Staged()
-		in.Observed = setOf(h, tc.n, 0, tc.n)
-		in.State, in.Source = Decide(in).State, in.Head.Render
+		in, h := setAt(t, 5, tc.fresh, weight(40))
 		in.Source.Specs[0].MinReadySeconds = 10
-		in.Observed = setOf(h, tc.n, tc.fresh, tc.n-tc.fresh)
 		live := in.Observed.Workloads[db]
-		for i := range tc.n {
+		for i := range 5 {
 			r := &live.Revisions[len(live.Revisions)-1]
-			if i >= tc.n-tc.fresh && !tc.back || i < tc.fresh && tc.back {
+			if i >= 5-tc.fresh && !tc.back || i < tc.fresh && tc.back {
 				r = &live.Revisions[0]
 			}
 			r.Members = append(r.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", 5+i), Ready: i != tc.down})
@@ -341,10 +317,7 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 				r.ReadySince = r.ReadySince[1:]
 			}
 		}
-		if live.Floor = tc.told; tc.told == 0 {
-			live.Floor = tc.n - tc.fresh
-		}
-		live.First, live.Floor = 5, live.Floor+5
+		live.First, live.Floor = 5, 5+cmp.Or(tc.told, 5-tc.fresh)
 		if tc.back {
 			live.Hash, live.Floor = h.at(commitID(0)).Staged()[db], 5
 		}
@@ -352,12 +325,8 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 			live.Revisions[1].ReadySince[3] = in.Now.Add(-9 * time.Second)
 		}
 		in.Observed.Workloads[db] = live
-		view := workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
-		for _, o := range mustDesired(in.State, view) {
-			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
-			if o.Ref() == db.Ref() && got != tc.want {
-				t.Errorf("%s: the partition is %v, want %v", name, got, tc.want)
-			}
+		if got, _ := partitionAt(in, h, db, partitionField); got != tc.want {
+			t.Errorf("%s: the partition is %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -365,12 +334,11 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 // TestDeadlineOfTheNewVersionOnly checks that no deadline rejects a version whose pods wait for a broken stable pod. The
 // deadline of a new pod counts from its creation.
 func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
-	in, h := setAt(t, 5, 0, 5)
+	in, h := setAt(t, 5, 0)
 	for _, r := range []*rollout.Render{in.Source, h.at(commitID(0))} {
 		r.Specs[0].ProgressDeadlineSeconds, r.Specs[0].ProgressDeadlineAbort = 60, true
 	}
-	live := in.Observed.Workloads[db]
-	stable := &live.Revisions[0]
+	stable := &in.Observed.Workloads[db].Revisions[0]
 	stable.Problem, stable.ReadySince = "CrashLoopBackOff", stable.ReadySince[1:]
 	for i := range 5 {
 		stable.Members = append(stable.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i), Ready: i > 0})
@@ -381,14 +349,14 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 		t.Fatalf("behind a broken pod the release is %s: %s", d.State.Phase, d.State.Reason)
 	}
 	broken := in.Now
-	in.Observed = setOf(h, 5, 0, 4)
-	live = in.Observed.Workloads[db]
+	in.State, in.Observed = d.State, setOf(h, 5, 0, 4)
 	fresh := pods(1, 0)
 	fresh.Name, fresh.Hash, fresh.Current, fresh.Problem = "web-new", h.at(commitID(1)).Templates[db], true, "CrashLoopBackOff"
 	fresh.Members = []rollout.Pod{{Name: "web-4", Created: broken}}
-	live.Revisions[0].Current, live.Revisions[0].Base = false, true
-	live.Hash, live.Floor, live.Replicas, live.Revisions = fresh.Hash, 4, 5, append([]rollout.Revision{fresh}, live.Revisions...)
-	in.Observed.Workloads[db], in.State = live, d.State
+	changeLive(&in, db, func(live *rollout.ObservedWorkload) {
+		live.Revisions[0].Current, live.Revisions[0].Base = false, true
+		live.Hash, live.Floor, live.Replicas, live.Revisions = fresh.Hash, 4, 5, append([]rollout.Revision{fresh}, live.Revisions...)
+	})
 	for seconds, want := range map[int]bool{1: false, 59: false, 60: true} {
 		in.Now = broken.Add(time.Duration(seconds) * time.Second)
 		if d := Decide(in); d.Rollback != want {
@@ -413,15 +381,9 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 		"below it: the template first":  {map[int]bool{2: true, 3: true, 4: true}, false, true, int64(3)},
 		"below it":                      {map[int]bool{2: true}, false, false, nil},
 	} {
-		h := oneWeb(func(s *rollout.Spec) { *s = ofSet(rollout.Step{SetWeight: new(40)}) })
-		h.push(version("v2"))
-		in := world(h)
-		in.State.Stable.Templates = h.at(commitID(0)).Staged()
-		in.Observed = setOf(h, 5, 0, 5)
-		in.State, in.Source = Decide(in).State, in.Head.Render
-		in.Observed = setOf(h, 5, 2, 3)
+		in, h := setAt(t, 5, 2, weight(40))
 		live := in.Observed.Workloads[db]
-		fresh, stable := live.Revisions[0], live.Revisions[len(live.Revisions)-1]
+		fresh, stable := live.Revisions[0], live.Revisions[1]
 		third := fresh
 		third.Name, third.Pin.Value, third.Number, third.Current = "web-third", "web-third", fresh.Number+1, tc.current
 		fresh.Current = !tc.current && !tc.unseen
@@ -441,12 +403,8 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 		}
 		live.Revisions, live.Floor = []rollout.Revision{fresh, stable, third}, 3
 		in.Observed.Workloads[db] = live
-		view := workloads.View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
-		for _, o := range mustDesired(in.State, view) {
-			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
-			if o.Ref() == db.Ref() && got != tc.want {
-				t.Errorf("%s: the partition is %v, want %v", name, got, tc.want)
-			}
+		if got, _ := partitionAt(in, h, db, partitionField); got != tc.want {
+			t.Errorf("%s: the partition is %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -454,23 +412,19 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 // TestRebalance deletes new pods below the partition, from the lowest, one at a time, while all others are ready. The
 // step waits for the end.
 func TestRebalance(t *testing.T) {
-	pods := func(from, to int, terminating bool) (all []rollout.Pod) {
-		for i := from; i <= to; i++ {
-			all = append(all, rollout.Pod{Name: fmt.Sprintf("web-%d", i), UID: fmt.Sprint(i), Ready: true, Terminating: terminating})
-		}
-		return all
-	}
 	for name, tc := range map[string]struct {
 		change func(in *Input, live *rollout.ObservedWorkload)
 		want   string
 	}{
-		"the lowest, by its number":                    {nil, "web-9"},
-		"none without rebalance":                       {func(in *Input, _ *rollout.ObservedWorkload) { in.Source.Specs[0].Canary.Rebalance = false }, ""},
+		"the lowest, by its number": {nil, "web-9"},
+		"none without rebalance": {
+			func(in *Input, _ *rollout.ObservedWorkload) { in.Source.Specs[0].Canary.Rebalance = false }, ""},
 		"none above the partition":                     {func(_ *Input, live *rollout.ObservedWorkload) { live.Floor = 9 }, ""},
 		"none before the controller has seen the step": {func(_ *Input, live *rollout.ObservedWorkload) { live.Synced = false }, ""},
 		"none that would be made anew as it is":        {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[0].Base = true }, ""},
 		"none of a template set by hand":               {func(_ *Input, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }, ""},
-		"none while one is missing":                    {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
+		"none while one is missing": {
+			func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
 		"one that is not ready, though another is missing": {func(_ *Input, live *rollout.ObservedWorkload) {
 			live.Floor, live.Revisions[0].Members[0].Ready, live.Revisions[1].ReadySince = 12, false, nil
 		}, "web-10"},
@@ -486,89 +440,58 @@ func TestRebalance(t *testing.T) {
 			live.Revisions[0].ReadySince[2] = in.Now.Add(-29 * time.Second)
 		}, ""},
 	} {
-		in, _ := setAt(t, 12, 3, 9)
+		in, _ := setAt(t, 12, 3)
 		in.Source.Specs[0].Canary.Rebalance = true
-		live := in.Observed.Workloads[db]
-		live.Floor, live.Revisions[0].Members = 11, append(pods(10, 11, false), pods(9, 9, false)...) // by name
-		if tc.change != nil {
-			tc.change(&in, &live)
-		}
-		in.Observed.Workloads[db] = live
-		got := ""
-		for _, e := range Evictions(in) {
-			got += e.Pod.Name
-		}
-		if got != tc.want {
-			t.Errorf("%s: evicts %q, want %q", name, got, tc.want)
-		}
+		changeLive(&in, db, func(live *rollout.ObservedWorkload) {
+			live.Floor, live.Revisions[0].Members = 11, []rollout.Pod{ // by name
+				{Name: "web-10", UID: "10", Ready: true}, {Name: "web-11", UID: "11", Ready: true}, {Name: "web-9", UID: "9", Ready: true},
+			}
+			if tc.change != nil {
+				tc.change(&in, live)
+			}
+		})
+		got := rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Name })
+		compare.CheckNamed(t, name+": evicts", tc.want, strings.Join(got, " "))
 	}
 	for _, all := range []bool{false, true} { // were new before, for an earlier step
-		in, _ := setAt(t, 10, 5, 5)
+		in, _ := setAt(t, 10, 5)
 		spec, at := &in.Source.Specs[0], 0
 		spec.Canary.Rebalance = true
 		if all {
-			spec.Canary.Steps, at = append([]rollout.Step{{SetWeight: new(100)}}, spec.Canary.Steps...), 1
+			spec.Canary.Steps, at = append([]rollout.Step{weight(100)}, spec.Canary.Steps...), 1
 		}
 		in.State.Progress[0].Step, in.State.Progress[0].Plan = at, plan.Compile(*spec).Digest()
 		in.Observed.Workloads[db].Revisions[0].Base = all
-		if done := Decide(in).State.Progress[0].Step > at; done != all {
-			t.Errorf("while 5 pods are new and 3 are asked for, the step is done: %t (all were new before: %t)", done, all)
-		}
+		done := Decide(in).State.Progress[0].Step > at
+		compare.CheckNamed(t, fmt.Sprintf("5 pods are new, 3 are asked for, all were new before: %t; the step is done", all), all, done)
 	}
 }
 
 // TestSurplusIsExplained checks the reason for more new pods than the step asks for, as get and the dashboard show
-// it.
+// it. Broken pods are named, without the step's own pods.
 func TestSurplusIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fresh int
-		steps []rollout.Step
-		want  string
+		fresh  int
+		steps  []rollout.Step
+		broken bool
+		want   string
 	}{
 		"as many as asked for": {fresh: 3},
 		"by a scale-up":        {fresh: 5, want: "5 of 10 new, 3 asked: 2 came by scaling"},
-		"of an earlier step": {fresh: 5, steps: []rollout.Step{{SetWeight: new(50)}, {SetWeight: new(30)}},
+		"of an earlier step": {fresh: 5, steps: []rollout.Step{weight(50), weight(30)},
 			want: "5 of 10 new, 3 asked: an earlier step asked for more"},
+		"broken": {fresh: 5, broken: true, want: "5 of 10 new, 3 asked: 2 came by scaling; of those not ready: web-5, web-6"},
 	} {
-		in, _ := setAt(t, 10, tc.fresh, 10-tc.fresh)
+		in, _ := setAt(t, 10, tc.fresh)
 		if tc.steps != nil {
 			in.Source.Specs[0].Canary.Steps = tc.steps
 			in.State.Progress[0].Step, in.State.Progress[0].Of = 1, 2
 		}
-		if got := Explain(in)[0].Surplus; got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		for i := 5; tc.broken && i < 10; i++ {
+			fresh := &in.Observed.Workloads[db].Revisions[0]
+			fresh.Members = append(fresh.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i)})
 		}
-	}
-}
-
-// TestBrokenSurplusIsNamed checks that broken pods of a scale-up are named, without the step's own pods.
-func TestBrokenSurplusIsNamed(t *testing.T) {
-	in, _ := setAt(t, 10, 5, 5)
-	live := in.Observed.Workloads[db]
-	for i := range 5 {
-		live.Revisions[0].Members = append(live.Revisions[0].Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i+5)})
-	}
-	in.Observed.Workloads[db] = live
-	want := "5 of 10 new, 3 asked: 2 came by scaling; of those not ready: web-5, web-6"
-	if got := Explain(in)[0].Surplus; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// TestRetreatSaysWhichPodIsToGo checks that a waiting rollback names the pod that gitrollout has to delete.
-func TestRetreatSaysWhichPodIsToGo(t *testing.T) {
-	in, h := setAt(t, 3, 1, 2)
-	in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
-	in.State.Rollback = &rollout.Rollback{To: commitID(0), Drain: in.Now.Add(-time.Second)}
-	in.Source = h.at(commitID(0))
-	live := in.Observed.Workloads[db]
-	live.Hash = in.Source.Templates[db]
-	live.Revisions[0].Current, live.Revisions[1].Current = false, true
-	live.Revisions[0].Members = []rollout.Pod{{Name: "web-2"}}
-	in.Observed.Workloads[db] = live
-	want := "; pod " + db.Namespace + "/web-2, which is not ready, to be deleted"
-	if d := Decide(in); !strings.Contains(d.Waiting, want) {
-		t.Errorf("it waits for %q, want %q", d.Waiting, want)
+		compare.CheckNamed(t, name, tc.want, Explain(in)[0].Surplus)
 	}
 }
 
@@ -586,20 +509,17 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 		"no controller": {func(w *rollout.ObservedWorkload) { w.Synced = false },
 			"; the StatefulSet controller has not seen StatefulSet/shop/web yet: does it run?"},
 	} {
-		in, h := setAt(t, 3, 1, 1)
+		in, h := setAt(t, 3, 1)
 		in.State = rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Progressing, Source: commitID(1),
 			Release: in.State.Release}
 		in.Observed = setOf(h, 3, 1, 1)
-		live := in.Observed.Workloads[db]
-		live.Revisions[0].Desired, live.Revisions[0].Pods, live.Revisions[0].ReadySince = 2, 0, nil
-		live.Revisions[1].ReadySince, live.Revisions[1].Members = nil, []rollout.Pod{{Name: "web-0"}}
+		fresh, old := &in.Observed.Workloads[db].Revisions[0], &in.Observed.Workloads[db].Revisions[1]
+		fresh.Desired, fresh.Pods, fresh.ReadySince = 2, 0, nil
+		old.ReadySince, old.Members = nil, []rollout.Pod{{Name: "web-0"}}
 		if tc.change != nil {
-			tc.change(&live)
+			changeLive(&in, db, tc.change)
 		}
-		in.Observed.Workloads[db] = live
-		if got, want := Decide(in).Waiting, "all pods to be of the new version and available"+tc.says; got != want {
-			t.Errorf("%s: it waits for %q, want %q", name, got, want)
-		}
+		compare.CheckNamed(t, name+": it waits for", "all pods to be of the new version and available"+tc.says, Decide(in).Waiting)
 		for _, r := range Explain(in)[0].Revisions {
 			if r.Role == plan.RoleStable {
 				t.Errorf("%s: %s is called stable, and no version is", name, r.Name)
@@ -611,7 +531,6 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 // TestDeploymentsAreNotEvictedFrom checks that no Deployment's pod is deleted, because its controller replaces
 // unready pods.
 func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
-	web := rollout.Workload{Namespace: "shop", Name: "web"}
 	s := rollout.State{Phase: rollout.Aborting, Source: "a", Rollback: &rollout.Rollback{To: "a"},
 		Stable:  &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-a"}},
 		Release: &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-b"}}}
@@ -622,15 +541,20 @@ func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 	}
 }
 
+// matchedSet returns a StatefulSet whose first step routes some requests to the new version.
+func matchedSet(later ...rollout.Step) rollout.Spec {
+	beta := rollout.Match{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "yes"}}}}
+	match := rollout.Step{Route: &rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{beta}}}
+	spec := ofSet(append([]rollout.Step{match}, later...)...)
+	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
+	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
+	return spec
+}
+
 // TestStatefulSetRoutes checks that routers send only matching requests to the new version; the weight is a share of
 // pods. Other users reach stable pods before the first weight, and all pods at a weight.
 func TestStatefulSetRoutes(t *testing.T) {
-	beta := rollout.Match{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "yes"}}}}
-	match := rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{beta}}
-	spec := ofSet(rollout.Step{Route: &match}, rollout.Step{Pause: &rollout.Pause{}},
-		rollout.Step{SetWeight: new(50)}, rollout.Step{Pause: &rollout.Pause{}})
-	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
-	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
+	spec := matchedSet(aPause, weight(50), aPause)
 	p := plan.Compile(spec)
 	want := []plan.Counts{{Canary: 1, Stable: 9}, {Canary: 5, Stable: 5}, {Canary: 0, Stable: 1}}
 	got := []plan.Counts{p.CountsAt(0, 10), p.CountsAt(2, 10), p.CountsAt(0, 1)}
@@ -683,10 +607,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 // TestOnePodHasNoRoutes checks that the only pod of a StatefulSet moves with the promotion, without waiting for other
 // endpoints.
 func TestOnePodHasNoRoutes(t *testing.T) {
-	match := rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{{Method: &rollout.StringMatch{Exact: "GET"}}}}
-	spec := ofSet(rollout.Step{Route: &match}, rollout.Step{Pause: &rollout.Pause{}})
-	spec.Canary.StableService, spec.Canary.CanaryService = "web", "web-canary"
-	spec.Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
+	spec := matchedSet(aPause)
 	for n, want := range map[int]bool{1: true, 2: false} {
 		r := pods(n, n)
 		r.Hash, r.Current = "old", true

@@ -28,8 +28,7 @@ func TestAThirdStrategy(t *testing.T) {
 	known := plan.Table
 	plan.Table = append(plan.Table, halves{})
 	defer func() { plan.Table = known }()
-	h := oneWeb(func(s *rollout.Spec) { s.Canary = nil })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.Canary = nil })
 	in := world(h)
 	began := Decide(in)
 	if p := began.State.Progress; len(p) != 1 || p[0].Name != "half of the pods" || p[0].Of != 2 {
@@ -45,20 +44,15 @@ func TestAThirdStrategy(t *testing.T) {
 			selects[o.Name()] = pin
 		}
 	}
-	if diff := compare.Diff(map[string]string{"web": commitID(0), "web-new": commitID(1)}, selects); diff != "" {
-		t.Errorf("Services select (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "Services select", map[string]string{"web": commitID(0), "web-new": commitID(1)}, selects)
 	in.State = Decide(in).State
 	if step, shut := Gate(in); step != 1 || !shut {
 		t.Errorf("the gate is at step %d, shut %t: %s", step, shut, dump(in.State))
 	}
 	e := Explain(in)[0]
 	got := fmt.Sprintf("%s %s/%s step %d, %d%%", e.Strategy, e.Revisions[0].Role, e.Revisions[1].Role, e.Step, e.Real)
-	if want := "halves old/new step 1, 50%"; got != want {
-		t.Errorf("it is explained as %q, want %q", got, want)
-	}
-	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: rollout.Full,
-		Author: "Bob"}
+	compare.CheckNamed(t, "it is explained as", "halves old/new step 1, 50%", got)
+	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Promote, Through: rollout.Full, Author: "Bob"}
 	if d := Decide(in); d.State.Phase != rollout.Promoting || d.State.Progress[0].Opened != "Bob" {
 		t.Errorf("a promotion of everything leads to %s", dump(d.State))
 	}

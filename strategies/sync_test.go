@@ -12,18 +12,15 @@ import (
 // TestResumed checks where a release continues in a changed list of steps: at the first different step, or at its
 // current step. Users keep the share that they have.
 func TestResumed(t *testing.T) {
-	steps := func(weights ...int) []rollout.Step {
-		var all []rollout.Step
-		for _, w := range weights {
-			if w < 0 {
-				all = append(all, rollout.Step{Pause: &rollout.Pause{}})
-				continue
-			}
-			all = append(all, rollout.Step{SetWeight: &w})
-		}
-		return all
-	}
 	const gate = -1
+	steps := func(weights ...int) []rollout.Step {
+		return rollout.Mapped(weights, func(w int) rollout.Step {
+			if w == gate {
+				return aPause
+			}
+			return weight(w)
+		})
+	}
 	cases := map[string]struct {
 		reason   string
 		old, now []rollout.Step
@@ -43,26 +40,24 @@ func TestResumed(t *testing.T) {
 		"OnlyTheFirst": {"whatever the weights are", steps(40, gate), steps(40, 40, gate), 1, 1, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			old := rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: tc.old}}
-			now := rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: tc.now}}
-			in := Input{Now: noon.Add(time.Hour), Source: &rollout.Render{Specs: []rollout.Spec{old}}, plans: plan.Cache{}}
-			in.State.Release = &rollout.Release{}
-			pr := plan.Compile(old).Enter(tc.step, noon)
-			m := workloads.Staged{Compiled: plan.Compile(now), Progress: pr}
-			got := resumed(m, in, changeOf(m, in))
-			if got.Step != tc.want || got.Entered.Equal(noon) != tc.kept {
-				t.Errorf("%s: got step %d since %s, want %d", tc.reason, got.Step, got.Entered, tc.want)
-			}
-			// Git has lost the old list, or another version of the program recorded it.
-			in.Source.Specs = nil
-			if got := resumed(m, in, changeOf(m, in)); got.Step > tc.want {
-				t.Errorf("without the old list it goes on at step %d", got.Step)
-			}
-			pr.Plan, in.Source.Specs = "0badcafe", []rollout.Spec{old}
-			if m := (workloads.Staged{Compiled: plan.Compile(now), Progress: pr}); resumed(m, in, changeOf(m, in)).Step != tc.want {
-				t.Error("after an upgrade of the program it goes on elsewhere")
-			}
-		})
+		old := rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: tc.old}}
+		now := rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: tc.now}}
+		in := Input{Now: noon.Add(time.Hour), Source: &rollout.Render{Specs: []rollout.Spec{old}}, plans: plan.Cache{}}
+		in.State.Release = &rollout.Release{}
+		pr := plan.Compile(old).Enter(tc.step, noon)
+		m := workloads.Staged{Compiled: plan.Compile(now), Progress: pr}
+		got := resumed(m, in, changeOf(m, in))
+		if got.Step != tc.want || got.Entered.Equal(noon) != tc.kept {
+			t.Errorf("%s, %s: got step %d since %s, want %d", name, tc.reason, got.Step, got.Entered, tc.want)
+		}
+		// Git has lost the old list, or another version of the program recorded it.
+		in.Source.Specs = nil
+		if got := resumed(m, in, changeOf(m, in)); got.Step > tc.want {
+			t.Errorf("%s: without the old list it goes on at step %d", name, got.Step)
+		}
+		pr.Plan, in.Source.Specs = "0badcafe", []rollout.Spec{old}
+		if m := (workloads.Staged{Compiled: plan.Compile(now), Progress: pr}); resumed(m, in, changeOf(m, in)).Step != tc.want {
+			t.Errorf("%s: after an upgrade of the program it goes on elsewhere", name)
+		}
 	}
 }

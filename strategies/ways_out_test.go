@@ -10,20 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// atStep returns v2 of web beside v1 at a step, with the cluster's state there.
-func atStep(change func(*rollout.Spec), step int) (*history, Input) {
-	h := oneWeb(change)
-	h.push(version("v2"))
-	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
-}
-
 // TestOlderByOne checks that a record is stale if the cluster is a single transition ahead.
 func TestOlderByOne(t *testing.T) {
 	_, in := atStep(nil, 1)
-	live := in.Observed.Workloads[web]
 	for serial, stale := range map[int]bool{in.State.Serial: false, in.State.Serial + 1: true} {
-		live.Serial = serial
-		in.Observed.Workloads[web] = live
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Serial = serial })
 		if d := Decide(in); d.Stale != stale {
 			t.Errorf("with serial %d in the cluster and %d on record it is stale: %t", serial, in.State.Serial, d.Stale)
 		}
@@ -44,9 +35,7 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 		t.Errorf("it goes to %+v, waits for %q", d.State.Progress, d.Waiting)
 	}
 	follow(false)
-	if d := Decide(in); d.State.Phase != rollout.Promoting {
-		t.Errorf("then it is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "then", in, rollout.Promoting)
 }
 
 // TestNobodyOvertakesWithWhatWasRejected checks that a full promotion ends a rollback for another version, but not
@@ -54,23 +43,16 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	h, in := atStep(nil, 1)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "1"}
-	in.State = Decide(in).State
-	in.Source = h.at(in.State.Source)
+	transition(&in, h)
 	full := &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.Full, Digest: "2"}
 	in.Promotion = full
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("the rejected version is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "for the rejected version", in, rollout.Aborting)
 	h.push(version("v3"))
 	in.Head = h.headInput()
 	full.Release = in.Head.Render.Release()
-	if d := Decide(in); d.State.Phase != rollout.Promoting {
-		t.Errorf("the next version is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "for the next version", in, rollout.Promoting)
 	full.Since = noon
-	if d := Decide(in); d.State.Phase != rollout.Aborting {
-		t.Errorf("promoted by the file of a try that is over it is %s: %s", d.State.Phase, d.Subject)
-	}
+	checkPhase(t, "promoted by the file of a try that is over", in, rollout.Aborting)
 }
 
 // TestWhatHasBegunIsFinished checks that the first stage after a promotion ignores windows, while the last stage
@@ -108,8 +90,7 @@ func TestRejectedIsBounded(t *testing.T) {
 
 // TestEachReadyPodIsProgress checks that a deadline counts from the newest ready pod.
 func TestEachReadyPodIsProgress(t *testing.T) {
-	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 })
-	h.push(version("v2"))
+	h := twoVersions(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 })
 	fresh := set(h, commitID(1), 2, 1)
 	in := inFlight(h, 0, set(h, commitID(0), 8, 8), fresh)
 	in.Now = in.Now.Add(30 * time.Second)
@@ -119,7 +100,7 @@ func TestEachReadyPodIsProgress(t *testing.T) {
 		t.Errorf("the newest pod became ready at %s, want %s", at, in.Now)
 	}
 	fresh.Desired, fresh.Pods = 3, 3
-	in.Observed.Workloads[web] = rollout.ObservedWorkload{Revisions: []rollout.Revision{set(h, commitID(0), 8, 8), fresh}, Synced: true, Replicas: 10}
+	in.Observed.Workloads[web].Revisions[1] = fresh
 	if later, _ := overdue(in); !later.at.Equal(late.at.Add(30 * time.Second)) {
 		t.Errorf("with another ready pod it is late at %s, without at %s", later.at, late.at)
 	}
@@ -136,9 +117,7 @@ func TestOtherStepsKeepTheRoutes(t *testing.T) {
 	in.State.Progress[0].Routed = routed
 	for name, first := range map[string]int{"a later step": 20, "the step itself": 10} {
 		h.push(func(s *source) {
-			c := *s.workloads[0].spec.Canary
-			c.Steps = []rollout.Step{{SetWeight: &first}, {Pause: &rollout.Pause{}}, {SetWeight: new(70)}}
-			s.workloads[0].spec.Canary = &c
+			s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = []rollout.Step{weight(first), aPause, weight(70)} })
 		})
 		in.Head = h.headInput()
 		if got := Decide(in).State.Progress[0].Routed; got == nil || got.Weight != 20 || !got.At.Equal(noon) {
@@ -163,9 +142,7 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 			t.Errorf("%s: it is looked at again at %s, want %s; held: %+v", name, d.Requeue, due, d.State.Held)
 		}
 		in.Now = due
-		if d := Decide(in); d.State.Phase != rollout.Aborting {
-			t.Errorf("%s: then it is %s", name, d.State.Phase)
-		}
+		checkPhase(t, name+", then", in, rollout.Aborting)
 	}
 }
 
@@ -180,16 +157,11 @@ func TestSupersededWithoutItsCommit(t *testing.T) {
 		"BothServe":    {5, 5, 5, rollout.Aborting},
 		"Arrived":      {10, 10, 0, rollout.Healthy},
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := oneWeb(nil)
-			h.push(version("v2"))
-			in := inFlight(h, 3, set(h, commitID(1), tc.fresh, tc.ready), set(h, commitID(0), tc.stable, tc.stable))
-			in.State.Phase = rollout.Promoting
-			h.push(version("v3"))
-			in.Head, in.Source = h.headInput(), nil
-			if got := Decide(in).State; got.Phase != tc.want {
-				t.Errorf("it is %s %s, want %s", got.Phase, got.Reason, tc.want)
-			}
-		})
+		h := twoVersions(nil)
+		in := inFlight(h, 3, set(h, commitID(1), tc.fresh, tc.ready), set(h, commitID(0), tc.stable, tc.stable))
+		in.State.Phase = rollout.Promoting
+		h.push(version("v3"))
+		in.Head, in.Source = h.headInput(), nil
+		checkPhase(t, name, in, tc.want)
 	}
 }

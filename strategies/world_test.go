@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -36,9 +38,21 @@ type staged struct {
 	services []string // they exist even if the document does not name them
 }
 
+// editCanary changes a copy of the canary, because earlier commits have the same one.
+func (w *staged) editCanary(change func(*rollout.Canary)) {
+	c := *w.spec.Canary
+	change(&c)
+	w.spec.Canary = &c
+}
+
 func (s source) clone() source {
 	s.workloads = slices.Clone(s.workloads)
 	return s
+}
+
+// named returns the workload of that name, which exists.
+func (s *source) named(name string) *staged {
+	return &s.workloads[slices.IndexFunc(s.workloads, func(w staged) bool { return w.spec.Workload.Name == name })]
 }
 
 // history is the users' branch, with the newest commit last.
@@ -48,11 +62,22 @@ type history struct {
 	author  string
 }
 
+// newKube returns a cluster with the same chances in each run.
+func newKube() *kube.Cluster { return kube.New(rand.New(rand.NewPCG(1, 1)), noon) }
+
 func newHistory(first source) *history {
 	return &history{commits: []source{first}, renders: map[int]*rollout.Render{}, author: "Ann"}
 }
 
+// historyOf returns a branch with v1 of one workload.
+func historyOf(spec rollout.Spec) *history {
+	return newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}})
+}
+
 func (h *history) head() source { return h.commits[len(h.commits)-1] }
+
+// workload returns the first workload of the first commit.
+func (h *history) workload() rollout.Workload { return h.commits[0].workloads[0].spec.Workload }
 
 // push commits a change of the head.
 func (h *history) push(change func(*source)) {
@@ -79,6 +104,12 @@ func (h *history) at(id string) *rollout.Render {
 	return r
 }
 
+// releaseAt returns the release of a commit, which began at noon.
+func (h *history) releaseAt(id string) rollout.Release {
+	r := h.at(id)
+	return rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged()}
+}
+
 func (h *history) headInput() Head {
 	head := Head{Commit: rollout.Commit{ID: h.headID(), Author: h.author, Subject: "commit " + h.headID()}}
 	if h.head().broken {
@@ -91,12 +122,9 @@ func (h *history) headInput() Head {
 
 func renderOf(s source, c rollout.Commit) *rollout.Render {
 	r := &rollout.Render{App: testApp, Commit: c, Templates: map[rollout.Workload]rollout.Hash{}}
-	r.Objects = append(r.Objects, rollout.Object{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": "config", "namespace": testApp.Namespace},
-		"data":     map[string]any{"n": fmt.Sprint(s.config)},
-	})
-	r.Objects = append(r.Objects, s.hooks...)
+	config := object("v1", "ConfigMap", "config")
+	config["data"] = map[string]any{"n": fmt.Sprint(s.config)}
+	r.Objects = append([]rollout.Object{config}, s.hooks...)
 	for _, w := range s.workloads {
 		if w.gone {
 			continue
@@ -132,6 +160,19 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 	return r
 }
 
+// object returns an object of the app's namespace.
+func object(apiVersion, kind, name string) rollout.Object {
+	return rollout.Object{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": testApp.Namespace}}
+}
+
+// jobOf returns a Job with annotations.
+func jobOf(name string, annotations map[string]any) rollout.Object {
+	job := object("batch/v1", "Job", name)
+	job["spec"] = map[string]any{}
+	job.Set(annotations, "metadata", "annotations")
+	return job
+}
+
 var testApp = rollout.App{Name: "shop", Path: "apps/shop/prod", Namespace: "shop"}
 
 func servicesOf(spec rollout.Spec, others ...string) []rollout.Object {
@@ -151,19 +192,14 @@ func servicesOf(spec rollout.Spec, others ...string) []rollout.Object {
 
 // routeObject returns the HTTPRoute of a routed workload.
 func routeObject(spec rollout.Spec) rollout.Object {
-	main, _ := plan.Compile(spec).Services(rollout.State{})
+	main, side := plan.Compile(spec).Services(rollout.State{})
 	return rollout.Object{
 		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
 		"metadata": map[string]any{"name": spec.Workload.Name, "namespace": spec.Workload.Namespace},
 		"spec": map[string]any{"rules": []any{map[string]any{"backendRefs": []any{
-			map[string]any{"name": main, "port": int64(80)}, map[string]any{"name": otherService(spec), "port": int64(80)},
+			map[string]any{"name": main, "port": int64(80)}, map[string]any{"name": side, "port": int64(80)},
 		}}}},
 	}
-}
-
-func otherService(spec rollout.Spec) string {
-	_, side := plan.Compile(spec).Services(rollout.State{})
-	return side
 }
 
 func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
@@ -174,11 +210,30 @@ func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
 	return objects
 }
 
+// desiredOf returns the object that a state asks for of a workload, nil for none.
+func desiredOf(in Input, h *history, w rollout.Workload) rollout.Object {
+	o, _ := rollout.Find(mustDesired(in.State, viewOf(in, h)), func(o rollout.Object) bool { return o.Ref() == w.Ref() })
+	return o
+}
+
+// readAgain writes a state, and returns the state that is read from it.
+func readAgain(t testing.TB, s rollout.State) rollout.State {
+	t.Helper()
+	data, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := rollout.ParseState("state.yaml", data)
+	if err != nil {
+		t.Fatalf("a state that is written cannot be read: %v\n%s", err, data)
+	}
+	return *again
+}
+
 func deploymentObject(w staged) rollout.Object {
 	spec := map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"app": w.spec.Workload.Name}},
-		"template": map[string]any{"version": w.version,
-			"metadata": map[string]any{"labels": map[string]any{"app": w.spec.Workload.Name}}},
+		"template": map[string]any{"version": w.version, "metadata": map[string]any{"labels": map[string]any{"app": w.spec.Workload.Name}}},
 		"strategy": map[string]any{"rollingUpdate": map[string]any{
 			"maxSurge": amountValue(w.spec.MaxSurge), "maxUnavailable": amountValue(w.spec.MaxUnavailable),
 		}},
@@ -301,22 +356,19 @@ func (l *loop) answer(in Input, ask Ask) Input {
 			in.Answers.Endpoints[need] = l.kube.Serves(need.Service, need.PodHash)
 		}
 	case ask.Jobs != nil:
-		jobs := maps.Clone(in.Answers.Jobs)
-		if jobs == nil {
-			jobs = map[string]rollout.JobState{}
-		}
+		jobs := map[string]rollout.JobState{}
+		maps.Copy(jobs, in.Answers.Jobs)
 		for _, j := range ask.Jobs {
 			jobs[j.Key()] = l.job(j)
 		}
 		in.Answers.Jobs = jobs
 	default:
-		if in.Answers.Accepted = maps.Clone(in.Answers.Accepted); in.Answers.Accepted == nil {
-			in.Answers.Accepted = map[string]error{}
-		}
-		in.Answers.Accepted[ask.Accept] = nil
+		accepted := map[string]error{ask.Accept: nil}
+		maps.Copy(accepted, in.Answers.Accepted)
 		if l.refuses(ask.Accept) {
-			in.Answers.Accepted[ask.Accept] = errors.New("Deployment shop/web: the server refuses it")
+			accepted[ask.Accept] = errors.New("Deployment shop/web: the server refuses it")
 		}
+		in.Answers.Accepted = accepted
 	}
 	return in
 }
@@ -488,8 +540,7 @@ func (l *loop) rest() bool {
 // fingerprint changes with everything that a pass could change.
 func (l *loop) fingerprint() string {
 	all := dump(l.state) + fmt.Sprint(l.kube.Pins, dump(slices.Collect(maps.Values(l.kube.Routes))), l.pending != nil)
-	for _, w := range slices.SortedFunc(maps.Keys(l.kube.Deployments),
-		func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }) {
+	for _, w := range sortedWorkloads(l.kube.Deployments) {
 		d := l.kube.Deployments[w]
 		all += fmt.Sprint(w, d.Generation, d.Observed, d.Annotations)
 		for _, rs := range d.Sets {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,64 +12,27 @@ import (
 // TestApproximateIsArgosArithmetic has the results of Argo Rollouts' CalculateReplicaCountsForBasicCanary (run, not
 // read). A canary that moves from Argo Rollouts to here keeps its pods.
 func TestApproximateIsArgosArithmetic(t *testing.T) {
-	type golden struct {
-		n       int
-		surge   bool
-		weights []int
-		want    Counts
-	}
-	cases := []golden{
-		{1, false, span(1, 49), Counts{0, 1}},
-		{1, false, span(50, 100), Counts{1, 0}},
-		{1, true, span(1, 99), Counts{1, 1}},
-		{2, false, []int{25, 50, 66, 90}, Counts{1, 1}},
-		{2, true, []int{10, 33}, Counts{1, 2}},
-		{2, true, []int{50}, Counts{1, 1}},
-		{2, true, []int{66, 90}, Counts{2, 1}},
-		{3, false, []int{10, 33}, Counts{1, 2}},
-		{3, false, []int{50, 66, 90}, Counts{2, 1}},
-		{3, true, []int{10}, Counts{1, 3}},
-		{3, true, []int{33}, Counts{1, 2}},
-		{3, true, []int{50}, Counts{2, 2}},
-		{3, true, []int{66}, Counts{2, 1}},
-		{3, true, []int{75}, Counts{3, 1}},
-		{4, false, []int{10, 25, 33}, Counts{1, 3}},
-		{4, false, []int{50}, Counts{2, 2}},
-		{4, false, []int{66, 75, 90}, Counts{3, 1}},
-		{4, true, []int{10}, Counts{1, 4}},
-		{4, true, []int{25}, Counts{1, 3}},
-		{4, true, []int{33}, Counts{2, 3}},
-		{4, true, []int{50}, Counts{2, 2}},
-		{4, true, []int{66}, Counts{3, 2}},
-		{4, true, []int{75}, Counts{3, 1}},
-		{4, true, []int{90}, Counts{4, 1}},
-		{5, false, []int{20}, Counts{1, 4}},
-		{5, false, []int{33}, Counts{2, 3}},
-		{5, false, []int{50}, Counts{3, 2}},
-		{5, false, []int{75}, Counts{4, 1}},
-		{5, true, []int{10}, Counts{1, 5}},
-		{5, true, []int{20}, Counts{1, 4}},
-		{5, true, []int{33}, Counts{2, 4}},
-		{5, true, []int{50}, Counts{3, 3}},
-		{5, true, []int{66}, Counts{4, 2}},
-		{5, true, []int{90}, Counts{5, 1}},
-		{10, false, []int{5, 10}, Counts{1, 9}},
-		{10, false, []int{20}, Counts{2, 8}},
-		{10, false, []int{25}, Counts{3, 7}},
-		{10, false, []int{50}, Counts{5, 5}},
-		{10, false, []int{75}, Counts{8, 2}},
-		{10, false, []int{90}, Counts{9, 1}},
-		{10, true, []int{5}, Counts{1, 10}},
-		{10, true, []int{10}, Counts{1, 9}},
-		{10, true, []int{25}, Counts{3, 8}},
-		{10, true, []int{66}, Counts{7, 4}},
-		{10, true, []int{75}, Counts{8, 3}},
-		{10, true, []int{95}, Counts{10, 1}},
-	}
-	for _, tc := range cases {
-		for _, w := range tc.weights {
-			if diff := compare.Diff(tc.want, Approximate(tc.n, w, tc.surge)); diff != "" {
-				t.Errorf("n=%d weight=%d surge=%t (-want +got):\n%s", tc.n, w, tc.surge, diff)
+	for _, tc := range []struct {
+		n     int
+		surge bool
+		want  map[Counts][]int // the weights that have these pods
+	}{
+		{1, false, map[Counts][]int{{0, 1}: span(1, 49), {1, 0}: span(50, 100)}},
+		{1, true, map[Counts][]int{{1, 1}: span(1, 99)}},
+		{2, false, map[Counts][]int{{1, 1}: {25, 50, 66, 90}}},
+		{2, true, map[Counts][]int{{1, 2}: {10, 33}, {1, 1}: {50}, {2, 1}: {66, 90}}},
+		{3, false, map[Counts][]int{{1, 2}: {10, 33}, {2, 1}: {50, 66, 90}}},
+		{3, true, map[Counts][]int{{1, 3}: {10}, {1, 2}: {33}, {2, 2}: {50}, {2, 1}: {66}, {3, 1}: {75}}},
+		{4, false, map[Counts][]int{{1, 3}: {10, 25, 33}, {2, 2}: {50}, {3, 1}: {66, 75, 90}}},
+		{4, true, map[Counts][]int{{1, 4}: {10}, {1, 3}: {25}, {2, 3}: {33}, {2, 2}: {50}, {3, 2}: {66}, {3, 1}: {75}, {4, 1}: {90}}},
+		{5, false, map[Counts][]int{{1, 4}: {20}, {2, 3}: {33}, {3, 2}: {50}, {4, 1}: {75}}},
+		{5, true, map[Counts][]int{{1, 5}: {10}, {1, 4}: {20}, {2, 4}: {33}, {3, 3}: {50}, {4, 2}: {66}, {5, 1}: {90}}},
+		{10, false, map[Counts][]int{{1, 9}: {5, 10}, {2, 8}: {20}, {3, 7}: {25}, {5, 5}: {50}, {8, 2}: {75}, {9, 1}: {90}}},
+		{10, true, map[Counts][]int{{1, 10}: {5}, {1, 9}: {10}, {3, 8}: {25}, {7, 4}: {66}, {8, 3}: {75}, {10, 1}: {95}}},
+	} {
+		for want, weights := range tc.want {
+			for _, w := range weights {
+				compare.CheckNamed(t, fmt.Sprintf("n=%d weight=%d surge=%t", tc.n, w, tc.surge), want, Approximate(tc.n, w, tc.surge))
 			}
 		}
 	}
@@ -86,9 +50,7 @@ func span(from, to int) []int {
 // canary pod. Each is an exact tie whose upper half is every pod.
 func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
 	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
-		if diff := compare.Diff(Counts{Canary: n - 1, Stable: 1}, Approximate(n, weight, false)); diff != "" {
-			t.Errorf("n=%d weight=%d (-want +got):\n%s", n, weight, diff)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("n=%d weight=%d", n, weight), Counts{Canary: n - 1, Stable: 1}, Approximate(n, weight, false))
 	}
 }
 
@@ -126,6 +88,8 @@ func TestCanaryCounts(t *testing.T) {
 			Canary: &rollout.Canary{MinPodsPerReplicaSet: floor},
 		}
 	}
+	replicas := func(n int) *rollout.CanaryScale { return &rollout.CanaryScale{Replicas: &n} }
+	quarter := &rollout.CanaryScale{Weight: new(25)}
 	cases := map[string]struct {
 		reason string
 		spec   rollout.Spec
@@ -134,45 +98,25 @@ func TestCanaryCounts(t *testing.T) {
 		n      int
 		want   Counts
 	}{
-		"SurgeRoundsUp": {
-			"5 % of 10 is one pod, stable stays whole", canary(rollout.Surge, 0), 5, nil, 10, Counts{1, 10},
-		},
-		"SurgeZero":        {"no weight, no pods", canary(rollout.Surge, 0), 0, nil, 10, Counts{0, 10}},
-		"SurgeAll":         {"all beside all", canary(rollout.Surge, 0), 100, nil, 10, Counts{10, 10}},
-		"SurgeFloor":       {"a lone pod is no high availability", canary(rollout.Surge, 2), 5, nil, 10, Counts{2, 10}},
-		"SurgeFloorCapped": {"the floor is at most n", canary(rollout.Surge, 20), 5, nil, 10, Counts{10, 10}},
-		"FloorOfNothing":   {"the floor starts no pod", canary(rollout.Surge, 2), 0, nil, 10, Counts{0, 10}},
-		"ScaleReplicas": {
-			"a fixed number", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(3)}, 10, Counts{3, 10},
-		},
-		"ScaleReplicasMany": {
-			"at most n", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Replicas: new(30)}, 10, Counts{10, 10},
-		},
-		"ScaleReplicasFloor": {
-			"an explicit number is not raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Replicas: new(3)}, 10,
-			Counts{3, 10},
-		},
-		"ScaleWeight": {
-			"a share apart from the weight", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Weight: new(25)}, 10, Counts{3, 10},
-		},
-		"ScaleWeightFloor": {
-			"which is raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Weight: new(25)}, 10, Counts{5, 10},
-		},
-		"InPlace": {
-			"with a surge, the nearer of n and n+1", canary(rollout.InPlace, 0), 25, nil, 10, Counts{3, 8},
-		},
-		"InPlaceFloor": {"both are raised", canary(rollout.InPlace, 2), 5, nil, 3, Counts{2, 3}},
-		"InPlaceAll":   {"at 100 % nothing of stable is left", canary(rollout.InPlace, 2), 100, nil, 10, Counts{10, 0}},
-		"NoPods":       {"nothing of nothing", canary(rollout.InPlace, 2), 50, nil, 0, Counts{0, 0}},
-		"NoPodsSurge":  {"nothing of nothing", canary(rollout.Surge, 2), 50, nil, 0, Counts{0, 0}},
+		"SurgeRoundsUp":      {"5 % of 10 is one pod, stable stays whole", canary(rollout.Surge, 0), 5, nil, 10, Counts{1, 10}},
+		"SurgeZero":          {"no weight, no pods", canary(rollout.Surge, 0), 0, nil, 10, Counts{0, 10}},
+		"SurgeAll":           {"all beside all", canary(rollout.Surge, 0), 100, nil, 10, Counts{10, 10}},
+		"SurgeFloor":         {"a lone pod is no high availability", canary(rollout.Surge, 2), 5, nil, 10, Counts{2, 10}},
+		"SurgeFloorCapped":   {"the floor is at most n", canary(rollout.Surge, 20), 5, nil, 10, Counts{10, 10}},
+		"FloorOfNothing":     {"the floor starts no pod", canary(rollout.Surge, 2), 0, nil, 10, Counts{0, 10}},
+		"ScaleReplicas":      {"a fixed number", canary(rollout.Surge, 0), 5, replicas(3), 10, Counts{3, 10}},
+		"ScaleReplicasMany":  {"at most n", canary(rollout.Surge, 0), 5, replicas(30), 10, Counts{10, 10}},
+		"ScaleReplicasFloor": {"an explicit number is not raised", canary(rollout.Surge, 5), 5, replicas(3), 10, Counts{3, 10}},
+		"ScaleWeight":        {"a share apart from the weight", canary(rollout.Surge, 0), 5, quarter, 10, Counts{3, 10}},
+		"ScaleWeightFloor":   {"which is raised", canary(rollout.Surge, 5), 5, quarter, 10, Counts{5, 10}},
+		"InPlace":            {"with a surge, the nearer of n and n+1", canary(rollout.InPlace, 0), 25, nil, 10, Counts{3, 8}},
+		"InPlaceFloor":       {"both are raised", canary(rollout.InPlace, 2), 5, nil, 3, Counts{2, 3}},
+		"InPlaceAll":         {"at 100 % nothing of stable is left", canary(rollout.InPlace, 2), 100, nil, 10, Counts{10, 0}},
+		"NoPods":             {"nothing of nothing", canary(rollout.InPlace, 2), 50, nil, 0, Counts{0, 0}},
+		"NoPodsSurge":        {"nothing of nothing", canary(rollout.Surge, 2), 50, nil, 0, Counts{0, 0}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := canaryCounts(tc.spec, tc.weight, tc.scale, false)(tc.n)
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-		})
+		compare.CheckNamed(t, name+", "+tc.reason, tc.want, canaryCounts(tc.spec, tc.weight, tc.scale, false)(tc.n))
 	}
 }
 
@@ -196,35 +140,34 @@ func rowsOf(p *Compiled) []row {
 
 func TestPlans(t *testing.T) {
 	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
-	pause := rollout.Step{Pause: &rollout.Pause{}}
 	scale := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
+	surge := func(steps ...rollout.Step) rollout.Spec {
+		return rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: steps}}
+	}
+	delayed := func(scaling rollout.Scaling, steps ...rollout.Step) rollout.Spec {
+		return rollout.Spec{Scaling: scaling, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: steps}}
+	}
+	scaledUp := row{Name: "scale-up", Text: "scale up", Canary: 10, Stable: 10, Wait: PodsWait{}}
+	switched := row{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true}
+	kept := row{Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10,
+		Wait: DelayWait{30 * time.Second}, Switched: true}
 	cases := map[string]struct {
 		reason string
 		spec   rollout.Spec
 		want   []row
 	}{
-		"NoSteps": {
-			"the user's own rolling update",
-			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30}}, nil,
-		},
-		"Weights": {
-			"a step's index is the stage's; before the first weight it is 0",
-			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: []rollout.Step{
-				pause, weight(20), {Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}}, weight(100),
-			}}},
+		"NoSteps": {"the user's own rolling update", delayed(rollout.Surge), nil},
+		"Weights": {"a step's index is the stage's; before the first weight it is 0", surge(rollout.Step{Pause: &rollout.Pause{}}, weight(20),
+			rollout.Step{Name: "soak", Pause: &rollout.Pause{Duration: new(time.Minute)}}, weight(100)),
 			[]row{
 				{Text: "pause", Stable: 10, Wait: PromotionWait{}},
 				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: PodsWait{}},
 				{Name: "soak", Text: "pause 1m0s", Weight: 20, Canary: 2, Stable: 10, Wait: TimerWait{Duration: time.Minute}},
 				{Text: "setWeight 100", Weight: 100, Canary: 10, Stable: 10, Wait: PodsWait{}},
-			},
-		},
-		"Scale": {
-			"where weights are shares of pods, setCanaryScale holds until the next setWeight",
-			rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: []rollout.Step{
-				scale(rollout.CanaryScale{Replicas: new(3)}), weight(20), scale(rollout.CanaryScale{Weight: new(50)}), weight(30),
-				scale(rollout.CanaryScale{MatchTrafficWeight: true}), weight(40),
-			}}},
+			}},
+		"Scale": {"where weights are shares of pods, setCanaryScale holds until the next setWeight",
+			surge(scale(rollout.CanaryScale{Replicas: new(3)}), weight(20), scale(rollout.CanaryScale{Weight: new(50)}), weight(30),
+				scale(rollout.CanaryScale{MatchTrafficWeight: true}), weight(40)),
 			[]row{
 				{Text: "setCanaryScale replicas 3", Canary: 3, Stable: 10, Wait: PodsWait{}},
 				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: PodsWait{}},
@@ -232,78 +175,36 @@ func TestPlans(t *testing.T) {
 				{Text: "setWeight 30", Weight: 30, Canary: 3, Stable: 10, Wait: PodsWait{}},
 				{Text: "setCanaryScale matchTrafficWeight", Weight: 30, Canary: 3, Stable: 10, Wait: PodsWait{}},
 				{Text: "setWeight 40", Weight: 40, Canary: 4, Stable: 10, Wait: PodsWait{}},
-			},
-		},
-		"Handover": {
-			"with a Service and a delay, a full set and the switch follow the steps",
-			rollout.Spec{
-				Scaling: rollout.Surge,
-				Canary:  &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}},
-			},
+			}},
+		"Handover": {"with a Service and a delay, a full set and the switch follow the steps", delayed(rollout.Surge, weight(20)),
 			[]row{
 				{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 10, Wait: PodsWait{}},
 				{Name: "scale-up", Text: "scale up", Weight: 20, Canary: 10, Stable: 10, Wait: PodsWait{}},
-				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
-				{
-					Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10,
-					Wait: DelayWait{30 * time.Second}, Switched: true,
-				},
-			},
-		},
-		"NoHandoverInPlace": {
-			"in place there is no second set",
-			rollout.Spec{
-				Scaling: rollout.InPlace,
-				Canary:  &rollout.Canary{StableService: "web", ScaleDownDelaySeconds: 30, Steps: []rollout.Step{weight(20)}},
-			},
-			[]row{{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 8, Wait: PodsWait{}}},
-		},
-		"BlueGreen": {
-			"preview, switch, delay",
-			rollout.Spec{
-				Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AutoPromotionEnabled: true, ScaleDownDelaySeconds: 30},
-			},
-			[]row{
-				{Name: "preview", Text: "preview", Canary: 10, Stable: 10, Wait: PodsWait{}},
-				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
-				{
-					Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Canary: 10, Stable: 10,
-					Wait: DelayWait{30 * time.Second}, Switched: true,
-				},
-			},
-		},
-		"BlueGreenGated": {
-			"a small preview is scaled up only after the gate",
-			rollout.Spec{
-				Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(1), AutoPromotionSeconds: 60},
-			},
+				switched, kept,
+			}},
+		"NoHandoverInPlace": {"in place there is no second set", delayed(rollout.InPlace, weight(20)),
+			[]row{{Text: "setWeight 20", Weight: 20, Canary: 2, Stable: 8, Wait: PodsWait{}}}},
+		"BlueGreen": {"preview, switch, delay",
+			rollout.Spec{Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{AutoPromotionEnabled: true, ScaleDownDelaySeconds: 30}},
+			[]row{{Name: "preview", Text: "preview", Canary: 10, Stable: 10, Wait: PodsWait{}}, switched, kept}},
+		"BlueGreenGated": {"a small preview is scaled up only after the gate",
+			rollout.Spec{Scaling: rollout.Surge, BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(1), AutoPromotionSeconds: 60}},
 			[]row{
 				{Name: "preview", Text: "preview", Canary: 1, Stable: 10, Wait: PodsWait{}},
 				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: PromotionWait{}},
-				{Name: "scale-up", Text: "scale up", Canary: 10, Stable: 10, Wait: PodsWait{}},
-				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
-			},
-		},
-		"BlueGreenTimed": {
-			"a preview of nothing is one pod; the clock opens the gate",
-			rollout.Spec{
-				Scaling:   rollout.Surge,
-				BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(0), AutoPromotionEnabled: true, AutoPromotionSeconds: 60},
-			},
+				scaledUp, switched,
+			}},
+		"BlueGreenTimed": {"a preview of nothing is one pod; the clock opens the gate",
+			rollout.Spec{Scaling: rollout.Surge,
+				BlueGreen: &rollout.BlueGreen{PreviewReplicaCount: new(0), AutoPromotionEnabled: true, AutoPromotionSeconds: 60}},
 			[]row{
 				{Name: "preview", Text: "preview", Canary: 1, Stable: 10, Wait: PodsWait{}},
 				{Name: "promotion", Text: "wait for promotion", Canary: 1, Stable: 10, Wait: TimerWait{Duration: time.Minute}},
-				{Name: "scale-up", Text: "scale up", Canary: 10, Stable: 10, Wait: PodsWait{}},
-				{Name: "switch", Text: "switch", Weight: 100, Canary: 10, Stable: 10, Wait: NoWait{}, Switched: true},
-			},
-		},
+				scaledUp, switched,
+			}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := compare.Diff(tc.want, rowsOf(Compile(tc.spec))); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-		})
+		compare.CheckNamed(t, name+", "+tc.reason, tc.want, rowsOf(Compile(tc.spec)))
 	}
 }
 
@@ -335,13 +236,11 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 		"Strategy": func(s *rollout.Spec) { s.Canary, s.BlueGreen = nil, &rollout.BlueGreen{} },
 	}
 	for name, change := range changes {
-		t.Run(name, func(t *testing.T) {
-			spec := base()
-			change(&spec)
-			if got := Compile(spec).Digest(); got == same {
-				t.Error("the digest does not see it")
-			}
-		})
+		spec := base()
+		change(&spec)
+		if got := Compile(spec).Digest(); got == same {
+			t.Errorf("the digest does not see %s", name)
+		}
 	}
 }
 
@@ -360,20 +259,21 @@ func TestCanaryScaleCountsDown(t *testing.T) {
 		"Router": {&rollout.Traffic{MaxWeight: 100}, []int{4, 2, 2, 6, 1}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			p := Compile(rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: steps, Traffic: tc.traffic}})
-			var got []int
-			for i := range steps {
-				got = append(got, p.CountsAt(i, 10).Canary)
-			}
-			if diff := compare.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		p := Compile(rollout.Spec{Scaling: rollout.Surge, Canary: &rollout.Canary{Steps: steps, Traffic: tc.traffic}})
+		var got []int
+		for i := range steps {
+			got = append(got, p.CountsAt(i, 10).Canary)
+		}
+		compare.CheckNamed(t, name, tc.want, got)
 	}
 }
 
 func TestRoutedCounts(t *testing.T) {
+	atLeast := func(pods int) func(*rollout.Canary) {
+		return func(c *rollout.Canary) { c.MinPodsPerReplicaSet = pods }
+	}
+	dynamic := func(c *rollout.Canary) { c.DynamicStableScale = true }
+	replicas := func(n int) *rollout.CanaryScale { return &rollout.CanaryScale{Replicas: &n} }
 	cases := map[string]struct {
 		reason string
 		change func(*rollout.Canary)
@@ -383,48 +283,26 @@ func TestRoutedCounts(t *testing.T) {
 		n      int
 		want   Counts
 	}{
-		"Weight":      {"the canary is as large as its share, stable is whole", nil, 20, nil, false, 10, Counts{2, 10}},
-		"RoundedUp":   {"never less than its share", nil, 5, nil, false, 10, Counts{1, 10}},
-		"Zero":        {"no requests, no pods", nil, 0, nil, false, 10, Counts{0, 10}},
-		"Matched":     {"matched users need a pod", nil, 0, nil, true, 10, Counts{1, 10}},
-		"MatchedNone": {"of a workload that has any", nil, 0, nil, true, 0, Counts{0, 0}},
-		"Replicas": {
-			"an explicit number is taken as it is", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20,
-			&rollout.CanaryScale{Replicas: new(3)}, false, 10, Counts{3, 10},
-		},
-		"ScaleWeight": {
-			"also as a percentage of the pods", nil, 20, &rollout.CanaryScale{Weight: new(50)}, false, 10, Counts{5, 10},
-		},
-		"MinPods": {
-			"each version has at least so many", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 3 }, 5, nil, false, 10,
-			Counts{3, 10},
-		},
-		"PerMille": {
-			"of another total", func(c *rollout.Canary) { c.Traffic.MaxWeight = 1000 }, 5, nil, false, 10, Counts{1, 10},
-		},
-		"Dynamic": {
-			"stable shrinks with its share", func(c *rollout.Canary) { c.DynamicStableScale = true }, 30, nil, false, 10,
-			Counts{3, 7},
-		},
-		"DynamicScale": {
-			"but never below the canary's remainder", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50,
-			&rollout.CanaryScale{Replicas: new(1)}, false, 10, Counts{1, 9},
-		},
-		"DynamicAll": {
-			"to nothing", func(c *rollout.Canary) { c.DynamicStableScale = true }, 100, nil, false, 10, Counts{10, 0},
-		},
+		"Weight":       {"the canary is as large as its share, stable is whole", nil, 20, nil, false, 10, Counts{2, 10}},
+		"RoundedUp":    {"never less than its share", nil, 5, nil, false, 10, Counts{1, 10}},
+		"Zero":         {"no requests, no pods", nil, 0, nil, false, 10, Counts{0, 10}},
+		"Matched":      {"matched users need a pod", nil, 0, nil, true, 10, Counts{1, 10}},
+		"MatchedNone":  {"of a workload that has any", nil, 0, nil, true, 0, Counts{0, 0}},
+		"Replicas":     {"an explicit number is taken as it is", atLeast(4), 20, replicas(3), false, 10, Counts{3, 10}},
+		"ScaleWeight":  {"also as a percentage of the pods", nil, 20, &rollout.CanaryScale{Weight: new(50)}, false, 10, Counts{5, 10}},
+		"MinPods":      {"each version has at least so many", atLeast(3), 5, nil, false, 10, Counts{3, 10}},
+		"PerMille":     {"of another total", func(c *rollout.Canary) { c.Traffic.MaxWeight = 1000 }, 5, nil, false, 10, Counts{1, 10}},
+		"Dynamic":      {"stable shrinks with its share", dynamic, 30, nil, false, 10, Counts{3, 7}},
+		"DynamicScale": {"but never below the canary's remainder", dynamic, 50, replicas(1), false, 10, Counts{1, 9}},
+		"DynamicAll":   {"to nothing", dynamic, 100, nil, false, 10, Counts{10, 0}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			c := &rollout.Canary{Traffic: &rollout.Traffic{MaxWeight: 100}}
-			if tc.change != nil {
-				tc.change(c)
-			}
-			if got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale,
-				tc.routed)(tc.n); got != tc.want {
-				t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
-			}
-		})
+		c := &rollout.Canary{Traffic: &rollout.Traffic{MaxWeight: 100}}
+		if tc.change != nil {
+			tc.change(c)
+		}
+		got := canaryCounts(rollout.Spec{Scaling: rollout.Surge, Canary: c}, tc.weight, tc.scale, tc.routed)(tc.n)
+		compare.CheckNamed(t, name+", "+tc.reason, tc.want, got)
 	}
 }
 
@@ -458,10 +336,6 @@ func TestPlanDigestsAreInRecords(t *testing.T) {
 		}}, "a027da6d"},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := Compile(tc.spec).Digest(); got != tc.want {
-				t.Errorf("the digest is %s, want %s", got, tc.want)
-			}
-		})
+		compare.CheckNamed(t, name, tc.want, Compile(tc.spec).Digest())
 	}
 }

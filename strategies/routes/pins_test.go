@@ -9,7 +9,7 @@ import (
 )
 
 // TestPinRows has the selectors of Services: "main/side" at each place, by available pods of stable (columns: none,
-// some, enough) and of the new version (rows).
+// some, enough) and of the new version (rows). Equal rows of a place are one.
 func TestPinRows(t *testing.T) {
 	places := map[trafficPhase]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}
@@ -21,75 +21,42 @@ func TestPinRows(t *testing.T) {
 		shares bool
 	}{
 		"Canary": {reason: "requests follow whatever is ready", rows: canaryRows, want: `
-steps     none   all/fresh     all/fresh     stable/newest
-steps     some   all/fresh     all/fresh     stable/newest
-steps     enough all/fresh     all/fresh     stable/newest
-switched  none   all/fresh     all/fresh     all/fresh
-switched  some   fresh/fresh   fresh/fresh   fresh/fresh
-switched  enough fresh/fresh   fresh/fresh   fresh/fresh
-promoting none   all/fresh     all/fresh     all/fresh
-promoting some   all/fresh     all/fresh     all/fresh
-promoting enough all/fresh     all/fresh     all/fresh
-leaving   none   all/stable    all/stable    stable/stable
-leaving   some   all/stable    all/stable    stable/stable
-leaving   enough all/stable    all/stable    stable/stable
-left      none   all/stable    all/stable    stable/stable
-left      some   all/stable    all/stable    stable/stable
-left      enough all/stable    all/stable    stable/stable
+steps     none, some, enough all/fresh     all/fresh     stable/newest
+switched  none               all/fresh     all/fresh     all/fresh
+switched  some, enough       fresh/fresh   fresh/fresh   fresh/fresh
+promoting none, some, enough all/fresh     all/fresh     all/fresh
+leaving   none, some, enough all/stable    all/stable    stable/stable
+left      none, some, enough all/stable    all/stable    stable/stable
 `},
 		"BlueGreen": {reason: "the preview stays the preview until its pods go", rows: blueGreenRows, want: `
-steps     none   stable/newest stable/newest stable/newest
-steps     some   stable/newest stable/newest stable/newest
-steps     enough stable/newest stable/newest stable/newest
-switched  none   all/fresh     all/fresh     all/fresh
-switched  some   fresh/fresh   fresh/fresh   fresh/fresh
-switched  enough fresh/fresh   fresh/fresh   fresh/fresh
-promoting none   all/fresh     all/fresh     all/fresh
-promoting some   all/fresh     all/fresh     all/fresh
-promoting enough all/fresh     all/fresh     all/fresh
-leaving   none   all/fresh     all/fresh     stable/fresh
-leaving   some   all/fresh     all/fresh     stable/fresh
-leaving   enough all/fresh     all/fresh     stable/fresh
-left      none   all/stable    all/stable    stable/stable
-left      some   all/stable    all/stable    stable/stable
-left      enough all/stable    all/stable    stable/stable
+steps     none, some, enough stable/newest stable/newest stable/newest
+switched  none               all/fresh     all/fresh     all/fresh
+switched  some, enough       fresh/fresh   fresh/fresh   fresh/fresh
+promoting none, some, enough all/fresh     all/fresh     all/fresh
+leaving   none, some, enough all/fresh     all/fresh     stable/fresh
+left      none, some, enough all/stable    all/stable    stable/stable
 `},
 		"Routed": {reason: "no Service that routers may send to is without endpoints", rows: routedRows, want: `
-steps     none   all/all       stable/stable stable/stable
-steps     some   all/all       stable/stable stable/stable
-steps     enough all/fresh     all/fresh     stable/newest
-switched  none   all/all       all/all       all/all
-switched  some   fresh/fresh   fresh/fresh   fresh/fresh
-switched  enough fresh/fresh   fresh/fresh   fresh/fresh
-promoting none   all/all       all/all       all/all
-promoting some   all/fresh     all/fresh     all/fresh
-promoting enough all/fresh     all/fresh     all/fresh
-leaving   none   all/all       all/stable    stable/stable
-leaving   some   all/all       all/stable    stable/stable
-leaving   enough all/all       all/stable    stable/stable
-left      none   all/all       all/stable    stable/stable
-left      some   all/all       all/stable    stable/stable
-left      enough all/all       all/stable    stable/stable
+steps     none, some         all/all       stable/stable stable/stable
+steps     enough             all/fresh     all/fresh     stable/newest
+switched  none               all/all       all/all       all/all
+switched  some, enough       fresh/fresh   fresh/fresh   fresh/fresh
+promoting none               all/all       all/all       all/all
+promoting some, enough       all/fresh     all/fresh     all/fresh
+leaving   none, some, enough all/all       all/stable    stable/stable
+left      none, some, enough all/all       all/stable    stable/stable
 `},
 		"Shared": {reason: "unmatched users reach all pods at a weight", rows: sharedRows, shares: true, want: `
-steps     none   all/all       stable/stable stable/stable
-steps     some   all/all       stable/stable stable/stable
-steps     enough all/fresh     all/fresh     stable/newest
-shared    none   all/all       all/all       all/stable
-shared    some   all/all       all/all       all/stable
-shared    enough all/fresh     all/fresh     all/fresh
-switched  none   all/all       all/all       all/all
-switched  some   fresh/fresh   fresh/fresh   fresh/fresh
-switched  enough fresh/fresh   fresh/fresh   fresh/fresh
-promoting none   all/all       all/all       all/all
-promoting some   all/fresh     all/fresh     all/fresh
-promoting enough all/fresh     all/fresh     all/fresh
-leaving   none   all/all       all/stable    stable/stable
-leaving   some   all/all       all/stable    stable/stable
-leaving   enough all/all       all/stable    stable/stable
-left      none   all/all       all/stable    stable/stable
-left      some   all/all       all/stable    stable/stable
-left      enough all/all       all/stable    stable/stable
+steps     none, some         all/all       stable/stable stable/stable
+steps     enough             all/fresh     all/fresh     stable/newest
+shared    none, some         all/all       all/all       all/stable
+shared    enough             all/fresh     all/fresh     all/fresh
+switched  none               all/all       all/all       all/all
+switched  some, enough       fresh/fresh   fresh/fresh   fresh/fresh
+promoting none               all/all       all/all       all/all
+promoting some, enough       all/fresh     all/fresh     all/fresh
+leaving   none, some, enough all/all       all/stable    stable/stable
+left      none, some, enough all/all       all/stable    stable/stable
 `},
 	}
 	for name, tc := range cases {
@@ -100,22 +67,28 @@ left      enough all/all       all/stable    stable/stable
 				if at == shared && !tc.shares {
 					continue
 				}
+				var lines [][2]string // the available pods of the new version, and the selectors
 				for fresh := none; fresh <= enough; fresh++ {
-					line := fmt.Sprintf("%-9s %-6s", places[at], []string{"none", "some", "enough"}[fresh])
+					pods, selectors := []string{"none", "some", "enough"}[fresh], ""
 					for stable := none; stable <= enough; stable++ {
 						i := firstFit(tc.rows, at, fresh, stable)
 						if i < 0 {
-							t.Fatalf("no row for %s", line)
+							t.Fatalf("no row for %s, %s, %d", places[at], pods, stable)
 						}
 						used[i] = true
-						line += fmt.Sprintf(" %-13s", names[tc.rows[i].main]+"/"+names[tc.rows[i].side])
+						selectors += fmt.Sprintf(" %-13s", names[tc.rows[i].main]+"/"+names[tc.rows[i].side])
 					}
-					b.WriteString("\n" + strings.TrimRight(line, " "))
+					if n := len(lines) - 1; n >= 0 && lines[n][1] == selectors {
+						lines[n][0] += ", " + pods
+					} else {
+						lines = append(lines, [2]string{pods, selectors})
+					}
+				}
+				for _, line := range lines {
+					b.WriteString("\n" + strings.TrimRight(fmt.Sprintf("%-9s %-18s%s", places[at], line[0], line[1]), " "))
 				}
 			}
-			if diff := compare.Diff(tc.want, b.String()+"\n"); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			compare.CheckNamed(t, tc.reason, tc.want, b.String()+"\n")
 			if len(used) < len(tc.rows)-3 { // other strategies may cover the canary's own rows
 				t.Errorf("%d of %d rows are ever used", len(used), len(tc.rows))
 			}

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,9 +54,8 @@ func TestFenceResolvesBackExactly(t *testing.T) {
 func TestPodsThatGoServeNoRoute(t *testing.T) {
 	m := plan.Routing{Traffic: &rollout.Traffic{MaxWeight: 100}}
 	for desired, want := range []int{0, 1, 2, 2} {
-		if got := KnownOf(pods(desired, 2), &m, noon); got != want {
-			t.Errorf("of 2 ready pods, %d of which are to stay, %d bear requests, want %d", desired, got, want)
-		}
+		name := fmt.Sprintf("of 2 ready pods, %d of which are to stay, bear requests", desired)
+		compare.CheckNamed(t, name, want, KnownOf(pods(desired, 2), &m, noon))
 	}
 }
 
@@ -67,109 +67,46 @@ func TestWalk(t *testing.T) {
 		}
 		return rollout.Amount{Value: n, Percent: strings.HasSuffix(text, "%")}
 	}
+	limits := func(surge, unavailable int) Limits { return Limits{Surge: surge, Unavailable: unavailable} }
 	cases := map[string]struct {
-		reason             string
 		surge, unavailable string
 		n                  int
 		want               plan.Counts
 		stable, canary     rollout.Revision
-		fence              Limits
-		none               bool
+		next               Limits // with n replicas
 	}{
-		"Start": {
-			"the user's own room", "3", "2", 10, to(5, 5), pods(10, 10), pods(0, 0), Limits{Surge: 3, Unavailable: 2, Replicas: 10}, false,
-		},
-		"NewOnesStart": {
-			"nothing is ready yet: nothing more may go", "3", "2", 10, to(5, 5), pods(8, 8), pods(5, 0),
-			Limits{Surge: 3, Unavailable: 2, Replicas: 10}, false,
-		},
-		"NewOnesReady": {"at rest", "3", "2", 10, to(5, 5), pods(8, 8), pods(5, 5), Limits{Surge: 0, Unavailable: 5, Replicas: 10}, false},
-		"SomeReady": {
-			"each ready pod makes room for one", "3", "2", 10, to(5, 5), pods(8, 8), pods(5, 2), Limits{Surge: 1, Unavailable: 4, Replicas: 10},
-			false,
-		},
-		"NoRoom": {
-			"no surge, nothing may be missing: Kubernetes takes one", "0%", "0%", 10, to(5, 5), pods(10, 10), pods(0, 0),
-			Limits{Surge: 0, Unavailable: 1, Replicas: 10}, false,
-		},
-		"SurgeOnly": {
-			"one at a time", "1", "0", 10, to(5, 5), pods(10, 10), pods(0, 0), Limits{Surge: 1, Unavailable: 0, Replicas: 10}, false,
-		},
-		"SurgeOnlyNext": {
-			"the ready one lets an old one go", "1", "0", 10, to(5, 5), pods(10, 10), pods(1, 1), Limits{Surge: 1, Unavailable: 1, Replicas: 10},
-			false,
-		},
-		"SurgeOnlyLast": {
-			"the last one leaves the surge", "1", "0", 10, to(5, 5), pods(6, 6), pods(5, 5),
-			Limits{Surge: 0, Unavailable: 5, Replicas: 10}, false,
-		},
-		"OldAreBroken": {
-			"too few are ready: nothing may go, one new may start", "1", "0", 10, to(5, 5), pods(10, 6), pods(0, 0),
-			Limits{Surge: 1, Unavailable: 0, Replicas: 10}, false,
-		},
-		"OldAreBrokenU": {
-			"one that is not ready goes first", "0", "1", 10, to(5, 5), pods(10, 6), pods(0, 0),
-			Limits{Surge: 0, Unavailable: 1, Replicas: 10}, false,
-		},
-		"NeverBack": {
-			"pods that are gone are not asked back", "3", "2", 10, to(5, 5), pods(5, 3), pods(5, 0),
-			Limits{Surge: 0, Unavailable: 5, Replicas: 10},
-			false,
-		},
-		"OnTheWayOut": {
-			"a pod that is given up but not yet deleted makes no room", "1", "0", 5, to(3, 2), pods(4, 5), pods(1, 1),
-			Limits{Surge: 1, Unavailable: 1, Replicas: 5}, false,
-		},
-		"ScaledDown": {
-			"pods that a scale-down takes make no room", "1", "0", 5, to(3, 2), pods(10, 10), pods(0, 0),
-			Limits{Surge: 1, Unavailable: 0, Replicas: 5}, false,
-		},
-		"ScaledDownOfBoth": {
-			"nor do those that it takes of a version that has fewer than n", "1", "0", 10, to(5, 5), pods(9, 9), pods(5, 5),
-			Limits{Surge: 1, Unavailable: 2, Replicas: 10}, false,
-		},
-		"BrokenBesideSurplus": {
-			"a broken one goes first, where the others are enough", "1", "0", 10, to(6, 4), pods(5, 4), pods(9, 9),
-			Limits{Surge: 0, Unavailable: 6, Replicas: 10}, false,
-		},
-		"BrokenAndMissed": {
-			"as many stay as ready ones are missing: they may be ready again", "1", "0", 10, to(6, 4), pods(5, 1), pods(6, 6),
-			Limits{Surge: 0, Unavailable: 6, Replicas: 10}, false,
-		},
-		"RestsAboveN": {
-			"a resting place of n+1", "1", "0", 10, to(1, 10), pods(10, 10), pods(1, 1), Limits{Surge: 1, Unavailable: 0, Replicas: 10}, false,
-		},
-		"SmallStep": {
-			"no more new pods than the step asks for", "5", "5", 10, to(1, 9), pods(10, 10), pods(0, 0),
-			Limits{Surge: 0, Unavailable: 1, Replicas: 10}, false,
-		},
-		"ScaledUp": {
-			"new replicas are not yet pods", "1", "0", 20, to(5, 15), pods(8, 8), pods(2, 2), Limits{Surge: 0, Unavailable: 5, Replicas: 20},
-			false,
-		},
-		"OnePodSurge": {
-			"the new one first", "1", "0", 1, to(1, 1), pods(1, 1), pods(0, 0), Limits{Surge: 1, Unavailable: 0, Replicas: 1}, false,
-		},
-		"OnePodNoSurge": {
-			"the old one first", "0", "1", 1, to(1, 0), pods(1, 1), pods(0, 0), Limits{Surge: 0, Unavailable: 1, Replicas: 1}, false,
-		},
-		"FloorOverlapped": {
-			"minPodsPerReplicaSet may ask for more than n in all", "1", "0", 3, to(3, 3), pods(3, 3), pods(0, 0),
-			Limits{Surge: 3, Unavailable: 0, Replicas: 3}, false,
-		},
+		"the user's own room":                       {"3", "2", 10, to(5, 5), pods(10, 10), pods(0, 0), limits(3, 2)},
+		"nothing is ready yet: nothing more may go": {"3", "2", 10, to(5, 5), pods(8, 8), pods(5, 0), limits(3, 2)},
+		"at rest":                           {"3", "2", 10, to(5, 5), pods(8, 8), pods(5, 5), limits(0, 5)},
+		"each ready pod makes room for one": {"3", "2", 10, to(5, 5), pods(8, 8), pods(5, 2), limits(1, 4)},
+		"no surge, nothing may be missing: Kubernetes takes one": {"0%", "0%", 10, to(5, 5), pods(10, 10), pods(0, 0), limits(0, 1)},
+		"one at a time":                                                   {"1", "0", 10, to(5, 5), pods(10, 10), pods(0, 0), limits(1, 0)},
+		"the ready one lets an old one go":                                {"1", "0", 10, to(5, 5), pods(10, 10), pods(1, 1), limits(1, 1)},
+		"the last one leaves the surge":                                   {"1", "0", 10, to(5, 5), pods(6, 6), pods(5, 5), limits(0, 5)},
+		"too few are ready: nothing may go, one new may start":            {"1", "0", 10, to(5, 5), pods(10, 6), pods(0, 0), limits(1, 0)},
+		"one that is not ready goes first":                                {"0", "1", 10, to(5, 5), pods(10, 6), pods(0, 0), limits(0, 1)},
+		"pods that are gone are not asked back":                           {"3", "2", 10, to(5, 5), pods(5, 3), pods(5, 0), limits(0, 5)},
+		"a pod that is given up but not yet deleted makes no room":        {"1", "0", 5, to(3, 2), pods(4, 5), pods(1, 1), limits(1, 1)},
+		"pods that a scale-down takes make no room":                       {"1", "0", 5, to(3, 2), pods(10, 10), pods(0, 0), limits(1, 0)},
+		"nor do those that it takes of a version that has fewer than n":   {"1", "0", 10, to(5, 5), pods(9, 9), pods(5, 5), limits(1, 2)},
+		"a broken one goes first, where the others are enough":            {"1", "0", 10, to(6, 4), pods(5, 4), pods(9, 9), limits(0, 6)},
+		"as many stay as ready ones are missing: they may be ready again": {"1", "0", 10, to(6, 4), pods(5, 1), pods(6, 6), limits(0, 6)},
+		"a resting place of n+1":                                          {"1", "0", 10, to(1, 10), pods(10, 10), pods(1, 1), limits(1, 0)},
+		"no more new pods than the step asks for":                         {"5", "5", 10, to(1, 9), pods(10, 10), pods(0, 0), limits(0, 1)},
+		"new replicas are not yet pods":                                   {"1", "0", 20, to(5, 15), pods(8, 8), pods(2, 2), limits(0, 5)},
+		"the new one first":                                               {"1", "0", 1, to(1, 1), pods(1, 1), pods(0, 0), limits(1, 0)},
+		"the old one first":                                               {"0", "1", 1, to(1, 0), pods(1, 1), pods(0, 0), limits(0, 1)},
+		"minPodsPerReplicaSet may ask for more than n in all":             {"1", "0", 3, to(3, 3), pods(3, 3), pods(0, 0), limits(3, 0)},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			spec := rollout.Spec{MaxSurge: amount(tc.surge), MaxUnavailable: amount(tc.unavailable)}
-			m := Staged{Compiled: &plan.Compiled{Spec: spec}, N: tc.n, Stable: tc.stable, Fresh: tc.canary}
-			got, ok := m.nextLimits(View{Now: noon}, m.Stable, m.Fresh, tc.want, spec.MaxSurge.RoundUp(tc.n))
-			if ok == tc.none {
-				t.Fatalf("%s: held is %t", tc.reason, ok)
-			}
-			if diff := compare.Diff(tc.fence, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-		})
+		spec := rollout.Spec{MaxSurge: amount(tc.surge), MaxUnavailable: amount(tc.unavailable)}
+		m := Staged{Compiled: &plan.Compiled{Spec: spec}, N: tc.n, Stable: tc.stable, Fresh: tc.canary}
+		got, ok := m.nextLimits(View{Now: noon}, m.Stable, m.Fresh, tc.want, spec.MaxSurge.RoundUp(tc.n))
+		if !ok {
+			t.Fatalf("%s: it is not held", name)
+		}
+		tc.next.Replicas = tc.n
+		compare.CheckNamed(t, name, tc.next, got)
 	}
 }
 

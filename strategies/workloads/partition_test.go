@@ -109,8 +109,7 @@ func TestPartitionOnNodes(t *testing.T) {
 		m := Staged{N: 10, Compiled: &plan.Compiled{Spec: spec}}
 		m.Stable = rollout.Revision{Hash: "h1-old", Desired: tc.old, Pods: tc.old, ReadySince: ready(tc.old - tc.oldDown)}
 		m.Fresh = rollout.Revision{Hash: "h1-new", Desired: tc.fresh, Pods: tc.fresh, ReadySince: ready(tc.freshReady)}
-		m.Live = rollout.ObservedWorkload{Hash: "h1-new", Replicas: 10, Floor: 10 - tc.told,
-			Revisions: []rollout.Revision{m.Fresh, m.Stable}}
+		m.Live = rollout.ObservedWorkload{Hash: "h1-new", Replicas: 10, Floor: 10 - tc.told, Revisions: []rollout.Revision{m.Fresh, m.Stable}}
 		if tc.told < 0 {
 			m.Live.Hash, m.Live.Floor = "h1-old", 0
 		}
