@@ -107,21 +107,15 @@ func (w *benchWorld) floor() sample {
 	send := func(dryRun ...string) {
 		options := metav1.PatchOptions{FieldManager: "floor", DryRun: dryRun}
 		_, err := w.kube.Kube.AppsV1().Deployments(w.plain.ns).Patch(ctx, "floor", types.ApplyPatchType, []byte(object), options)
-		if err != nil {
-			w.b.Fatal(err)
-		}
+		must(w.b, err)
 	}
 	began := time.Now()
-	if _, err := w.mirror.Fetch(ctx); err != nil {
-		w.b.Fatal(err)
-	}
+	must(w.b, errorOf(w.mirror.Fetch(ctx)))
 	send(metav1.DryRunAll)
 	const branch = "gitrollout/state/floor"
 	ids, err := w.mirror.Push(ctx, []rollout.Update{{Branch: branch, Old: w.recorded, Parent: w.recorded, When: began,
 		Message: tag, Edits: map[string][]byte{rollout.StatePath("floor"): []byte(tag + "\n")}}})
-	if err != nil {
-		w.b.Fatal(err)
-	}
+	must(w.b, err)
 	w.recorded = ids[branch]
 	send()
 	return sample{wall: time.Since(began)}
@@ -147,7 +141,8 @@ type sample struct {
 }
 
 func (s sample) String() string {
-	return fmt.Sprintf("%.2f s, %.2f s CPU, %d requests to Git, %d to the API, %d builds", s.wall.Seconds(), s.cpu.Seconds(), s.git, s.api, s.builds)
+	return fmt.Sprintf("%.2f s, %.2f s CPU, %d requests to Git, %d to the API, %d builds",
+		s.wall.Seconds(), s.cpu.Seconds(), s.git, s.api, s.builds)
 }
 
 // series is the same action several times.
@@ -227,21 +222,18 @@ func newBenchWorld(b *testing.B, kube *testcluster.Cluster, n int) *benchWorld {
 	}
 	w.plain = benchApp{folder: "pipeline", name: "shop", ns: kube.Namespace(b)}
 	files := w.plain.files("v0")
-	files[".gitrollout/test/config.yaml"] = config
+	files[configFile] = config
 	w.repo.CommitFiles("first versions", files)
 	w.server = w.repo.HTTP(gittest.HTTPOptions{})
 	var err error
-	if w.mirror, err = git.Open(b.Context(), git.Options{URL: w.server.URL, Branch: "main", Cluster: "floor"}); err != nil {
-		b.Fatal(err)
-	}
+	w.mirror, err = git.Open(b.Context(), git.Options{URL: w.server.URL, Branch: "main", Cluster: "floor"})
+	must(b, err)
 
 	w.watch(w.app)
 	w.watch(w.plain)
 	w.clone = filepath.Join(b.TempDir(), "clone")
 	kubectl, err := filepath.Abs("../../bin/kubectl")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	w.env = append(gittest.Env(), "HOME="+b.TempDir(), "KUBECONFIG="+kube.Kubeconfig, "KUBECTL="+kubectl)
 	w.shellIn(b.TempDir(), "git clone -q "+w.server.URL+" "+w.clone)
 	w.shell(fmt.Sprintf("$KUBECTL kustomize %s | $KUBECTL apply --server-side -f - >/dev/null", w.plain.folder))
@@ -262,39 +254,29 @@ func (a benchApp) files(version string) map[string]string {
 		a.folder + "/kustomization.yaml": kustomization,
 		a.folder + "/app.yaml": fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
-metadata:
-  name: %[1]s
+metadata: {name: %[1]s}
 spec:
   replicas: 0
-  selector:
-    matchLabels: {app: %[1]s}
+  selector: {matchLabels: {app: %[1]s}}
   template:
-    metadata:
-      labels: {app: %[1]s}
+    metadata: {labels: {app: %[1]s}}
     spec:
       containers:
-      - name: app
-        image: app
-        envFrom: [{configMapRef: {name: %[1]s}}]
-        ports: [{containerPort: 8080}]
+      - {name: app, image: app, envFrom: [{configMapRef: {name: %[1]s}}], ports: [{containerPort: 8080}]}
 ---
 apiVersion: v1
 kind: Service
-metadata:
-  name: %[1]s
-spec:
-  selector: {app: %[1]s}
-  ports: [{port: 80, targetPort: 8080}]
+metadata: {name: %[1]s}
+spec: {selector: {app: %[1]s}, ports: [{port: 80, targetPort: 8080}]}
 `, a.name),
 	}
 }
 
 // watch records when the API server shows a new template of an app.
 func (w *benchWorld) watch(app benchApp) {
-	events, err := w.kube.Kube.AppsV1().Deployments(app.ns).Watch(w.b.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + app.name})
-	if err != nil {
-		w.b.Fatal(err)
-	}
+	named := metav1.ListOptions{FieldSelector: "metadata.name=" + app.name}
+	events, err := w.kube.Kube.AppsV1().Deployments(app.ns).Watch(w.b.Context(), named)
+	must(w.b, err)
 	go func() {
 		last := ""
 		for e := range events.ResultChan() {
@@ -372,8 +354,6 @@ func (w *benchWorld) kubectlRequests(script string) int {
 	w.shell(fmt.Sprintf("{ %s; } 2>%s", strings.ReplaceAll(script, "$KUBECTL", "$KUBECTL -v=6"), log))
 	w.loop.pass(w.b)
 	data, err := os.ReadFile(log)
-	if err != nil {
-		w.b.Fatal(err)
-	}
+	must(w.b, err)
 	return strings.Count(string(data), "https://")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +30,7 @@ type realRemote struct {
 func (r *realRemote) Open(t *testing.T) reconciler.Repository {
 	t.Helper()
 	opened, err := openRepository(t.Context(), git.Options{URL: r.server.URL, Branch: "main", Cluster: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return opened
 }
 
@@ -75,77 +72,46 @@ func TestGitKeepsTheContract(t *testing.T) {
 // realCluster is a Kubernetes control plane, for the contract's tests.
 type realCluster struct {
 	adapters.Applier
+	adapters.Observer
 	*testcluster.Cluster
 	namespace string
 }
 
 func (r *realCluster) Namespace() string { return r.namespace }
 
-func (r *realCluster) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
-	return r.Client.Observe(app, workloads, routes)
-}
-
-func (r *realCluster) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
-	return r.Client.Serves(ctx, service, podHash)
-}
-
-func (r *realCluster) OtherOwners(ctx context.Context, app string, o []rollout.Object, now time.Time) ([]rollout.Foreign, error) {
-	return r.Client.OtherOwners(ctx, app, o, now)
-}
-
-func (r *realCluster) Nodes(ctx context.Context) (map[string]map[string]string, error) {
-	return r.Client.Nodes(ctx)
-}
-
-func (r *realCluster) SameTemplate(ctx context.Context, o rollout.Object) (bool, error) {
-	return r.Client.SameTemplate(ctx, o)
-}
-
 func (r *realCluster) Await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	await(t, what, ok)
 }
 
-func (r *realCluster) Writes(t *testing.T) int {
-	t.Helper()
-	return r.Client.Stats().Writes
-}
+func (r *realCluster) Writes(*testing.T) int { return r.Stats().Writes }
 
 func (r *realCluster) Scale(t *testing.T, deployment string, replicas int) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-	if _, err := r.Kube.AppsV1().Deployments(r.namespace).Patch(t.Context(), deployment, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(r.Kube.AppsV1().Deployments(r.namespace).Patch(t.Context(), deployment, types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{})))
 }
 
 func (r *realCluster) Delete(t *testing.T, ref rollout.Ref) {
 	t.Helper()
-	var err error
 	if ref.Kind == "Secret" {
-		err = r.Kube.CoreV1().Secrets(r.namespace).Delete(t.Context(), ref.Name, metav1.DeleteOptions{})
-	} else {
-		err = r.Kube.CoreV1().ConfigMaps(r.namespace).Delete(t.Context(), ref.Name, metav1.DeleteOptions{})
+		must(t, r.Kube.CoreV1().Secrets(r.namespace).Delete(t.Context(), ref.Name, metav1.DeleteOptions{}))
+		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Kube.CoreV1().ConfigMaps(r.namespace).Delete(t.Context(), ref.Name, metav1.DeleteOptions{}))
 }
 
 func (r *realCluster) Share(t *testing.T, ref rollout.Ref, data map[string]string) {
 	t.Helper()
-	o := applyv1.ConfigMap(ref.Name, ref.Namespace).WithData(data)
-	if _, err := r.Kube.CoreV1().ConfigMaps(ref.Namespace).Apply(t.Context(), o, metav1.ApplyOptions{FieldManager: "injector"}); err != nil {
-		t.Fatal(err)
-	}
+	o, injector := applyv1.ConfigMap(ref.Name, ref.Namespace).WithData(data), metav1.ApplyOptions{FieldManager: "injector"}
+	must(t, errorOf(r.Kube.CoreV1().ConfigMaps(ref.Namespace).Apply(t.Context(), o, injector)))
 }
 
 func (r *realCluster) Data(t *testing.T, ref rollout.Ref) map[string]string {
 	t.Helper()
 	o, err := r.Kube.CoreV1().ConfigMaps(ref.Namespace).Get(t.Context(), ref.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return o.Data
 }
 
@@ -170,15 +136,14 @@ func TestClusterKeepsTheContract(t *testing.T) {
 func openCluster(t *testing.T) contract.Cluster {
 	running := testcluster.Shared(t)
 	client, err := cluster.New(running.Config, cluster.Options{Cluster: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	watching, stop := context.WithCancel(context.Background())
 	t.Cleanup(func() { stop(); client.Wait() })
-	if err := client.Start(watching); err != nil {
-		t.Fatal(err)
+	must(t, client.Start(watching))
+	return &realCluster{
+		Applier: adapters.Applier{Client: client}, Observer: adapters.Observer{Client: client},
+		Cluster: running, namespace: running.Namespace(t),
 	}
-	return &realCluster{Applier: adapters.Applier{Client: client}, Cluster: running, namespace: running.Namespace(t)}
 }
 
 // TestCloneSetsKeepTheContract runs the contract for CloneSets with OpenKruise's controller, or the tests' model of it.
@@ -194,7 +159,7 @@ func openKruise(kind string) func(t *testing.T) contract.Cluster {
 		c := openCluster(t).(*realCluster)
 		kruisetest.Start(t, c.Cluster, c.namespace)
 		of, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", kind)
-		c.Client.Know([]rollout.Partitioned{*of})
+		c.Know([]rollout.Partitioned{*of})
 		return c
 	}
 }

@@ -10,29 +10,32 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
 func TestDashboardFlags(t *testing.T) {
+	const issuer, site = "https://id.example.com", "https://r.example.com"
 	for name, c := range map[string]struct {
 		options dashOptions
 		want    string // "" for no error
 	}{
 		"Defaults":           {dashOptions{address: dashAddress}, ""},
 		"Tokens":             {dashOptions{actions: true, tokens: "f"}, ""},
-		"OIDC":               {dashOptions{actions: true, tokens: "f", issuer: "https://id.example.com", client: "x", url: "https://r.example.com"}, ""},
+		"OIDC":               {dashOptions{actions: true, tokens: "f", issuer: issuer, client: "x", url: site}, ""},
 		"ActionsForNobody":   {dashOptions{actions: true}, "--dashboard-tokens"},
 		"TokensForNothing":   {dashOptions{tokens: "f"}, "--dashboard-actions"},
-		"OIDCForNothing":     {dashOptions{issuer: "https://id.example.com"}, "--dashboard-actions"},
-		"OIDCWithoutClient":  {dashOptions{actions: true, tokens: "f", issuer: "https://id.example.com", url: "https://r.example.com"}, "--dashboard-oidc-client"},
-		"OIDCWithoutAddress": {dashOptions{actions: true, tokens: "f", issuer: "https://id.example.com", client: "x"}, "--dashboard-url"},
+		"OIDCForNothing":     {dashOptions{issuer: issuer}, "--dashboard-actions"},
+		"OIDCWithoutClient":  {dashOptions{actions: true, tokens: "f", issuer: issuer, url: site}, "--dashboard-oidc-client"},
+		"OIDCWithoutAddress": {dashOptions{actions: true, tokens: "f", issuer: issuer, client: "x"}, "--dashboard-url"},
 		"NoAddress":          {dashOptions{url: "rollouts"}, "--dashboard-url"},
 		"OtherScheme":        {dashOptions{url: "javascript://x"}, "--dashboard-url"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.options.check()
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || codeOf(err) != exitUsage) {
+			isWanted := err != nil && strings.Contains(err.Error(), c.want) && codeOf(err) == exitUsage
+			if c.want == "" && err != nil || c.want != "" && !isWanted {
 				t.Errorf("got %v, want one that names %q", err, c.want)
 			}
 		})
@@ -42,15 +45,14 @@ func TestDashboardFlags(t *testing.T) {
 // TestDashboardPortThatIsTaken checks that releases continue without the dashboard.
 func TestDashboardPortThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	var out bytes.Buffer
 	o := dashOptions{address: taken.Addr().String()}
-	if l := o.listen(slog.New(slog.NewTextHandler(&out, nil))); l != nil || !strings.Contains(out.String(), "level=WARN") || !strings.Contains(out.String(), "--dashboard-address") {
-		t.Errorf("got %v and the log\n%s", l, &out)
+	if l := o.listen(slog.New(slog.NewTextHandler(&out, nil))); l != nil {
+		t.Errorf("it listens: %v", l)
 	}
+	compare.Contains(t, out.String(), "level=WARN", "--dashboard-address")
 	if l := (&dashOptions{}).listen(slog.New(slog.DiscardHandler)); l != nil {
 		t.Error("an empty address is listened on")
 	}
@@ -59,19 +61,13 @@ func TestDashboardPortThatIsTaken(t *testing.T) {
 // TestDashboardStopsWhileBrowsersWatch checks that open event streams do not block the end of the program.
 func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := dashOptions{address: dashAddress}
 	server, err := o.server(dashRecords(sourceOptions{}, &adapters.Repository{}, streams{}), dashboard.NewBoard("test", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stop := o.serve(listener, server, func(err error) { t.Error(err) })
 	res, err := http.Get("http://" + listener.Addr().String() + "/api/v1/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
@@ -84,9 +80,7 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 
 // TestOneMirror checks that the dashboard's pages use the loop's mirror instead of fetching again.
 func TestOneMirror(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	before := p.created.Stats()
 	records := dashRecords(p.source, p.created, streams{out: io.Discard, err: io.Discard})
 	if _, err := records.Diff(t.Context(), w.app); err != nil {

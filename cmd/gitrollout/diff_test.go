@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -20,26 +21,21 @@ func TestDiffNeverShowsASecret(t *testing.T) {
 	}
 	live := secret(map[string]any{"password": "b2xk", "user": "c2hvcA=="})
 	after := secret(map[string]any{"password": "bmV3", "user": "c2hvcA==", "host": "ZGI="})
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		live, after rollout.Object
 		want        []string
 	}{
 		"changed": {live, after, []string{"-  password: '*** (before)'", "+  password: '*** (after)'", "+  host: '***'"}},
 		"new":     {nil, after, []string{"+  password: '***'"}},
 		"pruned":  {live, nil, []string{"-  password: '***'"}},
-	}
-	for name, c := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			n, err := (&diffCommand{streams: streams{out: &out, err: io.Discard}}).print(live.Ref(), c.live, c.after)
 			if err != nil || n != 1 {
 				t.Fatalf("%d differences, error %v", n, err)
 			}
-			for _, want := range c.want {
-				if !strings.Contains(out.String(), want) {
-					t.Errorf("no %q in\n%s", want, out.String())
-				}
-			}
+			compare.Contains(t, out.String(), c.want...)
 			for _, value := range []string{"b2xk", "bmV3", "c2hvcA", "ZGI"} {
 				if strings.Contains(out.String(), value) {
 					t.Errorf("%s is shown in\n%s", value, out.String())
@@ -51,8 +47,13 @@ func TestDiffNeverShowsASecret(t *testing.T) {
 
 func TestDiffLeavesOutWhatTheServerWrites(t *testing.T) {
 	object := func(version, replicas string) rollout.Object {
-		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"replicas": replicas}, "status": map[string]any{"at": version},
-			"metadata": map[string]any{"name": "a", "resourceVersion": version, "managedFields": []any{}, "labels": map[string]any{"gitrollout.dev/applied": version}}}
+		return rollout.Object{
+			"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"replicas": replicas}, "status": map[string]any{"at": version},
+			"metadata": map[string]any{
+				"name": "a", "resourceVersion": version, "managedFields": []any{},
+				"labels": map[string]any{"gitrollout.dev/applied": version},
+			},
+		}
 	}
 	var out bytes.Buffer
 	c := &diffCommand{streams: streams{out: &out}}

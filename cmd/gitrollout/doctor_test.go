@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -20,16 +19,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// doctorFiles returns a repository of one app in a namespace.
-func doctorFiles(namespace string, more map[string]string) map[string]string {
+// doctorConfig lets apps be in all namespaces.
+const doctorConfig = testConfig + "  namespaces: ['*']\n"
+
+// doctorRepo has one app in a namespace.
+func doctorRepo(t *testing.T, namespace string, more map[string]string) *gittest.Repo {
+	t.Helper()
 	files := map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespaces: ['*']\n",
+		rollout.ConfigPath("prod"):     doctorConfig,
 		"apps/shop/kustomization.yaml": "namespace: " + namespace + "\nresources: [app.yaml]\n",
 		"apps/shop/app.yaml": `apiVersion: apps/v1
 kind: Deployment
@@ -52,8 +56,19 @@ spec:
   strategy: {canary: {steps: [{setWeight: 20}]}}
 `,
 	}
-	maps.Copy(files, more)
-	return files
+	repo := gittest.New(t)
+	repo.CommitFiles("first", with(files, more))
+	return repo
+}
+
+// wantFinding compares the only finding of a check with its status and a part of its message, and returns its fix.
+func wantFinding(t *testing.T, found map[string][]doctor.Finding, check string, want doctor.Health, says string) (fix string) {
+	t.Helper()
+	got := found[check]
+	if len(got) != 1 || got[0].Status != want || !strings.Contains(got[0].Message, says) {
+		t.Fatalf("%s: %+v, want %s: %s", check, got, want, says)
+	}
+	return got[0].Fix
 }
 
 // examined runs doctor and returns its findings by check.
@@ -85,16 +100,18 @@ func TestDoctorPush(t *testing.T) {
 		says string
 		left int
 	}{
-		"may":                  {"", "", doctor.Healthy, "can be pushed and removed", 0},
-		"a hook refuses":       {"case $1 in refs/heads/gitrollout/*) echo protected >&2; exit 1;; esac", "", doctor.Problem, "refuses branches below gitrollout/", 0},
+		"may": {"", "", doctor.Healthy, "can be pushed and removed", 0},
+		"a hook refuses": {
+			"case $1 in refs/heads/gitrollout/*) echo protected >&2; exit 1;; esac", "", doctor.Problem,
+			"refuses branches below gitrollout/", 0,
+		},
 		"a hook keeps":         {"case $3 in 0000*) echo kept >&2; exit 1;; esac", "", doctor.Problem, "and not removed", 1},
 		"wrong credentials":    {"", "ann", doctor.Problem, "", 0},
 		"read-only for others": {"exit 1", "", doctor.Problem, "refuses", 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			repo := gittest.New(t)
-			repo.CommitFiles("first", doctorFiles("shop", nil))
+			repo := doctorRepo(t, "shop", nil)
 			if tt.hook != "" {
 				repo.Hook("update", "#!/bin/sh\n"+tt.hook+"\nexit 0\n")
 			}
@@ -108,9 +125,8 @@ func TestDoctorPush(t *testing.T) {
 			if tt.user != "" {
 				check = "git.read"
 			}
-			got := found[check]
-			if len(got) != 1 || got[0].Status != tt.want || !strings.Contains(got[0].Message, tt.says) || tt.want == doctor.Problem && got[0].Fix == "" {
-				t.Errorf("%s: %+v", check, got)
+			if fix := wantFinding(t, found, check, tt.want, tt.says); tt.want == doctor.Problem && fix == "" {
+				t.Errorf("%s has no fix", check)
 			}
 			if after := len(repo.Refs()); after != before+tt.left {
 				t.Errorf("%d branches before, %d after: %v", before, after, repo.Refs())
@@ -125,24 +141,27 @@ func TestDoctorPush(t *testing.T) {
 
 // TestDoctorFindings checks a repository with mistakes, without a cluster.
 func TestDoctorFindings(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", doctorFiles("shop", map[string]string{"apps/broken/kustomization.yaml": "resources: [gone.yaml]\n"}))
+	repo := doctorRepo(t, "shop", map[string]string{"apps/broken/kustomization.yaml": "resources: [gone.yaml]\n"})
 	_, found := examined(t, "--repo", repo.Bare, nowhere)
 	for check, want := range map[string]doctor.Health{
-		"git.read": doctor.Healthy, "git.config": doctor.Healthy, "git.apps": doctor.Problem, "git.push": doctor.Healthy, "git.state": doctor.Healthy, "clock.git": doctor.Unknown, "forge": doctor.Unknown, "cluster": doctor.Problem,
+		"git.read": doctor.Healthy, "git.config": doctor.Healthy, "git.apps": doctor.Problem, "git.push": doctor.Healthy,
+		"git.state": doctor.Healthy, "clock.git": doctor.Unknown, "forge": doctor.Unknown, "cluster": doctor.Problem,
 	} {
-		if len(found[check]) != 1 || found[check][0].Status != want {
-			t.Errorf("%s: %+v, want %s", check, found[check], want)
-		}
+		wantFinding(t, found, check, want, "")
 	}
 	var out bytes.Buffer
 	run(t.Context(), []string{"doctor", "--repo", repo.Bare, nowhere}, nil, &out, &out)
-	for _, want := range []string{`(?m)^  ok       git\.read `, `(?m)^  problem  git\.apps .*1 app cannot be rendered`, `fix: gitrollout validate`, `(?m)^2 problems, 0 warnings$`} {
+	for _, want := range []string{
+		`(?m)^  ok       git\.read `, `(?m)^  problem  git\.apps .*1 app cannot be rendered`,
+		`fix: gitrollout validate`, `(?m)^2 problems, 0 warnings$`,
+	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no %s in\n%s", want, out.String())
 		}
 	}
-	repo.CommitFiles("forge", map[string]string{".gitrollout/prod/config.yaml": doctorFiles("", nil)[".gitrollout/prod/config.yaml"] + "forge: {type: gitea, url: \"http://127.0.0.1:1\", repository: a/b}\n"})
+	repo.CommitFiles("forge", map[string]string{
+		rollout.ConfigPath("prod"): doctorConfig + "forge: {type: gitea, url: \"http://127.0.0.1:1\", repository: a/b}\n",
+	})
 	t.Setenv("GITROLLOUT_FORGE_URL", "http://127.0.0.1:1")
 	t.Setenv("GITROLLOUT_FORGE_TOKEN", "x")
 	_, found = examined(t, "--repo", repo.Bare, nowhere)
@@ -155,26 +174,24 @@ func TestDoctorFindings(t *testing.T) {
 func TestDoctorOwners(t *testing.T) {
 	branch, rule := "", ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch answer := map[string]string{"/api/v1/repos/a/b/branches/main": branch, "/api/v1/repos/a/b/branch_protections/main": rule}[r.URL.Path]; answer {
-		case "":
-			http.Error(w, `{"message": "not there"}`, http.StatusNotFound)
+		switch r.URL.Path {
+		case "/api/v1/repos/a/b/branches/main":
+			_, _ = w.Write([]byte(branch))
+		case "/api/v1/repos/a/b/branch_protections/main":
+			_, _ = w.Write([]byte(rule))
 		default:
-			_, _ = w.Write([]byte(answer))
+			http.Error(w, `{"message": "not there"}`, http.StatusNotFound)
 		}
 	}))
 	defer server.Close()
-	repo := gittest.New(t)
-	files := doctorFiles("shop", nil)
-	files[".gitrollout/prod/config.yaml"] += "forge: {type: gitea, url: \"" + server.URL + "\", repository: a/b}\n"
-	repo.CommitFiles("first", files)
+	repo := doctorRepo(t, "shop", map[string]string{
+		rollout.ConfigPath("prod"): doctorConfig + "forge: {type: gitea, url: \"" + server.URL + "\", repository: a/b}\n",
+	})
 	t.Setenv("GITROLLOUT_FORGE_URL", server.URL)
 	is := func(want doctor.Health, message, fix string) {
 		t.Helper()
 		_, found := examined(t, "--repo", repo.Bare, "--no-push", nowhere)
-		got := found["forge.owners"]
-		if len(got) != 1 || got[0].Status != want || !strings.Contains(got[0].Message, message) || !strings.Contains(got[0].Fix, fix) {
-			t.Errorf("%+v, want %s: %s; fix: %s", got, want, message, fix)
-		}
+		compare.Contains(t, wantFinding(t, found, "forge.owners", want, message), fix)
 	}
 	t.Setenv("GITROLLOUT_FORGE_TOKEN", "x")
 	branch = `{"protected": true, "effective_branch_protection_name": "main"}`
@@ -195,9 +212,11 @@ func TestDoctorOwners(t *testing.T) {
 func TestDoctorRights(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)
-	repo := gittest.New(t)
-	repo.CommitFiles("first", doctorFiles(ns, map[string]string{"apps/web/kustomization.yaml": "namespace: " + ns + "\nresources: [web.yaml]\n",
-		"apps/web/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n---\napiVersion: example.com/v1\nkind: Unheard\nmetadata: {name: web}\n"}))
+	repo := doctorRepo(t, ns, map[string]string{
+		"apps/web/kustomization.yaml": "namespace: " + ns + "\nresources: [web.yaml]\n",
+		"apps/web/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n---\n" +
+			"apiVersion: example.com/v1\nkind: Unheard\nmetadata: {name: web}\n",
+	})
 	user := "doctor-" + ns
 	args := []string{"--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig, "--as", user}
 
@@ -205,25 +224,19 @@ func TestDoctorRights(t *testing.T) {
 	if code != int(exitFailed) || len(found["cluster.rights"]) < 5 || found["cluster.uid"][0].Status != doctor.Problem {
 		t.Fatalf("exit code %d: %+v", code, found)
 	}
-	if got := found["cluster.kinds"]; len(got) != 1 || got[0].Status != doctor.Problem || !strings.Contains(got[0].Message, "example.com/v1 Unheard") {
-		t.Errorf("a kind that the cluster does not know: %+v", got)
-	}
+	wantFinding(t, found, "cluster.kinds", doctor.Problem, "example.com/v1 Unheard") // unknown to the cluster
 	for _, check := range []string{"cluster.version", "clock.cluster"} {
 		if found[check][0].Status != doctor.Healthy {
 			t.Errorf("%s: %+v", check, found[check])
 		}
 	}
 	kubeconfig, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, who := range kubeconfig.AuthInfos {
 		who.Impersonate = user
 	}
 	impersonates := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*kubeconfig, impersonates); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientcmd.WriteToFile(*kubeconfig, impersonates))
 	_, same := examined(t, "--repo", repo.Bare, "--no-push", "--kubeconfig", impersonates)
 	if len(same["cluster.rights"]) != len(found["cluster.rights"]) || same["cluster.uid"][0].Status != doctor.Problem {
 		t.Errorf("the impersonated user has other rights: %+v", same)
@@ -242,26 +255,25 @@ func TestDoctorRights(t *testing.T) {
 			within.Rules = append(within.Rules, rule)
 		}
 	}
-	ctx := context.Background()
+	ctx, meta, options := context.Background(), metav1.ObjectMeta{Name: user}, metav1.CreateOptions{}
 	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}}
+	refTo := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: user}
+	}
 	rbac := cluster.Kube.RbacV1()
 	t.Cleanup(func() {
 		_ = rbac.ClusterRoles().Delete(ctx, user, metav1.DeleteOptions{})
 		_ = rbac.ClusterRoleBindings().Delete(ctx, user, metav1.DeleteOptions{})
 	})
-	_, err1 := rbac.ClusterRoles().Create(ctx, everywhere, metav1.CreateOptions{})
-	_, err2 := rbac.Roles(ns).Create(ctx, within, metav1.CreateOptions{})
-	_, err3 := rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}}, metav1.CreateOptions{})
-	_, err4 := rbac.RoleBindings(ns).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}}, metav1.CreateOptions{})
-	for _, err := range []error{err1, err2, err3, err4} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	must(t, errorOf(rbac.ClusterRoles().Create(ctx, everywhere, options)))
+	must(t, errorOf(rbac.Roles(ns).Create(ctx, within, options)))
+	toAll := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: refTo("ClusterRole")}
+	must(t, errorOf(rbac.ClusterRoleBindings().Create(ctx, toAll, options)))
+	toOne := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: refTo("Role")}
+	must(t, errorOf(rbac.RoleBindings(ns).Create(ctx, toOne, options)))
 	for range 50 { // the authorizer watches roles
-		if _, found = examined(t, args...); found["cluster.rights"][0].Status == doctor.Healthy && found["cluster.uid"][0].Status == doctor.Healthy {
+		_, found = examined(t, args...)
+		if found["cluster.rights"][0].Status == doctor.Healthy && found["cluster.uid"][0].Status == doctor.Healthy {
 			return
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -273,9 +285,11 @@ func TestDoctorRights(t *testing.T) {
 func TestDoctorSecrets(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)
-	repo := gittest.New(t)
-	files := doctorFiles(ns, nil)
-	files["apps/shop/app.yaml"] = strings.Replace(files["apps/shop/app.yaml"], "[{setWeight: 20}]", "[{setWeight: 20}, {analysis: {templates: [{templateName: ok}]}}]", 1) + `---
+	repo, file := doctorRepo(t, ns, nil), "apps/shop/app.yaml"
+	measured := strings.Replace(repo.Show("main", file), "{setWeight: 20}",
+		"{setWeight: 20}, {analysis: {templates: [{templateName: ok}]}}", 1)
+	repo.CommitFiles("an analysis", map[string]string{file: measured + `
+---
 apiVersion: gitrollout.dev/v1alpha1
 kind: AnalysisTemplate
 metadata: {name: ok}
@@ -285,25 +299,20 @@ spec:
   - name: up
     successCondition: 'result[0] == 1'
     provider: {prometheus: {address: "http://p", query: up, headers: [{key: Authorization, value: "{{args.token}}"}]}}
-`
-	repo.CommitFiles("first", files)
-	args := []string{"--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig}
-	if _, found := examined(t, args...); len(found["cluster.secrets"]) != 1 || found["cluster.secrets"][0].Status != doctor.Problem || !strings.Contains(found["cluster.secrets"][0].Message, ns+"/prometheus") {
-		t.Errorf("no Secret: %+v", found)
+`})
+	finds := func(want doctor.Health, says string) (fix string) {
+		t.Helper()
+		_, found := examined(t, "--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig)
+		return wantFinding(t, found, "cluster.secrets", want, says)
 	}
+	finds(doctor.Problem, ns+"/prometheus") // there is no Secret
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "prometheus"}, StringData: map[string]string{"token": "t0ken"}}
 	secret, err := cluster.Kube.CoreV1().Secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, found := examined(t, args...); found["cluster.secrets"][0].Fix != "kubectl -n "+ns+" label secret prometheus gitrollout.dev/analysis=true" {
-		t.Errorf("a Secret that is not for analyses: %+v", found["cluster.secrets"])
+	must(t, err)
+	if fix := finds(doctor.Problem, ""); fix != "kubectl -n "+ns+" label secret prometheus gitrollout.dev/analysis=true" {
+		t.Errorf("the fix of a Secret that is not for analyses is %q", fix)
 	}
 	secret.Labels = map[string]string{rollout.LabelAnalysis: "true"}
-	if _, err := cluster.Kube.CoreV1().Secrets(ns).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, found := examined(t, args...); found["cluster.secrets"][0].Status != doctor.Healthy {
-		t.Errorf("one that is: %+v", found["cluster.secrets"])
-	}
+	must(t, errorOf(cluster.Kube.CoreV1().Secrets(ns).Update(t.Context(), secret, metav1.UpdateOptions{})))
+	finds(doctor.Healthy, "")
 }

@@ -17,7 +17,7 @@ import (
 func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	t.Helper()
 	repo := gittest.New(t)
-	files := map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: fleet\n"}
+	files := map[string]string{rollout.ConfigPath("prod"): configOf("fleet", "- path: apps/*")}
 	name := func(i int) string { return fmt.Sprintf("app-%04d", i) }
 	for i := range apps {
 		for file, content := range version("v1", halfThenGate) {
@@ -29,20 +29,43 @@ func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	stream.WriteString("commit refs/heads/gitrollout/state/prod\ncommitter a <a@b> 1000000000 +0000\ndata 5\nstate\n")
 	for i := range apps {
 		w := rollout.Workload{Namespace: "fleet", Name: name(i)}
-		r := &rollout.Release{Commit: commit, Hash: "h1-0000000001", Author: "Ann <ann@example.com>", Subject: "first", Since: at(), Templates: map[rollout.Workload]rollout.Hash{w: "h1-0000000001"}}
+		r := &rollout.Release{
+			Commit: commit, Hash: "h1-0000000001", Author: "Ann <ann@example.com>", Subject: "first", Since: at(),
+			Templates: map[rollout.Workload]rollout.Hash{w: "h1-0000000001"},
+		}
 		s := rollout.State{App: name(i), Path: "apps/" + name(i), Serial: 1, Phase: rollout.Healthy, Source: commit, Stable: r}
 		if i%100 == 0 {
 			s.Phase, s.Release = rollout.Paused, r
 			s.Progress = []rollout.Progress{{Workload: w, Step: 1, Of: 2, Name: "pause", Weight: 50, Entered: at()}}
 		}
-		data, err := s.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := encoded(t, s)
 		fmt.Fprintf(&stream, "M 644 inline %s\ndata %d\n%s\n", rollout.StatePath(name(i)), len(data), data)
 	}
 	repo.FastImport(stream.String() + "\n")
 	return repo
+}
+
+// stateCommits are further commits of fleetRepo's state branch, for git fast-import.
+type stateCommits struct{ strings.Builder }
+
+// add adds a commit of one app's record, at a time in seconds.
+func (c *stateCommits) add(tb testing.TB, at int64, message string, s rollout.State) {
+	tb.Helper()
+	from, data := "", encoded(tb, s)
+	if c.Len() == 0 {
+		from = "from refs/heads/gitrollout/state/prod^0\n"
+	}
+	fmt.Fprintf(c, "commit refs/heads/gitrollout/state/prod\ncommitter a <a@b> %d +0000\ndata %d\n%s\n%sM 644 inline %s\ndata %d\n%s\n",
+		at, len(message), message, from, rollout.StatePath(s.App), len(data), data)
+}
+
+// openFleet reads fleetRepo like a command.
+func openFleet(b *testing.B, url string) *console.Session {
+	b.Helper()
+	source := &sourceOptions{repo: url, branch: "main", cluster: "prod"}
+	session, err := openWorld(b.Context(), source, streams{out: io.Discard, err: io.Discard})
+	must(b, err)
+	return session
 }
 
 // BenchmarkFleet runs list -w for 1,000 apps from Git alone: the first screen, one poll without changes, and one after
@@ -53,13 +76,10 @@ func BenchmarkFleet(b *testing.B) {
 	draw := func(w *console.Session, out *terminal.Screen) time.Duration {
 		began := time.Now()
 		l, err := w.Listing(b.Context(), nil, time.Now())
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		f := terminal.Filter{Sort: "urgency"}
-		if err := out.Draw(terminal.Look{Width: 120, Color: true, Now: time.Now()}, 120, 51, func(k terminal.Look) string { return terminal.List(f.Apply(l), k) }); err != nil {
-			b.Fatal(err)
-		}
+		look := terminal.Look{Width: 120, Color: true, Now: time.Now()}
+		must(b, out.Draw(look, 120, 51, func(k terminal.Look) string { return terminal.List(f.Apply(l), k) }))
 		return time.Since(began)
 	}
 	n := 0
@@ -67,10 +87,7 @@ func BenchmarkFleet(b *testing.B) {
 		var written countingWriter
 		out := &terminal.Screen{Out: &written}
 		began := time.Now()
-		w, err := openWorld(b.Context(), &sourceOptions{repo: url, branch: "main", cluster: "prod"}, streams{out: io.Discard, err: io.Discard})
-		if err != nil {
-			b.Fatal(err)
-		}
+		w := openFleet(b, url)
 		read := time.Since(began)
 		first := draw(w, out)
 		written = 0
@@ -80,9 +97,7 @@ func BenchmarkFleet(b *testing.B) {
 		repo.Pull()
 		repo.CommitFiles("news", map[string]string{"apps/app-0001/note.txt": fmt.Sprint(n)})
 		began = time.Now()
-		if _, err := w.Refresh(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		must(b, errorOf(w.Refresh(b.Context())))
 		draw(w, out)
 		b.ReportMetric(float64(read.Milliseconds()), "ms/read")
 		b.ReportMetric(float64(first.Milliseconds()), "ms/first")

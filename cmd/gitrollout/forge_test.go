@@ -65,8 +65,7 @@ func (l *listener) heard() string {
 // configuration reports all states again.
 func TestForgeIsTold(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
-	branch := rollout.ProposalBranch(rollout.ProposePromotion, "test", w.app)
-	heard := &listener{}
+	branch, heard := w.promotion(), &listener{}
 	p := w.start()
 	p.sinks.Forge = heard
 	p.awaitHealthy(w.repo.Head())
@@ -74,13 +73,12 @@ func TestForgeIsTold(t *testing.T) {
 		t.Errorf("without a forge in the configuration: %s", got)
 	}
 	config := w.config("- path: apps/*")
-	first := w.repo.CommitFiles("a forge", map[string]string{".gitrollout/test/config.yaml": config + "forge: {type: gitea}\n"})
+	first := w.configure(config + "forge: {type: gitea}\n")
 	_ = p.passes(2)
 	if got := heard.heard(); got != "resume Healthy" && got != "resume nothing" {
 		t.Errorf("with one, at %s: %s", first, got)
 	}
-	second := w.push("v2", version("v2", halfThenGate))
-	p.awaitPaused(second)
+	s := p.awaitPaused(w.pushVersion("v2"))
 	if got := heard.heard(); !strings.HasSuffix(got, "show Paused with promote") || strings.Contains(got, "resume") {
 		t.Errorf("a release: %s", got)
 	}
@@ -88,24 +86,24 @@ func TestForgeIsTold(t *testing.T) {
 	if promote.Commit != w.repo.Ref(branch) || promote.Gate != 1 || len(promote.Standing) != 1 || promote.Standing[0].Replicas != 2 {
 		t.Errorf("the proposal is told as %+v", promote)
 	}
-	if !slices.ContainsFunc(promote.Changes, func(c rollout.Change) bool { return len(c.Images) == 1 && c.Images[0].To != c.Images[0].From }) {
+	changesImage := func(c rollout.Change) bool { return len(c.Images) == 1 && c.Images[0].To != c.Images[0].From }
+	if !slices.ContainsFunc(promote.Changes, changesImage) {
 		t.Errorf("it changes %+v", promote.Changes)
 	}
-	p.end()
 
-	p = w.start()
+	p = p.restart()
 	p.sinks.Forge = heard
 	_ = p.passes(3)
 	if got := heard.heard(); got != "resume Paused with promote of "+branch {
 		t.Errorf("another process: %s", got)
 	}
-	w.repo.CommitFiles("labels", map[string]string{".gitrollout/test/config.yaml": config + "forge: {type: gitea, labels: [x]}\n"})
+	w.configure(config + "forge: {type: gitea, labels: [x]}\n")
 	_ = p.passes(2)
 	if got := heard.heard(); got != "resume Paused with promote of "+branch {
 		t.Errorf("another configuration: %s", got)
 	}
-	w.decide(w.state().Release.Hash, "abort", "too slow")
-	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w.decide(s.Release.Hash, "abort", "too slow")
+	p.awaitPhase(rollout.Degraded)
 	if got := heard.heard(); !strings.Contains(got, "without promote") || !strings.Contains(got, "with revert") {
 		t.Errorf("an abort: %s", got)
 	}
@@ -120,32 +118,28 @@ func TestMergedProposalIsTidiedLater(t *testing.T) {
 	for name, restarts := range map[string]bool{"one process": false, "two processes": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
-			branch := rollout.ProposalBranch(rollout.ProposePromotion, "test", w.app)
-			w.repo.CommitFiles("a forge", map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*") + "forge: {type: gitea}\n"})
+			w.configure(w.config("- path: apps/*") + "forge: {type: gitea}\n")
 			heard := &listener{}
 			p := w.start()
 			p.sinks.Forge = heard
 			p.awaitHealthy(w.repo.Head())
-			p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
-			w.repo.Merge(branch)
+			p.awaitPaused(w.pushVersion("v2"))
+			w.repo.Merge(w.promotion())
 			for s := w.state(); s.Phase == rollout.Paused; s = w.state() {
 				_ = p.pass()
 			}
-			if w.repo.Ref(branch) == "" {
+			if w.repo.Ref(w.promotion()) == "" {
 				t.Fatal("its branch is gone at once")
 			}
 			if restarts {
-				p.end()
-				p = w.start()
+				p = p.restart()
 				p.sinks.Forge = heard
 			}
 			// A restart counts from the state's last change, possibly in this pass.
-			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			p.awaitPhase(rollout.Healthy)
 			w.skew += 11 * time.Second
 			_ = p.passes(2)
-			if w.repo.Ref(branch) != "" {
-				t.Error("its branch is still there after eleven seconds")
-			}
+			w.wantBranch(w.promotion(), "")
 			if got := heard.heard(); strings.Count(got, "show  without promote") != 1 {
 				t.Errorf("the forge was told %s", got)
 			}
@@ -155,6 +149,7 @@ func TestMergedProposalIsTidiedLater(t *testing.T) {
 
 func TestForgeToken(t *testing.T) {
 	ctx := context.Background()
+	fresh := func(context.Context) (string, string, error) { return "x", "fresh", nil }
 	for name, tt := range map[string]struct {
 		env, repo, want string
 		auth            wire.Auth
@@ -163,9 +158,7 @@ func TestForgeToken(t *testing.T) {
 		"Git's":           {"", "https://git.example.com/a/b", "git", wire.Auth{Username: "x", Password: "git"}},
 		"the URL's token": {"", "https://me:url@git.example.com/a/b", "url", wire.Auth{}},
 		"none":            {"", "git@git.example.com:a/b", "", wire.Auth{}},
-		"refreshed": {"", "https://git.example.com/a/b", "fresh", wire.Auth{Password: "old", Refresh: func(context.Context) (string, string, error) {
-			return "x", "fresh", nil
-		}}},
+		"refreshed":       {"", "https://git.example.com/a/b", "fresh", wire.Auth{Password: "old", Refresh: fresh}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GITROLLOUT_FORGE_TOKEN", tt.env)

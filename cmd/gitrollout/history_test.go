@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
@@ -16,27 +16,23 @@ import (
 // TestHistoryIsTheRecord has state commits with empty or wrong messages: only their changes to the app's file count.
 func TestHistoryIsTheRecord(t *testing.T) {
 	repo := fleetRepo(t, 2)
-	var stream strings.Builder
-	at, serial := 1_000_000_000, 1
+	var stream stateCommits
+	at, serial := int64(1_000_000_000), 1
 	commit := func(message, app string, change func(*rollout.State)) {
 		serial, at = serial+1, at+60
 		w := rollout.Workload{Namespace: "fleet", Name: app}
-		release := &rollout.Release{Commit: strings.Repeat("7", 40), Hash: "h1-0000000007", Author: "Ann <ann@example.com>", Subject: "news", Since: time.Unix(int64(at), 0).UTC()}
-		s := rollout.State{App: app, Path: "apps/" + app, Serial: serial, Phase: rollout.Progressing, Source: release.Commit, Release: release,
-			Progress: []rollout.Progress{{Workload: w, Of: 2, Name: "setWeight 50", Weight: 50}}}
+		release := &rollout.Release{
+			Commit: strings.Repeat("7", 40), Hash: "h1-0000000007", Author: "Ann <ann@example.com>", Subject: "news",
+			Since: time.Unix(at, 0).UTC(),
+		}
+		s := rollout.State{
+			App: app, Path: "apps/" + app, Serial: serial, Phase: rollout.Progressing, Source: release.Commit, Release: release,
+			Progress: []rollout.Progress{{Workload: w, Of: 2, Name: "setWeight 50", Weight: 50}},
+		}
 		change(&s)
-		data, err := s.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := ""
-		if serial == 2 {
-			from = "from refs/heads/gitrollout/state/prod^0\n"
-		}
-		fmt.Fprintf(&stream, "commit refs/heads/gitrollout/state/prod\ncommitter a <a@b> %d +0000\ndata %d\n%s\n%sM 644 inline %s\ndata %d\n%s\n",
-			at, len(message), message, from, rollout.StatePath(app), len(data), data)
+		stream.add(t, at, message, s)
 	}
-	since := time.Unix(int64(at+60), 0).UTC()
+	since := time.Unix(at+60, 0).UTC()
 	same := func(s *rollout.State) { s.Release.Since = since }
 	commit("squashed by somebody", "app-0001", same)
 	commit("prod: app-0001 healthy\n\nGitrollout-Cluster: prod\nGitrollout-App: app-0001 phase=Healthy\n", "app-0000", same)
@@ -46,22 +42,20 @@ func TestHistoryIsTheRecord(t *testing.T) {
 	})
 	repo.FastImport(stream.String() + "\n")
 	url := repo.HTTP(gittest.HTTPOptions{}).URL
-	var out bytes.Buffer
-	if code := run(t.Context(), []string{"history", "app-0001", "-o", "json", "--repo", url, "--cluster", "prod"}, nil, &out, &out); code != 0 {
-		t.Fatalf("exit code %d: %s", code, &out)
-	}
+	out := wantExit(t, exitOK, "history", "app-0001", "-o", "json", "--repo", url, "--cluster", "prod")
 	var h status.History
-	if err := json.Unmarshal(out.Bytes(), &h); err != nil {
-		t.Fatal(err)
+	must(t, json.Unmarshal([]byte(out), &h))
+	if len(h.Releases) != 2 || h.Releases[0].Hash != "h1-0000000007" || h.Releases[0].Outcome != status.InFlight {
+		t.Fatalf("it is %s", out)
 	}
-	if len(h.Releases) != 2 || h.Releases[0].Hash != "h1-0000000007" || h.Releases[0].Outcome != status.InFlight || len(h.Releases[0].Transitions) != 2 {
-		t.Fatalf("it is %s", &out)
+	var transitions []string
+	for _, transition := range h.Releases[0].Transitions {
+		transitions = append(transitions, transition.Text)
 	}
-	for i, want := range []string{"Progressing at step 1/2 (setWeight 50, 50%), release h1-0000000007 of 7777777", "Stalled at step 2/2 (setWeight 50, 50%), release h1-0000000007 of 7777777: no pod is ready"} {
-		if got := h.Releases[0].Transitions[i].Text; got != want {
-			t.Errorf("transition %d is %q, want %q", i, got, want)
-		}
-	}
+	compare.Check(t, []string{
+		"Progressing at step 1/2 (setWeight 50, 50%), release h1-0000000007 of 7777777",
+		"Stalled at step 2/2 (setWeight 50, 50%), release h1-0000000007 of 7777777: no pod is ready",
+	}, transitions)
 }
 
 // TestHistoryNamesWhoMadeIt shows the author of a release that was rejected before its first stage and is on no record.
@@ -69,7 +63,7 @@ func TestHistoryIsTheRecord(t *testing.T) {
 func TestHistoryNamesWhoMadeIt(t *testing.T) {
 	repo := fleetRepo(t, 1)
 	head := repo.CommitFiles("faster", map[string]string{"README": "faster"})
-	var stream strings.Builder
+	var stream stateCommits
 	for i, commit := range []string{"", strings.Repeat("7", 40), head} {
 		hash := rollout.Hash(fmt.Sprint("h1-000000000", i))
 		since := time.Unix(int64(1_000_000_000+i), 0).UTC()
@@ -79,27 +73,15 @@ func TestHistoryNamesWhoMadeIt(t *testing.T) {
 		if commit != "" {
 			s.Rejected = []rollout.Rejection{{Hash: hash, Commit: commit, Reason: "shop/migrate failed", At: since}}
 		}
-		data, err := s.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := ""
-		if i == 0 {
-			from = "from refs/heads/gitrollout/state/prod^0\n"
-		}
-		fmt.Fprintf(&stream, "commit refs/heads/gitrollout/state/prod\ncommitter a <a@b> %d +0000\ndata 1\n.\n%sM 644 inline %s\ndata %d\n%s\n",
-			since.Unix(), from, rollout.StatePath("app-0000"), len(data), data)
+		stream.add(t, since.Unix(), ".", s)
 	}
 	repo.FastImport(stream.String() + "\n")
-	var out bytes.Buffer
 	url := repo.HTTP(gittest.HTTPOptions{}).URL
-	if code := run(t.Context(), []string{"history", "app-0000", "--repo", url, "--cluster", "prod"}, nil, &out, &out); code != 0 {
-		t.Fatalf("exit code %d: %s", code, &out)
+	out := wantExit(t, exitOK, "history", "app-0000", "--repo", url, "--cluster", "prod")
+	if n := strings.Count(out, "shop/migrate failed"); n != 2 {
+		t.Errorf("%d releases were rejected, want 2:\n%s", n, out)
 	}
-	if n := strings.Count(out.String(), "shop/migrate failed"); n != 2 {
-		t.Errorf("%d releases were rejected, want 2:\n%s", n, &out)
-	}
-	if want := head[:7] + "  Dev  faster\n  shop/migrate failed"; strings.Count(out.String(), want) != 1 {
-		t.Errorf("it is not named that %q:\n%s", want, &out)
+	if want := head[:7] + "  Dev  faster\n  shop/migrate failed"; strings.Count(out, want) != 1 {
+		t.Errorf("it is not named that %q:\n%s", want, out)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/analysis/provider"
@@ -18,17 +18,33 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// newJobs returns a real control plane, a namespace of it, and a client for its Jobs.
+func newJobs(t *testing.T) (kube kubernetes.Interface, ns string, client *cluster.Client) {
+	t.Helper()
+	t.Parallel()
+	shared := testcluster.Shared(t)
+	client, err := cluster.New(shared.Config, cluster.Options{Cluster: "test", OnChange: func(string) {}})
+	must(t, err)
+	return shared.Kube, shared.Namespace(t), client
+}
+
+// measured queries a measurement until it ends.
+func measured(t *testing.T, deps provider.Deps, request provider.Request) (got provider.Result) {
+	t.Helper()
+	await(t, "the measurement ends", func() bool {
+		var err error
+		got, err = provider.Measure(t.Context(), deps, request)
+		must(t, err)
+		return got.Phase != rollout.AnalysisRunning
+	})
+	return got
+}
+
 // TestJobsMeasure runs Jobs as measurements on a real control plane: one completes, one fails, one cannot pull its
 // image, and one belongs to another program. A repeated query finds the Job instead of creating it again, and a
 // finished measurement leaves no Job.
 func TestJobsMeasure(t *testing.T) {
-	t.Parallel()
-	kube := testcluster.Shared(t)
-	ns := kube.Namespace(t)
-	client, err := cluster.New(kube.Config, cluster.Options{Cluster: "test", OnChange: func(string) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kube, ns, client := newJobs(t)
 	deps := provider.Deps{Jobs: client, Now: time.Now}
 	job := func(image, spec string) map[string]any {
 		return fromYAML(t, `
@@ -36,10 +52,8 @@ metadata: {labels: {team: shop}}
 spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check, image: "`+image+`"}]}}}`)
 	}
 	list := func() int {
-		all, err := kube.Kube.BatchV1().Jobs(ns).List(t.Context(), metav1.ListOptions{LabelSelector: provider.LabelMeasurement})
-		if err != nil {
-			t.Fatal(err)
-		}
+		all, err := kube.BatchV1().Jobs(ns).List(t.Context(), metav1.ListOptions{LabelSelector: provider.LabelMeasurement})
+		must(t, err)
 		return len(all.Items)
 	}
 	for name, c := range map[string]struct {
@@ -53,14 +67,11 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 		"bad image": {job("check:v1-badimage", ""), rollout.AnalysisInconclusive, "ImagePull"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			request := provider.Request{Kind: "job", Config: c.config, Namespace: ns, ID: "m-" + strings.ReplaceAll(name, " ", "-"), Rollout: "shop", Started: time.Now()}
-			var got provider.Result
-			await(t, "the measurement ends", func() bool {
-				if got, err = provider.Measure(t.Context(), deps, request); err != nil {
-					t.Fatal(err)
-				}
-				return got.Phase != rollout.AnalysisRunning
-			})
+			request := provider.Request{
+				Kind: "job", Config: c.config, Namespace: ns, ID: "m-" + strings.ReplaceAll(name, " ", "-"),
+				Rollout: "shop", Started: time.Now(),
+			}
+			got := measured(t, deps, request)
 			if got.Phase != c.want || !strings.Contains(strings.ToLower(got.Message), strings.ToLower(c.says)) {
 				t.Errorf("%s %q, want %s with %q", got.Phase, got.Message, c.want, c.says)
 			}
@@ -79,41 +90,29 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 
 // TestJobsOfOthers neither uses nor changes a foreign Job of the same name, and names a missing right.
 func TestJobsOfOthers(t *testing.T) {
-	t.Parallel()
-	kube := testcluster.Shared(t)
-	ns := kube.Namespace(t)
-	client, err := cluster.New(kube.Config, cluster.Options{Cluster: "test", OnChange: func(string) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	object := fromYAML(t, `
+	kube, ns, client := newJobs(t)
+	job := func(name, spec string) map[string]any {
+		return fromYAML(t, `
 apiVersion: batch/v1
 kind: Job
-metadata: {name: check, namespace: `+ns+`, annotations: {gitrollout.dev/measurement-id: mine}}
-spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:v1-run1h"}]}}}`)
-	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false); err != nil {
-		t.Fatal(err)
+metadata: {name: `+name+`, namespace: `+ns+`, annotations: {gitrollout.dev/measurement-id: mine}}
+spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:v1-run1h"}]}}}`)
 	}
+	object, held := job("check", ""), job("held", "suspend: true, ")
+	must(t, errorOf(client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false)))
 	object["metadata"].(map[string]any)["annotations"] = map[string]any{provider.AnnotationMeasurement: "yours"}
 	if state, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false); err != nil || !state.Taken {
 		t.Errorf("the Job of another measurement: %+v, error %v", state, err)
 	}
-	held := fromYAML(t, `
-apiVersion: batch/v1
-kind: Job
-metadata: {name: held, namespace: `+ns+`, annotations: {gitrollout.dev/measurement-id: mine}}
-spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:v1-run1h"}]}}}`)
 	state, err := client.EnsureJob(t.Context(), held, provider.AnnotationMeasurement, false)
 	if err != nil || !state.Suspended || state.Started.IsZero() {
 		t.Errorf("a suspended Job: %+v, error %v", state, err)
 	}
-	if _, err := kube.Kube.BatchV1().Jobs(ns).Patch(t.Context(), "held", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	resume := []byte(`{"spec":{"suspend":false}}`)
+	must(t, errorOf(kube.BatchV1().Jobs(ns).Patch(t.Context(), "held", types.MergePatchType, resume, metav1.PatchOptions{})))
 	await(t, "the Job is resumed", func() bool {
-		if state, err = client.EnsureJob(t.Context(), held, provider.AnnotationMeasurement, true); err != nil {
-			t.Fatal(err)
-		}
+		state, err = client.EnsureJob(t.Context(), held, provider.AnnotationMeasurement, true)
+		must(t, err)
 		return !state.Suspended
 	})
 	if state.Taken || state.Gone {
@@ -122,12 +121,11 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 	if _, err := client.SecretData(t.Context(), ns, "nobody", ""); err == nil || !strings.Contains(err.Error(), "Secret "+ns+"/nobody") {
 		t.Errorf("a Secret that is not there: error %v", err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics", Namespace: ns}, StringData: map[string]string{"token": "t0ken"}}
-	if _, err := kube.Kube.CoreV1().Secrets(ns).Create(context.Background(), secret, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.SecretData(t.Context(), ns, "metrics", rollout.LabelAnalysis); err == nil ||
-		err.Error() != "Secret "+ns+"/metrics: has no label gitrollout.dev/analysis: \"true\"; kubectl -n "+ns+" label secret metrics gitrollout.dev/analysis=true" {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics"}, StringData: map[string]string{"token": "t0ken"}}
+	must(t, errorOf(kube.CoreV1().Secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{})))
+	want := "Secret " + ns + "/metrics: has no label gitrollout.dev/analysis: \"true\"; " +
+		"kubectl -n " + ns + " label secret metrics gitrollout.dev/analysis=true"
+	if _, err := client.SecretData(t.Context(), ns, "metrics", rollout.LabelAnalysis); err == nil || err.Error() != want {
 		t.Errorf("a Secret that is not for analyses: error %v", err)
 	}
 	if data, err := client.SecretData(t.Context(), ns, "metrics", ""); err != nil || data["token"] != "t0ken" {
@@ -138,22 +136,14 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 // TestJobsBelongToTheirDeployment deletes a measurement's Job with its Deployment, and does not create a deleted Job
 // again.
 func TestJobsBelongToTheirDeployment(t *testing.T) {
-	t.Parallel()
-	kube := testcluster.Shared(t)
-	ns := kube.Namespace(t)
-	client, err := cluster.New(kube.Config, cluster.Options{Cluster: "test", OnChange: func(string) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kube, ns, client := newJobs(t)
 	pods := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "shop", Image: "shop:v1"}}}}
-	shop, err := kube.Kube.AppsV1().Deployments(ns).Create(t.Context(), &appsv1.Deployment{
+	shop, err := kube.AppsV1().Deployments(ns).Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
 		Spec:       appsv1.DeploymentSpec{Replicas: new(int32), Selector: metav1.SetAsLabelSelector(pods.Labels), Template: pods},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	deps := provider.Deps{Jobs: client, Now: time.Now}
 	request := provider.Request{Kind: "job", Namespace: ns, ID: "m", Rollout: "shop", Started: time.Now(), Config: fromYAML(t, `
 spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image: "check:v1-run1h"}]}}}`)}
@@ -161,21 +151,14 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image:
 	if err != nil || got.Phase != rollout.AnalysisRunning {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	all, err := kube.Kube.BatchV1().Jobs(ns).List(t.Context(), metav1.ListOptions{})
+	all, err := kube.BatchV1().Jobs(ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(all.Items) != 1 || len(all.Items[0].OwnerReferences) != 1 || all.Items[0].OwnerReferences[0].UID != shop.UID {
 		t.Fatalf("the Jobs are %+v, %v", all.Items, err)
 	}
-	if err := kube.Kube.BatchV1().Jobs(ns).Delete(t.Context(), all.Items[0].Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}); err != nil {
-		t.Fatal(err)
-	}
+	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	must(t, kube.BatchV1().Jobs(ns).Delete(t.Context(), all.Items[0].Name, background))
 	request.Metadata = got.Metadata
-	await(t, "the measurement ends", func() bool {
-		if got, err = provider.Measure(t.Context(), deps, request); err != nil {
-			t.Fatal(err)
-		}
-		return got.Phase != rollout.AnalysisRunning
-	})
-	if got.Phase != rollout.AnalysisInconclusive {
+	if got = measured(t, deps, request); got.Phase != rollout.AnalysisInconclusive {
 		t.Errorf("a Job that was deleted makes its measurement %s", got.Phase)
 	}
 	request.ID, request.Metadata, request.Rollout = "n", nil, "gone"
@@ -187,8 +170,6 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image:
 func fromYAML(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var out map[string]any
-	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text), &out))
 	return out
 }

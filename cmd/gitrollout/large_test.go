@@ -20,15 +20,9 @@ func TestAHugeFileCostsNoMemory(t *testing.T) {
 	tier.All(t)
 	repo := gittest.New(t)
 	huge, err := os.Create(filepath.Join(repo.Work, "huge.bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := huge.Truncate(700 << 20); err != nil {
-		t.Fatal(err)
-	}
-	if err := huge.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, huge.Truncate(700<<20))
+	must(t, huge.Close())
 	repo.CommitFiles("first", map[string]string{
 		rollout.ConfigPath("prod"):     testConfig,
 		"apps/good/kustomization.yaml": "configMapGenerator: [{name: c, literals: [a=b]}]\n",

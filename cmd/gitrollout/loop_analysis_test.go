@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -37,43 +36,49 @@ spec:
 	})
 }
 
+// serveLoad answers each measurement with a load until the test ends, or refuses it if that is "". It counts the requests.
+func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int64) {
+	t.Helper()
+	asked = &atomic.Int64{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if text := load(); text != "" {
+			fmt.Fprintf(w, `{"load": %s}`, text)
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, asked
+}
+
 // TestVerdictsArePeoplesToRead shows measurements in the proposals to promote and to revert, and in the record of the
 // transition that they cause.
 func TestVerdictsArePeoplesToRead(t *testing.T) {
 	var load atomic.Value
 	load.Store("0.7") // inconclusive
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"load": %s}`, load.Load()) }))
-	t.Cleanup(server.Close)
-	w := newLoopWorld(t, judgedVersion("v1", server.URL))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	url, _ := serveLoad(t, func() string { return load.Load().(string) })
+	w, p := newHealthyWorld(t, judgedVersion("v1", url))
 
-	second := w.push("v2", judgedVersion("v2", server.URL))
-	s := p.await("inconclusive", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 1 })
+	second := w.push("v2", judgedVersion("v2", url))
+	s := p.await("inconclusive", pausedAt(1))
 	if len(s.Analyses) != 1 || s.Analyses[0].Phase != rollout.AnalysisInconclusive || s.Analyses[0].Release != s.Release.Hash {
 		t.Errorf("on record are %+v", s.Analyses)
 	}
-	evidence := w.app + "/step-2 load: Inconclusive, 1 inconclusive"
-	if message := w.repo.Message("gitrollout/promote/test/" + w.app); !strings.Contains(message, "Measured: "+evidence) || !strings.Contains(message, "0.7 from ") {
-		t.Errorf("the proposal does not name the measurements:\n%s", message)
-	}
-	w.repo.Merge("gitrollout/promote/test/" + w.app)
-	s = p.await("at the gate", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 2 })
+	evidence := "Measured: " + w.app + "/step-2 load: Inconclusive, 1 inconclusive"
+	w.wantText(w.repo.Message(w.promotion()), evidence, "0.7 from ")
+	w.repo.Merge(w.promotion())
+	s = p.await("at the gate", pausedAt(2))
 	if s.Analyses[0].Accepted == "" {
 		t.Errorf("the record does not say who let it go on: %+v", s.Analyses)
 	}
-	w.repo.Merge("gitrollout/promote/test/" + w.app)
-	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Commit == second })
+	w.repo.Merge(w.promotion())
+	p.awaitHealthy(second)
 
 	load.Store("0.9")
-	w.push("v3", judgedVersion("v3", server.URL))
-	s = p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-	if len(s.Rejected) != 1 || !strings.Contains(s.Rejected[0].Reason, "failureCondition: result > 0.8") || !strings.Contains(s.Rejected[0].Reason, "0.9") {
-		t.Errorf("the reason is %+v", s.Rejected)
-	}
-	if message := w.repo.Message("gitrollout/revert/test/" + w.app); !strings.Contains(message, "Measured: "+w.app+"/step-2 load: Failed, 1 failed; ") {
-		t.Errorf("the revert does not name the measurements:\n%s", message)
-	}
+	w.push("v3", judgedVersion("v3", url))
+	p.wantRejected("failureCondition: result > 0.8", "0.9")
+	w.wantText(w.repo.Message(w.revert()), "Measured: "+w.app+"/step-2 load: Failed, 1 failed; ")
 }
 
 // TestAHostileMeasurementStopsNobody has a condition that would take hours or all memory: only its metric has an error.
@@ -85,11 +90,11 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 		"a text with characters": {"result == 'good'", `"x\u0000y\u001b]0;owned\u0007"`, "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"load": %s}`, c.load) }))
-			t.Cleanup(server.Close)
+			url, _ := serveLoad(t, func() string { return c.load })
 			hostile := func(tag string) map[string]string {
-				files := judgedVersion(tag, server.URL)
-				files["load.yaml"] = strings.Replace(files["load.yaml"], "successCondition: result < 0.5\n    failureCondition: result > 0.8\n",
+				files := judgedVersion(tag, url)
+				files["load.yaml"] = strings.Replace(files["load.yaml"],
+					"successCondition: result < 0.5\n    failureCondition: result > 0.8\n",
 					`successCondition: "`+c.condition+"\"\n    consecutiveErrorLimit: 0\n", 1)
 				return files
 			}
@@ -99,15 +104,12 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 			p := w.start()
 			p.awaitOf(other, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 			// Otherwise v2 would be deployed first.
-			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			p.awaitPhase(rollout.Healthy)
 			w.push("hostile", hostile("v2"))
 			release := w.pushAs(other, "v2 of the other", version("v2", halfThenGate))
 			p.awaitOf(other, "paused", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Release.Commit == release })
-			s := p.await("taken back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-			if len(s.Rejected) != 1 || !strings.Contains(s.Rejected[0].Reason, c.reason) {
-				t.Errorf("it was taken back because %+v", s.Rejected)
-			}
-			if message := w.repo.Message("gitrollout/state/test"); strings.ContainsFunc(strings.ReplaceAll(message, "\n", ""), unicode.IsControl) {
+			p.wantRejected(c.reason)
+			if message := w.repo.Message(stateBranch); strings.ContainsFunc(strings.ReplaceAll(message, "\n", ""), unicode.IsControl) {
 				t.Errorf("the record's message is %q", message)
 			}
 		})
@@ -117,22 +119,15 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 // TestGatesOfWhatIsOverAreNotAsked queries a webhook gate while its release waits for it, and not after the release was
 // rolled back.
 func TestGatesOfWhatIsOverAreNotAsked(t *testing.T) {
-	var asked atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.WriteHeader(http.StatusForbidden)
-	}))
-	t.Cleanup(server.Close)
+	url, asked := serveLoad(t, func() string { return "" })
 	gated := func(tag string) map[string]string {
-		return with(judgedVersion(tag, server.URL), map[string]string{"load.yaml": `apiVersion: gitrollout.dev/v1alpha1
+		return with(judgedVersion(tag, url), map[string]string{"load.yaml": `apiVersion: gitrollout.dev/v1alpha1
 kind: AnalysisTemplate
 metadata: {name: load}
-spec: {metrics: [{name: gate, provider: {webhook: {url: "` + server.URL + `", type: confirm-rollout}}}]}
+spec: {metrics: [{name: gate, provider: {webhook: {url: "` + url + `", type: confirm-rollout}}}]}
 `})
 	}
-	w := newLoopWorld(t, gated("v1"))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, gated("v1"))
 	w.push("v2", gated("v2"))
 	p.await("asking", func(rollout.State) bool { return asked.Load() > 1 })
 	w.push("v1 again", gated("v1"))
@@ -149,14 +144,9 @@ spec: {metrics: [{name: gate, provider: {webhook: {url: "` + server.URL + `", ty
 
 // TestOnceMeasures completes a release with three measurements by calls of once alone.
 func TestOnceMeasures(t *testing.T) {
-	var asked atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		fmt.Fprint(w, `{"load": 0.1}`)
-	}))
-	t.Cleanup(server.Close)
+	url, asked := serveLoad(t, func() string { return "0.1" })
 	thrice := func(tag string) map[string]string {
-		files := judgedVersion(tag, server.URL)
+		files := judgedVersion(tag, url)
 		files["load.yaml"] = strings.Replace(files["load.yaml"], "- name: load\n", "- name: load\n    count: 3\n    interval: 1s\n", 1)
 		return files
 	}
@@ -165,11 +155,7 @@ func TestOnceMeasures(t *testing.T) {
 		t.Helper()
 		var s rollout.State
 		await(t, "the next stage of the release", func() bool {
-			var out bytes.Buffer
-			args := []string{"once", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig, "--analysis-allow-cidr", "127.0.0.0/8"}
-			if code := run(t.Context(), args, strings.NewReader(""), &out, &out); code != 0 {
-				t.Fatalf("once: %d\n%s", code, out.String())
-			}
+			w.clusterCommand(exitOK, "once", "--analysis-allow-cidr", "127.0.0.0/8")
 			s = w.state()
 			return until(s)
 		})
@@ -177,7 +163,7 @@ func TestOnceMeasures(t *testing.T) {
 	}
 	once(func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.push("v2", thrice("v2"))
-	s := once(func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 2 })
+	s := once(pausedAt(2))
 	if p := s.Analyses[0].Metrics[0]; p.Successful != 3 || asked.Load() != 3 {
 		t.Errorf("asked %d times, on record %+v", asked.Load(), p)
 	}

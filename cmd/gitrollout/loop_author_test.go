@@ -19,6 +19,13 @@ func (w *loopWorld) as(author string, files map[string]string) string {
 	return w.repo.Push()
 }
 
+// promoted returns a promotion of the app's release as a file of Git.
+func (w *loopWorld) promoted(release rollout.Hash) map[string]string {
+	w.Helper()
+	promotion := rollout.Promotion{Release: release, Decision: rollout.Promote}
+	return map[string]string{rollout.PromotionPath("test", w.app): encoded(w, promotion)}
+}
+
 // halfway returns a version of the app with a gate at half of its pods.
 func (w *loopWorld) halfway(tag string) map[string]string {
 	files := map[string]string{}
@@ -33,8 +40,7 @@ func (w *loopWorld) halfway(tag string) map[string]string {
 func TestAuthorsOfOneLook(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	as, app := w.as, w.halfway
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	p := w.startHealthy()
 
 	released := as(ann, app("v2"))
 	as(bob, map[string]string{"README.md": "not of the app\n"})
@@ -42,14 +48,9 @@ func TestAuthorsOfOneLook(t *testing.T) {
 	if s.Release.Author != ann {
 		t.Errorf("the release is by %s, want %s", s.Release.Author, ann)
 	}
-	decision := rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote}
-	data, err := decision.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	as(bob, map[string]string{rollout.PromotionPath("test", w.app): string(data)})
+	as(bob, w.promoted(s.Release.Hash))
 	as(ann, map[string]string{"README.md": "not of the app either\n"})
-	s = p.await("it was let pass", func(s rollout.State) bool {
+	p.await("it was let pass", func(s rollout.State) bool {
 		return len(s.Progress) > 0 && s.Progress[0].Opened != "" || s.Phase == rollout.Healthy
 	})
 	w.wantText(strings.Join(w.history(), "\n"), "promoted by "+bob)
@@ -58,9 +59,7 @@ func TestAuthorsOfOneLook(t *testing.T) {
 // TestAuthorsAfterAStart releases a commit that was pushed while no process ran, with the author and the ID of the
 // commit that changed the app. A process does not read the history for commits that do not change the app.
 func TestAuthorsAfterAStart(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	p.end()
 	w.as(bob, map[string]string{"README.md": "not of the app\n"})
 	quiet := w.start()
@@ -89,22 +88,15 @@ func TestAuthorsAfterAStart(t *testing.T) {
 // TestPromoterAfterAStart names the author of a promotion that was pushed while no process ran, even after later
 // pushes.
 func TestPromoterAfterAStart(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	s := p.awaitPaused(w.as(ann, w.halfway("v2")))
 	p.end()
-	decision := rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote}
-	data, err := decision.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.as(bob, map[string]string{rollout.PromotionPath("test", w.app): string(data)})
+	w.as(bob, w.promoted(s.Release.Hash))
 	for range 3 {
 		w.as(ann, map[string]string{"README.md": w.repo.Head()})
 	}
 	p = w.start()
-	p.await("it was let pass", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	p.awaitPhase(rollout.Healthy)
 	w.wantText(strings.Join(w.history(), "\n"), "promoted by "+bob)
 	if got := p.created.Stats(); got.Fetches > 4 {
 		t.Errorf("it fetched %d times, want both branches, the commit that the app is at, and the history", got.Fetches)

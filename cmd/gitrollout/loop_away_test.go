@@ -19,29 +19,19 @@ import (
 // that has seen the group nor a new one deletes or forgets anything, since the objects may still exist. When the server
 // is back, the object is pruned.
 func TestAggregatedAPIIsAway(t *testing.T) {
-	odd := func(resources string) map[string]string {
-		return with(version("v1", halfThenGate), map[string]string{
-			"kustomization.yaml": "resources: [" + resources + "]\n",
-			"other.yaml":         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n",
-		})
-	}
-	w := newLoopWorld(t, odd("app.yaml, service.yaml, rollout.yaml, other.yaml"))
+	w := newLoopWorld(t, withExtra(version("v1", halfThenGate)))
 	group := w.ns + ".example.com"
 	w.createCRD(group, "Namespaced")
 	client, err := dynamic.NewForConfig(w.kube.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	odds := client.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "odds"}).Namespace(w.ns)
 	services := client.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
-	await(w, "the kind is served", func() bool {
-		_, err := odds.List(t.Context(), metav1.ListOptions{})
-		return err == nil
-	})
-	files := odd("app.yaml, service.yaml, rollout.yaml, other.yaml, odd.yaml")
-	files["odd.yaml"] = "apiVersion: " + group + "/v1\nkind: Odd\nmetadata: {name: APP}\n"
+	await(w, "the kind is served", func() bool { return errorOf(odds.List(t.Context(), metav1.ListOptions{})) == nil })
 	p := w.start()
-	p.awaitHealthy(w.push("with an Odd", files))
+	p.awaitHealthy(w.push("with an Odd", map[string]string{
+		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, extra.yaml, odd.yaml]\n",
+		"odd.yaml":           "apiVersion: " + group + "/v1\nkind: Odd\nmetadata: {name: APP}\n",
+	}))
 	listed := func(s rollout.State) bool {
 		return slices.ContainsFunc(s.Inventory, func(ref rollout.Ref) bool { return ref.Kind == "Odd" })
 	}
@@ -51,12 +41,9 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 	t.Cleanup(func() { _ = services.Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}) })
 	away := `{"metadata": {"labels": {"kube-aggregator.kubernetes.io/automanaged": null}}, "spec": {
 		"insecureSkipTLSVerify": true, "service": {"namespace": "` + w.ns + `", "name": "nobody", "port": 443}}}`
-	if _, err := services.Patch(t.Context(), "v1."+group, types.MergePatchType, []byte(away), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(services.Patch(t.Context(), "v1."+group, types.MergePatchType, []byte(away), metav1.PatchOptions{})))
 	await(w, "the group is away", func() bool {
-		_, err := odds.List(t.Context(), metav1.ListOptions{})
-		return apierrors.IsServiceUnavailable(err)
+		return apierrors.IsServiceUnavailable(errorOf(odds.List(t.Context(), metav1.ListOptions{})))
 	})
 	w.push("without the Odd", map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"})
 	check := func(who string) {
@@ -67,23 +54,18 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 		}
 	}
 	check("the process that has seen the group")
-	p.end()
-	p = w.start()
+	p = p.restart()
 	check("the new process")
 	if err := p.passes(1); err != nil && !strings.Contains(err.Error(), "Odd") {
 		t.Errorf("the error names another object: %v", err)
 	}
 
-	if err := services.Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	await(w, "the object is there", func() bool {
-		_, err := odds.Get(t.Context(), w.app, metav1.GetOptions{})
-		return err == nil
-	})
+	must(t, services.Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}))
+	get := func() error { return errorOf(odds.Get(t.Context(), w.app, metav1.GetOptions{})) }
+	await(w, "the object is there", func() bool { return get() == nil })
 	w.skew += 2 * time.Minute
 	p.await("pruned", func(s rollout.State) bool { return !listed(s) })
-	if _, err := odds.Get(t.Context(), w.app, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if err := get(); !apierrors.IsNotFound(err) {
 		t.Errorf("it left the inventory and is there: %v", err)
 	}
 }

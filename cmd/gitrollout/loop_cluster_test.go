@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,10 +21,9 @@ import (
 
 func (w *loopWorld) configMaps() []string {
 	w.Helper()
-	list, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: rollout.LabelApp})
-	if err != nil {
-		w.Fatal(err)
-	}
+	ofApps := metav1.ListOptions{LabelSelector: rollout.LabelApp}
+	list, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).List(context.Background(), ofApps)
+	must(w, err)
 	var names []string
 	for _, c := range list.Items {
 		names = append(names, strings.ReplaceAll(c.Name, w.app, "APP"))
@@ -37,8 +37,10 @@ func (w *loopWorld) configMaps() []string {
 func TestPrune(t *testing.T) {
 	files := func(tag string, more ...string) map[string]string {
 		files := version(tag, halfThenGate)
-		files["app.yaml"] = strings.Replace(files["app.yaml"], `:`+tag+`"}`, `:`+tag+`-stop10s", envFrom: [{configMapRef: {name: env}}]}`, 1)
-		files["kustomization.yaml"] = "resources: [" + strings.Join(append([]string{"app.yaml", "service.yaml", "rollout.yaml"}, more...), ", ") + "]\n" +
+		slow := `:` + tag + `-stop10s", envFrom: [{configMapRef: {name: env}}]}`
+		files["app.yaml"] = strings.Replace(files["app.yaml"], `:`+tag+`"}`, slow, 1)
+		resources := append([]string{"app.yaml", "service.yaml", "rollout.yaml"}, more...)
+		files["kustomization.yaml"] = "resources: [" + strings.Join(resources, ", ") + "]\n" +
 			"configMapGenerator:\n- {name: env, literals: [tag=" + tag + "]}\n"
 		for _, name := range []string{"a.yaml", "b.yaml", "kept.yaml"} {
 			files[name] = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + strings.TrimSuffix(name, ".yaml") + "\n"
@@ -46,10 +48,8 @@ func TestPrune(t *testing.T) {
 		files["kept.yaml"] += "  annotations: {gitrollout.dev/prune: disabled}\n"
 		return files
 	}
-	w := newLoopWorld(t, files("v1", "a.yaml", "b.yaml", "kept.yaml"))
-	p := w.start()
-	first := p.awaitHealthy(w.repo.Head())
-	all := w.configMaps()
+	w, p := newHealthyWorld(t, files("v1", "a.yaml", "b.yaml", "kept.yaml"))
+	first, all := w.state(), w.configMaps()
 	if len(all) != 5 || len(first.Inventory) != 7 {
 		t.Fatalf("ConfigMaps %v, inventory %v", all, first.Inventory)
 	}
@@ -59,7 +59,7 @@ func TestPrune(t *testing.T) {
 	if now := w.configMaps(); len(now) != 6 || !slices.Contains(now, "a") {
 		t.Errorf("at the gate the ConfigMaps are %v", now)
 	}
-	w.repo.Merge("gitrollout/promote/test/" + w.app)
+	w.repo.Merge(w.promotion())
 	p.awaitHealthy(second)
 	recorded := w.repo.Ref(stateBranch)
 	if now := w.configMaps(); len(now) != 6 {
@@ -72,15 +72,10 @@ func TestPrune(t *testing.T) {
 	}
 	stopping := func() bool {
 		list, err := w.kube.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, pod := range list.Items {
-			if strings.Contains(pod.Spec.Containers[0].Image, ":v1") {
-				return true
-			}
-		}
-		return false
+		must(t, err)
+		return slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool {
+			return strings.Contains(pod.Spec.Containers[0].Image, ":v1")
+		})
 	}
 	if there := slices.Contains(w.configMaps(), all[old]); !there && stopping() {
 		t.Errorf("%s is gone while pods use it", all[old])
@@ -93,39 +88,32 @@ func TestPrune(t *testing.T) {
 	if len(log) > 2 || !strings.HasSuffix(log[len(log)-1], "pruned ConfigMap/a, ConfigMap/b") {
 		t.Errorf("recorded %q, want one commit for a and b and one for the pods' configuration", log)
 	}
-	if err := p.passes(5); err != nil || len(w.repo.Log(recorded+".."+stateBranch)) != len(log) {
-		t.Errorf("error %v, recorded %v", err, w.history())
-	}
+	p.wantUnmoved(stateBranch, 5)
 }
 
 // TestRefusedByTheCluster adds a kind that the cluster lacks. The app is held before anything is applied, retries at
 // growing intervals, and continues when the kind appears.
 func TestRefusedByTheCluster(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	group := w.ns + ".example.com"
 	files := with(version("v2", halfThenGate), map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, odd.yaml]\n",
 		"odd.yaml":           "apiVersion: " + group + "/v1\nkind: Odd\nmetadata: {name: APP}\n",
 	})
-	p := w.start()
-	first := p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", files)
+	first, second := w.state(), w.push("v2", files)
 	writes := w.api.count()
-	s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
-	if !strings.Contains(s.Held.Message, "the cluster refuses") || !strings.Contains(s.Held.Message, "Odd") || s.Source != first.Source || s.Held.Commit != second {
+	s := p.wantHeld("", "the cluster refuses", "Odd")
+	if s.Source != first.Source || s.Held.Commit != second {
 		t.Errorf("held %+v at %s", s.Held, s.Source)
 	}
 	recorded := w.repo.Ref(stateBranch)
 	decided := p.Stats().Decided
-	if err := p.passes(300); err != nil {
-		t.Error(err)
-	}
+	p.passWell(300)
 	if n := p.Stats().Decided - decided; n < 5 || n > 20 {
 		t.Errorf("asked %d times in five minutes, want 1, 2, 4 … 60 seconds apart", n)
 	}
-	if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != recorded {
-		t.Errorf("written %v, recorded %v", made, w.history()[0])
-	}
+	w.wantNoWritesSince(writes)
+	w.wantRecorded(recorded)
 	w.createCRD(group, "Namespaced")
 	w.skew += time.Minute
 	p.awaitPaused(second)
@@ -144,26 +132,18 @@ func TestForeignObject(t *testing.T) {
       trafficRouting: {nginx: {stableIngress: APP}, settle: 0s}
       steps: [{setWeight: 50}, {pause: {}}]
 `
-	ingress := func(name string) string {
-		return "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: " + name + "}\nspec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: APP, port: {number: 80}}}}]}}]}\n"
-	}
-	files := func(tag string) map[string]string {
-		all := version(tag, routed)
-		all["kustomization.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, ingress.yaml]\n"
-		all["ingress.yaml"] = ingress("APP") + "---\napiVersion: v1\nkind: Service\nmetadata: {name: APP-canary}\nspec: {selector: {app: APP}, ports: [{port: 80}]}\n"
-		return all
-	}
-	w := newLoopWorld(t, files("v1"))
-	p := w.start()
-	first := p.awaitHealthy(w.repo.Head())
+	files := func(tag string) map[string]string { return withIngress(version(tag, routed), "number: 80") }
+	w, p := newHealthyWorld(t, files("v1"))
+	first := w.state()
 	ingresses := w.kube.Kube.NetworkingV1().Ingresses(w.ns)
 	name := w.app + "-" + w.app + "-canary"
 	foreign := func() *networkingv1.Ingress {
-		made, err := ingresses.Create(t.Context(), &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "theirs", Port: networkingv1.ServiceBackendPort{Number: 80}}}}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		theirs := &networkingv1.IngressServiceBackend{Name: "theirs", Port: networkingv1.ServiceBackendPort{Number: 80}}
+		made, err := ingresses.Create(t.Context(), &networkingv1.Ingress{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{Service: theirs}},
+		}, metav1.CreateOptions{})
+		must(t, err)
 		return made
 	}
 	untouched := func(was *networkingv1.Ingress) {
@@ -175,27 +155,21 @@ func TestForeignObject(t *testing.T) {
 	theirs := foreign()
 	second := w.push("v2", files("v2"))
 	writes := w.api.count()
-	s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
-	if !strings.Contains(s.Held.Message, "Ingress "+w.ns+"/"+name+": exists and is none of this app's objects") || s.Source != first.Source || s.Held.Commit != second {
+	s := p.wantHeld("", "Ingress "+w.ns+"/"+name+": exists and is none of this app's objects")
+	if s.Source != first.Source || s.Held.Commit != second {
 		t.Errorf("held %+v at %s", s.Held, s.Source)
 	}
 	_ = p.passes(20)
-	if made := w.api.since(writes); len(made) > 0 {
-		t.Errorf("written %v", made)
-	}
+	w.wantNoWritesSince(writes)
 	untouched(theirs)
-	if err := ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	w.skew += 2 * time.Minute
 	p.awaitPaused(second)
 	if made, err := ingresses.Get(t.Context(), name, metav1.GetOptions{}); err != nil || made.Labels[rollout.LabelApp] != w.app {
 		t.Fatalf("the canary Ingress is %v, %v", made, err)
 	}
 
-	if err := ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	theirs = foreign()
 	third := w.push("v1 again", files("v1"))
 	s = p.await("going back", func(s rollout.State) bool {
@@ -203,27 +177,41 @@ func TestForeignObject(t *testing.T) {
 		return (s.Phase == rollout.Aborting || isThere) && w.image() == "v1" && len(w.pods()["v2"]) == 0
 	})
 	w.skew += 2 * time.Minute
-	if err := p.passes(3); s.Phase == rollout.Aborting && (err == nil || !strings.Contains(err.Error(), name+": exists and is none of this app's objects")) {
-		t.Errorf("the error is %v", err)
+	if err := p.passes(3); s.Phase == rollout.Aborting {
+		w.wantError(err, name+": exists and is none of this app's objects")
 	}
 	untouched(theirs)
-	if err := ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	w.skew += 2 * time.Minute
-	if s := p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy }); s.Source != third {
+	if s := p.awaitPhase(rollout.Healthy); s.Source != third {
 		t.Errorf("it is at %s, want %s", s.Source, third)
 	}
+}
+
+// withIngress adds an Ingress with one path to a port of the Service, and a canary Service.
+func withIngress(files map[string]string, port string) map[string]string {
+	return with(files, map[string]string{
+		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, ingress.yaml]\n",
+		"ingress.yaml": `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: APP}
+spec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: APP, port: {` + port + `}}}}]}}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: APP-canary}
+spec: {selector: {app: APP}, ports: [{port: 80}]}
+`})
 }
 
 // createCRD defines the kind Odd of a group until the test ends, with scope Namespaced or Cluster.
 func (w *loopWorld) createCRD(group, scope string) {
 	w.Helper()
 	client, err := dynamic.NewForConfig(w.kube.Config)
-	if err != nil {
-		w.Fatal(err)
-	}
-	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	must(w, err)
+	crds := client.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
 	crd := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": "odds." + group},
@@ -233,9 +221,7 @@ func (w *loopWorld) createCRD(group, scope string) {
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
 		},
 	}}
-	if _, err := crds.Create(context.Background(), crd, metav1.CreateOptions{}); err != nil {
-		w.Fatal(err)
-	}
+	must(w, errorOf(crds.Create(context.Background(), crd, metav1.CreateOptions{})))
 	w.Cleanup(func() { _ = crds.Delete(context.Background(), "odds."+group, metav1.DeleteOptions{}) })
 }
 
@@ -246,10 +232,7 @@ func TestReasonsInAnyOrder(t *testing.T) {
 	files["app.yaml"] = strings.Replace(files["app.yaml"], "metadata: {", "metadata: {labels: {a: no good, b: not good, c: bad one}, ", 1)
 	w := newLoopWorld(t, files)
 	p := w.start()
-	held := p.await("held", func(s rollout.State) bool { return s.Held != nil }).Held
-	if !strings.Contains(held.Message, `"bad one"`) || !strings.Contains(held.Message, "more)") {
-		t.Fatalf("the API server does not refuse three labels: %+v", held)
-	}
+	p.wantHeld("", `"bad one"`, "more)") // the API server refuses three labels
 	for range 12 {
 		w.skew += time.Minute
 		_ = p.passes(2) // each pass queries the server again
@@ -266,11 +249,9 @@ func TestApplyFails(t *testing.T) {
 	other := w.app + "-other"
 	w.pushAs(other, "another app", settings("1"))
 	p := w.start()
-	p.await("applied", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+	p.awaitPhase(rollout.Healthy)
 	w.api.refuse("/configmaps/" + w.app + "$")
-	if err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Delete(t.Context(), w.app, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.kube.Kube.CoreV1().ConfigMaps(w.ns).Delete(t.Context(), w.app, metav1.DeleteOptions{}))
 	began := w.skew
 	var at []time.Duration
 	for w.skew < began+5*time.Minute {
@@ -282,8 +263,7 @@ func TestApplyFails(t *testing.T) {
 			}
 		}
 		if len(at) == 3 && err != nil {
-			w.pushAs(other, "meanwhile", settings("2"))
-			p.awaitOf(other, "the other app goes on", func(s rollout.State) bool { return s.Source == w.repo.Head() })
+			p.awaitSource(other, w.pushAs(other, "meanwhile", settings("2"))) // the other app goes on
 		}
 	}
 	var gaps []string
@@ -296,9 +276,7 @@ func TestApplyFails(t *testing.T) {
 	}
 	w.api.refuse()
 	w.skew += 2 * time.Minute // the last delay is up to a minute and one pass
-	if err := p.passes(2); err != nil {
-		t.Error(err)
-	}
+	p.passWell(2)
 	if _, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), w.app, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		t.Error("it is not there again")
 	}

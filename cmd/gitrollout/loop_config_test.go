@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -40,19 +38,17 @@ func TestTroubleAtTheStart(t *testing.T) {
 			case "-":
 				w.repo.Remove(configFile).Commit("no configuration")
 			default:
-				w.repo.CommitFiles("a mistake", map[string]string{configFile: tt.config})
+				w.configure(tt.config)
 			}
 			p := w.start()
 			for range 3 {
-				if err := p.pass(); err == nil || !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("the error is %v, want %q", err, tt.want)
-				}
+				w.wantError(p.pass(), tt.want)
 			}
 			if w.repo.Ref(stateBranch) != "" || w.api.count() > 0 {
 				t.Errorf("something was done: %v", w.api.since(0))
 			}
 			w.server.Fault(gittest.Faults{})
-			p.awaitHealthy(w.repo.CommitFiles("mend", map[string]string{configFile: good}))
+			p.awaitHealthy(w.configure(good))
 		})
 	}
 }
@@ -67,23 +63,18 @@ func TestOneBadFolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			text := w.config("- path: apps/*") + strings.ReplaceAll(tt.entry, "APP", w.app) + "\n"
-			commit := w.repo.CommitFiles("a bad folder", map[string]string{
+			w.repo.CommitFiles("a bad folder", map[string]string{
 				configFile: text, tt.folder + "/kustomization.yaml": "resources: []\n",
 			})
-			p := w.start()
-			p.awaitHealthy(commit)
-			if err := p.pass(); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("the error is %v, want %q", err, tt.want)
-			}
-			s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
-			p.end()
-			p = w.start()
+			p := w.startHealthy()
+			w.wantError(p.pass(), tt.want)
+			s := p.awaitPaused(w.pushVersion("v2"))
+			p = p.restart()
 			w.decide(s.Release.Hash, "abort", "")
-			p.await("aborted", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-			p.end()
-			p = w.start()
-			p.awaitPaused(w.push("v3", version("v3", halfThenGate)))
-			w.push("back", map[string]string{"app.yaml": version("v1", "")["app.yaml"]})
+			p.awaitPhase(rollout.Degraded)
+			p = p.restart()
+			p.awaitPaused(w.pushVersion("v3"))
+			w.pushImage("v1")
 			p.await("reverted", func(s rollout.State) bool { return s.Phase == rollout.Healthy && w.image() == "v1" })
 		})
 	}
@@ -93,43 +84,36 @@ func TestOneBadFolder(t *testing.T) {
 // Nothing advances on an outdated head, even if a timer expires, and users can still abort and revert. After the
 // repair, all apps continue.
 func TestConfigurationBreaksLater(t *testing.T) {
+	abort := func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }
+	pushes := func(tag string) func(*loopWorld, rollout.State) {
+		return func(w *loopWorld, _ rollout.State) { w.pushImage(tag) }
+	}
 	for name, tt := range map[string]struct {
 		restarted bool
 		back      func(w *loopWorld, s rollout.State) // nil: no reaction
 	}{
 		"nothing":             {},
 		"nothing, restarted":  {restarted: true},
-		"an abort":            {back: func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }},
-		"an abort, restarted": {restarted: true, back: func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }},
-		"a revert": {back: func(w *loopWorld, _ rollout.State) {
-			w.push("back", map[string]string{"app.yaml": version("v1", "")["app.yaml"]})
-		}},
-		"a revert, restarted": {restarted: true, back: func(w *loopWorld, _ rollout.State) {
-			w.push("back", map[string]string{"app.yaml": version("v1", "")["app.yaml"]})
-		}},
-		"another version": {back: func(w *loopWorld, _ rollout.State) {
-			w.push("v3", map[string]string{"app.yaml": version("v3", "")["app.yaml"]})
-		}},
+		"an abort":            {back: abort},
+		"an abort, restarted": {restarted: true, back: abort},
+		"a revert":            {back: pushes("v1")},
+		"a revert, restarted": {restarted: true, back: pushes("v1")},
+		"another version":     {back: pushes("v3")},
 		"a record of a stranger": {back: func(w *loopWorld, s rollout.State) {
 			w.edit(stateBranch, map[string]string{"README": "by another writer"})
-			w.decide(s.Release.Hash, "abort", "")
+			abort(w, s)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tier.Rows(t, "an_abort,_restarted", "another_version")
-			w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1h}\n"))
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
+			w, p := newHealthyWorld(t, version("v1", canaryOf("setWeight: 50", "pause: {duration: 1h}")))
 			good := w.repo.Show("main", configFile)
-			s := p.awaitPaused(w.push("v2", map[string]string{"app.yaml": version("v2", "")["app.yaml"]}))
-			w.repo.CommitFiles("a mistake", map[string]string{configFile: "apps: ["})
+			s := p.awaitPaused(w.pushImage("v2"))
+			w.configure("apps: [")
 			if tt.restarted {
-				p.end()
-				p = w.start()
+				p = p.restart()
 			}
-			if err := p.passes(3); err == nil || !strings.Contains(err.Error(), "is not valid YAML") {
-				t.Errorf("the error is %v", err)
-			}
+			w.wantError(p.passes(3), "is not valid YAML")
 			want := "v2"
 			if tt.back != nil {
 				want = "v1"
@@ -138,14 +122,11 @@ func TestConfigurationBreaksLater(t *testing.T) {
 			}
 			w.skew += time.Hour // the pause is over
 			_ = p.passes(5)
-			if got := w.image(); got != want {
-				t.Errorf("the Deployment asks for %s, want %s", got, want)
-			}
+			w.wantImage(want)
 			if s := w.state(); tt.back == nil && s.Phase != rollout.Paused || s.Phase == rollout.Promoting {
 				t.Errorf("it is %s", s.Phase)
 			}
-			w.repo.Pull()
-			w.repo.CommitFiles("mend", map[string]string{configFile: good})
+			w.configure(good)
 			p.await("it goes on", func(s rollout.State) bool {
 				return s.Phase != rollout.Paused && s.Phase != rollout.Aborting && s.Held == nil
 			})
@@ -156,57 +137,30 @@ func TestConfigurationBreaksLater(t *testing.T) {
 // TestAppLeavesGit removes an app from the configuration during a release, in a running process and before a new one.
 // Its objects stay, and its record has the reason. It continues where it was when it is listed again.
 func TestAppLeavesGit(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", halfThenGate))
-	before := p.awaitPaused(second)
+	w, p, before := newPausedWorld(t)
+	second := before.Release.Commit
 	good := w.repo.Show("main", configFile)
 	pods := w.pods()
 	writes := w.api.count()
-	w.repo.CommitFiles("a slip", map[string]string{configFile: strings.Replace(good, "apps/*", "app/*", 1)})
-	s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
-	for _, want := range []string{"no longer lists " + w.app, "apps/" + w.app, "left as they are", "gitrollout remove " + w.app + " --cluster test"} {
-		if !strings.Contains(s.Held.Message, want) {
-			t.Errorf("the reason does not name %q: %s", want, s.Held.Message)
-		}
-	}
-	if err := p.passes(5); err != nil {
-		t.Error(err)
-	}
-	p.end()
-	p = w.start()
-	if err := p.passes(5); err != nil {
-		t.Errorf("a new process: %v", err)
-	}
+	w.configure(strings.Replace(good, "apps/*", "app/*", 1))
+	s := p.wantHeld("", "no longer lists "+w.app, "apps/"+w.app, "left as they are",
+		"gitrollout remove "+w.app+" --cluster test")
+	p.passWell(5)
+	p = p.restart()
+	p.passWell(5)
 	if now := w.state(); !now.Equal(&s) {
 		t.Errorf("a new process recorded %+v, want %+v", now, s)
 	}
-	w.repo.CommitFiles("back", map[string]string{configFile: good})
+	w.configure(good)
 	s = p.await("no longer held", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 	if s.Release.Commit != second || !s.Release.Since.Equal(before.Release.Since) ||
 		!reflect.DeepEqual(s.Progress, before.Progress) {
 		t.Errorf("it goes on as %+v %+v, want %+v %+v", s.Release, s.Progress, before.Release, before.Progress)
 	}
-	if made := w.api.since(writes); len(made) > 0 || !maps.EqualFunc(pods, w.pods(), slices.Equal) {
-		t.Errorf("written meanwhile: %v", made)
-	}
-	w.repo.Merge("gitrollout/promote/test/" + w.app)
+	w.wantNoWritesSince(writes)
+	w.wantPods(pods)
+	w.repo.Merge(w.promotion())
 	p.awaitHealthy(second)
-}
-
-// TestAppIsRemovedForGood follows the advice of the record of an app that left.
-func TestAppIsRemovedForGood(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
-	p.await("held", func(s rollout.State) bool { return s.Held != nil })
-	w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): ""})
-	removed := w.repo.Ref(stateBranch)
-	if err := p.passes(5); err != nil || w.repo.Ref(stateBranch) != removed {
-		t.Errorf("error %v, recorded %v", err, w.history()[0])
-	}
 }
 
 // TestAppThatNeverWas lists and removes an app before Git accepts a push.
@@ -220,9 +174,8 @@ func TestAppThatNeverWas(t *testing.T) {
 	w.repo.Remove("apps/" + w.app).Commit("changed my mind")
 	w.server.Fault(gittest.Faults{})
 	w.skew += time.Minute
-	if err := p.passes(5); err != nil || w.repo.Ref(stateBranch) != "" {
-		t.Errorf("error %v, recorded %v", err, w.history())
-	}
+	p.passWell(5)
+	w.wantRecorded("")
 }
 
 // TestFolderMoves renames the app's folder at rest and at each stage of a release, for a running process and a new one.
@@ -242,9 +195,9 @@ func TestFolderMoves(t *testing.T) {
 			tier.Rows(t, "both_patterns,_a_new_process")
 			w := newLoopWorld(t, nil)
 			w.repo.Write(map[string]string{configFile: w.config("- path: apps/*", "- path: moved/*")})
-			first := w.push("v1", version("v1", halfThenGate))
+			first := w.pushVersion("v1")
 			p := w.start()
-			move := func(from, to string) string {
+			move := func(from, to string) {
 				t.Helper()
 				from, to = strings.ReplaceAll(from, "APP", w.app), strings.ReplaceAll(to, "APP", w.app)
 				if tt.glob != "" {
@@ -253,50 +206,41 @@ func TestFolderMoves(t *testing.T) {
 				w.repo.Git("add", "--all")
 				w.repo.Git("mv", "-k", from, to+"x")
 				w.repo.Git("mv", "-k", to+"x", to)
-				moved := w.repo.Commit("move to " + to)
+				w.repo.Commit("move to " + to)
 				if tt.restart {
-					p.end()
-					p = w.start()
+					p = p.restart()
 				}
 				p.await("the move recorded", func(s rollout.State) bool { return s.Path == to })
-				if err := p.passes(3); err != nil {
-					t.Errorf("after the move: %v", err)
-				}
-				return moved
+				p.passWell(3)
 			}
 			p.awaitHealthy(first)
 			pods, generation := w.pods(), w.deployment().Generation
-			_ = w.repo.Write(map[string]string{strings.ReplaceAll(tt.to, "/APP", "/README"): "x", "apps/README": "x"})
+			w.repo.Write(map[string]string{strings.ReplaceAll(tt.to, "/APP", "/README"): "x", "apps/README": "x"})
 			move("apps/APP", tt.to)
 			if s := w.state(); s.Phase != rollout.Healthy || s.Stable.Commit != first {
 				t.Errorf("at rest: %s at %s", s.Phase, s.Stable.Commit)
 			}
-			if d := w.deployment(); d.Generation != generation || !maps.EqualFunc(pods, w.pods(), slices.Equal) {
-				t.Errorf("the move at rest made generation %d of %d, pods %v", d.Generation, generation, w.pods())
+			if d := w.deployment(); d.Generation != generation {
+				t.Errorf("the move at rest made generation %d of %d", d.Generation, generation)
 			}
+			w.wantPods(pods)
 			for file, content := range version("v2", halfThenGate) {
 				w.repo.Write(map[string]string{strings.ReplaceAll(tt.to+"/"+file, "APP", w.app): strings.ReplaceAll(content, "APP", w.app)})
 			}
 			second := w.repo.Commit("v2")
 			p.awaitPaused(second)
 			if tt.restart {
-				p.end()
-				p = w.start()
+				p = p.restart()
 			}
 			pods = w.pods()
-			moved := move(tt.to, "apps/APP")
+			move(tt.to, "apps/APP")
 			if s := w.state(); s.Phase != rollout.Paused || s.Release.Commit != second {
 				t.Errorf("in flight: %s %+v", s.Phase, s.Release)
 			}
-			if !maps.EqualFunc(pods, w.pods(), slices.Equal) {
-				t.Errorf("the move in flight made pods %v of %v", w.pods(), pods)
-			}
-			_ = moved
+			w.wantPods(pods)
 			w.decide(w.state().Release.Hash, "abort", "")
-			p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-			if err := p.passes(3); err != nil {
-				t.Errorf("back at stable: %v", err)
-			}
+			p.awaitPhase(rollout.Degraded)
+			p.passWell(3)
 			if got := w.pods(); w.image() != "v1" || !slices.Equal(got["v1"], pods["v1"]) {
 				t.Errorf("image %s, pods %v", w.image(), got)
 			}
@@ -310,15 +254,12 @@ func TestNamespaceChanges(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	other := w.kube.Namespace(t)
 	w.namespaces = append(w.namespaces, other)
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	p := w.startHealthy()
 	w.server.Fault(gittest.Faults{RejectPushes: never})
 	writes := w.api.count()
-	moved := w.repo.CommitFiles("move", map[string]string{configFile: strings.ReplaceAll(w.repo.Show("main", configFile), w.ns, other)})
+	moved := w.configure(strings.ReplaceAll(w.repo.Show("main", configFile), w.ns, other))
 	_ = p.passes(10)
-	if made := w.api.since(writes); len(made) > 0 {
-		t.Errorf("applied before it was in Git: %v", made)
-	}
+	w.wantNoWritesSince(writes)
 	w.server.Fault(gittest.Faults{})
 	w.skew += time.Minute
 	start := w.repo.Ref(stateBranch)
@@ -332,9 +273,7 @@ func TestNamespaceChanges(t *testing.T) {
 // TestDeploymentIsRenamed renames the Deployment. The old one stays until the new one serves, and the next release has
 // its stages. While an app is held after a second rename, list and get count the pods of the current Deployment.
 func TestDeploymentIsRenamed(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	start := w.repo.Ref(stateBranch)
 	rename := func(tag, name string) map[string]string {
 		files := version(tag, halfThenGate)
@@ -348,12 +287,8 @@ func TestDeploymentIsRenamed(t *testing.T) {
 	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned Deployment/APP")
 	w.push("v2 under another name", rename("v2", "APP-newest"))
 	p.awaitHeld("left Git")
-	for _, args := range [][]string{{"get", w.app}, {"list", w.app}} {
-		var out bytes.Buffer
-		args = append(args, "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig)
-		if code := run(t.Context(), args, strings.NewReader(""), &out, &out); code != 0 || !strings.Contains(out.String(), "2/2") {
-			t.Errorf("%v does not show 2 of 2 pods, %d:\n%s", args, code, &out)
-		}
+	for _, command := range []string{"get", "list"} {
+		w.wantText(w.clusterCommand(exitOK, command, w.app), "2/2")
 	}
 	p.awaitPaused(w.push("v2", rename("v2", "APP-new")))
 	if pods := w.pods(); len(pods["v1"]) != 2 || len(pods["v2"]) != 1 {
@@ -363,13 +298,9 @@ func TestDeploymentIsRenamed(t *testing.T) {
 
 // TestErrorsAreJoined reports an app's error beside Git's.
 func TestErrorsAreJoined(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	w.repo.CommitFiles("a mistake", map[string]string{configFile: "apps: ["})
-	if err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Delete(t.Context(), w.app, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
+	w.configure("apps: [")
+	must(t, w.kube.Kube.CoreV1().ConfigMaps(w.ns).Delete(t.Context(), w.app, metav1.DeleteOptions{}))
 	w.api.refuse("/configmaps/")
 	await(t, "an error of Git and of the app", func() bool {
 		err := p.passes(1)

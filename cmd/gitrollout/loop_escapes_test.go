@@ -13,14 +13,12 @@ import (
 // app's files and a promotion's reason. No command prints them to a terminal.
 func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	const owned = "\x1b]0;owned\a\x1b[2J"
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	first := w.repo.Head()
-	p.awaitHealthy(first)
 	files := version("v2", halfThenGate)
-	files["app.yaml"] = strings.Replace(files["app.yaml"], "{name: app,", `{name: app, env: [{name: TITLE, value: "\e]0;owned\a\e[2J"}],`, 1)
-	second := w.push("v2 "+owned, files)
-	p.awaitPaused(second)
+	title := `{name: app, env: [{name: TITLE, value: "\e]0;owned\a\e[2J"}],`
+	files["app.yaml"] = strings.Replace(files["app.yaml"], "{name: app,", title, 1)
+	p.awaitPaused(w.push("v2 "+owned, files))
 	// Folders that are no apps, or cannot be rendered.
 	w.repo.Write(map[string]string{
 		"apps/broken/kustomization.yaml": `resources: ["no\e]0;owned\a\e[2J.yaml"]` + "\n",
@@ -32,19 +30,15 @@ func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	})
 	p.end()
 
-	ann := []string{"--author", "Ann Lee <ann@example.com>"}
+	by := "--author=" + ann
 	for _, args := range [][]string{
 		{"get"}, {"get", w.app, "-o", "wide"}, {"get", "broken"}, {"get", "fields"}, {"list"}, {"history", w.app},
 		{"history", w.app, "-o", "wide"}, {"status", w.app}, {"status", "broken"}, {"render", "broken"}, {"render", "fields"},
 		{"render", w.app}, {"diff"}, {"diff", w.app}, {"validate"}, {"plan", "--base", first},
-		{"plan", "--base", first, "-o", "markdown"}, {"doctor"},
-		append([]string{"undo", w.app, "--dry-run", "--reason", owned}, ann...),
-		append([]string{"undo", w.app, "--reason", owned}, ann...),
-		append([]string{"state", "repair", w.app, "--dry-run"}, ann...),
-		append([]string{"hold", w.app, "--reason", owned}, ann...),
+		{"plan", "--base", first, "-o", "markdown"}, {"doctor"}, {"undo", w.app, "--dry-run", "--reason", owned, by},
+		{"undo", w.app, "--reason", owned, by}, {"state", "repair", w.app, "--dry-run", by}, {"hold", w.app, "--reason", owned, by},
 		{"get", w.app}, {"get", owned}, {"render", owned}, {owned}, {"get", "--repo", owned},
-		append([]string{"abort", w.app, "--reason", owned}, ann...),
-		append([]string{"promote", "broken"}, ann...),
+		{"abort", w.app, "--reason", owned, by}, {"promote", "broken", by},
 	} {
 		var out, errs bytes.Buffer
 		args = append(args, "--repo", w.server.URL, "--cluster", "test")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,11 @@ import (
 // never exceeds the number of pushes of any test.
 const never = 1 << 30
 
+// wholeRelease is the history of a first deployment, and of a release by the proposal of its gate.
+var wholeRelease = []string{
+	"APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy",
+}
+
 // TestAdvanceIsInGitFirst refuses the push before each advance of a release: no object is applied until Git has the
 // record, and then it is recorded once.
 func TestAdvanceIsInGitFirst(t *testing.T) {
@@ -22,34 +26,28 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 	p := w.start()
 	blocked := func(what string, images map[string]int) {
 		w.Helper()
-		refs, writes := w.repo.Ref(stateBranch), w.api.count()
+		recorded, writes := w.repo.Ref(stateBranch), w.api.count()
 		w.server.Fault(gittest.Faults{RejectPushes: never})
-		if err := p.passes(20); err == nil || !strings.Contains(err.Error(), "record in Git") {
-			w.Errorf("%s: the error is %v", what, err)
-		}
-		if made := w.api.since(writes); len(made) > 0 {
-			w.Errorf("%s: applied before it was in Git: %v", what, made)
-		}
+		w.wantError(p.passes(20), "record in Git")
+		w.wantNoWritesSince(writes) // it is not applied before it is in Git
 		for tag, n := range images {
 			if got := len(w.pods()[tag]); got != n {
 				w.Errorf("%s: %d pods of %s, want %d", what, got, tag, n)
 			}
 		}
 		w.server.Fault(gittest.Faults{})
-		if now := w.repo.Ref(stateBranch); now != refs {
-			w.Errorf("%s: the state branch moved to %s", what, now)
-		}
+		w.wantRecorded(recorded)
 		w.skew += time.Minute // after the back-off
 	}
 	blocked("first deployment", map[string]int{"v1": 0})
 	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", halfThenGate))
+	second := w.pushVersion("v2")
 	blocked("release", map[string]int{"v1": 2, "v2": 0})
 	p.awaitPaused(second)
-	w.repo.Merge("gitrollout/promote/test/" + w.app)
+	w.repo.Merge(w.promotion())
 	blocked("promotion", map[string]int{"v1": 2, "v2": 1})
 	p.awaitHealthy(second)
-	w.wantHistory("", "APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy")
+	w.wantHistory("", wholeRelease...)
 }
 
 // TestLostAnswer breaks the connection after each successful push. The process reads the refs at once, or finds the
@@ -63,9 +61,9 @@ func TestLostAnswer(t *testing.T) {
 			if gone {
 				fault.BeforePush = func(int) { w.server.Fault(gittest.Faults{Status: 503}) }
 			}
-			drop := func(n int) {
+			dropTwo := func() {
 				t.Helper()
-				for range n {
+				for range 2 {
 					before := w.repo.Ref(stateBranch)
 					await(t, "a transition", func() bool {
 						w.server.Fault(fault)
@@ -81,13 +79,13 @@ func TestLostAnswer(t *testing.T) {
 					w.skew += time.Minute
 				}
 			}
-			drop(2)
-			second := w.push("v2", version("v2", halfThenGate))
-			drop(2)
-			w.repo.Merge("gitrollout/promote/test/" + w.app)
-			drop(2)
+			dropTwo()
+			second := w.pushVersion("v2")
+			dropTwo()
+			w.repo.Merge(w.promotion())
+			dropTwo()
 			p.awaitHealthy(second)
-			w.wantHistory("", "APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy")
+			w.wantHistory("", wholeRelease...)
 			w.repo.Fsck()
 		})
 	}
@@ -103,27 +101,19 @@ func TestLostRace(t *testing.T) {
 		"state branch": {func(w *loopWorld) { other++; w.edit(stateBranch, map[string]string{"README": fmt.Sprint(other)}) }, 1},
 		"another app's state": {func(w *loopWorld) {
 			s := rollout.State{App: "elsewhere", Path: "gone", Phase: rollout.Healthy}
-			data, err := s.Encode()
-			if err != nil {
-				w.Error(err)
-			}
-			w.edit(stateBranch, map[string]string{rollout.StatePath("elsewhere"): string(data)})
+			w.edit(stateBranch, map[string]string{rollout.StatePath("elsewhere"): encoded(w, s)})
 		}, 1},
 		"main": {func(w *loopWorld) { w.edit("main", map[string]string{"README": "hello"}) }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newLoopWorld(t, version("v1", halfThenGate))
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
+			w, p := newHealthyWorld(t, version("v1", halfThenGate))
 			start := w.repo.Ref(stateBranch)
-			second := w.push("v2", version("v2", halfThenGate))
+			second := w.pushVersion("v2")
 			w.server.Fault(gittest.Faults{BeforePush: func(int) {
 				w.server.Fault(gittest.Faults{})
 				race.move(w)
 			}})
-			if err := p.pass(); err != nil {
-				t.Error(err)
-			}
+			must(t, p.pass())
 			if s := w.state(); s.Release == nil || s.Release.Commit != second {
 				t.Errorf("after the pass the state is %s, want the release recorded", s.Phase)
 			}
@@ -131,13 +121,9 @@ func TestLostRace(t *testing.T) {
 				t.Errorf("%d lost pushes, want %d", got, race.lost)
 			}
 			p.awaitPaused(second)
-			n := 0
-			for _, line := range strings.Split(w.repo.InBare("log", "--format=%B", start+".."+stateBranch), "\n") {
-				if strings.Contains(line, w.app+" release h1-") {
-					n++
-				}
-			}
-			if n != 1 {
+			lines := strings.Split(w.repo.InBare("log", "--format=%B", start+".."+stateBranch), "\n")
+			isOther := func(line string) bool { return !strings.Contains(line, w.app+" release h1-") }
+			if n := len(slices.DeleteFunc(lines, isOther)); n != 1 {
 				t.Errorf("the release was recorded %d times", n)
 			}
 		})
@@ -146,24 +132,18 @@ func TestLostRace(t *testing.T) {
 
 // TestRaceIsBounded loses every race: the pass ends with an error, applies nothing, and a later pass continues.
 func TestRaceIsBounded(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", halfThenGate))
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
+	second := w.pushVersion("v2")
 	writes, pushes := w.api.count(), 0
 	w.server.Fault(gittest.Faults{BeforePush: func(n int) {
 		pushes++
 		w.edit(stateBranch, map[string]string{"README": fmt.Sprint(n)})
 	}})
-	if err := p.pass(); err == nil || !strings.Contains(err.Error(), "record in Git") {
-		t.Errorf("the error is %v", err)
-	}
+	w.wantError(p.pass(), "record in Git")
 	if pushes < 2 || pushes > 6 || p.Stats().Lost != pushes {
 		t.Errorf("%d pushes, %d counted as lost", pushes, p.Stats().Lost)
 	}
-	if made := w.api.since(writes); len(made) > 0 {
-		t.Errorf("applied %v", made)
-	}
+	w.wantNoWritesSince(writes)
 	w.server.Fault(gittest.Faults{})
 	p.awaitPaused(second)
 }
@@ -189,11 +169,11 @@ func TestTwoInLockStep(t *testing.T) {
 				inside = false
 			}})
 			first.awaitHealthy(w.repo.Head())
-			commit := w.push("v2", version("v2", halfThenGate))
+			commit := w.pushVersion("v2")
 			first.awaitPaused(commit)
-			w.repo.Merge("gitrollout/promote/test/" + w.app)
+			w.repo.Merge(w.promotion())
 			first.awaitHealthy(commit)
-			w.wantHistory("", "APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy")
+			w.wantHistory("", wholeRelease...)
 			if lost := first.Stats().Lost; apart > 0 && lost < 2 {
 				t.Errorf("the first lost %d races, want one for each transition that it began", lost)
 			}
@@ -206,12 +186,8 @@ func TestTwoInLockStep(t *testing.T) {
 
 // TestGitIsBack retries at once when Git is back, even if the back-off has grown meanwhile.
 func TestGitIsBack(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", halfThenGate))
-	p.awaitPaused(second)
-	w.decide(w.state().Release.Hash, "abort", "")
+	w, p, s := newPausedWorld(t)
+	w.decide(s.Release.Hash, "abort", "")
 	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // noticed at a push, then at each poll
 		w.server.Fault(away)
 		if err := p.passes(10); err == nil {
@@ -219,9 +195,7 @@ func TestGitIsBack(t *testing.T) {
 		}
 	}
 	w.server.Fault(gittest.Faults{})
-	if err := p.pass(); err != nil {
-		t.Error(err)
-	}
+	must(t, p.pass())
 	if s := w.state(); s.Phase == rollout.Paused {
 		t.Errorf("Git is back, and the record still says %s", s.Phase)
 	}
@@ -232,10 +206,7 @@ func TestGitIsBack(t *testing.T) {
 func TestHistoryIsRewritten(t *testing.T) {
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newLoopWorld(t, version("v1", halfThenGate))
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
-			p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+			w, p, _ := newPausedWorld(t)
 			pods := w.pods()
 			if restart {
 				p.end()
@@ -244,9 +215,9 @@ func TestHistoryIsRewritten(t *testing.T) {
 			squashed := w.repo.Git("commit-tree", "-m", "all of it", "HEAD^{tree}")
 			w.repo.Git("reset", "-q", "--hard", squashed)
 			w.repo.ForcePush(squashed)
-			for _, branch := range []string{"promote", "revert"} {
-				if ref := "gitrollout/" + branch + "/test/" + w.app; w.repo.Ref(ref) != "" {
-					w.repo.InBare("update-ref", "-d", "refs/heads/"+ref)
+			for _, branch := range []string{w.promotion(), w.revert()} {
+				if w.repo.Ref(branch) != "" {
+					w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 				}
 			}
 			w.repo.InBare("reflog", "expire", "--expire=now", "--all")
@@ -254,28 +225,20 @@ func TestHistoryIsRewritten(t *testing.T) {
 			if restart {
 				p = w.start()
 			}
-			err := p.passes(5)
-			if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
-				t.Errorf("pods %v, want %v (%v)", now, pods, err)
-			}
+			_ = p.passes(5)
+			w.wantPods(pods)
 			if restart {
 				// The stable commit is gone: a newer version waits for it, with the reason, until Git asks for its files again.
-				w.push("v3", version("v3", halfThenGate))
-				p.await("in the rollback", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
-				err := p.passes(3)
-				if said := fmt.Sprint(err) + w.log.String(); !strings.Contains(said, "history rewritten") {
-					t.Errorf("nothing says that the stable commit is gone: %v\n%s", err, w.log)
-				}
+				w.pushVersion("v3")
+				p.awaitPhase(rollout.Aborting)
+				w.wantText(fmt.Sprint(p.passes(3))+w.log.String(), "history rewritten")
 				if now := w.pods(); len(now["v1"]) != len(pods["v1"]) {
 					t.Errorf("pods %v, want as many of v1 as in %v", now, pods)
 				}
 				w.push("v1 again", version("v1", halfThenGate))
-				p.await("back at v1", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+				p.awaitPhase(rollout.Healthy)
 			}
-			third := w.push("v4", version("v4", halfThenGate))
-			p.awaitPaused(third)
-			w.decide(w.state().Release.Hash, "promote", "")
-			p.awaitHealthy(third)
+			p.release("v4")
 		})
 	}
 }
@@ -283,23 +246,19 @@ func TestHistoryIsRewritten(t *testing.T) {
 // TestClockJumps sets the clock back and forward by a day during a timed pause. Set back, the pause is longer and never
 // shorter than configured; set forward, it is over, and nothing else is skipped.
 func TestClockJumps(t *testing.T) {
-	w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 60}\n      - pause: {}\n"))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	files := version("v2", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 60}\n      - pause: {}\n")
-	p.awaitPaused(w.push("v2", files))
+	strategy := canaryOf("setWeight: 50", "pause: {duration: 60}", "pause: {}")
+	w, p := newHealthyWorld(t, version("v1", strategy))
+	p.awaitPaused(w.push("v2", version("v2", strategy)))
 	recorded := w.repo.Ref(stateBranch)
 	for _, jump := range []time.Duration{-24 * time.Hour, -time.Minute, 24 * time.Hour} { // 60 s are not over yet
 		w.skew += jump
-		if err := p.passes(3); err != nil {
-			t.Error(err)
-		}
+		p.passWell(3)
 		if now := w.repo.Ref(stateBranch); now != recorded {
 			t.Fatalf("after %s the pause is over: %v", jump, w.history())
 		}
 	}
 	w.skew += 24 * time.Hour
-	p.await("at the gate", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 2 })
+	p.await("at the gate", pausedAt(2))
 	if err := p.passes(5); err != nil || w.state().Progress[0].Step != 2 {
 		t.Errorf("a clock that is ahead opens a gate: %v, %v", err, w.history())
 	}
@@ -309,15 +268,15 @@ func TestClockJumps(t *testing.T) {
 // known users. By default the author has no real address.
 func TestAuthorOfWhatIsRecorded(t *testing.T) {
 	for author, want := range map[string]string{
-		"": "gitrollout <gitrollout@noreply.invalid>", "Release Bot <bot@corp.example>": "Release Bot <bot@corp.example>",
+		"":                               "gitrollout <gitrollout@noreply.invalid>",
+		"Release Bot <bot@corp.example>": "Release Bot <bot@corp.example>",
 	} {
 		t.Run(author, func(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			w.author = author
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
-			p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
-			for _, branch := range []string{stateBranch, "gitrollout/promote/test/" + w.app} {
+			p := w.startHealthy()
+			p.awaitPaused(w.pushVersion("v2"))
+			for _, branch := range []string{stateBranch, w.promotion()} {
 				by := strings.TrimSpace(w.repo.InBare("log", "-1", "--format=%an <%ae>, %cn <%ce>", branch))
 				if by != want+", "+want {
 					t.Errorf("%s is by %s, want %s", branch, by, want)

@@ -24,7 +24,8 @@ spec:
   template: {spec: {restartPolicy: Never, containers: [{name: move, image: "move:v1-run200ms"}]}}
 `
 	files := with(version("v1", halfThenGate), map[string]string{
-		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, job.yaml]\n", "job.yaml": job})
+		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, job.yaml]\n", "job.yaml": job,
+	})
 	w := newLoopWorld(t, files)
 	jobs := w.kube.Kube.BatchV1().Jobs(w.ns)
 	get := func(name string) *batchv1.Job {
@@ -33,34 +34,23 @@ spec:
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return j
 	}
 	p := w.start()
 	p.await("it has run", func(rollout.State) bool { j := get("move"); return j != nil && j.Status.Succeeded == 1 })
 	ran := get("move").UID
 	var control batchv1.Job
-	if err := yaml.Unmarshal([]byte(strings.Replace(job, "name: move}", "name: control}", 1)), &control); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := jobs.Create(t.Context(), &control, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(strings.Replace(job, "name: move}", "name: control}", 1)), &control))
+	must(t, errorOf(jobs.Create(t.Context(), &control, metav1.CreateOptions{})))
 	p.await("the controller has deleted the other one", func(rollout.State) bool { return get("control") == nil })
-	p.end()
-	p = w.start()
-	if err := p.passes(5); err != nil {
-		t.Error(err)
-	}
+	p = p.restart()
+	p.passWell(5)
 	if j := get("move"); j == nil || j.UID != ran {
 		t.Errorf("it ran again: %+v, was %s", j, ran)
 	}
 
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	if err := jobs.Delete(t.Context(), "move", background); err != nil {
-		t.Fatal(err)
-	}
+	must(t, jobs.Delete(t.Context(), "move", background))
 	p.await("made again", func(rollout.State) bool { j := get("move"); return j != nil && j.UID != ran })
 }

@@ -11,20 +11,18 @@ import (
 // TestWhatIsKeptIsSaid keeps objects that left Git while an app that cannot be rendered may contain them. The record,
 // get and the dashboard say so, with the remedy; then they are pruned.
 func TestWhatIsKeptIsSaid(t *testing.T) {
-	w := newLoopWorld(t, withExtra(version("v1", halfThenGate)))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, withExtra(version("v1", halfThenGate)))
 	broken := w.app + "-broken"
-	w.pushAs(broken, "cannot be built", map[string]string{"kustomization.yaml": "resources: [none.yaml]\n", "notes.txt": w.app + "-extra\n"})
+	w.pushAs(broken, "cannot be built", map[string]string{
+		"kustomization.yaml": "resources: [none.yaml]\n", "notes.txt": w.app + "-extra\n",
+	})
 	w.push("less", version("v1", halfThenGate))
 	s := p.await("it says so", func(s rollout.State) bool { return s.Kept != "" })
 	text := "ConfigMap " + w.ns + "/" + w.app + "-extra is not deleted, because app " + broken + " may have it"
 	w.wantText(s.Kept, text, "mend apps/"+broken)
 	w.wantText(w.command(exitOK, "get", w.app), "Warning    ConfigMap", "mend")
 	maps := w.kube.Kube.CoreV1().ConfigMaps(w.ns)
-	if _, err := maps.Get(t.Context(), w.app+"-extra", metav1.GetOptions{}); err != nil {
-		t.Error(err)
-	}
+	must(t, errorOf(maps.Get(t.Context(), w.app+"-extra", metav1.GetOptions{})))
 	w.pushAs(broken, "mended", map[string]string{"kustomization.yaml": "resources: []\n"})
 	p.await("nothing is kept", func(s rollout.State) bool { return s.Kept == "" && len(s.Inventory) == 3 })
 	if _, err := maps.Get(t.Context(), w.app+"-extra", metav1.GetOptions{}); err == nil {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,29 +15,20 @@ import (
 // TestUnlistedAppIsLeftAlone does not recreate deleted objects of an app that Git no longer lists, also in the next
 // process.
 func TestUnlistedAppIsLeftAlone(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	w.repo.CommitFiles("a slip", map[string]string{configFile: strings.Replace(w.repo.Show("main", configFile), "apps/*", "app/*", 1)})
-	p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
+	w.configure(w.config("- path: app/*")) // a slip
+	p.await("held", isHeld)
 	w.deleteDeployment()
 	for range 2 {
-		if err := p.passes(5); err != nil {
-			t.Error(err)
-		}
-		if w.hasDeployment() {
-			t.Fatal("the Deployment was made again")
-		}
-		p.end()
-		p = w.start()
+		p.passWell(5)
+		w.wantNoDeployment() // it is not made again
+		p = p.restart()
 	}
 }
 
 func (w *loopWorld) deleteDeployment() {
 	w.Helper()
-	if err := w.kube.Kube.AppsV1().Deployments(w.ns).Delete(w.Context(), w.app, metav1.DeleteOptions{}); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.kube.Kube.AppsV1().Deployments(w.ns).Delete(w.Context(), w.app, metav1.DeleteOptions{}))
 }
 
 func (w *loopWorld) hasDeployment() bool {
@@ -51,37 +40,35 @@ func (w *loopWorld) hasDeployment() bool {
 	return err == nil
 }
 
+func (w *loopWorld) wantNoDeployment() {
+	w.Helper()
+	if w.hasDeployment() {
+		w.Fatal("there is a Deployment")
+	}
+}
+
 // TestUnlistedAppIsPruned prunes an app with its folder, such as a preview, if the configuration says so. A mistake in
 // the configuration prunes nothing.
 func TestUnlistedAppIsPruned(t *testing.T) {
 	w := newLoopWorld(t, withClaim(version("v1", halfThenGate)))
 	prunes := w.config("- path: apps/*\n  prune: true")
-	w.repo.CommitFiles("prune", map[string]string{configFile: prunes})
 	p := w.start()
-	p.awaitHealthy(w.repo.Ref("main"))
-	w.repo.CommitFiles("a slip", map[string]string{configFile: strings.Replace(prunes, "apps/*", "app/*", 1)})
-	p.await("held", func(s rollout.State) bool { return s.Held != nil })
-	if err := p.passes(5); err != nil || !w.hasDeployment() {
-		t.Errorf("after a slip: %v, the Deployment is there: %v", err, w.hasDeployment())
+	p.awaitHealthy(w.configure(prunes))
+	w.configure(strings.Replace(prunes, "apps/*", "app/*", 1)) // a slip
+	p.await("held", isHeld)
+	p.passWell(5)
+	if !w.hasDeployment() {
+		t.Error("after a slip the Deployment is gone")
 	}
-	w.repo.CommitFiles("mended", map[string]string{configFile: prunes})
-	p.await("no longer held", func(s rollout.State) bool { return s.Held == nil })
+	w.configure(prunes)
+	p.await("no longer held", notHeld)
 	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
 	p.await("nothing of it is on record", func(s rollout.State) bool { return s.Phase == "" })
-	if w.hasDeployment() {
-		t.Error("the Deployment is still there")
-	}
+	w.wantNoDeployment()
 	w.wantText(w.history()[0], "APP has left Git and the cluster")
-	_, err := w.kube.Kube.CoreV1().PersistentVolumeClaims(w.ns).Get(w.Context(), w.app, metav1.GetOptions{})
-	if err != nil {
-		t.Errorf("the claim: %v", err)
-	}
-	gone := w.repo.Ref(stateBranch)
-	if err := p.passes(5); err != nil || w.repo.Ref(stateBranch) != gone {
-		t.Errorf("error %v, recorded %v", err, w.history()[0])
-	}
-	p.end()
-	p = w.start()
+	must(t, errorOf(w.kube.Kube.CoreV1().PersistentVolumeClaims(w.ns).Get(w.Context(), w.app, metav1.GetOptions{})))
+	p.wantUnmoved(stateBranch, 5)
+	p = p.restart()
 	p.awaitHealthy(w.push("it is back, as a new app", withClaim(version("v2", halfThenGate))))
 	if n := len(w.pods()["v2"]); n != 2 {
 		t.Errorf("%d pods of it", n)
@@ -91,12 +78,11 @@ func TestUnlistedAppIsPruned(t *testing.T) {
 // TestPreviewThatNeverRan deletes the record of an app that was held from its first commit on.
 func TestPreviewThatNeverRan(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
-	w.repo.CommitFiles("prune", map[string]string{configFile: w.config("- path: apps/*\n  prune: true")})
 	p := w.start()
-	p.awaitHealthy(w.repo.Ref("main"))
+	p.awaitHealthy(w.configure(w.config("- path: apps/*\n  prune: true")))
 	other := w.app + "-broken"
 	w.pushAs(other, "a preview", map[string]string{"kustomization.yaml": "resources: [none.yaml]\n"})
-	p.awaitOf(other, "held", func(s rollout.State) bool { return s.Held != nil })
+	p.awaitOf(other, "held", isHeld)
 	w.repo.Remove("apps/" + other).Commit("no longer needed")
 	p.awaitOf(other, "nothing of it is on record", func(s rollout.State) bool { return s.Phase == "" })
 	if s := w.state(); s.Phase != rollout.Healthy {
@@ -115,40 +101,31 @@ func withClaim(files map[string]string) map[string]string {
 
 // TestRenamedAppIsNotPutBack starts a process while the record of the old name still lists the objects.
 func TestRenamedAppIsNotPutBack(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
 	w.repo.Pull()
 	w.repo.Git("mv", "apps/"+w.app, "apps/"+heir)
 	w.repo.Commit("rename it")
 	p.awaitOf(heir, "the new name follows", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
-	scaled := w.pushAs(heir, "scale", map[string]string{"app.yaml": strings.ReplaceAll(strings.Replace(version("v1", halfThenGate)["app.yaml"], "replicas: 2", "replicas: 1", 1), "APP", w.app)})
-	p.awaitOf(heir, "the new name is scaled", func(s rollout.State) bool { return s.Source == scaled })
+	one := strings.Replace(version("v1", halfThenGate)["app.yaml"], "replicas: 2", "replicas: 1", 1)
+	p.awaitSource(heir, w.pushAs(heir, "scale", map[string]string{"app.yaml": strings.ReplaceAll(one, "APP", w.app)}))
 	p.awaitOf(heir, "one pod is gone", func(rollout.State) bool { return len(w.pods()["v1"]) == 1 })
 	pods := w.pods()
-	p.end()
-	p = w.start()
-	if err := p.passes(5); err != nil {
-		t.Error(err)
-	}
+	p = p.restart()
+	p.passWell(5)
 	if d := w.deployment(); d.Labels[rollout.LabelApp] != heir || *d.Spec.Replicas != 1 {
 		t.Errorf("the Deployment is app %s's, of %d replicas", d.Labels[rollout.LabelApp], *d.Spec.Replicas)
 	}
 	if s := w.stateOf(heir); s.Held != nil {
 		t.Errorf("the new name is held: %+v", s.Held)
 	}
-	if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
-		t.Errorf("pods %v, then %v", pods, now)
-	}
+	w.wantPods(pods)
 }
 
 // TestAnAppTakesNothingFromAnother holds a folder that contains a Deployment of another app. The Deployment is
 // unchanged, in this process and the next.
 func TestAnAppTakesNothingFromAnother(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	pods, other := w.pods(), w.app+"-other"
 	files := version("v9", halfThenGate)
 	for name, content := range files {
@@ -156,29 +133,19 @@ func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	}
 	w.pushAs(other, "the same Deployment", files)
 	for range 2 {
-		s := p.awaitOf(other, "the second one is held", func(s rollout.State) bool { return s.Held != nil })
-		if !strings.Contains(s.Held.Message, "is in app "+other+" and in app "+w.app) {
-			t.Errorf("the reason is %s", s.Held.Message)
-		}
-		if err := p.passes(5); err != nil {
-			t.Error(err)
-		}
+		p.wantHeldOf(other, "", "is in app "+other+" and in app "+w.app)
+		p.passWell(5)
 		if s := w.state(); s.Phase != rollout.Healthy || s.Held != nil {
 			t.Errorf("the first one is %s, held %+v", s.Phase, s.Held)
 		}
-		if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
-			t.Errorf("pods %v, want %v", now, pods)
-		}
-		p.end()
-		p = w.start()
+		w.wantPods(pods)
+		p = p.restart()
 	}
 	p.end()
 	w.deleteDeployment()
 	p = w.start()
 	p.await("the first one has it again", func(rollout.State) bool { return len(w.pods()["v1"]) == len(pods["v1"]) })
-	if err := p.passes(5); err != nil {
-		t.Error(err)
-	}
+	p.passWell(5)
 	if d := w.deployment(); d.Labels[rollout.LabelApp] != w.app || len(w.pods()["v9"]) > 0 {
 		t.Errorf("deleted, it is app %s's, and %d pods of v9 run", d.Labels[rollout.LabelApp], len(w.pods()["v9"]))
 	}
@@ -191,8 +158,7 @@ func TestAnAppTakesNothingFromAnother(t *testing.T) {
 // --adopt-anyway is recorded with its author and adopts it, without another question.
 func TestForeignController(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
-	deployments := w.kube.Kube.AppsV1().Deployments(w.ns)
-	_, err := deployments.Create(w.Context(), &appsv1.Deployment{
+	must(t, errorOf(w.kube.Kube.AppsV1().Deployments(w.ns).Create(w.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: w.app, Labels: map[string]string{"rollouts.kruise.io/workload-type": "deployment"}},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": w.app}},
@@ -201,30 +167,20 @@ func TestForeignController(t *testing.T) {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: w.app + ":v1"}}},
 			},
 		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{})))
 	p := w.start()
-	isHeld := func(s rollout.State) bool { return s.Held != nil && s.Held.Reason == rollout.HeldForeign }
-	s := p.await("held", isHeld)
-	for _, want := range []string{"Kruise Rollouts", "kubectl -n " + w.ns + " label deployment/" + w.app, "gitrollout promote " + w.app + " --adopt-anyway"} {
-		if !strings.Contains(s.Held.Message, want) {
-			t.Errorf("the message does not say %q: %s", want, s.Held.Message)
-		}
-	}
+	s := p.await("held", func(s rollout.State) bool { return s.Held.Is(rollout.HeldForeign) })
+	w.wantText(s.Held.Message, "Kruise Rollouts", "kubectl -n "+w.ns+" label deployment/"+w.app,
+		"gitrollout promote "+w.app+" --adopt-anyway")
 	pods, writes := w.pods(), w.api.count()
-	if err := p.passes(5); err != nil {
-		t.Error(err)
-	}
-	if made := w.api.since(writes); len(made) > 0 {
-		t.Errorf("written while it is another one's: %v", made)
-	}
+	p.passWell(5)
+	w.wantNoWritesSince(writes)
 	w.command(exitOK, "promote", w.app, "--adopt-anyway")
-	s = p.await("adopted", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-	if now := w.pods(); s.Adopts == "" || !maps.EqualFunc(pods, now, slices.Equal) {
-		t.Errorf("adopted as %+v, pods %v, were %v", s.Adopts, now, pods)
+	s = p.awaitPhase(rollout.Healthy)
+	if s.Adopts == "" {
+		t.Error("the record does not say that it was adopted")
 	}
+	w.wantPods(pods)
 }
 
 // TestPortOfAnotherManagerLeaves adopts another program's Service, whose port changes in Git. The old port is removed,
@@ -234,19 +190,14 @@ func TestPortOfAnotherManagerLeaves(t *testing.T) {
 	files["service.yaml"] = strings.Replace(files["service.yaml"], "{port: 80}", "{name: http, port: 80}", 1)
 	w := newLoopWorld(t, files)
 	services := w.kube.Kube.CoreV1().Services(w.ns)
-	_, err := services.Create(w.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: w.app},
+	must(t, errorOf(services.Create(w.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: w.app},
 		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": w.app}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
-	}, metav1.CreateOptions{FieldManager: "provisioner"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	moved := w.push("port 8081", map[string]string{"service.yaml": strings.Replace(files["service.yaml"], "port: 80}", "port: 8081}", 1)})
+	}, metav1.CreateOptions{FieldManager: "provisioner"})))
+	p := w.startHealthy()
+	files["service.yaml"] = strings.Replace(files["service.yaml"], "port: 80}", "port: 8081}", 1)
+	moved := w.push("port 8081", files)
 	p.await("the commit is followed", func(s rollout.State) bool { return s.Source == moved && s.Held == nil })
-	if err := p.passes(2); err != nil {
-		t.Error(err)
-	}
+	p.passWell(2)
 	s, err := services.Get(w.Context(), w.app, metav1.GetOptions{})
 	if err != nil || len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Port != 8081 {
 		t.Errorf("ports %+v, %v", s.Spec.Ports, err)

@@ -2,66 +2,61 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manyGates has two gates in a row, with a weight between two more.
-const manyGates = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n      - pause: {}\n"
+// manyGates has two gates in a row.
+const manyGates = halfThenGate + "      - pause: {}\n"
 
 // TestPromotionProposal follows the branch through a release with two gates.
 func TestPromotionProposal(t *testing.T) {
-	w := newLoopWorld(t, version("v1", manyGates))
-	branch := "gitrollout/promote/test/" + w.app
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, version("v1", manyGates))
+	branch, file := w.promotion(), rollout.PromotionPath("test", w.app)
 	second := w.push("Faster checkout", version("v2", manyGates))
 	s := p.awaitPaused(second)
 	first := w.repo.Ref(branch)
 	if parent := w.repo.InBare("rev-parse", branch+"~1"); parent != second {
 		t.Errorf("it stands on %s, want main's %s", parent, second)
 	}
-	if files := w.repo.InBare("diff", "--name-only", second, branch); files != rollout.PromotionPath("test", w.app) {
+	if files := w.repo.InBare("diff", "--name-only", second, branch); files != file {
 		t.Errorf("it changes %s", files)
 	}
-	promotion, err := rollout.ParsePromotion("x", []byte(w.repo.Show(branch, rollout.PromotionPath("test", w.app))))
-	if err != nil || promotion.Release != s.Release.Hash || promotion.Through != "2" || !promotion.Since.Equal(s.Release.Since) || promotion.Decision != rollout.Promote {
+	promotion, err := rollout.ParsePromotion("x", []byte(w.repo.Show(branch, file)))
+	if err != nil || promotion.Release != s.Release.Hash || promotion.Through != "2" ||
+		!promotion.Since.Equal(s.Release.Since) || promotion.Decision != rollout.Promote {
 		t.Errorf("promotion %+v, %v", promotion, err)
 	}
-	for _, want := range []string{w.app, "step 2", string(s.Release.Hash), second[:7], "Dev <dev@example.com>", "Faster checkout", "50%", "gitrollout undo " + w.app} {
-		if message := w.repo.Message(branch); !strings.Contains(message, want) {
-			t.Errorf("the message does not name %q:\n%s", want, message)
-		}
-	}
-	if at := w.repo.InBare("log", "-1", "--format=%aI %cI", branch); strings.Count(at, s.Progress[0].Entered.Format("2006-01-02T15:04:05")) != 2 {
-		t.Errorf("its times are %s, want when the step was entered: %s", at, s.Progress[0].Entered)
+	w.wantText(w.repo.Message(branch), w.app, "step 2", string(s.Release.Hash), second[:7], "Dev <dev@example.com>",
+		"Faster checkout", "50%", "gitrollout undo "+w.app)
+	entered := s.Progress[0].Entered.Format("2006-01-02T15:04:05")
+	if at := w.repo.InBare("log", "-1", "--format=%aI %cI", branch); strings.Count(at, entered) != 2 {
+		t.Errorf("its times are %s, want when the step was entered: %s", at, entered)
 	}
 
 	// The user deletes the branch. Other changes at the same gate do not create it again.
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
-	w.push("more pods", map[string]string{"app.yaml": strings.ReplaceAll(version("v2", "")["app.yaml"], "replicas: 2", "replicas: 4")})
+	w.push("more pods", map[string]string{
+		"app.yaml": strings.ReplaceAll(version("v2", "")["app.yaml"], "replicas: 2", "replicas: 4"),
+	})
 	p.await("the change followed", func(s rollout.State) bool { return s.Source == w.repo.Head() && s.Phase == rollout.Paused })
-	if id := w.repo.Ref(branch); id != "" {
-		t.Errorf("%s is there again", id)
-	}
+	w.wantBranch(branch, "")
 	// The same decision by hand, with steps counted from 0, as before. The next gate has another proposal.
-	w.repo.CommitFiles("promote", map[string]string{rollout.PromotionPath("test", w.app): fmt.Sprintf(
+	w.repo.CommitFiles("promote", map[string]string{file: fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
-	p.await("at the second gate", func(s rollout.State) bool { return s.Progress[0].Step == 2 && s.Phase == rollout.Paused })
+	p.await("at the second gate", pausedAt(2))
 	next := w.repo.Ref(branch)
-	if next == "" || next == first || !strings.Contains(w.repo.Show(branch, rollout.PromotionPath("test", w.app)), `through: "3"`) {
+	if next == "" || next == first || !strings.Contains(w.repo.Show(branch, file), `through: "3"`) {
 		t.Fatalf("the second gate's proposal is %q", next)
 	}
 	// Main moves by an unrelated commit; a plain merge applies.
 	w.repo.CommitFiles("unrelated", map[string]string{"README": "hello"})
 	_ = p.passes(2)
-	if now := w.repo.Ref(branch); now != next {
-		t.Errorf("an unrelated commit replaced %s by %s", next, now)
-	}
+	w.wantBranch(branch, next)
 	// Another commit on the branch: nothing asks to merge that, and the branch is made again.
 	merge := "git merge --no-ff origin/" + branch
 	w.wantText(w.command(exitOK, "get", w.app), merge)
@@ -70,25 +65,21 @@ func TestPromotionProposal(t *testing.T) {
 		t.Errorf("it says to merge a stranger's commit:\n%s", text)
 	}
 	_ = p.passes(2)
-	if files := w.repo.InBare("diff", "--name-only", "main", branch); files != rollout.PromotionPath("test", w.app) {
+	if files := w.repo.InBare("diff", "--name-only", "main", branch); files != file {
 		t.Errorf("made anew, it changes %s", files)
 	}
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.repo.Merge(branch)
-	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-	if id := w.repo.Ref(branch); id != "" {
-		t.Errorf("%s is still there after the promotion", id)
-	}
+	p.awaitPhase(rollout.Healthy)
+	w.wantBranch(branch, "")
 }
 
 // TestProposalIsDeterministic loses the race for the first push of a proposal. Another process makes the same commit
 // again.
 func TestProposalIsDeterministic(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	branch := "gitrollout/promote/test/" + w.app
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", halfThenGate))
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
+	branch := w.promotion()
+	second := w.pushVersion("v2")
 	p.await("released", func(s rollout.State) bool { return s.Release != nil })
 	// The next records are pushed but not applied: the cluster does not know them.
 	w.api.refuse("/deployments/")
@@ -103,37 +94,28 @@ func TestProposalIsDeterministic(t *testing.T) {
 	again := w.start()
 	await(t, "the proposal is made again", func() bool {
 		early := func() time.Time { return s.Progress[0].Entered.Add(-time.Millisecond) }
-		if err := again.RunOnce(again.ctx, early, true); err != nil {
-			t.Fatal(err)
-		}
+		must(t, again.RunOnce(again.ctx, early, true))
 		return w.repo.Ref(branch) != ""
 	})
-	if now := w.repo.Ref(branch); now != id || w.repo.Ref(stateBranch) != recorded {
-		t.Errorf("proposal %s and state %s, want %s and %s again", now, w.repo.Ref(stateBranch), id, recorded)
-	}
+	w.wantBranch(branch, id)
+	w.wantRecorded(recorded)
 }
 
 // TestProposalsThatAreStale deletes outdated proposals in the commit that makes them so.
 func TestProposalsThatAreStale(t *testing.T) {
 	for name, leave := range map[string]func(w *loopWorld, s rollout.State){
 		"aborted":    func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") },
-		"superseded": func(w *loopWorld, _ rollout.State) { w.push("v3", version("v3", halfThenGate)) },
+		"superseded": func(w *loopWorld, _ rollout.State) { w.pushVersion("v3") },
 		"opened":     func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "promote", "") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newLoopWorld(t, version("v1", halfThenGate))
-			branch := "gitrollout/promote/test/" + w.app
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
-			s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+			w, p, s := newPausedWorld(t)
 			recorded := w.repo.Ref(stateBranch)
 			leave(w, s)
 			for w.repo.Ref(stateBranch) == recorded {
 				_ = p.pass()
 			}
-			if id := w.repo.Ref(branch); id != "" {
-				t.Errorf("%s is still there", id)
-			}
+			w.wantBranch(w.promotion(), "")
 		})
 	}
 }
@@ -141,11 +123,8 @@ func TestProposalsThatAreStale(t *testing.T) {
 // TestAmendedProposal replaces and reports a foreign commit on a proposal's branch, to which everyone may push with
 // gitrollout's rights.
 func TestAmendedProposal(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	branch := "gitrollout/promote/test/" + w.app
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	w, p, _ := newPausedWorld(t)
+	branch := w.promotion()
 	proposed := w.repo.Ref(branch)
 	app := "apps/" + w.app + "/app.yaml"
 	w.edit(branch, map[string]string{app: strings.ReplaceAll(version("mallory", halfThenGate)["app.yaml"], "APP", w.app)})
@@ -155,16 +134,12 @@ func TestAmendedProposal(t *testing.T) {
 	amended := w.repo.Git("commit-tree", tree, "-p", w.repo.Ref("main"), "-m", w.repo.Message(branch+"^"))
 	w.repo.Git("push", "-q", "--force", "origin", amended+":refs/heads/"+branch)
 	for range 10 {
-		if err := p.passes(1); err != nil {
-			t.Error(err)
-		}
+		p.passWell(1)
 	}
 	if now := w.repo.Show(branch, app); strings.Contains(now, "mallory") {
 		t.Errorf("the proposal has a stranger's change, %s after %s:\n%s", w.repo.Ref(branch), proposed, now)
 	}
-	if !strings.Contains(w.log.String(), "a proposal is made anew") || !strings.Contains(w.log.String(), amended) {
-		t.Errorf("nothing says that it was replaced:\n%s", w.log)
-	}
+	w.wantText(w.log.String(), "a proposal is made anew", amended)
 }
 
 // TestRevertProposal rejects a release that changed files of its app and of a base that another app shares.
@@ -179,64 +154,50 @@ func TestRevertProposal(t *testing.T) {
 	w := newLoopWorld(t, nil)
 	w.repo.Write(base("1")).Write(map[string]string{
 		"other/kustomization.yaml": "resources: [../base]\nnamePrefix: other-\n", "elsewhere/note": "one\n",
-		".gitrollout/test/config.yaml": w.config("- path: apps/*", "- path: other"),
+		configFile: w.config("- path: apps/*", "- path: other"),
 	})
 	first := w.push("v1", files("v1"))
-	p := w.start()
-	p.awaitHealthy(first)
+	p := w.startHealthy()
 	w.repo.Write(base("2")).Write(map[string]string{"elsewhere/note": "two\n"})
-	second := w.push("v2", with(files("v2"), map[string]string{"extra.yaml": "x: y\n", "kustomization.yaml": strings.Replace(kustomization, "resources", "commonAnnotations: {x: why}\nresources", 1)}))
+	second := w.push("v2", with(files("v2"), map[string]string{
+		"extra.yaml": "x: y\n", "kustomization.yaml": "commonAnnotations: {x: why}\n" + kustomization,
+	}))
 	s := p.awaitPaused(second)
 	w.decide(s.Release.Hash, "abort", "too many errors")
-	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-	branch := "gitrollout/revert/test/" + w.app
-	if w.repo.Ref(branch) == "" {
+	p.awaitPhase(rollout.Degraded)
+	branch, app := w.revert(), "apps/"+w.app
+	id := w.repo.Ref(branch)
+	if id == "" {
 		t.Fatal("no revert is proposed")
 	}
 	changed := strings.Split(w.repo.InBare("diff", "--name-only", branch+"~1", branch), "\n")
-	want := []string{"apps/" + w.app + "/app.yaml", "apps/" + w.app + "/kustomization.yaml", "apps/" + w.app + "/service.yaml", "base/kustomization.yaml"}
-	if !slices.Equal(changed, want) {
-		t.Errorf("it changes %v, want %v", changed, want)
-	}
+	want := []string{app + "/app.yaml", app + "/kustomization.yaml", app + "/service.yaml", "base/kustomization.yaml"}
+	compare.CheckNamed(t, "changed files", want, changed)
 	if diff := w.repo.InBare(append([]string{"diff", "--name-only", first, branch, "--"}, want...)...); diff != "" {
 		t.Errorf("these are not as they were: %s", diff)
 	}
-	message := w.repo.Message(branch)
-	for _, want := range []string{w.app, string(s.Release.Hash), second[:7], "too many errors", "files of: other", "gitrollout retry " + w.app} {
-		if !strings.Contains(message, want) {
-			t.Errorf("the message does not name %q:\n%s", want, message)
-		}
-	}
+	w.wantText(w.repo.Message(branch), w.app, string(s.Release.Hash), second[:7], "too many errors", "files of: other",
+		"gitrollout retry "+w.app)
 	// The user deletes it; later events of the degraded app do not create it again.
-	id := w.repo.Ref(branch)
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
-	w.repo.CommitFiles("break", map[string]string{rollout.PromotionPath("test", w.app): "nonsense"})
-	p.await("held", func(s rollout.State) bool { return s.Held != nil })
-	w.repo.CommitFiles("mend", map[string]string{"README": "hello", rollout.PromotionPath("test", w.app): w.repo.Show("main~1", rollout.PromotionPath("test", w.app))})
-	p.await("no longer held", func(s rollout.State) bool { return s.Held == nil })
-	if now := w.repo.Ref(branch); now != "" {
-		t.Errorf("%s is there again", now)
-	}
+	file := rollout.PromotionPath("test", w.app)
+	w.repo.CommitFiles("break", map[string]string{file: "nonsense"})
+	p.await("held", isHeld)
+	w.repo.CommitFiles("mend", map[string]string{"README": "hello", file: w.repo.Show("main~1", file)})
+	p.await("no longer held", notHeld)
+	w.wantBranch(branch, "")
 	w.repo.InBare("update-ref", "refs/heads/"+branch, id)
 	w.repo.Merge(branch)
-	back := p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-	if back.Stable.Commit != first {
+	if back := p.awaitPhase(rollout.Healthy); back.Stable.Commit != first {
 		t.Errorf("stable is of %s, want %s", back.Stable.Commit, first)
 	}
-	if now := w.repo.Ref(branch); now != "" {
-		t.Errorf("%s is still there after the merge", now)
-	}
+	w.wantBranch(branch, "")
 }
 
 // TestFastForwardedProposal merges a proposal without a merge commit: its author is gitrollout, which decided nothing.
 func TestFastForwardedProposal(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
-	w.repo.InBare("update-ref", "refs/heads/main", "refs/heads/gitrollout/promote/test/"+w.app)
-	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-	if log := strings.Join(w.history(), "\n"); !strings.Contains(log, "a merged proposal") {
-		t.Errorf("nothing says how it was promoted:\n%s", log)
-	}
+	w, p, _ := newPausedWorld(t)
+	w.repo.InBare("update-ref", "refs/heads/main", "refs/heads/"+w.promotion())
+	p.awaitPhase(rollout.Healthy)
+	w.wantText(strings.Join(w.history(), "\n"), "a merged proposal")
 }

@@ -86,7 +86,7 @@ func TestSlowAppHoldsUpNobody(t *testing.T) {
 	w.pushAs(slow, "its second version", version("v2", halfThenGate))
 	<-held
 	pushed := time.Now()
-	commit := w.push("v2", version("v2", halfThenGate))
+	commit := w.pushVersion("v2")
 	paused := w.seen("the other one is at its gate", func() bool { return w.state().Phase == rollout.Paused })
 	if s := w.state(); s.Release == nil || s.Release.Commit != commit {
 		t.Errorf("it is at %+v", s.Release)
@@ -103,7 +103,7 @@ func TestSlowAppHoldsUpNobody(t *testing.T) {
 func TestPushesAreKeptApart(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	// The first transition does not wait for this, the second one does.
-	w.repo.CommitFiles("one push an hour", map[string]string{configFile: w.config("- path: apps/*") + "pushInterval: 1h\n"})
+	w.configure(w.config("- path: apps/*") + "pushInterval: 1h\n")
 	p := w.start()
 	p.run(200 * time.Millisecond)
 	w.seen("the first deployment is recorded", func() bool { return w.state().Phase != "" })

@@ -47,32 +47,26 @@ kind: PersistentVolumeClaim
 metadata: {name: APP}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
-	w := newLoopWorld(t, files)
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, files)
 	ctx := context.Background()
 	others := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: "others", Labels: map[string]string{rollout.LabelApp: w.app},
 		Annotations: map[string]string{rollout.AnnotationCluster: "elsewhere"},
 	}}
-	if _, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Create(ctx, others, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(w.kube.Kube.CoreV1().ConfigMaps(w.ns).Create(ctx, others, metav1.CreateOptions{})))
 
 	_, said := w.remove(exitFailed, "y\n")
 	w.wantText(said, "is an app of Git (apps/"+w.app+")", configFile)
 
-	w.repo.CommitFiles("a slip", map[string]string{configFile: "apps: ["})
+	w.configure("apps: [")                // a slip
 	_, said = w.remove(exitConfig, "y\n") // Git's list is unknown
 	w.wantText(said, configFile, "is not valid YAML")
-	w.repo.CommitFiles("it leaves", map[string]string{configFile: w.config("- path: other/*")})
-	p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	w.configure(w.config("- path: other/*"))
+	p.await("held", isHeld)
 	record := w.repo.Ref(stateBranch)
 	out, _ := w.remove(exitOK, "", "--dry-run", "-o", "json")
 	var r removal
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must(t, json.Unmarshal([]byte(out), &r))
 	if len(r.Removed) < 5 || len(r.Kept) != 1 || !strings.Contains(r.Kept[0], "PersistentVolumeClaim") || r.Commit != "" {
 		t.Errorf("%+v", r)
 	}
@@ -82,63 +76,38 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		_, said = w.remove(exitFailed, answer)
 		w.wantText(said, "Delete them for good? [y/N]", "nothing was removed")
 	}
-	if w.image() != "v1" || w.repo.Ref(stateBranch) != record {
-		t.Error("something was removed without a yes")
-	}
+	w.wantImage("v1") // nothing is removed without a yes
+	w.wantRecorded(record)
 
 	// The loop runs meanwhile, and recreates nothing.
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(20 * time.Millisecond):
-				_ = p.pass()
-			}
-		}
-	}()
+	end := repeatedly(t.Context(), 20*time.Millisecond, func(context.Context) { _ = p.pass() })
 	w.remove(exitOK, "y\n")
 	time.Sleep(time.Second)
-	close(stop)
-	<-stopped
+	end()
 	if known := p.client.Stats().Known; known > 0 {
 		t.Errorf("%d objects of an app that is no more are remembered", known)
 	}
-	gone := func(what string, err error) {
+	gone := func(_ any, err error) {
 		t.Helper()
 		if !apierrors.IsNotFound(err) {
-			t.Errorf("%s is there: %v", what, err)
+			t.Errorf("it is there: %v", err)
 		}
 	}
-	_, err := w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})
-	gone("the Deployment", err)
-	_, err = w.kube.Kube.NetworkingV1().Ingresses(w.ns).Get(ctx, w.app, metav1.GetOptions{})
-	gone("the Ingress", err)
-	_, err = w.kube.Kube.PolicyV1().PodDisruptionBudgets(w.ns).Get(ctx, w.app, metav1.GetOptions{})
-	gone("the PodDisruptionBudget", err)
-	_, err = w.kube.Kube.CoreV1().Services(w.ns).Get(ctx, w.app, metav1.GetOptions{})
-	gone("the Service", err)
-	if _, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Get(ctx, "others", metav1.GetOptions{}); err != nil {
-		t.Errorf("the other repository's ConfigMap: %v", err)
-	}
-	if _, err := w.kube.Kube.CoreV1().PersistentVolumeClaims(w.ns).Get(ctx, w.app, metav1.GetOptions{}); err != nil {
-		t.Errorf("the claim: %v", err)
-	}
+	gone(w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{}))
+	gone(w.kube.Kube.NetworkingV1().Ingresses(w.ns).Get(ctx, w.app, metav1.GetOptions{}))
+	gone(w.kube.Kube.PolicyV1().PodDisruptionBudgets(w.ns).Get(ctx, w.app, metav1.GetOptions{}))
+	gone(w.kube.Kube.CoreV1().Services(w.ns).Get(ctx, w.app, metav1.GetOptions{}))
+	must(t, errorOf(w.kube.Kube.CoreV1().ConfigMaps(w.ns).Get(ctx, "others", metav1.GetOptions{})))
+	must(t, errorOf(w.kube.Kube.CoreV1().PersistentVolumeClaims(w.ns).Get(ctx, w.app, metav1.GetOptions{})))
 	if s := w.state(); s.Phase != "" {
 		t.Errorf("it is still on record: %+v", s)
 	}
 	w.wantText(w.history()[0], "removed by Ann Lee")
 	for range 2 {
-		if err := p.passes(3); err != nil {
-			t.Error(err)
-		}
-		p.end()
-		p = w.start()
+		p.wantUnmoved(stateBranch, 5)
+		p = p.restart()
 	}
-	_, err = w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})
-	gone("the Deployment, after the loop has gone on,", err)
+	gone(w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})) // after the loop has gone on
 	_, said = w.remove(exitFailed, "y\n")
 	w.wantText(said, "has no app")
 }

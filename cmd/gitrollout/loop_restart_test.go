@@ -18,9 +18,7 @@ func TestRestartOfManyCommits(t *testing.T) {
 	kube := testcluster.Shared(t)
 	repo := gittest.New(t)
 	server := repo.HTTP(gittest.HTTPOptions{})
-	version := func(i int, v string) map[string]string {
-		return appFiles(fmt.Sprintf("app%d", i), "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {}\n", v)
-	}
+	version := func(i int, v string) map[string]string { return appFiles(fmt.Sprintf("app%d", i), gate, v) }
 	all := func(v string) map[string]string {
 		files := map[string]string{}
 		for i := range apps {
@@ -28,8 +26,7 @@ func TestRestartOfManyCommits(t *testing.T) {
 		}
 		return files
 	}
-	repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
-		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n", kube.Namespace(t))})
+	repo.Write(map[string]string{configFile: configOf(kube.Namespace(t), "- path: apps/*")})
 	repo.CommitFiles("first versions", all("v1"))
 	l := startLoop(t, server, kube)
 	are := func(n int, is func(rollout.State) bool) func(map[string]rollout.State) bool {

@@ -14,28 +14,19 @@ import (
 // there, in this process and the next one, whatever is pushed meanwhile. When Git is back, the rollback is recorded
 // once, before anything else.
 func TestRetreatDoesNotWaitForGit(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", halfThenGate))
-	p.awaitPaused(second)
+	w, p, two := newPausedWorld(t)
 	stable := w.pods()["v1"]
 	recorded := w.repo.Ref(stateBranch)
 
 	w.server.Fault(gittest.Faults{RejectPushes: never})
-	w.repo.Revert(second)
-	if err := p.pass(); err == nil || !strings.Contains(err.Error(), "record in Git") {
-		t.Errorf("the error is %v", err)
-	}
-	if got := w.image(); got != "v1" {
-		t.Errorf("the Deployment asks for %s after the first pass, want v1", got)
-	}
+	w.repo.Revert(two.Release.Commit)
+	w.wantError(p.pass(), "record in Git")
+	w.wantImage("v1")
 	writes := w.api.count()
 	_ = p.passes(20)
-	third := w.push("v3", version("v3", halfThenGate))
+	third := w.pushVersion("v3")
 	_ = p.passes(20)
-	p.end()
-	again := w.start()
+	again := p.restart()
 	_ = again.passes(20)
 	if made := deployments(w.api.since(writes)); len(made) > 0 {
 		t.Errorf("the Deployment was written again: %v", made)
@@ -43,9 +34,7 @@ func TestRetreatDoesNotWaitForGit(t *testing.T) {
 	if pods := w.pods(); len(pods["v2"])+len(pods["v3"]) > 0 || !slices.Equal(pods["v1"], stable) {
 		t.Errorf("pods are %v, want v1's pods from before: %v", pods, stable)
 	}
-	if now := w.repo.Ref(stateBranch); now != recorded {
-		t.Fatalf("the state branch moved to %s", now)
-	}
+	w.wantRecorded(recorded)
 	w.server.Fault(gittest.Faults{})
 	w.skew += time.Minute
 	again.awaitPaused(third)
@@ -71,14 +60,10 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 			[]string{"APP back to %s: aborted by Dev <dev@example.com>: line one Gitrollout-App: forged", "APP degraded"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newLoopWorld(t, version("v1", halfThenGate))
-			p := w.start()
-			first := p.awaitHealthy(w.repo.Head())
-			second := w.push("v2", version("v2", halfThenGate))
-			s := p.awaitPaused(second)
+			w, p, s := newPausedWorld(t)
 			recorded := w.repo.Ref(stateBranch)
 			w.server.Fault(gittest.Faults{RejectPushes: never})
-			tt.back(w, s.Release.Hash, second)
+			tt.back(w, s.Release.Hash, s.Release.Commit)
 			_ = p.passes(30)
 			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
 				t.Errorf("the log tells %d times of the rollback", n)
@@ -93,17 +78,14 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 			w.server.Fault(gittest.Faults{})
 			w.skew += time.Minute
 			p.await("at rest", func(s rollout.State) bool { return s.Release == nil })
-			w.wantHistory(recorded, "by another writer", strings.ReplaceAll(tt.want[0], "%s", string(first.Stable.Hash)), tt.want[1])
+			back := strings.ReplaceAll(tt.want[0], "%s", string(s.Stable.Hash))
+			w.wantHistory(recorded, "by another writer", back, tt.want[1])
 			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
 				t.Errorf("the log tells %d times of the rollback", n)
 			}
-			if got := w.image(); got != "v1" {
-				t.Errorf("the Deployment asks for %s", got)
-			}
-			for _, line := range strings.Split(w.repo.Message(stateBranch+"~1"), "\n")[1:] {
-				if strings.HasPrefix(line, "Gitrollout-App: forged") {
-					t.Error("a reason in a promotion file became a trailer of the commit")
-				}
+			w.wantImage("v1")
+			if strings.Contains(w.repo.Message(stateBranch+"~1"), "\nGitrollout-App: forged") {
+				t.Error("a reason in a promotion file became a trailer of the commit")
 			}
 		})
 	}
@@ -113,12 +95,8 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 	w.Helper()
 	p := rollout.Promotion{Release: release, Decision: rollout.Verb(verb), Reason: reason}
-	data, err := p.Encode()
-	if err != nil {
-		w.Fatal(err)
-	}
 	w.repo.Pull()
-	return w.repo.CommitFiles(verb, map[string]string{rollout.PromotionPath("test", w.app): string(data)})
+	return w.repo.CommitFiles(verb, map[string]string{rollout.PromotionPath("test", w.app): encoded(w, p)})
 }
 
 // TestRetreatDoesNotWaitForTheWholeApp has the API server refuse an object that is applied before the Deployment: the
@@ -127,16 +105,6 @@ func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
 	const (
 		services = "stableService: APP\n      abortScaleDownDelaySeconds: 0\n      "
 		routed   = services + "canaryService: APP-canary\n      trafficRouting: {alb: {ingress: APP, servicePort: 80}, settle: 0s}\n      "
-		ingress  = `apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: APP}
-spec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: APP, port: {name: use-annotation}}}}]}}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: APP-canary}
-spec: {selector: {app: APP}, ports: [{port: 80}]}
-`
 	)
 	for name, tt := range map[string]struct {
 		refused string
@@ -149,14 +117,8 @@ spec: {selector: {app: APP}, ports: [{port: 80}]}
 	} {
 		t.Run(name, func(t *testing.T) {
 			strategy := strings.Replace(halfThenGate, "steps:", tt.more+"steps:", 1)
-			files := func(tag string) map[string]string {
-				files := version(tag, strategy)
-				files["kustomization.yaml"], files["ingress.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, ingress.yaml]\n", ingress
-				return files
-			}
-			w := newLoopWorld(t, files("v1"))
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
+			files := func(tag string) map[string]string { return withIngress(version(tag, strategy), "name: use-annotation") }
+			w, p := newHealthyWorld(t, files("v1"))
 			second := w.push("v2", with(files("v2"), map[string]string{
 				"service.yaml": strings.ReplaceAll(version("v2", "")["service.yaml"], "port: 80", "port: 81"),
 			}))
@@ -164,20 +126,13 @@ spec: {selector: {app: APP}, ports: [{port: 80}]}
 			recorded := w.repo.Ref(stateBranch)
 			w.api.refuse(tt.refused)
 			w.repo.Revert(second)
-			err := p.passes(5)
-			if err == nil || !strings.Contains(err.Error(), "the test says no") {
-				t.Errorf("the error is %v", err)
-			}
-			if got := w.image(); got != tt.image {
-				t.Errorf("the Deployment asks for %s, want %s", got, tt.image)
-			}
+			w.wantError(p.passes(5), "the test says no")
+			w.wantImage(tt.image)
 			w.api.refuse()
 			w.skew += time.Minute
-			p.await("at rest", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+			p.awaitPhase(rollout.Healthy)
 			w.wantHistory(recorded, "APP back to", "APP healthy")
-			if got := w.image(); got != "v1" {
-				t.Errorf("the Deployment asks for %s at rest", got)
-			}
+			w.wantImage("v1")
 		})
 	}
 }

@@ -10,12 +10,8 @@ import (
 // rejectedWorld has an app whose second version was aborted, with the given autoRevert.
 func rejectedWorld(t *testing.T, autoRevert, hook string, second map[string]string) (w *loopWorld, p *loopProcess, first string) {
 	t.Helper()
-	w = newLoopWorld(t, version("v1", halfThenGate))
-	w.repo.Pull()
-	w.repo.CommitFiles("how to revert", map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*") + "autoRevert: " + autoRevert + "\n"})
+	w, p = newRevertingWorld(t, autoRevert, version("v1", halfThenGate))
 	first = w.repo.Head()
-	p = w.start()
-	p.awaitHealthy(first)
 	s := p.awaitPaused(w.push("v2", second))
 	w.decide(s.Release.Hash, "abort", "too many errors")
 	if hook != "" {
@@ -24,41 +20,44 @@ func rejectedWorld(t *testing.T, autoRevert, hook string, second map[string]stri
 	return w, p, first
 }
 
-const (
-	denyMain       = `[ "$1" != refs/heads/main ] || { echo "main is protected" >&2; exit 1; }`
-	healthyAtFirst = "healthy again"
-)
+// newRevertingWorld has an app whose configuration says how to revert.
+func newRevertingWorld(t *testing.T, autoRevert string, files map[string]string) (*loopWorld, *loopProcess) {
+	t.Helper()
+	w := newLoopWorld(t, files)
+	w.configure(w.config("- path: apps/*") + "autoRevert: " + autoRevert + "\n")
+	return w, w.startHealthy()
+}
+
+// awaitRevert waits until the app is healthy after a rejected release.
+func (p *loopProcess) awaitRevert() rollout.State {
+	p.w.Helper()
+	return p.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && len(s.Rejected) > 0 })
+}
+
+const denyMain = `[ "$1" != refs/heads/main ] || { echo "main is protected" >&2; exit 1; }`
 
 // TestAutoRevertPush pushes one revert of a rejected release to the users' branch, so that Git and cluster agree
 // without manual action.
 func TestAutoRevertPush(t *testing.T) {
 	w, p, first := rejectedWorld(t, "push", "", version("v2", halfThenGate))
-	s := p.await(healthyAtFirst, func(s rollout.State) bool { return s.Phase == rollout.Healthy && len(s.Rejected) > 0 })
+	s := p.awaitRevert()
 	if s.Stable.Commit != first && w.repo.InBare("diff", "--name-only", first, "main", "--", "apps") != "" {
 		t.Errorf("stable is of %s, and the app's files on main differ from %s", s.Stable.Commit, first)
 	}
 	if message := w.repo.Message("main"); !strings.HasPrefix(message, "Revert "+w.app) || !strings.Contains(message, "too many errors") {
 		t.Errorf("main's newest commit says:\n%s", message)
 	}
-	if branch := "gitrollout/revert/test/" + w.app; w.repo.Ref(branch) != "" {
-		t.Errorf("%s exists, too", branch)
-	}
-	head := w.repo.Ref("main")
-	if err := p.passes(5); err != nil || w.repo.Ref("main") != head {
-		t.Errorf("main moved again to %s: %v", w.repo.Ref("main"), err)
-	}
+	w.wantBranch(w.revert(), "")
+	p.wantUnmoved("main", 5)
 }
 
 // TestAutoRevertIsRefused proposes the revert if the branch is protected, and tries to push it once per head; a new
 // process tries again.
 func TestAutoRevertIsRefused(t *testing.T) {
 	w, p, _ := rejectedWorld(t, "push", denyMain, version("v2", halfThenGate))
-	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-	branch := "gitrollout/revert/test/" + w.app
-	if err := p.passes(5); err != nil {
-		t.Error(err)
-	}
-	if w.repo.Ref(branch) == "" {
+	p.awaitPhase(rollout.Degraded)
+	p.passWell(5)
+	if w.repo.Ref(w.revert()) == "" {
 		t.Error("no revert is proposed")
 	}
 	if tries := strings.Count(w.log.String(), "the revert cannot be pushed"); tries != 1 {
@@ -67,36 +66,29 @@ func TestAutoRevertIsRefused(t *testing.T) {
 	p.end()
 	w.repo.Hook("update", "")
 	again := w.start()
-	again.await(healthyAtFirst, func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-	if w.repo.Ref(branch) != "" {
-		t.Errorf("%s is still there", branch)
-	}
+	again.awaitPhase(rollout.Healthy)
+	w.wantBranch(w.revert(), "")
 }
 
 // TestAutoRevertOfSharedFiles only proposes to revert files that another cluster or app may use, and the proposal says
 // so.
 func TestAutoRevertOfSharedFiles(t *testing.T) {
-	second := with(version("v2", halfThenGate), map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n", "../../base/kustomization.yaml": "configMapGenerator:\n- {name: base, literals: [v=2]}\n"})
+	second := with(version("v2", halfThenGate), map[string]string{
+		"kustomization.yaml":            "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n",
+		"../../base/kustomization.yaml": "configMapGenerator:\n- {name: base, literals: [v=2]}\n",
+	})
 	w, p, _ := rejectedWorld(t, "push", "", second)
-	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-	head := w.repo.Ref("main")
-	if err := p.passes(3); err != nil || w.repo.Ref("main") != head {
-		t.Errorf("main moved: %v", err)
-	}
-	message := w.repo.Message("gitrollout/revert/test/" + w.app)
-	if !strings.Contains(message, "base/kustomization.yaml") {
-		t.Errorf("the proposal does not name the shared file:\n%s", message)
-	}
+	p.awaitPhase(rollout.Degraded)
+	p.wantUnmoved("main", 3)
+	w.wantText(w.repo.Message(w.revert()), "base/kustomization.yaml")
 }
 
 // TestAutoRevertOff leaves Git to the users.
 func TestAutoRevertOff(t *testing.T) {
 	w, p, _ := rejectedWorld(t, "off", "", version("v2", halfThenGate))
-	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-	head := w.repo.Ref("main")
-	if err := p.passes(3); err != nil || w.repo.Ref("main") != head || w.repo.Ref("gitrollout/revert/test/"+w.app) != "" {
-		t.Errorf("main %s, want %s; a revert branch: %q; %v", w.repo.Ref("main"), head, w.repo.Ref("gitrollout/revert/test/"+w.app), err)
-	}
+	p.awaitPhase(rollout.Degraded)
+	p.wantUnmoved("main", 3)
+	w.wantBranch(w.revert(), "")
 }
 
 // TestRevertKeepsThePods scales an app at rest and during a release that is then aborted: neither a pushed nor a
@@ -109,28 +101,21 @@ func TestRevertKeepsThePods(t *testing.T) {
 				files["app.yaml"] = strings.Replace(files["app.yaml"], "replicas: 2", "replicas: "+replicas, 1)
 				return files
 			}
-			w := newLoopWorld(t, scaled("v1", "2"))
-			w.repo.CommitFiles("how to revert", map[string]string{configFile: w.config("- path: apps/*") + "autoRevert: " + autoRevert + "\n"})
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
-			rest := w.push("scaled at rest", scaled("v1", "3"))
-			p.await("followed", func(s rollout.State) bool { return s.Source == rest })
+			w, p := newRevertingWorld(t, autoRevert, scaled("v1", "2"))
+			p.awaitSource(w.app, w.push("scaled at rest", scaled("v1", "3")))
 			p.awaitPaused(w.push("v2", scaled("v2", "3")))
-			flight := w.push("scaled in flight", scaled("v2", "5"))
-			s := p.await("followed", func(s rollout.State) bool { return s.Source == flight })
+			s := p.awaitSource(w.app, w.push("scaled in flight", scaled("v2", "5")))
 			w.decide(s.Release.Hash, "abort", "too many errors")
-			branch := "gitrollout/revert/test/" + w.app
 			if autoRevert == "propose" {
-				p.await("proposed", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.repo.Ref(branch) != "" })
-				w.repo.Merge(branch)
+				p.await("proposed", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.repo.Ref(w.revert()) != "" })
+				w.repo.Merge(w.revert())
 			}
-			p.await(healthyAtFirst, func(s rollout.State) bool { return s.Phase == rollout.Healthy && len(s.Rejected) > 0 })
-			if text := w.repo.Show("main", "apps/"+w.app+"/app.yaml"); !strings.Contains(text, "replicas: 5") {
-				t.Errorf("the revert took the pods back:\n%s", text)
+			p.awaitRevert()
+			w.wantText(w.repo.Show("main", "apps/"+w.app+"/app.yaml"), "replicas: 5")
+			if n := *w.deployment().Spec.Replicas; n != 5 {
+				t.Errorf("%d replicas, want 5", n)
 			}
-			if d := w.deployment(); *d.Spec.Replicas != 5 || w.image() != "v1" {
-				t.Errorf("%d replicas of %s", *d.Spec.Replicas, w.image())
-			}
+			w.wantImage("v1")
 		})
 	}
 }
@@ -138,47 +123,36 @@ func TestRevertKeepsThePods(t *testing.T) {
 // TestAutoRevertOfOthersChanges only proposes the revert if another commit has changed the app's files since the
 // release, and names that commit.
 func TestAutoRevertOfOthersChanges(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	w.repo.Pull()
-	w.repo.CommitFiles("how to revert", map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*") + "autoRevert: push\n"})
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	w, p := newRevertingWorld(t, "push", version("v1", halfThenGate))
+	s := p.awaitPaused(w.pushVersion("v2"))
 	sticky := w.push("sticky sessions", map[string]string{
-		"service.yaml": strings.Replace(version("v2", halfThenGate)["service.yaml"], "spec: {", "spec: {sessionAffinity: ClientIP, ", 1),
+		"service.yaml": strings.Replace(version("v2", "")["service.yaml"], "spec: {", "spec: {sessionAffinity: ClientIP, ", 1),
 	})
-	p.await("followed", func(s rollout.State) bool { return s.Source == sticky })
+	p.awaitSource(w.app, sticky)
 	w.decide(s.Release.Hash, "abort", "too many errors")
-	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-	head := w.repo.Ref("main")
-	if err := p.passes(3); err != nil || w.repo.Ref("main") != head {
-		t.Errorf("main moved: %v\n%s", err, w.repo.Message("main"))
-	}
-	message := w.repo.Message("gitrollout/revert/test/" + w.app)
-	if want := "- " + rollout.ShortID(sticky) + " by "; !strings.Contains(message, want) || !strings.Contains(message, ": sticky sessions") {
-		t.Errorf("the proposal does not name whose change it takes back:\n%s", message)
-	}
+	p.awaitPhase(rollout.Degraded)
+	p.wantUnmoved("main", 3)
+	// The proposal names whose change it takes back.
+	w.wantText(w.repo.Message(w.revert()), "- "+rollout.ShortID(sticky)+" by ", ": sticky sessions")
 }
 
 // TestRevertWithoutDocument proposes to revert a release whose Rollout document was removed before the abort. The
 // revert restores the document.
 func TestRevertWithoutDocument(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	w, p, s := newPausedWorld(t)
 	w.push("no document", map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml]\n"})
-	p.await("held", func(s rollout.State) bool { return s.Held != nil && s.Held.Reason == rollout.HeldRolloutRemoved })
+	p.await("held", func(s rollout.State) bool { return s.Held.Is(rollout.HeldRolloutRemoved) })
 	w.decide(s.Release.Hash, "abort", "too many errors")
-	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-	branch := "gitrollout/revert/test/" + w.app
+	p.awaitPhase(rollout.Degraded)
+	branch := w.revert()
 	if w.repo.Ref(branch) == "" {
 		t.Fatal("no revert is proposed")
 	}
 	if message := w.repo.Message(branch); strings.Contains(message, "gitrollout retry") {
 		t.Errorf("the proposal names a command that is refused:\n%s", message)
 	}
-	w.wantText(w.command(exitOK, "get", w.app), "git fetch && git merge --no-ff origin/"+branch+" && git push", "a revert of "+string(s.Release.Hash)+" in Git")
+	w.wantText(w.command(exitOK, "get", w.app), "git fetch && git merge --no-ff origin/"+branch+" && git push",
+		"a revert of "+string(s.Release.Hash)+" in Git")
 	w.repo.Merge(branch)
 	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
 }

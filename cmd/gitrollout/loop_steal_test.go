@@ -2,10 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,61 +28,44 @@ spec:
 // TestATokenIsNotSent has an attacker with push access to an app's folder. No Secret of gitrollout's or the app's
 // namespace is sent to the attacker's server, unless the Secret allows that use.
 func TestATokenIsNotSent(t *testing.T) {
-	var sent atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		sent.Add(1)
-		fmt.Fprint(w, `{"load": 0.1}`)
-	}))
-	t.Cleanup(server.Close)
-	w := newLoopWorld(t, stealing("v1", "password", server.URL))
+	url, sent := serveLoad(t, func() string { return "0.1" })
+	w := newLoopWorld(t, stealing("v1", "password", url))
 	w.namespaces = append(w.namespaces, rollout.OwnNamespace)
 	namespaces, secrets := w.kube.Kube.CoreV1().Namespaces(), w.kube.Kube.CoreV1().Secrets
-	_, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rollout.OwnNamespace}}, metav1.CreateOptions{})
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rollout.OwnNamespace}}
+	_, err := namespaces.Create(t.Context(), own, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	for ns, name := range map[string]string{rollout.OwnNamespace: w.app + "-token", w.ns: "password"} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": "s3cr3t"}}
-		if _, err := secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{})))
 	}
-	p := w.start()
+	p := w.startHealthy()
 	first := w.repo.Head()
-	p.awaitHealthy(first)
 
 	// From gitrollout's namespace: two pushes, without a running pod.
 	for _, tag := range []string{"v1", "v2"} {
-		theirs := stealing(tag, w.app+"-token", server.URL)
+		theirs := stealing(tag, w.app+"-token", url)
 		theirs["kustomization.yaml"] = "namespace: " + rollout.OwnNamespace + "\n" + theirs["kustomization.yaml"]
 		w.push("there, "+tag, theirs)
-		s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
-		if s.Held.Reason != rollout.HeldForbidden || !strings.Contains(s.Held.Message, "which is gitrollout's own and no app's") {
-			t.Fatalf("held %+v", s.Held)
-		}
-		if err := p.passes(3); err != nil {
-			t.Error(err)
-		}
+		p.wantHeld(rollout.HeldForbidden, "which is gitrollout's own and no app's")
+		p.passWell(3)
 		if s := w.state(); s.Held == nil || s.Source != first {
 			t.Fatalf("at %s, held %+v", s.Source, s.Held)
 		}
 	}
 
 	// From the app's namespace: nothing is sent, and the release fails with an error that has the remedy.
-	w.push("here", stealing("v2", "password", server.URL))
-	s := p.await("it went back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-	if len(s.Rejected) != 1 || !strings.Contains(s.Rejected[0].Reason, "kubectl -n "+w.ns+" label secret password gitrollout.dev/analysis=true") {
-		t.Errorf("rejected %+v", s.Rejected)
-	}
+	w.push("here", stealing("v2", "password", url))
+	p.wantRejected("kubectl -n " + w.ns + " label secret password gitrollout.dev/analysis=true")
 	if n := sent.Load(); n > 0 {
 		t.Fatalf("%d requests reached the attacker's server", n)
 	}
 	label := []byte(`{"metadata": {"labels": {"gitrollout.dev/analysis": "true"}}}`)
-	if _, err := secrets(w.ns).Patch(t.Context(), "password", "application/merge-patch+json", label, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.push("labelled", stealing("v3", "password", server.URL))
-	p.await("measured", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 2 })
+	must(t, errorOf(secrets(w.ns).Patch(t.Context(), "password", "application/merge-patch+json", label, metav1.PatchOptions{})))
+	w.push("labelled", stealing("v3", "password", url))
+	p.await("measured", pausedAt(2))
 	if sent.Load() == 0 {
 		t.Error("a Secret that is for analyses is not used")
 	}

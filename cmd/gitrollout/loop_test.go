@@ -53,11 +53,13 @@ func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	t.Helper()
 	t.Parallel()
 	kube := testcluster.Shared(t)
-	w := &loopWorld{T: t, repo: gittest.New(t), kube: kube, api: newAPIGate(t, kube), ns: kube.Namespace(t), log: &safeBuffer{}, who: writer{id: hostname()},
-		keys: trustOptions{allowed: []string{"127.0.0.0/8"}}}
+	w := &loopWorld{
+		T: t, repo: gittest.New(t), kube: kube, api: newAPIGate(t, kube), ns: kube.Namespace(t), log: &safeBuffer{},
+		who: writer{id: hostname()}, keys: trustOptions{allowed: []string{"127.0.0.0/8"}},
+	}
 	w.app, w.namespaces = w.ns, []string{w.ns}
 	w.server = w.repo.HTTP(gittest.HTTPOptions{})
-	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*")})
+	w.repo.Write(map[string]string{configFile: w.config("- path: apps/*")})
 	w.push("first version", files)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -67,19 +69,54 @@ func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	return w
 }
 
+// newHealthyWorld is newLoopWorld with a process that has deployed the first version.
+func newHealthyWorld(t *testing.T, files map[string]string) (*loopWorld, *loopProcess) {
+	t.Helper()
+	w := newLoopWorld(t, files)
+	return w, w.startHealthy()
+}
+
+// newPausedWorld has v1 deployed, and v2 at its gate with half of the pods. It returns v2's state.
+func newPausedWorld(t *testing.T) (*loopWorld, *loopProcess, rollout.State) {
+	t.Helper()
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
+	return w, p, p.awaitPaused(w.pushVersion("v2"))
+}
+
 // config returns a configuration with entries of apps, all in the test's namespace.
-func (w *loopWorld) config(apps ...string) string {
+func (w *loopWorld) config(apps ...string) string { return configOf(w.ns, apps...) }
+
+func configOf(namespace string, apps ...string) string {
 	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"
 	for _, entry := range apps {
-		text += entry + "\n  namespace: " + w.ns + "\n"
+		text += entry + "\n  namespace: " + namespace + "\n"
 	}
 	return text
+}
+
+// configure commits a configuration.
+func (w *loopWorld) configure(text string) string {
+	w.Helper()
+	w.repo.Pull()
+	return w.repo.CommitFiles("configuration", map[string]string{configFile: text})
 }
 
 // push commits files in the app's folder on top of the server's branch.
 func (w *loopWorld) push(message string, files map[string]string) string {
 	w.Helper()
 	return w.pushAs(w.app, message, files)
+}
+
+// pushVersion pushes a version with a gate at half of its pods.
+func (w *loopWorld) pushVersion(tag string) string {
+	w.Helper()
+	return w.push(tag, version(tag, halfThenGate))
+}
+
+// pushImage pushes the Deployment alone, with another image.
+func (w *loopWorld) pushImage(tag string) string {
+	w.Helper()
+	return w.push(tag, map[string]string{"app.yaml": version(tag, "")["app.yaml"]})
 }
 
 func (w *loopWorld) pushAs(app, message string, files map[string]string) string {
@@ -97,14 +134,24 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", author: w.author, credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig, namespaces: w.namespaces}, w.who,
-		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
-	if err != nil {
-		w.Fatal(err)
+	source := sourceOptions{
+		repo: w.server.URL, branch: "main", cluster: "test", author: w.author,
+		credentialOptions: credentialOptions{signingKey: w.signing},
 	}
+	l, err := newLoop(ctx, source, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig, namespaces: w.namespaces}, w.who,
+		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+	must(w, err)
 	p := &loopProcess{loop: l, w: w, ctx: ctx}
 	p.end = sync.OnceFunc(func() { l.close(); cancel() })
 	w.Cleanup(p.end)
+	return p
+}
+
+// startHealthy is start for a process that deploys the head first.
+func (w *loopWorld) startHealthy() *loopProcess {
+	w.Helper()
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
 	return p
 }
 
@@ -114,6 +161,13 @@ type loopProcess struct {
 	w   *loopWorld
 	ctx context.Context
 	end func()
+}
+
+// restart ends the process and starts another one.
+func (p *loopProcess) restart() *loopProcess {
+	p.w.Helper()
+	p.end()
+	return p.w.start()
 }
 
 // now returns the time of the loops' clock.
@@ -133,6 +187,14 @@ func (p *loopProcess) passes(n int) (last error) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return last
+}
+
+// passWell is passes without errors.
+func (p *loopProcess) passWell(n int) {
+	p.w.Helper()
+	if err := p.passes(n); err != nil {
+		p.w.Error(err)
+	}
 }
 
 // await makes passes until the app's record satisfies a condition.
@@ -168,11 +230,39 @@ func await(tb testing.TB, what string, ok func() bool) {
 	}
 }
 
+func (p *loopProcess) awaitPhase(phase rollout.Phase) rollout.State {
+	p.w.Helper()
+	return p.await(string(phase), func(s rollout.State) bool { return s.Phase == phase })
+}
+
 func (p *loopProcess) awaitHealthy(commit string) rollout.State {
 	p.w.Helper()
 	return p.await("healthy at "+rollout.ShortID(commit), func(s rollout.State) bool {
 		return s.Phase == rollout.Healthy && s.Stable != nil && s.Stable.Commit == commit
 	})
+}
+
+func pausedAt(step int) func(rollout.State) bool {
+	return func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == step }
+}
+
+// awaitSource waits until an app is at a commit of the users' branch.
+func (p *loopProcess) awaitSource(app, commit string) rollout.State {
+	p.w.Helper()
+	what := app + " at " + rollout.ShortID(commit)
+	return p.awaitOf(app, what, func(s rollout.State) bool { return s.Source == commit })
+}
+
+// promotion and revert return the branches of the app's proposals.
+func (w *loopWorld) promotion() string { return "gitrollout/promote/test/" + w.app }
+func (w *loopWorld) revert() string    { return "gitrollout/revert/test/" + w.app }
+
+// release releases a version through its gate, and returns its commit.
+func (p *loopProcess) release(tag string) string {
+	p.w.Helper()
+	s := p.awaitPaused(p.w.pushVersion(tag))
+	p.w.decide(s.Release.Hash, "promote", "")
+	return p.awaitHealthy(s.Release.Commit).Stable.Commit
 }
 
 // awaitPaused waits until the release of a commit is at its gate.
@@ -211,24 +301,6 @@ func (w *loopWorld) history() []string {
 	return subjects
 }
 
-// wantHistory compares the records since a commit with prefixes, oldest first.
-func (w *loopWorld) wantHistory(since string, want ...string) {
-	w.Helper()
-	got := w.history()
-	if since != "" {
-		n := strings.Count(w.repo.InBare("rev-list", since+".."+stateBranch), "\n") + 1
-		got = got[:n]
-	}
-	slices.Reverse(got)
-	same := len(got) == len(want)
-	for i := 0; same && i < len(got); i++ {
-		same = strings.HasPrefix(got[i], want[i])
-	}
-	if !same {
-		w.Errorf("recorded:\n  %s\nwant:\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
-	}
-}
-
 // edit commits files to a branch of the server like another writer; an empty content deletes.
 func (w *loopWorld) edit(branch string, files map[string]string) {
 	w.Helper()
@@ -237,17 +309,10 @@ func (w *loopWorld) edit(branch string, files map[string]string) {
 	for name, content := range files {
 		path := filepath.Join(dir, name)
 		if content == "" {
-			if err := os.Remove(path); err != nil {
-				w.Fatal(err)
-			}
+			must(w, os.Remove(path))
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			w.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			w.Fatal(err)
-		}
+		writeFile(w, path, content)
 	}
 	w.repo.Git("-C", dir, "add", "--all")
 	w.repo.Git("-C", dir, "commit", "-q", "-m", "by another writer")
@@ -257,9 +322,7 @@ func (w *loopWorld) edit(branch string, files map[string]string) {
 func (w *loopWorld) deployment() *appsv1.Deployment {
 	w.Helper()
 	d, err := w.kube.Kube.AppsV1().Deployments(w.ns).Get(context.Background(), w.app, metav1.GetOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return d
 }
 
@@ -274,9 +337,7 @@ func (w *loopWorld) image() string {
 func (w *loopWorld) pods() map[string][]string {
 	w.Helper()
 	list, err := w.kube.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	pods := map[string][]string{}
 	for _, pod := range list.Items {
 		if pod.DeletionTimestamp == nil {
@@ -289,6 +350,11 @@ func (w *loopWorld) pods() map[string][]string {
 
 // halfThenGate is the strategy of most tests: half of the pods, then a gate.
 const halfThenGate = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
+
+// canaryOf returns a strategy of steps whose new pods surge.
+func canaryOf(steps ...string) string {
+	return "    canary:\n      scaling: surge\n      steps:\n      - " + strings.Join(steps, "\n      - ") + "\n"
+}
 
 // version returns the files of an app with one Deployment, a Service, a ConfigMap and a Rollout.
 func version(tag, strategy string) map[string]string {
@@ -349,13 +415,9 @@ func (g *apiGate) hold(wait func(*http.Request)) {
 func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
 	t.Helper()
 	target, err := url.Parse(kube.Config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport, err := rest.TransportFor(kube.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport, proxy.FlushInterval = transport, -1
 	proxy.ErrorHandler = func(rw http.ResponseWriter, _ *http.Request, _ error) { rw.WriteHeader(http.StatusBadGateway) }
@@ -364,17 +426,17 @@ func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
 		if g.refuses(r) {
 			rw.Header().Set("Content-Type", "application/json")
 			rw.WriteHeader(http.StatusInternalServerError)
-			_, _ = io.WriteString(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"the test says no"}`)
+			_, _ = io.WriteString(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,
+				"message":"the test says no"}`)
 			return
 		}
 		proxy.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	content := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: gate, cluster: {server: %q}}]\nusers: [{name: nobody, user: {}}]\n"+
+	content := fmt.Sprintf("apiVersion: v1\nkind: Config\n"+
+		"clusters: [{name: gate, cluster: {server: %q}}]\nusers: [{name: nobody, user: {}}]\n"+
 		"contexts: [{name: gate, context: {cluster: gate, user: nobody}}]\ncurrent-context: gate\n", server.URL)
-	if err := os.WriteFile(g.kubeconfig, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(g.kubeconfig, []byte(content), 0o600))
 	return g
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,51 +37,38 @@ func (w *loopWorld) relist(file string, keys ...string) {
 	text := "# who signs\n"
 	for _, key := range keys {
 		public, err := os.ReadFile(key + ".pub")
-		if err != nil {
-			w.Fatal(err)
-		}
+		must(w, err)
 		text += "ann@example.com " + string(public)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		w.Fatal(err)
-	}
+	must(w, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // awaitHeld waits until the app is held with a message.
 func (p *loopProcess) awaitHeld(words ...string) rollout.State {
 	p.w.Helper()
 	return p.await("held: "+strings.Join(words, ", "), func(s rollout.State) bool {
-		for _, word := range words {
-			if s.Held == nil || !strings.Contains(s.Held.Message, word) {
-				return false
-			}
-		}
-		return true
+		return s.Held != nil && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(s.Held.Message, word) })
 	})
 }
 
-// wantNoWrites makes passes without writes to the cluster.
-func (p *loopProcess) wantNoWrites(n int) {
-	p.w.Helper()
-	before := p.w.api.count()
-	if err := p.passes(n); err != nil {
-		p.w.Error(err)
-	}
-	if wrote := p.w.api.since(before); len(wrote) > 0 {
-		p.w.Errorf("the cluster was written to: %v", wrote)
-	}
+// newSignedWorld requires and has signed commits, with a process that follows them, and returns the key.
+func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
+	t.Helper()
+	w = newLoopWorld(t, version("v1", halfThenGate))
+	key = w.repo.NewKeyFile()
+	w.keys.commits = w.list(key)
+	w.signs(key)
+	w.push("signed", map[string]string{"note": "1"})
+	p = w.start()
+	p.awaitHealthy(w.repo.Head())
+	return w, p, key
 }
 
 // TestUnsignedHeadIsNotFollowed pushes unsigned commits at rest, before and after restarts, and repairs that with a
 // signed one.
 func TestUnsignedHeadIsNotFollowed(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	key := w.repo.NewKeyFile()
-	w.keys.commits = w.list(key)
-	w.signs(key)
-	first := w.push("signed", map[string]string{"note": "1"})
-	p := w.start()
-	p.awaitHealthy(first)
+	w, p, key := newSignedWorld(t)
+	first := w.repo.Head()
 
 	w.signs("")
 	evil := w.push("unsigned", version("v2", halfThenGate))
@@ -115,31 +103,17 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	}
 }
 
-// newSignedWorld requires and has signed commits, with a process that follows them, and returns the key.
-func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
-	t.Helper()
-	w = newLoopWorld(t, version("v1", halfThenGate))
-	key = w.repo.NewKeyFile()
-	w.keys.commits = w.list(key)
-	w.signs(key)
-	w.push("signed", map[string]string{"note": "1"})
-	p = w.start()
-	p.awaitHealthy(w.repo.Head())
-	return w, p, key
-}
-
 // TestUnsignedHeadOfAnother continues a release after an unsigned commit to another app, and after a restart.
 func TestUnsignedHeadOfAnother(t *testing.T) {
 	w, p, key := newSignedWorld(t)
-	release := w.push("v2", version("v2", halfThenGate))
+	release := w.pushVersion("v2")
 	p.awaitPaused(release)
 
 	w.signs("")
 	w.pushAs("other", "unsigned", version("v1", halfThenGate))
-	p.passes(2)
-	p.end()
-	p = w.start()
-	p.passes(2)
+	_ = p.passes(2)
+	p = p.restart()
+	_ = p.passes(2)
 	if s := w.state(); s.Held != nil || s.Phase != rollout.Paused || s.Release.Commit != release {
 		t.Errorf("the state is %+v", s)
 	}
@@ -147,9 +121,7 @@ func TestUnsignedHeadOfAnother(t *testing.T) {
 		t.Errorf("the unsigned app was started: %+v", s)
 	}
 	// An unsigned promotion holds the app, a signed one promotes.
-	w.repo.Pull()
-	proposal := "gitrollout/promote/test/" + w.app
-	w.repo.Merge(proposal)
+	w.repo.Merge(w.promotion())
 	p.awaitHeld("not signed")
 	w.signs(key)
 	w.push("signed", map[string]string{"note": "2"})
@@ -159,13 +131,7 @@ func TestUnsignedHeadOfAnother(t *testing.T) {
 // TestStateBranchOfAnUnsignedHead restarts under a head whose configuration
 // names another state branch, with a forged state on it.
 func TestStateBranchOfAnUnsignedHead(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	key := w.repo.NewKeyFile()
-	w.keys.commits = w.list(key)
-	w.signs(key)
-	first := w.push("signed", map[string]string{"note": "1"})
-	p := w.start()
-	p.awaitHealthy(first)
+	w, p, _ := newSignedWorld(t)
 	p.end()
 	w.signs("")
 	evil := w.push("unsigned", version("v2", halfThenGate))
@@ -173,13 +139,9 @@ func TestStateBranchOfAnUnsignedHead(t *testing.T) {
 	w.repo.Git("checkout", "-q", "-b", "gitrollout/evil", "FETCH_HEAD")
 	state := w.state()
 	state.Source, state.Stable.Commit = evil, evil
-	forged, err := state.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.repo.CommitFiles("forged", map[string]string{rollout.StatePath(w.app): string(forged)})
+	w.repo.CommitFiles("forged", map[string]string{rollout.StatePath(w.app): encoded(t, state)})
 	w.repo.Git("checkout", "-q", "main")
-	w.repo.CommitFiles("unsigned", map[string]string{configFile: w.config("- path: apps/*") + "stateBranch: gitrollout/evil\n"})
+	w.configure(w.config("- path: apps/*") + "stateBranch: gitrollout/evil\n")
 	p = w.start()
 	p.awaitHeld("not signed")
 	p.wantNoWrites(2)
@@ -193,12 +155,8 @@ func TestNothingIsSigned(t *testing.T) {
 	key := w.repo.NewKeyFile()
 	w.keys.commits = w.list(key)
 	p := w.start()
-	if err := p.pass(); err == nil || !strings.Contains(err.Error(), "not signed") {
-		t.Errorf("the pass ends with %v", err)
-	}
-	if n := w.api.count(); n > 0 {
-		t.Errorf("the cluster was written to: %v", w.api.since(0))
-	}
+	w.wantError(p.pass(), "not signed")
+	w.wantNoWritesSince(0)
 	w.signs(key)
 	p.awaitHealthy(w.push("signed", map[string]string{"note": "1"}))
 	// The file is read again: a key that is added later counts at once.
@@ -236,16 +194,13 @@ func TestPromoters(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			key := w.repo.NewKeyFile()
 			w.keys.promoters = w.list(key)
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
-			commit := w.push("v2", version("v2", halfThenGate))
+			p := w.startHealthy()
+			commit := w.pushVersion("v2")
 			p.awaitPaused(commit)
-			tt.merge(w, key, "gitrollout/promote/test/"+w.app)
+			tt.merge(w, key, w.promotion())
 			if !tt.holds {
-				s := p.awaitHealthy(commit)
-				if log := strings.Join(w.history(), "\n"); !strings.Contains(log, "ann@example.com") {
-					t.Errorf("the log does not name the promoter: %s\n%+v", log, s)
-				}
+				p.awaitHealthy(commit)
+				w.wantText(strings.Join(w.history(), "\n"), "ann@example.com") // the promoter
 				return
 			}
 			s := p.awaitHeld(rollout.PromotionPath("test", w.app), "does not count", "git commit -S")
@@ -256,7 +211,9 @@ func TestPromoters(t *testing.T) {
 			// A revert of the release works despite the invalid promotion.
 			w.signs("")
 			w.push("back", version("v1", halfThenGate))
-			p.await("healthy at v1", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil && s.Release == nil })
+			p.await("healthy at v1", func(s rollout.State) bool {
+				return s.Phase == rollout.Healthy && s.Held == nil && s.Release == nil
+			})
 		})
 	}
 }
@@ -282,16 +239,14 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 			w.signs("")
 			const branch = "gitrollout/promote/test/zzz"
 			w.repo.InBare("update-ref", "refs/heads/"+branch, first)
-			w.edit(branch, map[string]string{"apps/" + w.app + "/app.yaml": strings.ReplaceAll(version("v10", halfThenGate)["app.yaml"], "APP", w.app)})
+			manifest := strings.ReplaceAll(version("v10", halfThenGate)["app.yaml"], "APP", w.app)
+			w.edit(branch, map[string]string{"apps/" + w.app + "/app.yaml": manifest})
 			stranger := w.repo.Ref(branch)
 			tree, err := p.created.Snapshot(t.Context(), stranger)
-			if err != nil {
-				t.Fatal(err)
-			}
-			theirs, err := source.NewReader("test", p.renderer).Render(tree, rollout.App{Name: w.app, Path: "apps/" + w.app, Namespace: w.ns})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			app := rollout.App{Name: w.app, Path: "apps/" + w.app, Namespace: w.ns}
+			theirs, err := source.NewReader("test", p.renderer).Render(tree, app)
+			must(t, err)
 			if tt.restart {
 				p.end()
 			}
@@ -302,20 +257,12 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 			stable.Commit, stable.Hash = stranger, theirs.Release()
 			forged.Source, forged.Stable = stranger, &stable
 			forged.Serial++
-			text, err := forged.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): string(text)})
+			w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): encoded(t, forged)})
 			if tt.restart {
 				p = w.start()
 			}
-			if err := p.passes(6); err == nil || !strings.Contains(err.Error(), "not part of the users' branch") {
-				t.Errorf("the error is %v", err)
-			}
-			if got := w.image(); got != "v1" {
-				t.Errorf("the Deployment asks for %s", got)
-			}
+			w.wantError(p.passes(6), "not part of the users' branch")
+			w.wantImage("v1")
 		})
 	}
 }
@@ -326,41 +273,31 @@ func TestForgedRecord(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
 	w.signing, w.keys.state = key, w.list(key)
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", halfThenGate))
-	s := p.awaitPaused(second)
+	p := w.startHealthy()
+	s := p.awaitPaused(w.pushVersion("v2"))
 	good := w.repo.Ref(stateBranch)
 
 	s.Phase, s.Progress[0].Step, s.Progress[0].Name = rollout.Promoting, s.Progress[0].Of, "promote"
 	s.Serial++
-	forged, err := s.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): string(forged)})
+	w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): encoded(t, s)})
 	forgery, writes := w.repo.Ref(stateBranch), w.api.count()
 	for range 2 {
-		if err := p.passes(3); err == nil || !strings.Contains(err.Error(), "is not believed") || !strings.Contains(err.Error(), "not signed") {
-			t.Errorf("the error is %v", err)
-		}
-		p.end()
-		p = w.start()
+		w.wantError(p.passes(3), "is not believed", "not signed")
+		p = p.restart()
 	}
-	if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != forgery {
-		t.Errorf("writes %v, recorded %v", made, w.history())
-	}
+	w.wantNoWritesSince(writes)
+	w.wantRecorded(forgery)
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, good)
 	w.skew += 10e9
 	w.decide(s.Release.Hash, "promote", "")
-	p.awaitHealthy(second)
+	p.awaitHealthy(s.Release.Commit)
 }
 
 // TestDashboardPushesOnNoRefusedHead commits actions of the dashboard only on top of an accepted head, since
 // gitrollout's signature would also cover an unsigned one.
 func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
 	w, p, key := newSignedWorld(t)
-	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	s := p.awaitPaused(w.pushVersion("v2"))
 	w.signs("")
 	w.pushAs("other", "unsigned", version("v1", halfThenGate))
 	d := dashActor{dashRecords(p.source, p.created, streams{out: io.Discard, err: io.Discard})}
@@ -370,12 +307,8 @@ func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
 		return err
 	}
 	head := w.repo.Ref("main")
-	if err := promote(); err == nil || !strings.Contains(err.Error(), "not signed by an allowed signer") || !strings.Contains(err.Error(), "unsigned") {
-		t.Errorf("the error is %v", err)
-	}
-	if now := w.repo.Ref("main"); now != head {
-		t.Errorf("%s was pushed on top of %s", now, head)
-	}
+	w.wantError(promote(), "not signed by an allowed signer", "unsigned")
+	w.wantBranch("main", head)
 	w.signs(key)
 	head = w.push("looked at", map[string]string{"note": "2"})
 	if err := promote(); err != nil || w.repo.Ref("main") == head {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,9 +25,8 @@ func TestEditedState(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			other := w.app + "-other"
 			w.pushAs(other, "another app", settings("1"))
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
-			release := p.awaitPaused(w.push("v2", version("v2", halfThenGate))).Release.Hash
+			p := w.startHealthy()
+			release := p.awaitPaused(w.pushVersion("v2")).Release.Hash
 			file := rollout.StatePath(w.app)
 			good := w.repo.Show(stateBranch, file)
 			edited := strings.Replace(good, edit[0], edit[1], 1)
@@ -40,22 +37,17 @@ func TestEditedState(t *testing.T) {
 			writes, pods := w.api.count(), w.pods()
 			w.decide(release, "promote", "")
 			for range 2 {
-				if err := p.passes(5); err != nil {
-					t.Error(err)
-				}
-				if err := p.Unreadable(); err == nil || !strings.Contains(err.Error(), "edited by hand") || !strings.Contains(err.Error(), "gitrollout state repair "+w.app) {
-					t.Errorf("the reason is %v", err)
-				}
-				p.end()
-				p = w.start()
+				p.passWell(5)
+				w.wantError(p.Unreadable(), "edited by hand", "gitrollout state repair "+w.app)
+				p = p.restart()
 			}
-			if made := w.api.since(writes); len(made) > 0 || !maps.EqualFunc(pods, w.pods(), slices.Equal) {
-				t.Errorf("writes %v, pods %v", made, w.pods())
-			}
-			w.pushAs(other, "another value", settings("2"))
-			p.awaitOf(other, "the other app goes on", func(s rollout.State) bool { return s.Source == w.repo.Head() })
+			w.wantNoWritesSince(writes)
+			w.wantPods(pods)
+			p.awaitSource(other, w.pushAs(other, "another value", settings("2"))) // the other app goes on
 			w.edit(stateBranch, map[string]string{file: good})
-			p.await("the promotion that was waiting", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Hash == release })
+			p.await("the promotion that was waiting", func(s rollout.State) bool {
+				return s.Phase == rollout.Healthy && s.Stable.Hash == release
+			})
 		})
 	}
 }
@@ -65,13 +57,8 @@ func TestEditedState(t *testing.T) {
 func TestStateIsRolledBack(t *testing.T) {
 	for back, restart := range map[string]bool{"1": false, "2": true, "3": false} {
 		t.Run(back, func(t *testing.T) {
-			w := newLoopWorld(t, version("v1", halfThenGate))
-			p := w.start()
-			p.awaitHealthy(w.repo.Head())
-			second := w.push("v2", version("v2", halfThenGate))
-			p.awaitPaused(second)
-			w.decide(w.state().Release.Hash, "promote", "")
-			p.awaitHealthy(second)
+			w, p := newHealthyWorld(t, version("v1", halfThenGate))
+			second := p.release("v2")
 			newest := w.repo.Ref(stateBranch)
 			if restart {
 				p.end()
@@ -81,25 +68,16 @@ func TestStateIsRolledBack(t *testing.T) {
 				p = w.start()
 			}
 			pods, generation := w.pods(), w.deployment().Generation
-			s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
-			if s.Held.Reason != "StateRolledBack" || !strings.Contains(s.Held.Message, "gitrollout state repair "+w.app) {
-				t.Errorf("held %+v", s.Held)
+			p.wantHeld("StateRolledBack", "gitrollout state repair "+w.app)
+			p.wantUnmoved(stateBranch, 5)
+			if now := w.deployment().Generation; now != generation {
+				t.Errorf("generation %d of %d", now, generation)
 			}
-			held := w.repo.Ref(stateBranch)
-			if err := p.passes(5); err != nil {
-				t.Error(err)
-			}
-			if now := w.repo.Ref(stateBranch); now != held {
-				t.Errorf("it goes on recording: %v", w.history())
-			}
-			if d := w.deployment(); d.Generation != generation || !maps.EqualFunc(pods, w.pods(), slices.Equal) {
-				t.Errorf("generation %d of %d, pods %v of %v", d.Generation, generation, w.pods(), pods)
-			}
+			w.wantPods(pods)
 			w.repo.InBare("update-ref", "refs/heads/"+stateBranch, newest)
 			p.awaitHealthy(second)
-			if err := p.passes(5); err != nil || w.repo.Ref(stateBranch) != newest {
-				t.Errorf("with the newest record again: %v, recorded %v", err, w.history())
-			}
+			p.passWell(5)
+			w.wantRecorded(newest)
 		})
 	}
 }
@@ -107,14 +85,10 @@ func TestStateIsRolledBack(t *testing.T) {
 // TestStaleProcess checks that a process without Git does not redo a release that another process has rolled back
 // meanwhile.
 func TestStaleProcess(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	old := w.start()
-	first := w.repo.Head()
-	old.awaitHealthy(first)
-	s := old.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	w, old, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
 	fresh := w.start()
-	fresh.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	fresh.awaitPhase(rollout.Degraded)
 	w.server.Fault(gittest.Faults{Status: 503})
 	writes := w.api.count()
 	for range 10 {
@@ -123,15 +97,11 @@ func TestStaleProcess(t *testing.T) {
 		_ = old.RunOnce(old.ctx, w.now, false)
 		time.Sleep(20 * time.Millisecond)
 	}
-	if made := w.api.since(writes); len(made) > 0 || w.image() != "v1" {
-		t.Errorf("the old process wrote %v, the image is %s", made, w.image())
-	}
+	w.wantNoWritesSince(writes)
+	w.wantImage("v1")
 	w.server.Fault(gittest.Faults{})
 	w.skew += time.Minute
-	recorded := w.repo.Ref(stateBranch)
-	if err := old.passes(5); err != nil || w.repo.Ref(stateBranch) != recorded {
-		t.Errorf("with Git again: %v, recorded %v", err, w.history())
-	}
+	old.wantUnmoved(stateBranch, 5)
 }
 
 // TestDeploymentChangesHands moves a Deployment, in one commit, to an app whose record has a lower serial: serials of
@@ -140,12 +110,8 @@ func TestDeploymentChangesHands(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
 	w.pushAs(heir, "a young app", settings("1"))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", halfThenGate))
-	p.awaitPaused(second)
-	w.decide(w.state().Release.Hash, "promote", "")
-	p.awaitHealthy(second)
+	p := w.startHealthy()
+	p.release("v2")
 	pods := w.pods()
 	w.repo.Pull()
 	for name := range version("v2", halfThenGate) {
@@ -157,24 +123,15 @@ func TestDeploymentChangesHands(t *testing.T) {
 		"apps/" + w.app + "/kustomization.yaml": strings.ReplaceAll(settings("1")["kustomization.yaml"], "APP", w.app+"-rest"),
 		"apps/" + heir + "/kustomization.yaml":  "resources: [app.yaml, service.yaml, rollout.yaml, nothing.yaml]\n",
 	})
-	broken := w.repo.Commit("move it")
-	p.await("the app follows", func(s rollout.State) bool { return s.Source == broken })
-	p.awaitOf(heir, "the heir is held", func(s rollout.State) bool { return s.Held != nil })
-	if err := p.passes(5); err != nil {
-		t.Error(err)
-	}
-	if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
-		t.Errorf("the Deployment has no owner, and its pods are %v, want %v", now, pods)
-	}
-	moved := w.pushAs(heir, "mend it", map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"})
-	p.awaitOf(heir, "the heir follows", func(s rollout.State) bool { return s.Source == moved && s.Held == nil })
-	if err := p.passes(5); err != nil {
-		t.Error(err)
-	}
+	p.awaitSource(w.app, w.repo.Commit("move it"))
+	p.awaitOf(heir, "the heir is held", isHeld)
+	p.passWell(5)
+	w.wantPods(pods) // nothing happens to a Deployment without an owner
+	mended := map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"}
+	p.awaitSource(heir, w.pushAs(heir, "mend it", mended))
+	p.passWell(5)
 	if s := w.stateOf(heir); s.Held != nil || s.Serial >= w.stateOf(w.app).Serial {
 		t.Errorf("the heir's serial is %d, held %+v; the other's is %d", s.Serial, s.Held, w.stateOf(w.app).Serial)
 	}
-	if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
-		t.Errorf("pods %v, want %v", now, pods)
-	}
+	w.wantPods(pods)
 }

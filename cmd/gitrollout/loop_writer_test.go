@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -13,13 +14,11 @@ import (
 // an exclusive writer stops for it.
 func TestWriters(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
-	writer := func() rollout.Writer {
+	wantWriter := func(id string, epoch int) {
 		t.Helper()
 		c, err := rollout.ParseCluster([]byte(w.repo.Show(stateBranch, rollout.ClusterPath)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.Writer
+		must(t, err)
+		compare.Check(t, rollout.Writer{ID: id, Epoch: epoch}, c.Writer)
 	}
 	as := func(id string, exclusive bool) *loopProcess {
 		w.who.id, w.who.exclusive = id, exclusive
@@ -27,21 +26,13 @@ func TestWriters(t *testing.T) {
 	}
 	ann := as("ann", true)
 	ann.awaitHealthy(w.repo.Head())
-	if got, want := writer(), (rollout.Writer{ID: "ann", Epoch: 1}); got != want {
-		t.Errorf("the first writer is %v, want %v", got, want)
-	}
+	wantWriter("ann", 1)
 	bob := as("bob", false)
-	if err := bob.passes(3); err != nil || writer().ID != "ann" {
-		t.Errorf("nothing is to be done, and bob took over (%v)", err)
-	}
-	second := w.push("v2", version("v2", halfThenGate))
-	s := bob.awaitPaused(second)
-	if got, want := writer(), (rollout.Writer{ID: "bob", Epoch: 2}); got != want {
-		t.Errorf("the second writer is %v, want %v", got, want)
-	}
-	if body := w.repo.InBare("log", "-1", "--format=%B", stateBranch); !strings.Contains(body, "\nGitrollout-Epoch: 2\n") {
-		t.Errorf("the commit does not name its epoch:\n%s", body)
-	}
+	bob.passWell(3)
+	wantWriter("ann", 1) // nothing is to be done, so bob does not take over
+	s := bob.awaitPaused(w.pushVersion("v2"))
+	wantWriter("bob", 2)
+	w.wantText(w.repo.InBare("log", "-1", "--format=%B", stateBranch), "\nGitrollout-Epoch: 2\n")
 
 	w.decide(s.Release.Hash, "promote", "")
 	writes, recorded := w.api.count(), w.repo.Ref(stateBranch)
@@ -50,24 +41,18 @@ func TestWriters(t *testing.T) {
 			t.Errorf("an exclusive writer that was taken over from goes on: %v", err)
 		}
 	}
-	if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != recorded {
-		t.Errorf("it wrote %v, recorded %v", made, w.history())
-	}
+	w.wantNoWritesSince(writes)
+	w.wantRecorded(recorded)
 
 	// The same host continues its epoch; another one that is not alone is reported.
 	bob.end()
 	bob = as("bob", false)
 	bob.await("promoted", func(s rollout.State) bool { return s.Phase != rollout.Paused })
-	if got, want := writer(), (rollout.Writer{ID: "bob", Epoch: 2}); got != want {
-		t.Errorf("the same writer again is %v, want %v", got, want)
-	}
+	wantWriter("bob", 2)
 	carl := as("carl", false)
-	carl.awaitHealthy(second)
-	if err := bob.passes(2); err != nil || !strings.Contains(w.log.String(), "another gitrollout writes to the state branch") {
-		t.Errorf("error %v, and nothing in the log about two writers", err)
-	}
-	bob.awaitPaused(w.push("v3", version("v3", halfThenGate)))
-	if got, want := writer(), (rollout.Writer{ID: "bob", Epoch: 4}); got != want {
-		t.Errorf("after two take-overs the writer is %v, want %v", got, want)
-	}
+	carl.awaitHealthy(s.Release.Commit)
+	bob.passWell(2)
+	w.wantText(w.log.String(), "another gitrollout writes to the state branch")
+	bob.awaitPaused(w.pushVersion("v3"))
+	wantWriter("bob", 4) // after two take-overs
 }

@@ -13,19 +13,15 @@ import (
 // TestMovedAppIsSeenWhereItIs moves an app's files to another folder and namespace while no reconciler runs. The app
 // stays at the previous commit, and the commands must read it in the old folder, with the old namespace.
 func TestMovedAppIsSeenWhereItIs(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", halfThenGate))
-	p.awaitPaused(second)
-	if err := p.passes(3); err != nil {
-		t.Fatal(err)
-	}
+	w, p, two := newPausedWorld(t)
+	must(t, p.passes(3))
 	p.end()
 	w.repo.Pull()
 	w.repo.Git("mv", "apps/"+w.app, "elsewhere")
-	w.repo.Write(map[string]string{configFile: strings.ReplaceAll(w.config("- path: elsewhere\n  name: "+w.app), "namespace: "+w.ns, "namespace: other")})
-	w.repo.Commit("another folder and another namespace")
+	config := w.config("- path: elsewhere\n  name: " + w.app)
+	w.repo.CommitFiles("another folder and another namespace", map[string]string{
+		configFile: strings.ReplaceAll(config, "namespace: "+w.ns, "namespace: other"),
+	})
 
 	command := func(args ...string) (string, int) {
 		t.Helper()
@@ -40,8 +36,8 @@ func TestMovedAppIsSeenWhereItIs(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &a); err != nil || code != 0 {
 		t.Fatalf("get: exit code %d, %v", code, err)
 	}
-	if a.Phase != rollout.Paused || a.Source == nil || a.Source.ID != second || a.Source.Subject != "v2" {
-		t.Errorf("get: it is %s at %+v, want Paused at %s", a.Phase, a.Source, second)
+	if a.Phase != rollout.Paused || a.Source == nil || a.Source.ID != two.Release.Commit || a.Source.Subject != "v2" {
+		t.Errorf("get: it is %s at %+v, want Paused at %s", a.Phase, a.Source, two.Release.Commit)
 	}
 	if len(a.Workloads) != 1 || a.Workloads[0].Workload != w.ns+"/"+w.app || len(a.Workloads[0].Steps) == 0 || a.Workloads[0].Ready == 0 {
 		t.Errorf("get: its workloads are %+v", a.Workloads)

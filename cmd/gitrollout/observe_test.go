@@ -19,9 +19,7 @@ func openOutside(t *testing.T, log io.Writer, args ...string) (*outside, error) 
 	var options observeOptions
 	cmd := &cobra.Command{}
 	options.register(cmd)
-	if err := cmd.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.ParseFlags(args))
 	seen, err := options.open(slog.New(slog.NewTextHandler(log, nil)), false)
 	if err == nil {
 		t.Cleanup(seen.stop)
@@ -48,20 +46,21 @@ func TestProbes(t *testing.T) {
 			t.Errorf("readyz is %d %q, want %d %q", code, body, ready, says)
 		}
 	}
+	fetched := func(err error) {
+		_, end := seen.noteFetch(t.Context(), "fetch", "")
+		end(err)
+	}
 	probe(503, "the cluster is being read")
 	if code, body := answer(t, seen.handler(), "/metrics"); code != 503 || !strings.Contains(body, "not ready") {
 		t.Errorf("metrics before there are any: %d %q", code, body)
 	}
 	seen.synced.Store(true)
 	probe(503, "Git has not been read")
-	_, end := seen.noteFetch(t.Context(), "fetch", "")
-	end(io.ErrUnexpectedEOF)
+	fetched(io.ErrUnexpectedEOF)
 	probe(503, "Git has not been read")
-	_, end = seen.noteFetch(t.Context(), "fetch", "")
-	end(nil)
+	fetched(nil)
 	probe(200, "ok")
-	_, end = seen.noteFetch(t.Context(), "fetch", "")
-	end(io.ErrUnexpectedEOF) // Git fails later, which a restart would not repair
+	fetched(io.ErrUnexpectedEOF) // Git fails later, which a restart would not repair
 	probe(200, "ok")
 	seen.hung.Store(func() string { return "no sign of life for 5m0s from: app web" })
 	if code, body := answer(t, seen.handler(), "/healthz"); code != 503 || !strings.Contains(body, "app web") {
@@ -71,9 +70,7 @@ func TestProbes(t *testing.T) {
 
 func TestMetricsAddress(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	if _, err := openOutside(t, io.Discard, "--metrics-address", taken.Addr().String()); codeOf(err) != exitUsage {
 		t.Errorf("an address that is taken: %v", err)
@@ -83,9 +80,7 @@ func TestMetricsAddress(t *testing.T) {
 	}
 	var log bytes.Buffer
 	first, err := openOutside(t, &log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := openOutside(t, &log) // the default port is in use now, by the first or another process
 	if err != nil || len(first.servers)+len(second.servers) > 1 || !strings.Contains(log.String(), "--metrics-address") {
 		t.Errorf("two processes with the default address: %v\n%s", err, log.String())
@@ -100,14 +95,10 @@ func TestPprofIsForThisMachineAlone(t *testing.T) {
 	}
 	for _, address := range []string{"127.0.0.1:0", "localhost:0"} {
 		var log strings.Builder
-		if _, err := openOutside(t, &log, "--metrics-address=", "--pprof-address", address); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(openOutside(t, &log, "--metrics-address=", "--pprof-address", address)))
 		_, at, _ := strings.Cut(log.String(), "address=")
 		res, err := http.Get("http://" + strings.TrimSpace(at) + "/debug/pprof/heap?debug=1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil || res.StatusCode != 200 || !strings.Contains(string(body), "heap profile") {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/sopstest"
@@ -25,14 +24,10 @@ func TestOnceFailsWithAHeldApp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v0", halfThenGate))
-			w.repo.CommitFiles("configuration", map[string]string{configFile: w.config(c.config)})
+			w.configure(w.config(c.config))
 			w.push("v1", c.files(w))
-			for n := range 3 {
-				var out strings.Builder
-				code := run(w.Context(), []string{"once", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig}, strings.NewReader(""), &out, &out)
-				if code != int(exitHeld) || !strings.Contains(out.String(), "app "+w.app+" is held: apps/") || !strings.Contains(out.String(), c.want) {
-					t.Errorf("call %d ends with %d: %s", n, code, &out)
-				}
+			for range 3 {
+				w.wantText(w.clusterCommand(exitHeld, "once"), "app "+w.app+" is held: apps/", c.want)
 			}
 		})
 	}

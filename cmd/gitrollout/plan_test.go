@@ -8,19 +8,27 @@ import (
 
 	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestPlanRendersTwiceOnlyWhatDiffers plans one changed app of many: the others are rendered once, although one side is
 // a commit and the other a folder.
 func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 	const apps = 40
-	files := map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"}
-	for i := range apps {
-		dir := fmt.Sprintf("apps/app%d/", i)
-		files[dir+"kustomization.yaml"] = "resources: [../../base]\nnamePrefix: p" + fmt.Sprint(i) + "-\n"
+	const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  selector: {matchLabels: {a: a}}
+  template: {metadata: {labels: {a: a}}, spec: {containers: [{name: a, image: "a:v1"}]}}
+`
+	files := map[string]string{
+		rollout.ConfigPath("prod"): testConfig, "base/kustomization.yaml": "resources: [deployment.yaml]\n",
+		"base/deployment.yaml": deployment,
 	}
-	files["base/kustomization.yaml"] = "resources: [deployment.yaml]\n"
-	files["base/deployment.yaml"] = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {selector: {matchLabels: {a: a}}, template: {metadata: {labels: {a: a}}, spec: {containers: [{name: a, image: \"a:v1\"}]}}}\n"
+	for i := range apps {
+		files[fmt.Sprintf("apps/app%d/kustomization.yaml", i)] = fmt.Sprintf("resources: [../../base]\nnamePrefix: p%d-\n", i)
+	}
 	repo := gittest.New(t)
 	repo.CommitFiles("first", files)
 	t.Chdir(repo.Work)
@@ -28,32 +36,28 @@ func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 		c := &planCommand{streams: streams{out: io.Discard, err: io.Discard}, noState: true}
 		c.source.branch = "main"
 		sides, err := c.open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p := plan.Sides{Cluster: "prod", Own: protected(), Now: time.Now(), Renderer: newRenderer(streams{}, nil)}
-		if err := p.Read(sides.base, sides.head); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Read(sides.base, sides.head))
 		var out plan.Plan
-		if err := out.Add(&p, t.Context().Err); err != nil {
-			t.Fatal(err)
-		}
+		must(t, out.Add(&p, t.Context().Err))
 		return out, p.Renderer.Builds()
 	}
 	if p, builds := planned(); len(p.Apps) != 0 || builds != apps {
 		t.Errorf("nothing has changed: %d apps change, %d builds, want 0 and %d", len(p.Apps), builds, apps)
 	}
-	repo.Write(map[string]string{"apps/app7/kustomization.yaml": "resources: [../../base]\nnamePrefix: p7-\nimages: [{name: a, newTag: v2}]\n"})
+	app7 := "apps/app7/kustomization.yaml"
+	repo.Write(map[string]string{app7: files[app7] + "images: [{name: a, newTag: v2}]\n"})
 	if p, builds := planned(); len(p.Apps) != 1 || p.Apps[0].App != "app7" || builds != apps+1 || p.Unchanged != apps-1 {
 		t.Errorf("one app has changed: %d apps change, %d builds, want 1 and %d", len(p.Apps), builds, apps+1)
 	}
-	repo.Write(map[string]string{"base/deployment.yaml": files["base/deployment.yaml"] + "# a comment\n"})
+	repo.Write(map[string]string{"base/deployment.yaml": deployment + "# a comment\n"})
 	if p, builds := planned(); len(p.Apps) != 1 || builds != 2*apps {
 		t.Errorf("a comment has changed for all: %d apps change, %d builds, want 1 and %d", len(p.Apps), builds, 2*apps)
 	}
-	repo.Write(map[string]string{"base/deployment.yaml": files["base/deployment.yaml"][:len(files["base/deployment.yaml"])-1] + " \n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"})
-	if p, _ := planned(); len(p.Apps) != apps || len(p.Shared) != 1 || p.Shared[0].File != "base/deployment.yaml" || len(p.Shared[0].Apps) != apps {
+	repo.Write(map[string]string{"base/deployment.yaml": deployment + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"})
+	p, _ := planned()
+	if len(p.Apps) != apps || len(p.Shared) != 1 || p.Shared[0].File != "base/deployment.yaml" || len(p.Shared[0].Apps) != apps {
 		t.Errorf("a shared file has changed: %d apps change, shared %+v", len(p.Apps), p.Shared)
 	}
 }

@@ -3,9 +3,9 @@ package main
 import (
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
@@ -33,11 +33,6 @@ func TestPlugin(t *testing.T) {
 		{[]string{"__complete", "gitrollout", "get", "app-001"}, []string{"app-0010\n", "app-0011\n"}},
 		{[]string{"__complete", "gitrollout", "pro"}, []string{"promote\t"}},
 	} {
-		text := call(c.args...)
-		for _, part := range c.want {
-			if !strings.Contains(text, part) {
-				t.Errorf("kubectl %v: %q is not in:\n%s", c.args, part, text)
-			}
-		}
+		compare.Contains(t, call(c.args...), c.want...)
 	}
 }

@@ -63,15 +63,11 @@ the environment are [at the end](#gitrollout-exit-codes).
 	write(root)
 	want := b.String()
 	if *update {
-		if err := os.WriteFile(commandsPage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(commandsPage, []byte(want), 0o644))
 		return
 	}
 	got, err := os.ReadFile(commandsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := compare.Diff(want, string(got)); diff != "" {
 		t.Errorf("%s differs from the commands (-want +got), rewrite it with -update:\n%s", commandsPage, diff)
 	}
@@ -148,9 +144,7 @@ func flagRows(c *cobra.Command) (rows []flagRow) {
 // TestSettingsPage compares the page of settings with the flags that run's --help shows.
 func TestSettingsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/settings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var listed []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` ").FindAllStringSubmatch(string(page), -1) {
 		listed = append(listed, m[1])
@@ -167,18 +161,14 @@ var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
 func TestEnvironmentIsDocumented(t *testing.T) {
 	page := newEnvironment().Long
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range regexp.MustCompile(`"(GITROLLOUT_[A-Z_]+[A-Z]|OTEL_[A-Z_]+)"`).FindAllStringSubmatch(string(source), -1) {
 			if found++; !regexp.MustCompile(`(?m)^  ` + m[1] + ` `).MatchString(page) {
 				t.Errorf("%s reads %s, which gitrollout help environment does not have", file, m[1])

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -41,14 +41,15 @@ func reconcilerPage(t *testing.T) *httptest.Server {
 
 // shownFleet has a release with measurements, and two failed ones.
 func shownFleet() status.Listing {
-	run := rollout.AnalysisRun{Name: "background", Phase: rollout.AnalysisRunning, Metrics: []rollout.MetricProgress{{Metric: "success-rate", Phase: rollout.AnalysisRunning}}}
+	metric := rollout.MetricProgress{Metric: "success-rate", Phase: rollout.AnalysisRunning}
 	for _, value := range []string{"[0.99]", "[0.991]", "[0.98]", "", "[0.99]", "[0.94]"} {
 		m := rollout.Measurement{Value: value, Phase: rollout.AnalysisSuccessful}
 		if value == "" {
 			m.Phase = rollout.AnalysisErrored
 		}
-		run.Metrics[0].Measurements = append(run.Metrics[0].Measurements, m)
+		metric.Measurements = append(metric.Measurements, m)
 	}
+	run := rollout.AnalysisRun{Name: "background", Phase: rollout.AnalysisRunning, Metrics: []rollout.MetricProgress{metric}}
 	return status.Listing{Cluster: "prod-eu", Apps: []status.App{
 		{App: "shop", Cluster: "prod-eu", Phase: rollout.Paused, Analyses: []rollout.AnalysisRun{run}, Workloads: []status.Workload{
 			{Workload: "shop/checkout", Strategy: "canary", Moving: true, Opened: "Carl Fey <carl@example.com>"}}},
@@ -63,39 +64,34 @@ func TestServerView(t *testing.T) {
 		http.Error(w, "not\x1b[2J ready", http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(broken.Close)
-	cases := map[string]struct {
-		args []string
+	base := server.URL + "/base"
+	for name, c := range map[string]struct {
+		args string
 		code exitCode
 		want []string
 	}{
-		"one app":           {[]string{"get", "shop", "--server", server.URL + "/base"}, exitOK, []string{"‖ shop  Paused", "success-rate", "██▆×█▁", "by Carl Fey", "prod-eu"}},
-		"all":               {[]string{"list", "--server", server.URL + "/base/", "--phase", "Degraded,Stalled"}, exitOK, []string{"\nshop-eu  Degraded", "\nweb      Stalled"}},
-		"json":              {[]string{"get", "shop", "-o", "json", "--server", server.URL + "/base"}, exitOK, []string{`"app": "shop"`}},
-		"no such app":       {[]string{"get", "shpo", "--server", server.URL + "/base"}, exitFailed, []string{`has no app "shpo": there is no such app; did you mean shop?`}},
-		"not an address":    {[]string{"get", "--server", "127.0.0.1:3100"}, exitUsage, []string{"write http://127.0.0.1:3100"}},
-		"not ready":         {[]string{"list", "--server", broken.URL}, exitFailed, []string{`503 Service Unavailable: "not\x1b[2J ready`}},
-		"another page":      {[]string{"list", "--server", server.URL}, exitFailed, []string{"404"}},
-		"no server answers": {[]string{"list", "--server", "http://127.0.0.1:1"}, exitFailed, []string{"connection refused", "Git is read instead"}},
-		"one or the other":  {[]string{"list", "--server", server.URL, "--cluster-only"}, exitUsage, []string{"exclude each other"}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			var out, errs bytes.Buffer
-			if got := run(t.Context(), c.args, strings.NewReader(""), &out, &errs); exitCode(got) != c.code {
-				t.Errorf("exit code %d, want %d", got, c.code)
-			}
-			for _, part := range c.want {
-				if !strings.Contains(out.String()+errs.String(), part) {
-					t.Errorf("%q is not in:\n%s%s", part, &out, &errs)
-				}
-			}
-		})
+		"one app": {
+			"get shop --server " + base, exitOK,
+			[]string{"‖ shop  Paused", "success-rate", "██▆×█▁", "by Carl Fey", "prod-eu"},
+		},
+		"all": {
+			"list --phase Degraded,Stalled --server " + base + "/", exitOK,
+			[]string{"\nshop-eu  Degraded", "\nweb      Stalled"},
+		},
+		"json": {"get shop -o json --server " + base, exitOK, []string{`"app": "shop"`}},
+		"no such app": {
+			"get shpo --server " + base, exitFailed, []string{`has no app "shpo": there is no such app; did you mean shop?`},
+		},
+		"not an address":    {"get --server 127.0.0.1:3100", exitUsage, []string{"write http://127.0.0.1:3100"}},
+		"not ready":         {"list --server " + broken.URL, exitFailed, []string{`503 Service Unavailable: "not\x1b[2J ready`}},
+		"another page":      {"list --server " + server.URL, exitFailed, []string{"404"}},
+		"no server answers": {"list --server http://127.0.0.1:1", exitFailed, []string{"connection refused", "Git is read instead"}},
+		"one or the other":  {"list --cluster-only --server " + server.URL, exitUsage, []string{"exclude each other"}},
+	} {
+		t.Run(name, func(t *testing.T) { compare.Contains(t, wantExit(t, c.code, strings.Fields(c.args)...), c.want...) })
 	}
 	t.Run("by the environment", func(t *testing.T) {
-		t.Setenv("GITROLLOUT_SERVER", server.URL+"/base")
-		var out bytes.Buffer
-		if code := run(t.Context(), []string{"get", "shop"}, strings.NewReader(""), &out, &out); code != 0 || !strings.Contains(out.String(), "success-rate") {
-			t.Errorf("exit code %d:\n%s", code, &out)
-		}
+		t.Setenv("GITROLLOUT_SERVER", base)
+		compare.Contains(t, wantExit(t, exitOK, "get", "shop"), "success-rate")
 	})
 }

@@ -44,49 +44,80 @@ const canary = "../../examples/canary"
 func TestSimulate(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
-		code   int
+		code   exitCode
 		out    string
 		errs   string
 	}{
-		"events are printed":          {"start\npush v2\n", 0, "  commit shop step 2/4 pause\n  expect Paused shop 2/4 pause (20%) at #1 | shop: 4 blue, 1 v2, shop-canary -> v2", ""},
-		"a met expectation":           {"start\npush v2\n  commit release v2\n  expect Paused | 4 blue, 1 v2\n", 0, "expect Paused", ""},
-		"one that is not met":         {"start\n  expect Healthy\npush v2\n  expect Healthy\n", 1, "  FAILED line 4: expect Healthy\n", "1 expectation not met"},
-		"an error that is not there":  {"start\ngit down\n  error the API server does not answer\n", 1, "FAILED line 3: error the API server", ""},
-		"commits have an order":       {"start\n  commit healthy\n  commit first deployment\n", 1, "FAILED line 3: commit first deployment", ""},
-		"Git is down":                 {"start\npush v2\ngit down\npromote\n  error Git does not answer\n  expect Paused\ngit up\n  expect 2 blue, 3 v2\n+3s\n  expect Healthy | 5 v2\n", 0, "", ""},
-		"an abort needs no push":      {"start\npush v2\nabort\n  expect Degraded | 5 blue\nrevert\n  expect Healthy\n", 0, "", ""},
-		"an API server that is down":  {"start\napi down\npush v2\n  error the API server does not answer\napi up\n+2m\n  expect Paused\n", 0, "", ""},
-		"pods die":                    {"start\nslow blue 30s\nkill blue 2\n  expect Healthy | 5 blue (3 ready)\n+1m\n  expect Healthy | 5 blue\n", 0, "  expect Healthy at #0 | shop: 5 blue (3 ready)\n", ""},
-		"pods that stay away":         {"start\nnever blue\nkill blue 2\n+11m\n  expect Degraded | 5 blue (3 ready)\n", 0, "3 of 5 pods are ready", ""},
-		"a crash moves nothing":       {"start\npush v2\ncrash\n  expect Paused | 4 blue, 1 v2\n", 0, "", ""},
-		"an autoscaler is undone":     {"start\nscale shop 10\n  expect 5 blue\n", 0, "", ""},
-		"an unknown command":          {"start\nlaunch v2\n", 2, "", `line 2: "launch" is not a command`},
-		"an unknown expectation":      {"start\n  wants Healthy\n", 2, "", "begin with commit, expect or error"},
-		"an expectation of nothing":   {"  expect Healthy\n", 2, "", "line 1"},
-		"a merge without a proposal":  {"start\nmerge\n", 2, "", "there is no proposal for shop"},
-		"a decision about nothing":    {"start\npromote\n", 2, "", "promote shop: no release is in flight"},
-		"a revert of the first":       {"start\nrevert\n", 2, "", "shop has been nothing else yet"},
-		"an unknown Deployment":       {"start\nscale web 3\n", 2, "", "there are shop"},
-		"an unknown metric":           {"start\nmeasure nope Failed\n", 2, "", `line 2: there is no metric "nope"; there are none`},
-		"an unknown Job":              {"start\njob x fails\n", 2, "", `line 2: there is no Job of a hook "x"; there are none`},
-		"an unknown version":          {"start\nkill v9 1\n", 2, "", `line 2: there is no version with pods "v9"; there are blue`},
-		"heal an unknown version":     {"start\nheal v9\n", 2, "", `line 2: there is no version with pods "v9"; there are blue`},
-		"heal a later version":        {"start\nnever v2\nheal v2\npush v2\n  expect Paused\n", 0, "", ""},
-		"no version":                  {"start\nnever\n", 2, "", "line 2: never: name a version: write never v2, or slow v2 30s"},
-		"fewer than no pods":          {"start\nkill blue -3\n", 2, "", `line 2: kill blue: "-3" is not a number of pods from 1 to 1000: write kill blue 5`},
-		"kill no pods":                {"start\nkill blue 0\n", 2, "", `line 2: kill blue: "0" is not a number of pods from 1 to 1000: write kill blue 5`},
-		"a negative number of pods":   {"start\nscale shop -1\n", 2, "", `line 2: scale shop: "-1" is not a number of pods from 0 to 1000: write scale shop 5`},
-		"too many pods":               {"start\nscale shop 99999999\n", 2, "", `line 2: scale shop: "99999999" is not a number of pods from 0 to 1000`},
-		"a negative time":             {"start\nslow v2 -1s\n", 2, "", `line 2: slow v2: "-1s" is not a time: write slow v2 30s`},
-		"a time that is none":         {"start\n+soon\n", 2, "", "write +30s"},
-		"files that the script lacks": {"start\npush files v2\n", 2, "", "the script has no file v2/"},
+		"events are printed": {
+			"start\npush v2\n", exitOK, "  commit shop step 2/4 pause\n" +
+				"  expect Paused shop 2/4 pause (20%) at #1 | shop: 4 blue, 1 v2, shop-canary -> v2", "",
+		},
+		"a met expectation": {"start\npush v2\n  commit release v2\n  expect Paused | 4 blue, 1 v2\n", exitOK, "expect Paused", ""},
+		"one that is not met": {
+			"start\n  expect Healthy\npush v2\n  expect Healthy\n", exitFailed, "  FAILED line 4: expect Healthy\n",
+			"1 expectation not met",
+		},
+		"an error that is not there": {
+			"start\ngit down\n  error the API server does not answer\n", exitFailed, "FAILED line 3: error the API server", "",
+		},
+		"commits have an order": {
+			"start\n  commit healthy\n  commit first deployment\n", exitFailed, "FAILED line 3: commit first deployment", "",
+		},
+		"Git is down": {
+			"start\npush v2\ngit down\npromote\n  error Git does not answer\n  expect Paused\n" +
+				"git up\n  expect 2 blue, 3 v2\n+3s\n  expect Healthy | 5 v2\n", exitOK, "", "",
+		},
+		"an abort needs no push": {"start\npush v2\nabort\n  expect Degraded | 5 blue\nrevert\n  expect Healthy\n", exitOK, "", ""},
+		"an API server that is down": {
+			"start\napi down\npush v2\n  error the API server does not answer\napi up\n+2m\n  expect Paused\n", exitOK, "", "",
+		},
+		"pods die": {
+			"start\nslow blue 30s\nkill blue 2\n  expect Healthy | 5 blue (3 ready)\n+1m\n  expect Healthy | 5 blue\n", exitOK,
+			"  expect Healthy at #0 | shop: 5 blue (3 ready)\n", "",
+		},
+		"pods that stay away": {
+			"start\nnever blue\nkill blue 2\n+11m\n  expect Degraded | 5 blue (3 ready)\n", exitOK, "3 of 5 pods are ready", "",
+		},
+		"a crash moves nothing":   {"start\npush v2\ncrash\n  expect Paused | 4 blue, 1 v2\n", exitOK, "", ""},
+		"an autoscaler is undone": {"start\nscale shop 10\n  expect 5 blue\n", exitOK, "", ""},
+		"heal a later version":    {"start\nnever v2\nheal v2\npush v2\n  expect Paused\n", exitOK, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := simulated(t, c.script, "-", "--dir", canary)
-			if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.errs) {
+			if exitCode(code) != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.errs) {
 				t.Errorf("exit code %d, want %d; output:\n%s\nerrors:\n%s", code, c.code, out, errs)
 			}
 		})
+	}
+}
+
+// TestSimulateRefuses plays scripts with a command that cannot be carried out.
+func TestSimulateRefuses(t *testing.T) {
+	const notANumber = "is not a number of pods from "
+	for script, want := range map[string]string{
+		"start\nlaunch v2\n":           `line 2: "launch" is not a command`,
+		"start\n  wants Healthy\n":     "begin with commit, expect or error",
+		"  expect Healthy\n":           "line 1",
+		"start\nmerge\n":               "there is no proposal for shop",
+		"start\npromote\n":             "promote shop: no release is in flight",
+		"start\nrevert\n":              "shop has been nothing else yet",
+		"start\nscale web 3\n":         "there are shop",
+		"start\nmeasure nope Failed\n": `line 2: there is no metric "nope"; there are none`,
+		"start\njob x fails\n":         `line 2: there is no Job of a hook "x"; there are none`,
+		"start\nkill v9 1\n":           `line 2: there is no version with pods "v9"; there are blue`,
+		"start\nheal v9\n":             `line 2: there is no version with pods "v9"; there are blue`,
+		"start\nnever\n":               "line 2: never: name a version: write never v2, or slow v2 30s",
+		"start\nkill blue -3\n":        `line 2: kill blue: "-3" ` + notANumber + "1 to 1000: write kill blue 5",
+		"start\nkill blue 0\n":         `line 2: kill blue: "0" ` + notANumber + "1 to 1000: write kill blue 5",
+		"start\nscale shop -1\n":       `line 2: scale shop: "-1" ` + notANumber + "0 to 1000: write scale shop 5",
+		"start\nscale shop 99999999\n": `line 2: scale shop: "99999999" ` + notANumber + "0 to 1000",
+		"start\nslow v2 -1s\n":         `line 2: slow v2: "-1s" is not a time: write slow v2 30s`,
+		"start\n+soon\n":               "write +30s",
+		"start\npush files v2\n":       "the script has no file v2/",
+	} {
+		if code, _, errs := simulated(t, script, "-", "--dir", canary); exitCode(code) != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit code %d, want %q in the errors:\n%s", script, code, want, errs)
+		}
 	}
 }
 
@@ -105,7 +136,8 @@ func TestSimulateNames(t *testing.T) {
 	}
 }
 
-const named = `-- .gitrollout/test/config.yaml --
+// web is a repository with an app, which named and archive continue.
+const web = `-- .gitrollout/test/config.yaml --
 apiVersion: gitrollout.dev/v1alpha1
 kind: Config
 apps:
@@ -121,8 +153,10 @@ spec:
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: "web:v1"}]}
----
+    spec: {containers: [{name: web, image: "example.com:5000/web:v1"}]}
+`
+
+const named = web + `---
 apiVersion: batch/v1
 kind: Job
 metadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}
@@ -143,26 +177,7 @@ spec:
 `
 
 // archive is a script with its repository.
-const archive = `-- .gitrollout/test/config.yaml --
-apiVersion: gitrollout.dev/v1alpha1
-kind: Config
-apps:
-- path: apps/*
--- apps/web/kustomization.yaml --
-resources: [web.yaml]
--- apps/web/web.yaml --
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - {name: web, image: "example.com:5000/web:v1"}
--- v2/apps/web/kustomization.yaml --
+const archive = web + `-- v2/apps/web/kustomization.yaml --
 resources: [web.yaml, config.yaml]
 -- v2/apps/web/config.yaml --
 apiVersion: v1
@@ -176,9 +191,7 @@ push files v2
 
 func TestSimulateAnArchive(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "release.txtar")
-	if err := os.WriteFile(file, []byte(archive), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(archive), 0o644))
 	code, out, errs := simulated(t, "", file, "-o", "json")
 	var got simulate.Timeline
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || len(got.Events) != 3 {

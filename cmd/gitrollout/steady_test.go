@@ -10,29 +10,30 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// gate is halfThenGate without surging pods.
+const gate = "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
+
 // TestSteadyStateIsFree brings apps of every kind to rest and then makes passes without changes, first in the same
 // process and then in a new one.
 func TestSteadyStateIsFree(t *testing.T) {
 	kube := testcluster.Shared(t)
-	ns := kube.Namespace(t)
 	repo := gittest.New(t)
 	server := repo.HTTP(gittest.HTTPOptions{})
 
-	canary := "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 	blueGreen := "    blueGreen:\n      activeService: green\n      previewService: green-preview\n      autoPromotionEnabled: false\n"
 	files := map[string]string{
-		".gitrollout/test/config.yaml": fmt.Sprintf(
-			"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n", ns),
+		configFile:                         configOf(kube.Namespace(t), "- path: apps/*"),
 		"apps/settings/kustomization.yaml": "configMapGenerator:\n- name: settings\n  literals: [colour=blue]\n",
 		"apps/broken/kustomization.yaml":   "resources: [missing.yaml]\n",
 	}
-	for name, strategy := range map[string]string{"plain": "", "done": canary, "paused": canary, "green": blueGreen} {
+	for name, strategy := range map[string]string{"plain": "", "done": gate, "paused": gate, "green": blueGreen} {
 		maps.Copy(files, appFiles(name, strategy, "v1"))
 	}
 	repo.CommitFiles("first versions", files)
@@ -46,7 +47,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 		}
 		return s["broken"].Held != nil
 	})
-	for name, strategy := range map[string]string{"done": canary, "paused": canary, "green": blueGreen} {
+	for name, strategy := range map[string]string{"done": gate, "paused": gate, "green": blueGreen} {
 		repo.Write(appFiles(name, strategy, "v2"))
 	}
 	second := repo.Commit("second versions")
@@ -61,42 +62,31 @@ func TestSteadyStateIsFree(t *testing.T) {
 	l.atRest(t)
 	refs := repo.Refs()
 	const passes = 100
-	before := l.costs()
-	for range passes {
-		l.pass(t)
+	idle := func(l *testLoop, name string) {
+		t.Helper()
+		before := l.costs()
+		for range passes {
+			l.pass(t)
+		}
+		// One look-up of refs each and nothing else.
+		compare.CheckNamed(t, "passes of "+name, costs{lookups: passes, requests: passes}, l.costs().minus(before))
+		compare.CheckNamed(t, "refs after passes of "+name, refs, repo.Refs())
 	}
-	cost := l.costs().minus(before)
-	if want := (costs{lookups: passes, requests: passes}); cost != want {
-		t.Errorf("%d passes over an unchanged world cost %+v, want %+v: one look-up of refs each and nothing else", passes, cost, want)
-	}
-	if now := repo.Refs(); !maps.Equal(now, refs) {
-		t.Errorf("the server's refs moved from %v to %v", refs, now)
-	}
+	idle(l, "the first process")
 	l.close()
 
 	again := startLoop(t, server, kube)
 	again.atRest(t)
-	cost = again.costs()
-	if cost.writes != 0 || cost.dryRuns != 0 {
-		t.Errorf("a new process made %d API writes and %d dry runs in an unchanged world, want none", cost.writes, cost.dryRuns)
-	}
-	if cost.pushes != 0 || cost.commits != 0 {
-		t.Errorf("a new process made %d pushes and %d state commits in an unchanged world, want none", cost.pushes, cost.commits)
-	}
-	if now := repo.Refs(); !maps.Equal(now, refs) {
-		t.Errorf("a new process moved the server's refs from %v to %v", refs, now)
+	cost := again.costs()
+	if cost.writes != 0 || cost.dryRuns != 0 || cost.pushes != 0 || cost.commits != 0 {
+		t.Errorf("a new process cost %+v in an unchanged world, want no writes, dry runs, pushes or commits", cost)
 	}
 	// Each app once at the head, and each app in flight once at stable.
 	if apps, inFlight := 6, 2; cost.builds > apps+inFlight {
-		t.Errorf("a new process rendered %d times, want at most %d apps and %d stable versions of those in flight", cost.builds, apps, inFlight)
+		t.Errorf("a new process rendered %d times, want at most %d apps and %d stable versions of those in flight",
+			cost.builds, apps, inFlight)
 	}
-	before = again.costs()
-	for range passes {
-		again.pass(t)
-	}
-	if cost, want := again.costs().minus(before), (costs{lookups: passes, requests: passes}); cost != want {
-		t.Errorf("%d more passes of the new process cost %+v, want %+v", passes, cost, want)
-	}
+	idle(again, "the new process")
 }
 
 func paused(s rollout.State) bool { return s.Phase == rollout.Paused }
@@ -106,30 +96,20 @@ func appFiles(name, strategy, version string) map[string]string {
 	resources := "resources:\n- app.yaml\n"
 	manifest := fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
-metadata:
-  name: %[1]s
+metadata: {name: %[1]s}
 spec:
   replicas: 2
-  selector:
-    matchLabels: {app: %[1]s}
+  selector: {matchLabels: {app: %[1]s}}
   template:
-    metadata:
-      labels: {app: %[1]s}
-    spec:
-      containers:
-      - name: app
-        image: %[1]s:%[2]s
-        ports: [{containerPort: 8080}]
+    metadata: {labels: {app: %[1]s}}
+    spec: {containers: [{name: app, image: "%[1]s:%[2]s", ports: [{containerPort: 8080}]}]}
 `, name, version)
 	for _, service := range []string{name, name + "-preview"} {
 		manifest += fmt.Sprintf(`---
 apiVersion: v1
 kind: Service
-metadata:
-  name: %s
-spec:
-  selector: {app: %s}
-  ports: [{port: 80, targetPort: 8080}]
+metadata: {name: %s}
+spec: {selector: {app: %s}, ports: [{port: 80, targetPort: 8080}]}
 `, service, name)
 	}
 	files := map[string]string{"apps/" + name + "/app.yaml": manifest}
@@ -137,8 +117,7 @@ spec:
 		resources += "- rollout.yaml\n"
 		files["apps/"+name+"/rollout.yaml"] = fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: Rollout
-metadata:
-  name: %[1]s
+metadata: {name: %[1]s}
 spec:
   workloadRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}
   strategy:
@@ -157,10 +136,9 @@ type testLoop struct {
 func startLoop(tb testing.TB, server *gittest.Server, kube *testcluster.Cluster) *testLoop {
 	tb.Helper()
 	l, err := newLoop(tb.Context(), sourceOptions{repo: server.URL, branch: "main", cluster: "test"}, trustOptions{},
-		clusterOptions{kubeconfig: kube.Kubeconfig}, writer{id: hostname()}, slog.New(slog.DiscardHandler), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
-	if err != nil {
-		tb.Fatal(err)
-	}
+		clusterOptions{kubeconfig: kube.Kubeconfig}, writer{id: hostname()}, slog.New(slog.DiscardHandler),
+		streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+	must(tb, err)
 	tb.Cleanup(l.close)
 	return &testLoop{loop: l, ctx: tb.Context()}
 }
@@ -168,9 +146,7 @@ func startLoop(tb testing.TB, server *gittest.Server, kube *testcluster.Cluster)
 // pass polls Git and the cluster once. An app that cannot be rendered is held, which is no error of the pass.
 func (l *testLoop) pass(tb testing.TB) {
 	tb.Helper()
-	if err := l.RunOnce(l.ctx, time.Now, true); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, l.RunOnce(l.ctx, time.Now, true))
 }
 
 // await makes passes until the state branch contains a text.
@@ -234,18 +210,15 @@ func (c costs) minus(o costs) costs {
 func statesOf(tb testing.TB, repo *gittest.Repo) map[string]rollout.State {
 	tb.Helper()
 	states := map[string]rollout.State{}
-	const branch = "gitrollout/state/test"
-	if repo.Ref(branch) == "" {
+	if repo.Ref(stateBranch) == "" {
 		return states
 	}
-	for _, file := range repo.Files(branch) {
+	for _, file := range repo.Files(stateBranch) {
 		if !strings.HasPrefix(file, "apps/") {
 			continue
 		}
-		s, err := rollout.ParseState(file, []byte(repo.Show(branch, file)))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		s, err := rollout.ParseState(file, []byte(repo.Show(stateBranch, file)))
+		must(tb, err)
 		states[s.App] = *s
 	}
 	return states

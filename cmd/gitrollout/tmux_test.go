@@ -5,12 +5,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // pane is a shell in a real terminal emulator.
@@ -26,7 +26,8 @@ func newPane(t *testing.T, columns, rows int) *pane {
 		t.Fatal("tmux is not installed: apt-get install tmux")
 	}
 	p := &pane{T: t, socket: filepath.Join(t.TempDir(), "tmux")}
-	p.tmux("-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), "env", "PS1=ready> ", "TERM=screen-256color", "LC_ALL=C.UTF-8", "sh")
+	p.tmux("-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows),
+		"env", "PS1=ready> ", "TERM=screen-256color", "LC_ALL=C.UTF-8", "sh")
 	t.Cleanup(func() { _ = exec.Command("tmux", "-S", p.socket, "kill-server").Run() })
 	p.await("a prompt", func(s string) bool { return strings.Contains(s, "ready>") })
 	return p
@@ -88,14 +89,20 @@ func (p *pane) leave() {
 	}
 }
 
+// shows returns a condition for a text with some parts.
+func shows(parts ...string) func(string) bool {
+	return func(s string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(s, part) })
+	}
+}
+
 // TestWatchInATerminal follows a release in a window that is resized: one screen, redrawn in place, that always names
 // the next action.
 func TestWatchInATerminal(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	term := newPane(t, 100, 40)
-	term.types(fmt.Sprintf("clear; gitrollout get %s -w --refresh 200ms --repo %s --cluster test --kubeconfig %s", w.app, w.server.URL, w.api.kubeconfig))
+	term.types("clear; gitrollout get " + w.app + " -w --refresh 200ms --repo " + w.server.URL + " --cluster test --kubeconfig " +
+		w.api.kubeconfig)
 	head := regexp.MustCompile(`(?m)^. ` + w.app + `  `)
 	once := func(when string) {
 		t.Helper()
@@ -103,21 +110,11 @@ func TestWatchInATerminal(t *testing.T) {
 			t.Errorf("%s: the app is drawn %d times:\n%s", when, n, term.screen())
 		}
 	}
-	shows := func(what ...string) func(string) bool {
-		return func(s string) bool {
-			for _, part := range what {
-				if !strings.Contains(s, part) {
-					return false
-				}
-			}
-			return true
-		}
-	}
 	term.await("the healthy app", shows("✔ "+w.app+"  Healthy", "2/2 ready"))
 
-	second := w.push("v2", version("v2", halfThenGate))
+	second := w.pushVersion("v2")
 	p.awaitPaused(second)
-	term.await("the gate", shows("‖ "+w.app+"  Paused", "● 2  pause", "50%", "To go on", "git merge --no-ff origin/gitrollout/promote/test/"))
+	term.await("the gate", shows("‖ "+w.app+"  Paused", "● 2  pause", "50%", "To go on", "git merge --no-ff origin/"+w.promotion()))
 	once("paused")
 	if n := len(head.FindAllString(term.everything(), -1)); n != 1 {
 		t.Errorf("%d drawings, scrolled-out lines included:\n%s", n, term.everything())
@@ -130,8 +127,8 @@ func TestWatchInATerminal(t *testing.T) {
 		once(fmt.Sprint(size))
 	}
 
-	w.repo.Merge("gitrollout/promote/test/" + w.app)
-	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Commit == second })
+	w.repo.Merge(w.promotion())
+	p.awaitHealthy(second)
 	term.await("the end", shows("✔ "+w.app+"  Healthy"))
 	once("healthy")
 	term.leave()
@@ -141,10 +138,11 @@ func TestWatchInATerminal(t *testing.T) {
 func TestListInATerminal(t *testing.T) {
 	repo := fleetRepo(t, 250)
 	term := newPane(t, 100, 20)
-	term.types("clear; gitrollout list -w --refresh 200ms --cluster prod --kubeconfig /nowhere --repo " + repo.HTTP(gittest.HTTPOptions{}).URL)
-	drawn := func(s string) bool { return strings.Contains(s, "250 apps") && strings.Contains(s, "more") }
+	fleet := " --cluster prod --kubeconfig /nowhere --repo " + repo.HTTP(gittest.HTTPOptions{}).URL
+	term.types("clear; gitrollout list -w --refresh 200ms" + fleet)
+	drawn := shows("250 apps", "more")
 	s := term.await("the fleet", drawn)
-	if first := regexp.MustCompile(`(?m)^NAME.*\n(\S+)`).FindStringSubmatch(s); first == nil || first[1] != "app-0000" || !strings.Contains(s, "\napp-0200  Paused") {
+	if !regexp.MustCompile(`(?m)^NAME.*\napp-0000\b`).MatchString(s) || !strings.Contains(s, "\napp-0200  Paused") {
 		t.Errorf("those that wait are not first:\n%s", s)
 	}
 	for _, rows := range []int{12, 30} {
@@ -157,7 +155,7 @@ func TestListInATerminal(t *testing.T) {
 	}
 	term.leave()
 	term.resize(100, 20)
-	term.types("clear; gitrollout list -w --waiting 'app-02*' --cluster prod --kubeconfig /nowhere --repo " + repo.HTTP(gittest.HTTPOptions{}).URL)
-	term.await("one app", func(s string) bool { return strings.Contains(s, "1 app:") && strings.Contains(s, "app-0200  Paused") })
+	term.types("clear; gitrollout list -w --waiting 'app-02*'" + fleet)
+	term.await("one app", shows("1 app:", "app-0200  Paused"))
 	term.leave()
 }

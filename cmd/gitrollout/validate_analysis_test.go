@@ -2,13 +2,14 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestValidateRefusesTemplates validates each refused analysis of package render from a folder, without a network.
@@ -16,9 +17,7 @@ func TestValidateRefusesTemplates(t *testing.T) {
 	t.Parallel()
 	const folder = "../../render/testdata/invalid/analysis/"
 	base, err := txtar.ParseFile(folder + "base.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files, err := filepath.Glob(folder + "*.txtar")
 	if err != nil || len(files) < 80 {
 		t.Fatalf("%d archives, %v", len(files), err)
@@ -28,22 +27,11 @@ func TestValidateRefusesTemplates(t *testing.T) {
 			continue
 		}
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dir := t.TempDir()
-		write := func(name string, data []byte) {
-			path := filepath.Join(dir, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/demo\n  namespace: shop\n"))
+		writeFile(t, filepath.Join(dir, rollout.ConfigPath("prod")), configOf("shop", "- path: apps/demo"))
 		for _, f := range append(base.Files, archive.Files...) {
-			write("apps/demo/"+f.Name, f.Data)
+			writeFile(t, filepath.Join(dir, "apps/demo", f.Name), string(f.Data))
 		}
 		_, want, _ := strings.Cut(string(archive.Comment), "want: ")
 		var out, errs strings.Builder
@@ -55,13 +43,14 @@ func TestValidateRefusesTemplates(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(out.String()), &got); err != nil || len(got.Clusters) != 1 || len(got.Clusters[0].Apps) != 1 || got.Clusters[0].Apps[0].Error == nil {
+		err = json.Unmarshal([]byte(out.String()), &got)
+		if err != nil || len(got.Clusters) != 1 || len(got.Clusters[0].Apps) != 1 || got.Clusters[0].Apps[0].Error == nil {
 			t.Errorf("%s: exit code %d, %v:\n%s%s", filepath.Base(file), code, err, out.String(), errs.String())
 			continue
 		}
 		e := got.Clusters[0].Apps[0].Error
-		parts := slices.DeleteFunc([]string{strings.TrimPrefix(e.File, "apps/demo/"), e.Field, e.Message}, func(s string) bool { return s == "" })
-		message := strings.Join(parts, ": ")
+		parts := []string{strings.TrimPrefix(e.File, "apps/demo/"), e.Field, e.Message}
+		message := strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 		if e.Fix != "" {
 			message += "; " + e.Fix
 		}

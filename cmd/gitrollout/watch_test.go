@@ -13,14 +13,13 @@ import (
 
 // TestWatchInAPipe prints everything first, then a line for each change.
 func TestWatchInAPipe(t *testing.T) {
-	w := newLoopWorld(t, version("v1", halfThenGate))
-	p := w.start()
-	p.awaitHealthy(w.repo.Head())
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	out, done := &safeBuffer{}, make(chan int)
 	go func() {
-		done <- run(ctx, []string{"get", w.app, "-w", "--refresh", "100ms", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig}, strings.NewReader(""), out, out)
+		done <- run(ctx, []string{"get", w.app, "-w", "--refresh", "100ms", "--repo", w.server.URL, "--cluster", "test",
+			"--kubeconfig", w.api.kubeconfig}, strings.NewReader(""), out, out)
 	}()
 	defer func() {
 		if t.Failed() {
@@ -32,7 +31,7 @@ func TestWatchInAPipe(t *testing.T) {
 		await(t, fmt.Sprintf("%s (%s)", what, pattern), func() bool { return regexp.MustCompile(pattern).MatchString(out.String()) })
 	}
 	await("the first look", "✔ "+w.app+"  Healthy")
-	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	s := p.awaitPaused(w.pushVersion("v2"))
 	line := `(?m)^20\S+Z ` + w.app
 	await("the gate", line+` Paused `+string(s.Release.Hash)+`, \S+ step 2/2 \(pause, 50%\), waits for promotion of .*, 3/3 ready$`)
 	w.server.Fault(gittest.Faults{Status: 503})

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// must ends the test at an error.
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// errorOf returns the error of a call whose value is not used.
+func errorOf(_ any, err error) error { return err }
+
+// writeFile writes a file, and makes its folder.
+func writeFile(tb testing.TB, path, content string) {
+	tb.Helper()
+	must(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(tb, os.WriteFile(path, []byte(content), 0o644))
+}
+
+// encoded returns a record as a file of Git.
+func encoded(tb testing.TB, record interface{ Encode() ([]byte, error) }) string {
+	tb.Helper()
+	data, err := record.Encode()
+	must(tb, err)
+	return string(data)
+}
+
+// wantExit runs a command line, compares its exit code, and returns its output.
+func wantExit(t testing.TB, want exitCode, args ...string) string {
+	t.Helper()
+	out := &safeBuffer{}
+	if got := run(t.Context(), args, strings.NewReader(""), out, out); exitCode(got) != want {
+		t.Errorf("gitrollout %s: exit code %d, want %d\n%s", strings.Join(args, " "), got, want, out)
+	}
+	return out.String()
+}
+
+// command runs a command line on the test's world, without the cluster, and returns its output.
+func (w *loopWorld) command(want exitCode, args ...string) string {
+	w.Helper()
+	return wantExit(w, want, append(args, "--repo", w.server.URL, "--cluster", "test")...)
+}
+
+// clusterCommand is command with the cluster.
+func (w *loopWorld) clusterCommand(want exitCode, args ...string) string {
+	w.Helper()
+	return w.command(want, append(args, "--kubeconfig", w.api.kubeconfig)...)
+}
+
+// wantText reports the parts that a text lacks.
+func (w *loopWorld) wantText(text string, parts ...string) {
+	w.Helper()
+	compare.Contains(w, text, parts...)
+}
+
+// wantError reports the parts that an error's text lacks.
+func (w *loopWorld) wantError(err error, parts ...string) {
+	w.Helper()
+	w.wantText(fmt.Sprint(err), parts...)
+}
+
+// wantImage compares the image tag in the Deployment.
+func (w *loopWorld) wantImage(tag string) {
+	w.Helper()
+	if got := w.image(); got != tag {
+		w.Errorf("the Deployment asks for %s, want %s", got, tag)
+	}
+}
+
+// wantPods compares the names of all pods, by image tag.
+func (w *loopWorld) wantPods(pods map[string][]string) {
+	w.Helper()
+	compare.CheckNamed(w, "pods", pods, w.pods())
+}
+
+// wantNoWritesSince reports the writes to the cluster after the first n.
+func (w *loopWorld) wantNoWritesSince(n int) {
+	w.Helper()
+	if made := w.api.since(n); len(made) > 0 {
+		w.Errorf("the cluster was written to: %v", made)
+	}
+}
+
+// wantBranch compares the commit of a branch; "" for no branch.
+func (w *loopWorld) wantBranch(branch, commit string) {
+	w.Helper()
+	if now := w.repo.Ref(branch); now != commit {
+		w.Errorf("%s is at %q, want %q", branch, now, commit)
+	}
+}
+
+// wantRecorded is wantBranch of the state branch, whose records are logged when the test fails.
+func (w *loopWorld) wantRecorded(commit string) {
+	w.Helper()
+	w.wantBranch(stateBranch, commit)
+}
+
+// wantHistory compares the records since a commit with prefixes, oldest first.
+func (w *loopWorld) wantHistory(since string, want ...string) {
+	w.Helper()
+	got := w.history()
+	if since != "" {
+		n := strings.Count(w.repo.InBare("rev-list", since+".."+stateBranch), "\n") + 1
+		got = got[:n]
+	}
+	slices.Reverse(got)
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		w.Errorf("recorded:\n  %s\nwant:\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+// wantNoWrites makes passes without writes to the cluster.
+func (p *loopProcess) wantNoWrites(n int) {
+	p.w.Helper()
+	before := p.w.api.count()
+	p.passWell(n)
+	p.w.wantNoWritesSince(before)
+}
+
+// wantUnmoved makes passes without errors that leave a branch alone.
+func (p *loopProcess) wantUnmoved(branch string, n int) {
+	p.w.Helper()
+	before := p.w.repo.Ref(branch)
+	p.passWell(n)
+	p.w.wantBranch(branch, before)
+}
+
+// wantHeld waits until the app is held, and compares the reason, unless it is "", and the message.
+func (p *loopProcess) wantHeld(reason rollout.HeldReason, words ...string) rollout.State {
+	p.w.Helper()
+	return p.wantHeldOf(p.w.app, reason, words...)
+}
+
+func (p *loopProcess) wantHeldOf(app string, reason rollout.HeldReason, words ...string) rollout.State {
+	p.w.Helper()
+	s := p.awaitOf(app, app+" held", isHeld)
+	if reason != "" && s.Held.Reason != reason {
+		p.w.Errorf("held for %s, want %s: %s", s.Held.Reason, reason, s.Held.Message)
+	}
+	p.w.wantText(s.Held.Message, words...)
+	return s
+}
+
+// wantRejected waits until the first rejected release is rolled back, and compares the reason.
+func (p *loopProcess) wantRejected(words ...string) {
+	p.w.Helper()
+	s := p.awaitPhase(rollout.Degraded)
+	if len(s.Rejected) != 1 {
+		p.w.Fatalf("rejected are %+v, want one release", s.Rejected)
+	}
+	p.w.wantText(s.Rejected[0].Reason, words...)
+}
+
+func isHeld(s rollout.State) bool  { return s.Held != nil }
+func notHeld(s rollout.State) bool { return s.Held == nil }
