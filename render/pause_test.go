@@ -25,9 +25,7 @@ func TestPauseUntil(t *testing.T) {
 			object := rollout.Object{}
 			text := "apiVersion: " + tt.group + "/v1alpha1\nkind: Rollout\nmetadata: {name: web, namespace: a}\nspec:\n" +
 				"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  strategy: {canary: {steps: [{pause: " + tt.pause + "}]}}\n"
-			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-				t.Fatal(err)
-			}
+			must(t, yaml.Unmarshal([]byte(text), &object))
 			d, err := newDocument(object)
 			switch {
 			case tt.want == "" && err != nil:

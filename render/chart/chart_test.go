@@ -31,6 +31,14 @@ func config(data string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: " + data + "\n"
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // text returns the output of a chart with one template, or the error.
 func text(files []File) string {
 	out, err := Render(files, Release{Name: "eu", Namespace: "shop"})
@@ -114,9 +122,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	defer server.Close()
 	secret := filepath.Join(t.TempDir(), "s.json")
-	if err := os.WriteFile(secret, []byte(`{"type": "integer"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(secret, []byte(`{"type": "integer"}`), 0o600))
 	schema := func(ref string) []File {
 		return shop("values.schema.json", `{"$schema": "`+server.URL+`/meta", "properties": {"a": {"$ref": "`+ref+
 			`"}, "n": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "integer"}}}`,
@@ -146,19 +152,13 @@ func packed(t *testing.T, files ...string) string {
 	zip := gzip.NewWriter(&b)
 	archive := tar.NewWriter(zip)
 	for i := 0; i+1 < len(files); i += 2 {
-		if err := archive.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1]))}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, archive.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1]))}))
 		if _, err := archive.Write([]byte(files[i+1])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, archive.Close())
+	must(t, zip.Close())
 	return b.String()
 }
 
@@ -352,9 +352,7 @@ func TestNamesOfReleases(t *testing.T) {
 
 func TestIgnored(t *testing.T) {
 	ignored, err := Ignored([]byte("*.md\nci/\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range map[string]bool{"README.md": true, "docs/a.md": true, "ci": false, "ci/": true, "templates/.hidden": true,
 		"templates/a.yaml": false} {
 		if got := ignored(strings.TrimSuffix(name, "/"), strings.HasSuffix(name, "/")); got != want {
@@ -372,9 +370,7 @@ func TestSchemasOfChartsBelow(t *testing.T) {
 		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",
 		"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/values.schema.json", `{"$ref": "z.json"}`,
 		"templates/a.yaml", config("1")), Release{Name: "eu"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, w := range out.Warnings {
 		got = append(got, strings.TrimSuffix(w, ", which is not in the chart: values are not checked against that"))

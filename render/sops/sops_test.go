@@ -16,21 +16,25 @@ import (
 	"gitrollout.dev/gitrollout/internal/sopstest"
 )
 
-func read(t testing.TB, file string) string {
+// must ends the test at an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func read(t testing.TB, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", file))
+	must(t, err)
 	return string(data)
 }
 
 func testKeys(t testing.TB) *Keys {
 	t.Helper()
 	k, err := ReadKeys(map[string]string{"test.agekey": read(t, "test.agekey")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k
 }
 
@@ -92,9 +96,7 @@ func TestFilesOfSOPS(t *testing.T) {
 				t.Fatal("is not taken for a file of SOPS")
 			}
 			got, err := opened(testKeys(t), name, content)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, plain, _ := strings.Cut(name, "-")
 			if diff := compare.Diff(meaning(t, name, read(t, "plain/"+plain)), meaning(t, name, got)); diff != "" {
 				t.Errorf("(-encrypted +opened):\n%s", diff)
@@ -112,13 +114,9 @@ func TestSealed(t *testing.T) {
 		var first string
 		for i := range 2 {
 			f, err := Read(name, []byte(read(t, name)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sealed, err := f.Seal(false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if i == 1 && string(sealed) != first {
 				t.Errorf("%s is another one the second time", name)
 			}
@@ -181,9 +179,7 @@ func TestLocked(t *testing.T) {
 	secret := sopstest.Whole(t, "a.env", "A=b\n", sopstest.PGP(t))
 	for _, key := range []sopstest.Key{sopstest.Age(t), sopstest.PGP(t)} {
 		k, err := ReadKeys(map[string]string{key.Name: key.Secret, "README": "no key"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := opened(k, "a.env", secret); !errors.Is(err, ErrLocked) {
 			t.Errorf("error %v", err)
 		}

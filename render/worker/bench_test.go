@@ -41,9 +41,7 @@ func BenchmarkWarm(b *testing.B) {
 		return took[i][len(took[i])/2].Seconds() * 1000
 	}
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", workers.idle[0].cmd.Process.Pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	var pages [3]int // total size, resident memory, and its part from files such as the program
 	if _, err := fmt.Sscan(string(statm), &pages[0], &pages[1], &pages[2]); err != nil {
 		b.Fatal(err)

@@ -20,9 +20,7 @@ func exact(t testing.TB) outcome {
 	zero, empty := 0, ""
 	pause := time.Duration(0)
 	router, err := traffic.Parse("istio", map[string]any{"virtualService": map[string]any{"name": "web", "routes": []any{"primary"}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	long := strings.Repeat("long ", 100)
 	return outcome{
 		Render: &rollout.Render{
@@ -54,13 +52,9 @@ func exact(t testing.TB) outcome {
 func TestExact(t *testing.T) {
 	want := exact(t)
 	data, err := encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got outcome
-	if err := decode(data, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decode(data, &got))
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-sent +arrived):\n%s", diff)
 	}
@@ -89,9 +83,7 @@ func TestWhatDoesNotCross(t *testing.T) {
 // FuzzDecode reads any bytes without a panic, and without more memory than they have.
 func FuzzDecode(f *testing.F) {
 	data, err := encode(exact(f))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(data)
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -100,9 +92,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := encode(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var o2 outcome
 		if err := decode(again, &o2); err != nil {
 			t.Fatalf("the outcome that was encoded anew: %v", err)

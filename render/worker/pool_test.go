@@ -75,9 +75,7 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
 	first := p.idle[0].cmd.Process
-	if err := first.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Kill())
 	builds(t, p)
 	if p.idle[0].cmd.Process.Pid == first.Pid {
 		t.Error("it is the same worker")
@@ -122,12 +120,8 @@ func TestIdleWorkersEnd(t *testing.T) {
 func TestAnOrphanEnds(t *testing.T) {
 	p := pool(t, 1)
 	w, err := p.start(256 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := send(w.in, order{App: &rollout.App{Name: "spins"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, send(w.in, order{App: &rollout.App{Name: "spins"}}))
 	w.end() // closes its input and waits
 }
 

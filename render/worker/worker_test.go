@@ -83,6 +83,14 @@ func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 	return d.Builder.Build(tree, app)
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func recurse(n int) int { return 1 + recurse(n+1) }
 
 func serve(memory int64) *exec.Cmd {
@@ -151,9 +159,7 @@ func (f files) ReadBlob(id string) ([]byte, error) {
 func archive(t testing.TB, file string) files {
 	t.Helper()
 	a, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := files{}
 	for _, one := range a.Files {
 		content := string(one.Data)
@@ -182,9 +188,7 @@ func folder(t testing.TB, dir string) files {
 		f[name] = string(data)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
@@ -335,9 +339,7 @@ func (f *faulty) ReadBlob(id string) ([]byte, error) {
 func who(t *testing.T, p *Pool) string {
 	t.Helper()
 	built, _, err := p.Build(files{}, rollout.App{Name: "who"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return built.Warnings[0]
 }
 
@@ -416,9 +418,7 @@ func TestTimeIsOfTheCPU(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
 	worker := p.idle[0].cmd.Process
-	if err := worker.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, worker.Signal(syscall.SIGSTOP))
 	time.AfterFunc(time.Second, func() { _ = worker.Signal(syscall.SIGCONT) })
 	app := rollout.App{Name: "good", Path: "good", Namespace: "shop", Limits: rollout.Limits{RenderTime: 500 * time.Millisecond}}
 	if _, _, err := p.Build(good, app); err != nil {
@@ -455,9 +455,7 @@ func TestAFileThatIsNotKept(t *testing.T) {
 func TestKeysStayOutside(t *testing.T) {
 	key := sopstest.Age(t)
 	keys, err := sops.ReadKeys(map[string]string{key.Name: key.Secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tree := files{"a/kustomization.yaml": "resources: [secret.yaml]\n",
 		"a/secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: hunter2}\n", key)}
 	app := rollout.App{Name: "a", Path: "a", Namespace: "shop", Decryption: "keys"}
