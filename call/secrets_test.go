@@ -138,9 +138,10 @@ func TestRedirects(t *testing.T) {
 		to     string // default: another host
 		says   string // "" if it is followed
 	}{
-		"a bare GET":                {r: get, status: 302},
-		"a bare GET in a URL":       {r: Request{Method: http.MethodGet, Query: url.Values{"key": {secret}}}, status: 307},
-		"with a header":             {r: Request{Method: http.MethodGet, Header: bearer}, status: 302, says: "302 Found: " + elsewhere + ", http://"},
+		"a bare GET":          {r: get, status: 302},
+		"a bare GET in a URL": {r: Request{Method: http.MethodGet, Query: url.Values{"key": {secret}}}, status: 307},
+		"with a header": {r: Request{Method: http.MethodGet, Header: bearer}, status: 302,
+			says: "302 Found: " + elsewhere + ", http://"},
 		"signed":                    {r: Request{Method: http.MethodGet, Sign: func(*http.Request) {}}, status: 307, says: elsewhere},
 		"with a password":           {r: Request{Method: http.MethodGet, Base: "userinfo"}, status: 307, says: elsewhere},
 		"a POST":                    {r: post, status: 307, says: "307 Temporary Redirect: " + elsewhere},

@@ -76,11 +76,9 @@ func TestExperiment(t *testing.T) {
 		Duration: new(time.Hour), ProgressDeadlineSeconds: 120,
 		Templates: []rollout.ExperimentTemplate{
 			{Name: "baseline", SpecRef: rollout.SpecStable, Replicas: 1, Service: new("")},
-			{
-				Name: "canary", SpecRef: rollout.SpecCanary, Replicas: 3,
-				Labels: map[string]string{"app": "web-try"}, Annotations: map[string]string{"note": "try"},
-				Selector: map[string]any{"matchLabels": map[string]any{"app": "web-try"}}, Service: new("web-try"),
-			},
+			{Name: "canary", SpecRef: rollout.SpecCanary, Replicas: 3, Labels: map[string]string{"app": "web-try"},
+				Annotations: map[string]string{"note": "try"}, Selector: map[string]any{"matchLabels": map[string]any{"app": "web-try"}},
+				Service: new("web-try")},
 		},
 		Analyses: []rollout.ExperimentAnalysis{{Name: "errors", Required: true, Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric}}}},
 	}

@@ -115,8 +115,8 @@ func TestEncryptedFiles(t *testing.T) {
 				"a/secret.yaml": aSecret, "a/patch.json": inJSON("patch.json")},
 			"two .env of a generator": {"a/kustomization.yaml": resources("secretGenerator: [{name: db, envs: [a.env, b.env]}]"),
 				"a/a.env": whole("a.env", "password=hunter2-in-git\n"), "a/b.env": whole("b.env", "user=postgres\n")},
-			"data in base64": {"a/secret.yaml": sopstest.Manifest(t,
-				aSecret+"data: {password: aHVudGVyMi1pbi1naXQ=, user: cG9zdGdyZXM=}\n", key)},
+			"data in base64": {
+				"a/secret.yaml": sopstest.Manifest(t, aSecret+"data: {password: aHVudGVyMi1pbi1naXQ=, user: cG9zdGdyZXM=}\n", key)},
 			"values in JSON":    merged(chart, folder{"a/values.yaml": whole("values.json", object)}),
 			"values of a chart": merged(chart, folder{"a/values.yaml": whole("values.yaml", plain)}),
 		} {
@@ -166,11 +166,10 @@ func TestEncryptedIsHeld(t *testing.T) {
 		more   more
 		want   string
 	}{
-		"another key": {sopstest.Manifest(t, secretManifest, other), nil, "no key in Secret shop/sops-keys opens it; put such a key there"},
-		"no entry":    {manifest, nil, "a/secret.yaml: is encrypted by SOPS, and the app's entry names no keys; add decryption"},
-		"a value changed": {strings.Replace(manifest, "name: db", "name: du", 1), nil,
-			"a/secret.yaml: was changed by something else than sops"},
-		"no code": {strings.Replace(manifest, "  mac:", "  mad:", 1), nil, "has no sops.mac"},
+		"another key":     {sopstest.Manifest(t, secretManifest, other), nil, "no key in Secret shop/sops-keys opens it; put such a key there"},
+		"no entry":        {manifest, nil, "a/secret.yaml: is encrypted by SOPS, and the app's entry names no keys; add decryption"},
+		"a value changed": {strings.Replace(manifest, "name: db", "name: du", 1), nil, "a/secret.yaml: was changed by something else than sops"},
+		"no code":         {strings.Replace(manifest, "  mac:", "  mad:", 1), nil, "has no sops.mac"},
 		"a plain value": {strings.Replace(manifest, "kind: Secret", "kind: Secret\ndata: {x: aGk=}", 1), nil,
 			"data.x is to be encrypted, and is not"},
 		"a cloud's key": {strings.Replace(manifest, "  age:", "  kms:", 1), nil,

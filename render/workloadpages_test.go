@@ -21,11 +21,9 @@ var (
 func TestPagesOfWorkloads(t *testing.T) {
 	head := strings.NewReplacer("web", "search", "Deployment", "StatefulSet").Replace(ownHead) + "  strategy:\n"
 	for page, want := range map[string][]string{
-		"statefulsets.md": {"StatefulSet search: 3 steps", "StatefulSet search: 4 steps, routed"},
-		"daemonsets.md":   {"DaemonSet agent: 3 steps"},
-		"kruise-workloads.md": {
-			"CloneSet shop: 3 steps", "kinds [example.com/v1 GameServerSet spec.updateStrategy.partition]",
-		},
+		"statefulsets.md":     {"StatefulSet search: 3 steps", "StatefulSet search: 4 steps, routed"},
+		"daemonsets.md":       {"DaemonSet agent: 3 steps"},
+		"kruise-workloads.md": {"CloneSet shop: 3 steps", "kinds [example.com/v1 GameServerSet spec.updateStrategy.partition]"},
 	} {
 		t.Run(page, func(t *testing.T) {
 			data, err := os.ReadFile("../docs/" + page)

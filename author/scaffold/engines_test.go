@@ -365,8 +365,7 @@ func TestAppsOfAnotherCluster(t *testing.T) {
 	flux := func(app string) string { return document(fluxFolder, "a", "{path: ./apps/"+app+"}") }
 	for name, c := range map[string]struct{ ofCloud, ofHome, cluster, want string }{
 		"folders of clusters": {"shop", "till", "home", "apps/shop: only clusters/cloud/a.yaml deploys it, for cloud"},
-		"the first cluster": {"till", "shop", "",
-			"apps/shop: only clusters/home/a.yaml deploys it, for home; list it if cloud is to have it"},
+		"the first cluster":   {"till", "shop", "", "apps/shop: only clusters/home/a.yaml deploys it, for home; list it if cloud is to have it"},
 	} {
 		files := map[string]string{
 			"clusters/cloud/a.yaml": flux(c.ofCloud) + flux("web"), "clusters/home/a.yaml": flux(c.ofHome) + flux("web")}

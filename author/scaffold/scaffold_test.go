@@ -274,8 +274,7 @@ func TestRollouts(t *testing.T) {
 		files         string
 		told          string
 	}{
-		"one": {"resources:\n- web.yaml\nnamePrefix: a-\n", web,
-			"resources:\n- rollout.yaml\n- web.yaml\nnamePrefix: a-\n", documents, ""},
+		"one": {"resources:\n- web.yaml\nnamePrefix: a-\n", web, "resources:\n- rollout.yaml\n- web.yaml\nnamePrefix: a-\n", documents, ""},
 		"two, and the lines are indented": {"resources: # all\n  - web.yaml\n", []rollout.Object{deployment("api", ""), deployment("web", "")},
 			"resources: # all\n  - rollout-api.yaml\n  - rollout-web.yaml\n  - web.yaml\n",
 			"apps/web/rollout-api.yaml apps/web/rollout-web.yaml apps/web/kustomization.yaml", ""},

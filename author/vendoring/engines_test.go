@@ -39,10 +39,8 @@ func TestFromEngines(t *testing.T) {
 		files map[string]string
 		want  []string // entries of vendor.yaml
 	}{
-		"a chart of a repository": {
-			map[string]string{"release.yaml": fluxRelease, "sources/charts.yaml": fluxRepository},
-			[]string{"charts chart https://charts.example.com redis 20.x flat"},
-		},
+		"a chart of a repository": {map[string]string{"release.yaml": fluxRelease, "sources/charts.yaml": fluxRepository},
+			[]string{"charts chart https://charts.example.com redis 20.x flat"}},
 		"two releases of one": {
 			map[string]string{"all.yaml": fluxRelease + "--- # another\n" + strings.Replace(fluxRelease, "name: redis}", "name: cache}", 1) +
 				"---\n" + fluxRepository},
@@ -53,16 +51,12 @@ func TestFromEngines(t *testing.T) {
 				strings.NewReplacer("name: redis}", "name: cache}", "20.x", "21.0.0").Replace(fluxRelease) + "---\n" + fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x flat", "charts/2 chart https://charts.example.com redis 21.0.0 flat"},
 		},
-		"a chart of a registry": {
-			map[string]string{"all.yml": fluxReference + "---\n" + fluxArtifact}, []string{"charts chart oci://ghcr.io/org/charts web 6.x flat"},
-		},
-		"a folder of Git": {
-			map[string]string{"all.yaml": fluxFolder + "---\n" + fluxGit},
-			[]string{"vendor/base-deploy git https://github.com/org/base v1.4.2 deploy"},
-		},
-		"an artifact": {
-			map[string]string{"all.yaml": fluxBundle + "---\n" + fluxArtifact}, []string{"vendor/web oci oci://ghcr.io/org/charts/web 6.x"},
-		},
+		"a chart of a registry": {map[string]string{"all.yml": fluxReference + "---\n" + fluxArtifact},
+			[]string{"charts chart oci://ghcr.io/org/charts web 6.x flat"}},
+		"a folder of Git": {map[string]string{"all.yaml": fluxFolder + "---\n" + fluxGit},
+			[]string{"vendor/base-deploy git https://github.com/org/base v1.4.2 deploy"}},
+		"an artifact": {map[string]string{"all.yaml": fluxBundle + "---\n" + fluxArtifact},
+			[]string{"vendor/web oci oci://ghcr.io/org/charts/web 6.x"}},
 		"an Application":            {map[string]string{"a.yaml": argoChart}, []string{"charts chart oci://ghcr.io/org/charts guest 1.2.3 flat"}},
 		"sources of an Application": {map[string]string{"a.yaml": argoSources}, []string{"charts chart https://charts.example.com mail * flat"}},
 		"objects beside a kustomization": {

@@ -469,9 +469,11 @@ func TestKeysStayOutside(t *testing.T) {
 			}
 			return keys.Unlock(locks)
 		}, "hunter2", ""},
-		"with another key": {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, sops.ErrLocked }, "", "no key in Secret shop/keys opens it"},
-		"with no Secret":   {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, errors.New("the Secret is gone") }, "", "a/secret.yaml: the Secret is gone"},
-		"without keys":     {nil, rollout.AnnotationSealed, ""},
+		"with another key": {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, sops.ErrLocked }, "",
+			"no key in Secret shop/keys opens it"},
+		"with no Secret": {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, errors.New("the Secret is gone") }, "",
+			"a/secret.yaml: the Secret is gone"},
+		"without keys": {nil, rollout.AnnotationSealed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pool(t, 1)
