@@ -1,13 +1,10 @@
 package vendoring
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 const (
@@ -77,26 +74,15 @@ func TestFromEngines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := withoutGit(t)
 			for name, content := range c.files {
-				must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755))
 				w.write(name, content)
 			}
 			for range 2 {
 				_, err := From(w.on())
 				must(t, err)
 			}
-			var got []string
-			if data, err := os.ReadFile(filepath.Join(w.dir, "vendor.yaml")); err == nil {
-				sources, err := rollout.ParseVendor("vendor.yaml", data)
-				must(t, err)
-				for _, s := range sources {
-					got = append(got, s.Into+" "+s.Wants())
-				}
-			}
-			compare.Check(t, c.want, got)
+			compare.Check(t, c.want, w.listed())
 			for name, content := range c.files {
-				if data, _ := os.ReadFile(filepath.Join(w.dir, name)); string(data) != content {
-					t.Errorf("%s is now\n%s", name, data)
-				}
+				compare.CheckNamed(t, name, content, w.read(name))
 			}
 		})
 	}
@@ -115,9 +101,7 @@ func TestFromEnginesLeavesOut(t *testing.T) {
 			t.Errorf("error %v, said %s", err, text)
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(w.dir, "vendor.yaml")); err != nil || !strings.Contains(string(data), "name: guest") {
-		t.Errorf("%s, error %v", data, err)
-	}
+	compare.Contains(t, w.read("vendor.yaml"), "name: guest")
 }
 
 // TestFromEnginesRefuses names the object of an invalid source, and writes nothing.
@@ -141,9 +125,7 @@ func TestFromEnginesRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %s", err, c.want)
 			}
-			if _, err := os.Stat(filepath.Join(w.dir, "vendor.yaml")); err == nil {
-				t.Error("a vendor.yaml is written")
-			}
+			compare.CheckNamed(t, "vendor.yaml", "", w.read("vendor.yaml"))
 		})
 	}
 }
