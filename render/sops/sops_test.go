@@ -98,9 +98,7 @@ func TestFilesOfSOPS(t *testing.T) {
 			got, err := opened(testKeys(t), name, content)
 			must(t, err)
 			_, plain, _ := strings.Cut(name, "-")
-			if diff := compare.Diff(meaning(t, name, read(t, "plain/"+plain)), meaning(t, name, got)); diff != "" {
-				t.Errorf("(-encrypted +opened):\n%s", diff)
-			}
+			compare.Check(t, meaning(t, name, read(t, "plain/"+plain)), meaning(t, name, got))
 			if strings.Contains(got, "ENC[") || strings.Contains(got, "sops") {
 				t.Errorf("something is left: %s", got)
 			}
@@ -121,7 +119,8 @@ func TestSealed(t *testing.T) {
 				t.Errorf("%s is another one the second time", name)
 			}
 			first = string(sealed)
-			if strings.Contains(first, "hunter2") || strings.Contains(first, "ENC[") || !strings.Contains(first, sealWord) && !strings.Contains(first, base64.StdEncoding.EncodeToString([]byte(sealWord))) {
+			hasWord := strings.Contains(first, sealWord) || strings.Contains(first, base64.StdEncoding.EncodeToString([]byte(sealWord)))
+			if strings.Contains(first, "hunter2") || strings.Contains(first, "ENC[") || !hasWord {
 				t.Errorf("%s: %s", name, first)
 			}
 		}
@@ -194,8 +193,9 @@ func TestLocked(t *testing.T) {
 // TestWhatIsNoFileOfSOPS reads an ordinary file unchanged.
 func TestWhatIsNoFileOfSOPS(t *testing.T) {
 	for name, content := range map[string]string{
-		"a.yaml": "sops: {of: ours}\nlastmodified: x\n", "b.yaml": "a: ENC[AES256_GCM,data:\n", "c.md": "# sops\n\nsops: writes ENC[AES256_GCM,data:…\n",
-		"d.json": `{"sops": 1, "a": "ENC[AES256_GCM,data:"}`, "e.yaml": "- sops:\n- ENC[AES256_GCM,data:\n", "f": "sops:\n\x00ENC[AES256_GCM,data:",
+		"a.yaml": "sops: {of: ours}\nlastmodified: x\n", "b.yaml": "a: ENC[AES256_GCM,data:\n",
+		"c.md": "# sops\n\nsops: writes ENC[AES256_GCM,data:…\n", "d.json": `{"sops": 1, "a": "ENC[AES256_GCM,data:"}`,
+		"e.yaml": "- sops:\n- ENC[AES256_GCM,data:\n", "f": "sops:\n\x00ENC[AES256_GCM,data:",
 	} {
 		if got, err := opened(testKeys(t), name, content); err != nil || got != content {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -209,10 +209,12 @@ func FuzzRead(f *testing.F) {
 		f.Add(name, read(f, name))
 	}
 	f.Fuzz(func(t *testing.T, name, content string) {
-		for _, open := range []func(*File) ([]byte, error){func(file *File) ([]byte, error) { return file.Seal(false) }, func(file *File) ([]byte, error) { return file.Open(make([]byte, 32)) }} {
+		for _, seal := range []bool{true, false} {
 			file, err := Read(name, []byte(content))
-			if err == nil && file != nil {
-				_, err = open(file)
+			if err == nil && file != nil && seal {
+				_, err = file.Seal(false)
+			} else if err == nil && file != nil {
+				_, err = file.Open(make([]byte, 32))
 			}
 			if wrong := (*Error)(nil); err != nil && (!errors.As(err, &wrong) || wrong.Fix == "") {
 				t.Errorf("no fix in %v", err)

@@ -3,6 +3,8 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -102,12 +104,12 @@ func TestIdleWorkersEnd(t *testing.T) {
 	p.Idle = 10 * time.Millisecond
 	builds(t, p)
 	p.mu.Lock()
-	var process *exec.Cmd
+	var process *os.Process
 	if len(p.idle) > 0 {
-		process = p.idle[0].cmd
+		process = p.idle[0].cmd.Process
 	}
 	p.mu.Unlock()
-	for tries := 0; process != nil && process.Process.Signal(syscall.Signal(0)) == nil; tries++ {
+	for tries := 0; process != nil && process.Signal(syscall.Signal(0)) == nil; tries++ {
 		if tries > 1000 {
 			t.Fatal("the worker is still there")
 		}
@@ -129,8 +131,7 @@ func TestAnOrphanEnds(t *testing.T) {
 func TestCannotStart(t *testing.T) {
 	p := NewPool(Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
 	_, _, err := p.Build(good, rollout.App{Name: "a"})
-	var invalid *rollout.InvalidError
-	if err == nil || errors.As(err, &invalid) || !strings.Contains(err.Error(), "start a worker") {
+	if err == nil || rollout.IsInvalid(err) || !strings.Contains(err.Error(), "start a worker") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -171,12 +172,8 @@ func TestBrokenIsRemembered(t *testing.T) {
 }
 
 func with(f files, name, content string) files {
-	out := files{name: content}
-	for n, c := range f {
-		if n != name {
-			out[n] = c
-		}
-	}
+	out := maps.Clone(f)
+	out[name] = content
 	return out
 }
 

@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -174,21 +176,19 @@ func archive(t testing.TB, file string) files {
 func folder(t testing.TB, dir string) files {
 	t.Helper()
 	f := files{}
-	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+	must(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		name := strings.TrimPrefix(filepath.ToSlash(p), filepath.ToSlash(dir)+"/")
-		if d.Type() == os.ModeSymlink {
-			target, err := os.Readlink(p)
+		if d.Type() == fs.ModeSymlink {
+			target, err := os.Readlink(filepath.Join(dir, name))
 			f[name] = "-> " + target
 			return err
 		}
-		data, err := os.ReadFile(p)
+		data, err := os.ReadFile(filepath.Join(dir, name))
 		f[name] = string(data)
 		return err
-	})
-	must(t, err)
+	}))
 	return f
 }
 
@@ -207,12 +207,8 @@ func TestSameAsInProcess(t *testing.T) {
 		if !sameError(wantErr, err) {
 			t.Errorf("%s: the error is %v here, and %v of the worker", name, wantErr, err)
 		}
-		if diff := compare.Diff(wantLooked, looked); diff != "" {
-			t.Errorf("%s: its dependencies (-here +worker):\n%s", name, diff)
-		}
-		if diff := compare.Diff(want, got); diff != "" {
-			t.Errorf("%s: (-here +worker):\n%s", name, diff)
-		}
+		compare.CheckNamed(t, name+": its dependencies, want those here", wantLooked, looked)
+		compare.CheckNamed(t, name+", want what is built here", want, got)
 		if err == nil {
 			good++
 		} else {
@@ -223,17 +219,18 @@ func TestSameAsInProcess(t *testing.T) {
 		t.Helper()
 		built(name, tree, rollout.App{Name: "demo", Path: dir, Namespace: "shop"})
 	}
-	settings := func(name string) string {
-		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
-	}
-	plain := rollout.App{Name: "demo", Path: "app", Namespace: "shop", Plain: true, Directory: rollout.Directory{Recurse: true, Exclude: "ci"}}
-	built("a plain folder", files{"app/a.yaml": settings("a"), "app/b/c.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`, "app/ci/x.yaml": "a: b\n"}, plain)
-	built("a plain folder with something else", files{"app/a.yaml": settings("a"), "app/values.yaml": "a: b\n"}, plain)
-	charted := files(attacks.Chart(`{{ range list "a" "b" }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " . "}\n" }}{{ end }}`, "x: 1\n"))
+	const inJSON = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "j"}}`
+	plain := rollout.App{Name: "demo", Path: "app", Namespace: "shop", Plain: true}
+	plain.Directory = rollout.Directory{Recurse: true, Exclude: "ci"}
+	built("a plain folder", files{"app/a.yaml": configMap, "app/b/c.json": inJSON, "app/ci/x.yaml": "a: b\n"}, plain)
+	built("a plain folder with something else", files{"app/a.yaml": configMap, "app/values.yaml": "a: b\n"}, plain)
+	charted := files(attacks.Chart(`{{ range list "a" "b" }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " . "}\n" }}`+
+		"{{ end }}", "x: 1\n"))
 	charted["app/kustomization.yaml"] = charted["kustomization.yaml"]
 	delete(charted, "kustomization.yaml")
 	both("a kustomization with a chart", charted, "app")
-	built("a chart", charted, rollout.App{Name: "c", Path: "charts/c", Namespace: "shop", Helm: rollout.Helm{Values: `{"x": 2}`}, Kubernetes: "1.30.0"})
+	built("a chart", charted, rollout.App{Name: "c", Path: "charts/c", Namespace: "shop", Kubernetes: "1.30.0",
+		Helm: rollout.Helm{Values: `{"x": 2}`}})
 	features, _ := filepath.Glob("../testdata/corpus/*")
 	for _, dir := range append(features, "../testdata/getting-started", "../../examples") {
 		tree := folder(t, dir)
@@ -315,24 +312,18 @@ func (f *faulty) fails() error {
 }
 
 func (f *faulty) Lookup(p string) (rollout.Entry, bool, error) {
-	if err := f.fails(); err != nil {
-		return rollout.Entry{}, false, err
-	}
-	return f.files.Lookup(p)
+	e, found, err := f.files.Lookup(p)
+	return e, found, cmp.Or(f.fails(), err)
 }
 
 func (f *faulty) ReadDir(p string) ([]rollout.Entry, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.files.ReadDir(p)
+	entries, err := f.files.ReadDir(p)
+	return entries, cmp.Or(f.fails(), err)
 }
 
 func (f *faulty) ReadBlob(id string) ([]byte, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.files.ReadBlob(id)
+	data, err := f.files.ReadBlob(id)
+	return data, cmp.Or(f.fails(), err)
 }
 
 // who returns the PID of the building process.
@@ -355,12 +346,14 @@ func builds(t *testing.T, p *Pool) {
 
 // TestWhatBreaksAWorker holds the app by name with a reason, replaces the worker, and builds the next app.
 func TestWhatBreaksAWorker(t *testing.T) {
+	const ended, report = "apps/x: ended the process that renders it: ", "; report it, and change the app"
+	const smaller, widen = " to render; make the app smaller, or widen limits.", " in the cluster's config.yaml"
 	for deed, want := range map[string]string{
 		"panics":   "apps/x: rendering it panicked: this is the deed; report it, and go back to the previous commit",
-		"exits":    "apps/x: ended the process that renders it: exit status 7; report it, and change the app",
-		"spins":    "apps/x: takes more than 1s to render; make the app smaller, or widen limits.renderTime in the cluster's config.yaml",
-		"recurses": "apps/x: ended the process that renders it: stack overflow; report it, and change the app",
-		"hoards":   "apps/x: takes more than 256Mi of memory to render; make the app smaller, or widen limits.memory in the cluster's config.yaml",
+		"exits":    ended + "exit status 7" + report,
+		"recurses": ended + "stack overflow" + report,
+		"spins":    "apps/x: takes more than 1s" + smaller + "renderTime" + widen,
+		"hoards":   "apps/x: takes more than 256Mi of memory" + smaller + "memory" + widen,
 	} {
 		t.Run(deed, func(t *testing.T) {
 			t.Parallel()
@@ -369,19 +362,15 @@ func TestWhatBreaksAWorker(t *testing.T) {
 			var words string
 			p.Trouble = func(app, cause string, stack []byte) { told, words = append(told, app+": "+cause), string(stack) }
 			limits := rollout.Limits{Memory: 256 << 20, RenderTime: time.Hour}
-			if strings.Contains(want, "1s") {
+			if deed == "spins" {
 				limits.RenderTime = time.Second
 			}
 			var err error
-			var invalid *rollout.InvalidError
-			for range 20 { // a busy machine may give the process no second of its own
+			for try := 0; try < 20 && !rollout.IsInvalid(err); try++ { // a busy machine may give the process no second of its own
 				told = nil
 				_, _, err = p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
-				if errors.As(err, &invalid) {
-					break
-				}
 			}
-			if invalid == nil || err.Error() != want {
+			if !rollout.IsInvalid(err) || err.Error() != want {
 				t.Errorf("error %v\nwant  %s", err, want)
 			}
 			if len(told) != 1 || !strings.HasPrefix(told[0], deed+": ") {
@@ -404,7 +393,8 @@ func TestWhatTheMachineBreaks(t *testing.T) {
 			p := pool(t, 1)
 			limits := rollout.Limits{Memory: 256 << 20, RenderTime: 500 * time.Millisecond}
 			_, looked, err := p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
-			want := "apps/x: the process that renders it was killed before the end: the machine is busy, stands still or is out of memory; another try may succeed"
+			want := "apps/x: the process that renders it was killed before the end: " +
+				"the machine is busy, stands still or is out of memory; another try may succeed"
 			if fmt.Sprint(err) != want || rollout.IsInvalid(err) || len(looked.At) > 0 {
 				t.Errorf("error %v\nwant  %s", err, want)
 			}
