@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 var testNow = time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
@@ -240,9 +242,7 @@ func TestRetryAfter(t *testing.T) {
 		testNow.Add(time.Minute).Format(http.TimeFormat): time.Minute, testNow.Add(-time.Minute).Format(http.TimeFormat): 0,
 		testNow.AddDate(1, 0, 0).Format(http.TimeFormat): time.Hour,
 	} {
-		if got := Pause(http.Header{"Retry-After": {text}}, c.Now); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
+		compare.CheckNamed(t, text, want, Pause(http.Header{"Retry-After": {text}}, c.Now))
 	}
 }
 
@@ -250,9 +250,7 @@ func TestBackoff(t *testing.T) {
 	for failures, want := range map[int]time.Duration{
 		1: time.Second, 2: 2 * time.Second, 9: 256 * time.Second, 10: 5 * time.Minute, 1000: 5 * time.Minute,
 	} {
-		if got := Backoff(failures); got != want {
-			t.Errorf("after %d failures %s, want %s", failures, got, want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("after %d failures", failures), want, Backoff(failures))
 	}
 }
 
@@ -299,9 +297,7 @@ func TestReason(t *testing.T) {
 		strings.Repeat("x", 400):                              strings.Repeat("x", 299) + "…",
 		strings.Repeat("[", 9000) + strings.Repeat("]", 9000): none,
 	} {
-		if got := (&Secrets{}).Reason([]byte(body)); got != want {
-			t.Errorf("%.100q: got %q, want %q", body, got, want)
-		}
+		compare.CheckNamed(t, body[:min(len(body), 100)], want, (&Secrets{}).Reason([]byte(body)))
 	}
 }
 

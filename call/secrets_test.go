@@ -87,21 +87,15 @@ func TestHide(t *testing.T) {
 			var s Secrets
 			s.Hide(c.hide)
 			s.Hide(c.hide) // hiding it twice changes nothing
-			if got := s.Scrub(c.text); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			compare.Check(t, c.want, s.Scrub(c.text))
 		})
 	}
 	var s Secrets
 	s.Hide("abcd", "abcdefgh")
-	if got := s.Scrub("abcdefgh abcd"); got != "*** ***" {
-		t.Errorf("one is part of the other: %q", got)
-	}
+	compare.CheckNamed(t, "one is part of the other", "*** ***", s.Scrub("abcdefgh abcd"))
 	s = Secrets{}
 	s.Hide("abcdefgh")
-	if got := s.line("no abcd\xffefgh,\nab\x00cdefgh"); got != "no ***, ***" {
-		t.Errorf("with bytes in it that are no characters: %q", got)
-	}
+	compare.CheckNamed(t, "bytes that are no characters", "no ***, ***", s.line("no abcd\xffefgh,\nab\x00cdefgh"))
 }
 
 // TestHideURL hides only the secret parts of an address.
@@ -113,9 +107,7 @@ func TestHideURL(t *testing.T) {
 	var s Secrets
 	s.HideURL(u)
 	got := s.Scrub("metrics.example select prometheus 0123456789abcdef0123 passw0rd value123")
-	if want := "metrics.example select prometheus *** *** ***"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Check(t, "metrics.example select prometheus *** *** ***", got)
 }
 
 func TestScrubValue(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -66,9 +67,7 @@ func TestAllow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _ := forbidden(t, tt.app, tt.kustomization, tt.yaml)
-			if got != tt.want {
-				t.Errorf("\n got: %s\nwant: %s", got, tt.want)
-			}
+			compare.Check(t, tt.want, got)
 		})
 	}
 }
@@ -88,9 +87,7 @@ func TestADefinitionChangesNoKindOfKubernetes(t *testing.T) {
 				"spec: {group: " + tt.group + ", names: {kind: " + tt.kind + "}, scope: " + tt.scope + "}\n" +
 				"---\nkind: " + tt.kind + "\napiVersion: " + tt.object + "\nmetadata: {name: a}\n"
 			_, b := forbidden(t, rollout.App{ClusterResources: "apiextensions.k8s.io/*"}, "", text)
-			if got := strings.Join(b.ClusterResources, " "); got != tt.want {
-				t.Errorf("it may not have %q, want %q", got, tt.want)
-			}
+			compare.CheckNamed(t, "forbidden", tt.want, strings.Join(b.ClusterResources, " "))
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -137,17 +138,11 @@ func TestHelmCharts(t *testing.T) {
 			files := merged(shopChart(chart), more{app + "kustomization.yaml": c.kustomization + "\n"}, c.more)
 			r, err := rendered(files, rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"})
 			if err != nil {
-				if err.Error() != c.want {
-					t.Errorf("error\n got %v\nwant %s", err, c.want)
-				}
+				compare.CheckNamed(t, "error", c.want, err.Error())
 				return
 			}
-			if got := seen(t, r); got != c.want {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
-			if got := strings.Join(r.Warnings, "\n"); got != c.warns {
-				t.Errorf("warnings\n got %s\nwant %s", got, c.warns)
-			}
+			compare.Check(t, c.want, seen(t, r))
+			compare.CheckNamed(t, "warnings", c.warns, strings.Join(r.Warnings, "\n"))
 		})
 	}
 }
@@ -202,9 +197,7 @@ func TestChartFolders(t *testing.T) {
 			if err == nil {
 				got = seen(t, r)
 			}
-			if got != c.want {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }
@@ -238,9 +231,7 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 		for _, commit := range []map[string]string{files, files, with(files, c.file, c.content)} {
 			mustRender(t, r, commit, app)
 		}
-		if r.Builds() != c.builds {
-			t.Errorf("%s: %d builds, want %d", name, r.Builds(), c.builds)
-		}
+		compare.CheckNamed(t, name+": builds", c.builds, r.Builds())
 	}
 }
 

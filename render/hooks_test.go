@@ -58,17 +58,11 @@ func TestHooks(t *testing.T) {
 			}
 			r, err := rendered(repo, demo)
 			if err != nil {
-				if err.Error() != c.want {
-					t.Errorf("%s\n got %v\nwant %s", at, err, c.want)
-				}
+				compare.CheckNamed(t, at, c.want, err.Error())
 				continue
 			}
-			if got := strings.Join(r.Warnings, "; "); got != c.want {
-				t.Errorf("%s: warnings\n got %s\nwant %s", at, got, c.want)
-			}
-			if has := slices.Contains(strings.Fields(names(r)), "migrate"); has != c.kept {
-				t.Errorf("%s: it is among the objects: %t", at, has)
-			}
+			compare.CheckNamed(t, at+": warnings", c.want, strings.Join(r.Warnings, "; "))
+			compare.CheckNamed(t, at+": it is among the objects", c.kept, slices.Contains(strings.Fields(names(r)), "migrate"))
 			digits := map[bool]string{true: "h1-"}[staged]
 			if !staged && c.kept && strings.Contains(c.document, "kind: Job") {
 				digits = "c1-"
@@ -135,9 +129,7 @@ func TestHooksOfCharts(t *testing.T) {
 	want := "Job/shop/gone is a hook of Helm's (pre-delete), and is left out; " +
 		"Pod/shop/old is a hook of Helm's (pre-upgrade), and is left out: kind: Pod cannot be a hook; " +
 		"make it a Job of batch/v1, or take its annotation out to have it applied with the others"
-	if got := strings.Join(r.Warnings, "; "); got != want {
-		t.Errorf("warnings\n got %s\nwant %s", got, want)
-	}
+	compare.CheckNamed(t, "warnings", want, strings.Join(r.Warnings, "; "))
 }
 
 // TestHooksThatServicesSelect warns of labels that kustomize gives to all objects: Services select the pods of Jobs,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -79,9 +80,7 @@ func TestFindFolders(t *testing.T) {
 		"{path: apps/a, directory: {exclude: '*.yaml'}}": "a", "{path: apps/*, directory: {exclude: '*.yaml'}}": "b",
 		"{path: apps/c, directory: {}}": "c", "{path: apps/c}": "", "{path: apps/gone, directory: {}}": "",
 	} {
-		if got := found(t, tree, entry); got != want {
-			t.Errorf("%s: %q, want %q", entry, got, want)
-		}
+		compare.CheckNamed(t, entry, want, found(t, tree, entry))
 	}
 }
 
@@ -119,9 +118,7 @@ func TestTreeThatHoldsItself(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/a.yaml": configMap("a")})
 	_, err := New(InProcess{}).Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
 	const want = "apps/shop: has more than 10000 files and folders; split the app, or leave some out with directory.exclude of its entry"
-	if fmt.Sprint(err) != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	compare.Check(t, want, fmt.Sprint(err))
 }
 
 // selfish is a tree with two folders in each folder.

@@ -72,9 +72,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 					built = append(built, app.Name)
 				}
 			}
-			if got := strings.Join(built, " "); got != tt.want {
-				t.Errorf("built %s, want %s", got, tt.want)
-			}
+			compare.CheckNamed(t, "built", tt.want, strings.Join(built, " "))
 		})
 	}
 }
@@ -258,9 +256,7 @@ func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 	} {
 		before := r.Builds()
 		mustRender(t, r, step.files, app)
-		if got := r.Builds() - before; got != step.want {
-			t.Errorf("%s: %d builds, want %d", step.name, got, step.want)
-		}
+		compare.CheckNamed(t, step.name+": builds", step.want, r.Builds()-before)
 	}
 }
 

@@ -126,9 +126,7 @@ func TestEncryptedFiles(t *testing.T) {
 				secret, got := secretOf(t, open)
 				compare.Check(t, map[string]string{"password": "hunter2-in-git", "user": "postgres"}, got)
 				withoutKey, values := secretOf(t, sealed)
-				if withoutKey != secret {
-					t.Errorf("the Secret is %s, and %s without the key", secret, withoutKey)
-				}
+				compare.CheckNamed(t, "the Secret's name without the key", secret, withoutKey)
 				for key, value := range values {
 					if decoded, _ := base64.StdEncoding.DecodeString(value); !strings.HasPrefix(value+string(decoded), "gitrollout-sealed:") &&
 						!strings.Contains(string(decoded), "gitrollout-sealed:") {
@@ -205,9 +203,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 	app, all := encryptedApp(more{"a/secret.yaml": manifest})
 	_, err := r.Render(newTree(all), app, rollout.Commit{})
 	want := "a/secret.yaml: " + broken.Error() + "; put its keys there, in entries that end in .agekey or .asc, and allow reading it"
-	if fmt.Sprint(err) != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
+	compare.Check(t, want, fmt.Sprint(err))
 }
 
 // TestSomebodyElseDecrypts applies an annotated object as it is in Git, with SOPS's metadata. A Secret, or an object

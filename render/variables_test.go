@@ -128,14 +128,10 @@ func TestVariables(t *testing.T) {
 			files := merged(vars{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": c.file}, c.more)
 			r, err := rendered(files, withVariables(c.values, strings.Fields(c.from)...))
 			if err != nil {
-				if err.Error() != c.want {
-					t.Errorf("error\n got %v\nwant %s", err, c.want)
-				}
+				compare.CheckNamed(t, "error", c.want, err.Error())
 				return
 			}
-			if got := inText(t, r); !strings.Contains(got, c.want) {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
+			compare.Contains(t, inText(t, r), c.want)
 		})
 	}
 }

@@ -284,9 +284,7 @@ func TestMarkdownOfWhatIsNoChange(t *testing.T) {
 
 func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "a": 0, "`": 1, "``": 2, "``a```b`": 3, "`a`a`": 1} {
-		if got := longestRun(text, '`'); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
+		compare.CheckNamed(t, text, want, longestRun(text, '`'))
 	}
 }
 
@@ -342,24 +340,18 @@ func TestWords(t *testing.T) {
 		{App{}.Cost(), ""}, {App{AtLeast: 1}.Cost(), "at least 1ns"}, {App{Gates: 1}.Cost(), "1 promotion"},
 		{App{AtLeast: minute, Gates: 2}.Cost(), "at least 1m, 2 promotions"}, {App{Gates: 3}.Cost(), "3 promotions"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
+		compare.Check(t, c.want, c.got)
 	}
 }
 
 // TestMoment names the day only if it differs, and the date only if the day is ambiguous.
 func TestMoment(t *testing.T) {
-	if got := Moment(nil, now); got != "nobody knows" {
-		t.Error(got)
-	}
+	compare.Check(t, "nobody knows", Moment(nil, now))
 	for after, want := range map[time.Duration]string{
 		-1: "at once", 0: "at once", time.Second: "12:00:01 UTC", 12*time.Hour - 1: "23:59:59 UTC", 12 * time.Hour: "Sat 00:00 UTC",
 		24 * time.Hour: "Sat 12:00 UTC", 6*24*time.Hour - 1: "Thu 11:59 UTC", 6 * 24 * time.Hour: "2026-11-26 12:00 UTC",
 		365 * 24 * time.Hour: "2027-11-20 12:00 UTC",
 	} {
-		if got := Moment(new(now.Add(after)), now); got != want {
-			t.Errorf("after %s: %q, want %q", after, got, want)
-		}
+		compare.CheckNamed(t, "after "+after.String(), want, Moment(new(now.Add(after)), now))
 	}
 }

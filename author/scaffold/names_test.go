@@ -12,7 +12,7 @@ import (
 // TestNames finds the environment, the app's name and a pattern for similar apps in a folder's path.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-bc"
-	for dir, want := range map[string]struct{ environment, name, glob string }{
+	for dir, want := range map[string][3]string{ // the environment, the name and the pattern
 		"web":                           {"", "", "web"},
 		"apps/web":                      {"", "", "apps/*"},
 		"web/overlays/prod":             {"prod", "web", "*/overlays/prod"},
@@ -26,15 +26,7 @@ func TestNames(t *testing.T) {
 		"apps/" + long + "/base":        {"", long[:62], "apps/*/base"},
 		"apps/" + long[:61] + "zyx/k8s": {"", long[:61] + "zy", "apps/*/k8s"},
 	} {
-		if got := environment(dir); got != want.environment {
-			t.Errorf("%s is for %q, want %q", dir, got, want.environment)
-		}
-		if got := nameOf(dir); got != want.name {
-			t.Errorf("%s is called %q, want %q", dir, got, want.name)
-		}
-		if got := globOf(dir); got != want.glob {
-			t.Errorf("%s is like %q, want %q", dir, got, want.glob)
-		}
+		compare.CheckNamed(t, dir, want, [3]string{environment(dir), nameOf(dir), globOf(dir)})
 	}
 }
 

@@ -68,9 +68,7 @@ func TestTwoRanges(t *testing.T) {
 	for _, want := range []string{"charts/redis-20.1.5", "charts/redis-20.1.5 charts/redis-20.1.6"} {
 		w.update(All)
 		found, _ := filepath.Glob(filepath.Join(w.dir, "charts/*"))
-		if got := strings.ReplaceAll(strings.Join(found, " "), w.dir+"/", ""); got != want {
-			t.Errorf("there is %s, want %s", got, want)
-		}
+		compare.Check(t, want, strings.ReplaceAll(strings.Join(found, " "), w.dir+"/", ""))
 		w.chart("redis", "20.1.6", "a: 6\n")
 	}
 }

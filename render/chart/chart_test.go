@@ -77,9 +77,7 @@ func TestChanceIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := shop("templates/a.yaml", config(c.call), "values.yaml", "secret: {key: ''}\n")
 			want := "templates/a.yaml: ConfigMap/a: data.x would be another at each render (" + c.function + ")" + set
-			if got := text(files); got != want {
-				t.Errorf("\n got %s\nwant %s", got, want)
-			}
+			compare.Check(t, want, text(files))
 			fixed := Release{Name: "eu", Values: map[string]any{"secret": map[string]any{"key": "mine"}}}
 			if out, err := Render(files, fixed); err != nil || !strings.Contains(out.Documents[0].Text, "x: ") {
 				t.Errorf("with the value: %v", err)
@@ -272,9 +270,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 				}
 				all = append(all, d.Source+" "+strings.Fields(kind)[0])
 			}
-			if got := strings.Join(all, "; "); got != c.want {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
+			compare.Check(t, c.want, strings.Join(all, "; "))
 		})
 	}
 }
@@ -312,9 +308,8 @@ func TestWhereChanceShows(t *testing.T) {
 	second := strings.Replace(config("b"), "name: a", "name: b", 1)
 	for when, want := range map[string]string{"1": "templates/b.yaml: ConfigMap/b: apiVersion" + suffix,
 		"2": ".: would be other objects at each render (randInt); give it by a value, or take it out of the template"} {
-		if got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second))); got != want {
-			t.Errorf("an object at render %s:\n got %s\nwant %s", when, got, want)
-		}
+		got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second)))
+		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}
 	values := map[string]string{
 		"templates/a.yaml": config("{{ .Values.a.b | default uuidv4 }}"),
@@ -355,9 +350,7 @@ func TestIgnored(t *testing.T) {
 	must(t, err)
 	for name, want := range map[string]bool{"README.md": true, "docs/a.md": true, "ci": false, "ci/": true, "templates/.hidden": true,
 		"templates/a.yaml": false} {
-		if got := ignored(strings.TrimSuffix(name, "/"), strings.HasSuffix(name, "/")); got != want {
-			t.Errorf("%s: %t", name, got)
-		}
+		compare.CheckNamed(t, name, want, ignored(strings.TrimSuffix(name, "/"), strings.HasSuffix(name, "/")))
 	}
 	if _, err := Ignored([]byte("**/a\n")); err == nil || !strings.HasPrefix(err.Error(), ".helmignore: Helm: ") {
 		t.Errorf("got %v", err)

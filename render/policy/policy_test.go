@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
@@ -360,9 +361,7 @@ func TestFirstWeight(t *testing.T) {
 		"routed, then pods": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 1},
 		"nothing but 0":     {nil, []rollout.Step{weight(0)}, 100},
 	} {
-		if got := FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}))
 	}
 }
 
