@@ -102,9 +102,7 @@ func TestExperimentWarnings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			document := strings.Replace(experimentRollout, tc.old, tc.with, 1)
 			document = strings.Replace(document, "            selector: {matchLabels: {app: web-try}}\n", "", 1)
-			if all := strings.Join(renderRepo(t, experimentApp(t, document)).Warnings, "\n"); !strings.Contains(all, tc.want) {
-				t.Errorf("the warnings %q have no %q", all, tc.want)
-			}
+			compare.Contains(t, strings.Join(renderRepo(t, experimentApp(t, document)).Warnings, "\n"), tc.want)
 		})
 	}
 }

@@ -108,9 +108,7 @@ func TestNewManifestIsSeen(t *testing.T) {
 func TestPatternsAreClosed(t *testing.T) {
 	_, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"+
 		"apps: [{path: apps/*, directory: {include: '{a.yaml,b.yaml'}}]\n"))
-	if err == nil || !strings.Contains(err.Error(), `apps[0].directory.include: "{a.yaml,b.yaml" is not a pattern`) {
-		t.Errorf("got %v", err)
-	}
+	compare.Contains(t, fmt.Sprint(err), `apps[0].directory.include: "{a.yaml,b.yaml" is not a pattern`)
 }
 
 // TestTreeThatHoldsItself has a small tree with more nested folders than can be walked.

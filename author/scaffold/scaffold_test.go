@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"strings"
 	"testing"
@@ -229,9 +230,7 @@ func TestTheRootIsNoApp(t *testing.T) {
 	} {
 		tree := treeOf(files)
 		_, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
-		if err == nil || !strings.Contains(err.Error(), "move the files into one, such as apps/shop") {
-			t.Errorf("error %v", err)
-		}
+		compare.Contains(t, fmt.Sprint(err), "move the files into one, such as apps/shop")
 		files["apps/shop/kustomization.yaml"] = "resources: []\n"
 		if p := propose(t, treeOf(files), "", bare); len(p.Apps) != 1 || len(p.LeftOut) != 1 || p.LeftOut[0].Path != "." {
 			t.Errorf("apps %v, left out %v", p.Apps, p.LeftOut)

@@ -26,9 +26,7 @@ func TestWorkingCopy(t *testing.T) {
 		must(t, err)
 		return id
 	}
-	if err := w.Clean(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, w.Clean(t.Context()))
 	if id := commit(); id != "" {
 		t.Errorf("a commit of nothing: %s", id)
 	}
@@ -53,9 +51,7 @@ func TestWorkingCopy(t *testing.T) {
 	if second == first || second == "" {
 		t.Errorf("another content is %q after %s", second, first)
 	}
-	if err := w.Push(t.Context(), second, "vendored"); err != nil {
-		t.Error(err)
-	}
+	must(t, w.Push(t.Context(), second, "vendored"))
 	if parent := repo.InBare("rev-parse", "vendored^"); parent != head {
 		t.Errorf("it stands on %s, not on %s", parent, head)
 	}
