@@ -102,8 +102,7 @@ func TestNoTimeForAnotherTry(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // late for a request, and before the next one
 	defer cancel()
 	_, err := newCaller().Do(ctx, r)
-	var failed *Error
-	if !errors.As(err, &failed) || failed.Status != 503 || asked.Load() != 1 {
+	if failed, is := errors.AsType[*Error](err); !is || failed.Status != 503 || asked.Load() != 1 {
 		t.Errorf("asked %d times, got %v", asked.Load(), err)
 	}
 }
@@ -149,8 +148,7 @@ func TestWhatIsSent(t *testing.T) {
 func TestWhatCannotBeSent(t *testing.T) {
 	for _, base := range []string{"", "s3cr3t", "//host", "ftp://me:s3cr3t@host", "http://ho st/s3cr3t", "://", "http://%zz"} {
 		_, err := newCaller().Do(t.Context(), Request{Method: http.MethodGet, Base: base})
-		var failed *Error
-		if !errors.As(err, &failed) || failed.Passes || strings.Contains(err.Error(), "s3cr3t") ||
+		if failed, is := errors.AsType[*Error](err); !is || failed.Passes || strings.Contains(err.Error(), "s3cr3t") ||
 			!strings.Contains(err.Error(), "is not a URL") {
 			t.Errorf("%q: got %v", base, err)
 		}
@@ -227,8 +225,7 @@ func TestError(t *testing.T) {
 	if want := "GET /api of " + address + ": 429 Too Many Requests: slow down"; err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	var failed *Error
-	if !errors.As(err, &failed) || failed.Status != 429 || failed.After != 7500*time.Millisecond || !failed.Passes ||
+	if failed, is := errors.AsType[*Error](err); !is || failed.Status != 429 || failed.After != 7500*time.Millisecond || !failed.Passes ||
 		failed.Header.Get("Retry-After") != "7.5" {
 		t.Errorf("got %+v", failed)
 	}
@@ -322,9 +319,8 @@ func TestDecode(t *testing.T) {
 // TestPausesGrow waits 0.25 s, 0.5 s and 1 s between attempts by default, or as long as the server asks.
 func TestPausesGrow(t *testing.T) {
 	for name, c := range map[string]struct {
-		backoff time.Duration
-		after   string
-		want    string
+		backoff     time.Duration
+		after, want string
 	}{
 		"usual": {0, "", "[0s 250ms 750ms 1.75s]"}, "told": {time.Second, "", "[0s 1s 3s 7s]"}, "asked for": {0, "0.5", "[0s 500ms 1s 2s]"},
 	} {

@@ -232,8 +232,7 @@ func TestUntrusted(t *testing.T) {
 	server.Config.ErrorLog = nil
 	r := Request{Method: http.MethodGet, Base: server.URL}
 	_, err := newCaller().Do(t.Context(), r)
-	var failed *Error
-	if !errors.As(err, &failed) || failed.Passes || !strings.Contains(err.Error(), "its certificate is not trusted") {
+	if failed, is := errors.AsType[*Error](err); !is || failed.Passes || !strings.Contains(err.Error(), "its certificate is not trusted") {
 		t.Errorf("got %v", err)
 	}
 	r.Insecure = true

@@ -34,10 +34,9 @@ func TestManifests(t *testing.T) {
 		"apps/shop/base/kustomization.yaml": "resources: [own.yaml]\n", "apps/shop/base/own.yaml": configMap("own"),
 	}
 	for name, c := range map[string]struct {
-		d    rollout.Directory
-		more map[string]string
-		want string
-		err  string
+		d         rollout.Directory
+		more      map[string]string
+		want, err string
 	}{
 		"the folder alone":           {rollout.Directory{}, nil, " a b", ""},
 		"and those below":            {rollout.Directory{Recurse: true}, nil, " a b c own pipeline", ""},
@@ -52,15 +51,11 @@ func TestManifests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := rendered(merged(files, c.more), plainShop(c.d))
-			switch {
-			case c.err != "":
-				if !strings.HasPrefix(fmt.Sprint(err), c.err) {
-					t.Errorf("got %v, want %s", err, c.err)
-				}
-			case err != nil:
-				t.Error(err)
-			case names(r) != c.want:
-				t.Errorf("got%s, want%s", names(r), c.want)
+			if c.err == "" {
+				must(t, err)
+				compare.Check(t, c.want, names(r))
+			} else if !strings.HasPrefix(fmt.Sprint(err), c.err) {
+				t.Errorf("got %v, want %s", err, c.err)
 			}
 		})
 	}

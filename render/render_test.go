@@ -140,10 +140,9 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
-		asked  string // a path that the build read
-		before map[string]string
-		after  map[string]string
-		want   bool
+		asked         string // a path that the build read
+		before, after map[string]string
+		want          bool
 	}{
 		"a folder comes":          {"base/cm.yaml", files, with(files, "base/else", "x"), false},
 		"a file comes instead":    {"base/cm.yaml", files, with(files, "base", "x"), true},

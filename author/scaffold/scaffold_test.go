@@ -164,10 +164,9 @@ func TestPropose(t *testing.T) {
 		return LeftOut{path, "is in " + folder + ", and nothing deploys it; list it if it is an app"}
 	}
 	for name, tt := range map[string]struct {
-		dirs    string
-		cluster string
-		want    string // the cluster, the path of each entry with the name that it gives, and the apps' names
-		leftOut left
+		dirs, cluster string
+		want          string // the cluster, the path of each entry with the name that it gives, and the apps' names
+		leftOut       left
 	}{
 		"a folder for each app": {"apps/api apps/web", "", "prod: apps/*; api web", nil},
 		"overlays, of which prod is meant": {"apps/api/overlays/prod apps/api/overlays/dev apps/web/overlays/prod", "",
@@ -270,8 +269,7 @@ func TestRollouts(t *testing.T) {
 		kustomization string
 		deployments   []rollout.Object
 		want          string // of the kustomization
-		files         string
-		told          string
+		files, told   string
 	}{
 		"one": {"resources:\n- web.yaml\nnamePrefix: a-\n", web, "resources:\n- rollout.yaml\n- web.yaml\nnamePrefix: a-\n", documents, ""},
 		"two, and the lines are indented": {"resources: # all\n  - web.yaml\n", []rollout.Object{deployment("api", ""), deployment("web", "")},

@@ -72,11 +72,10 @@ func TestTheSameTree(t *testing.T) {
 // taken for a version.
 func TestNewest(t *testing.T) {
 	for name, c := range map[string]struct {
-		versions []string
-		wants    string
-		locked   *Pin
-		want     string
-		err      string
+		versions  []string
+		wants     string
+		locked    *Pin
+		want, err string
 	}{
 		"the newest is first":        {[]string{"1.10.0", "1.9.0"}, "^1", nil, "1.10.0", ""},
 		"the newest is last":         {[]string{"1.9.0", "1.10.0"}, "^1", nil, "1.10.0", ""},
@@ -173,10 +172,8 @@ func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestCredentialsOfRegistries(t *testing.T) {
 	basic := "Basic " + encoded("ann:secret")
 	for name, c := range map[string]struct {
-		challenge, given string
-		accepts          string
-		want             string
-		asked            int
+		challenge, given, accepts, want string
+		asked                           int
 	}{
 		"a password":             {`Basic realm="x"`, "", basic, "", 3},
 		"a token":                {`Bearer realm="http://HOST/token",service="s",scope="a b"`, `{"token": "t"}`, "Bearer t", "", 4},

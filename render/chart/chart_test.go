@@ -167,10 +167,7 @@ func TestArchives(t *testing.T) {
 	for i := range MaxFiles {
 		tiny = append(tiny, fmt.Sprintf("many/f%d", i), "")
 	}
-	for name, c := range map[string]struct {
-		file string
-		want string
-	}{
+	for name, c := range map[string]struct{ file, want string }{
 		"one in the other": {packed(t, sub("outer", "outer/charts/inner-1.0.0.tgz", inner)...), "x: inner"},
 		"large": {packed(t, sub("large", "large/a", big, "large/b", big, "large/c", big, "large/d", big, "large/e", big)...),
 			"is a chart of more than 20971520 bytes, unpacked"},
