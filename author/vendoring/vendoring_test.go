@@ -114,9 +114,8 @@ func TestMaliciousArchives(t *testing.T) {
 	}
 	all, err := unzip(packed(t, special("a/", tar.TypeDir, ""), plain("./a/b.yaml", "x"), plain("a/.gitignore", "*"),
 		plain("a/.helmignore", "y")))
-	if diff := compare.Diff(files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all); diff != "" || err != nil {
-		t.Errorf("error %v (-want +got):\n%s", err, diff)
-	}
+	must(t, err)
+	compare.Check(t, files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all)
 }
 
 // world has a repository of charts, a registry with tokens, and a Git server. Its contents are by address.

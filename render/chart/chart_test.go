@@ -16,7 +16,12 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-const main = "apiVersion: v2\nname: shop\nversion: 1.0.0\n"
+const (
+	main     = "apiVersion: v2\nname: shop\nversion: 1.0.0\n"
+	subchart = "apiVersion: v2\nname: sub\nversion: 1.0.0\n"
+)
+
+var eu = Release{Name: "eu"}
 
 // shop returns a chart with these files besides its Chart.yaml, by name and content.
 func shop(more ...string) []File {
@@ -125,7 +130,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 			"values.yaml", "a: text\nn: 1\n", "templates/a.yaml", config("y"))
 	}
 	for _, ref := range []string{server.URL + "/s.json", "file://" + secret, "other.json"} {
-		out, err := Render(schema(ref), Release{Name: "eu"})
+		out, err := Render(schema(ref), eu)
 		if err != nil {
 			t.Fatalf("%s: %v", ref, err)
 		}
@@ -184,8 +189,8 @@ func TestArchives(t *testing.T) {
 
 // TestOrderIsNoChance uses two subcharts of the same name in the same order at each render.
 func TestOrderIsNoChance(t *testing.T) {
-	sub := func(version string) string { return "apiVersion: v2\nname: sub\nversion: " + version + "\n" }
-	files := shop("charts/a/Chart.yaml", sub("2.0.0"), "charts/b/Chart.yaml", sub("1.0.0"), "charts/c/Chart.yaml", sub("3.0.0"),
+	second, third := strings.Replace(subchart, "1.0.0", "2.0.0", 1), strings.Replace(subchart, "1.0.0", "3.0.0", 1)
+	files := shop("charts/a/Chart.yaml", second, "charts/b/Chart.yaml", subchart, "charts/c/Chart.yaml", third,
 		"charts/a/templates/x.yaml", config("a"), "charts/b/templates/x.yaml", config("b"), "charts/c/templates/x.yaml", config("c"))
 	var all []string
 	for range 20 {
@@ -204,7 +209,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 	chart := func(main string, more ...string) []File {
 		return append([]File{{Main, []byte(main)}}, shop(more...)[1:]...)
 	}
-	sub := []string{"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/s.yaml", config("s")}
+	sub := []string{"charts/sub/Chart.yaml", subchart, "charts/sub/templates/s.yaml", config("s")}
 	for name, c := range map[string]struct {
 		files []File
 		r     Release
@@ -219,31 +224,30 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 		"a version that is old": {chart(main + "kubeVersion: '>=1.99-0'\n"), Release{Name: "eu", KubeVersion: "v1.36.3"},
 			"Chart.yaml: kubeVersion: >=1.99-0 does not fit Kubernetes v1.36.3; say in kubernetes.version of the cluster's config.yaml which one " +
 				"it has"},
-		"a library": {chart(main + "type: library\n"), Release{Name: "eu"},
+		"a library": {chart(main + "type: library\n"), eu,
 			"Chart.yaml: type: is library: such a chart has nothing to render; name the chart that uses it"},
-		"an application": {chart(main+"type: application\n", "templates/a.yaml", config("1")), Release{Name: "eu"},
-			"shop/templates/a.yaml ConfigMap"},
-		"no chart": {[]File{{"values.yaml", []byte("a: 1")}}, Release{Name: "eu"}, ".: Helm: Chart.yaml file is missing"},
-		"a chart that is not there": {chart(dependency("sub")), Release{Name: "eu"},
+		"an application": {chart(main+"type: application\n", "templates/a.yaml", config("1")), eu, "shop/templates/a.yaml ConfigMap"},
+		"no chart":       {[]File{{"values.yaml", []byte("a: 1")}}, eu, ".: Helm: Chart.yaml file is missing"},
+		"a chart that is not there": {chart(dependency("sub")), eu,
 			"Chart.yaml: dependencies[0]: the chart sub is not in charts/; run helm dependency build, and commit its output: " +
 				"charts are read from Git alone"},
-		"a chart that is there": {chart(dependency("sub"), sub...), Release{Name: "eu"}, "shop/charts/sub/templates/s.yaml ConfigMap"},
-		"below a chart it lacks": {chart(main, "charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n", "charts/sub/Chart.yaml",
-			"apiVersion: v2\nname: sub\nversion: 1.0.0\ndependencies: [{name: x, version: 1.0.0}]\n"), Release{Name: "eu"},
+		"a chart that is there": {chart(dependency("sub"), sub...), eu, "shop/charts/sub/templates/s.yaml ConfigMap"},
+		"below a chart it lacks": {chart(main, "charts/a/Chart.yaml", strings.Replace(subchart, "sub", "a", 1), "charts/sub/Chart.yaml",
+			subchart+"dependencies: [{name: x, version: 1.0.0}]\n"), eu,
 			"charts/sub/Chart.yaml: dependencies[0]: the chart x is not in charts/; run helm dependency build, and commit its output: " +
 				"charts are read from Git alone"},
 		"definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu", CRDs: true},
 			"shop/crds/w.yaml CustomResourceDefinition; shop/templates/a.yaml ConfigMap"},
-		"no definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap"},
+		"no definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), eu, "shop/templates/a.yaml ConfigMap"},
 		"hooks and notes": {shop("templates/h.yaml", hook, "templates/NOTES.txt", "kind: no", "templates/a.yaml", config("1")),
-			Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap; shop/templates/h.yaml (pre-install,post-upgrade) Pod"},
+			eu, "shop/templates/a.yaml ConfigMap; shop/templates/h.yaml (pre-install,post-upgrade) Pod"},
 		"an API of the cluster": {shop("templates/a.yaml", `{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+
 			"{{ end }}"), Release{Name: "eu", APIVersions: []string{"example.com/v1/Widget"}}, "shop/templates/a.yaml ConfigMap"},
 		"an API that is not there": {shop("templates/a.yaml",
-			`{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), Release{Name: "eu"}, ""},
-		"a template that is none": {shop("templates/a.yaml", "{{ if }}"), Release{Name: "eu"},
+			`{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), eu, ""},
+		"a template that is none": {shop("templates/a.yaml", "{{ if }}"), eu,
 			".: Helm: parse error at (shop/templates/a.yaml:1): missing value for if"},
-		"a template that renders no YAML": {shop("templates/a.yaml", "kind: [\n"), Release{Name: "eu"}, ".: Helm: "},
+		"a template that renders no YAML": {shop("templates/a.yaml", "kind: [\n"), eu, ".: Helm: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := Render(c.files, c.r)
@@ -300,23 +304,18 @@ func TestWhereChanceShows(t *testing.T) {
 		got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second)))
 		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}
-	values := map[string]string{
-		"templates/a.yaml": config("{{ .Values.a.b | default uuidv4 }}"),
-		"templates/b.yaml": strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1),
-	}
-	if got := text(shop("values.yaml", "a: {b: ''}", "templates/a.yaml", values["templates/a.yaml"], "templates/b.yaml",
-		values["templates/b.yaml"])); !strings.HasSuffix(got, "; set a.b in the values") {
-		t.Errorf("the value beside the call: %s", got)
-	}
-	far := "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
-	if got := text(shop("templates/_h.tpl", far, "templates/a.yaml", config(`{{ include "id" . }} {{ .Values.d }}`))); !strings.HasSuffix(got,
-		"; set c in the values") {
-		t.Errorf("the value in another file: %s", got)
-	}
-	sub := shop("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/a.yaml",
-		config("{{ .Values.key | default uuidv4 }}"))
-	if got := text(sub); !strings.HasPrefix(got, "charts/sub/templates/a.yaml: ") || !strings.HasSuffix(got, "; set sub.key in the values") {
-		t.Errorf("the value of a chart below: %s", got)
+	// The value to set is beside the call, in another file, or of a chart below.
+	const set, id = " would be another at each render (uuidv4); set ", "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
+	unseen := strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1)
+	for want, files := range map[string][]File{
+		"templates/a.yaml: ConfigMap/a: data.x" + set + "a.b in the values": shop("values.yaml", "a: {b: ''}",
+			"templates/a.yaml", config("{{ .Values.a.b | default uuidv4 }}"), "templates/b.yaml", unseen),
+		"templates/a.yaml: ConfigMap/a: data.x" + set + "c in the values": shop("templates/_h.tpl", id,
+			"templates/a.yaml", config(`{{ include "id" . }} {{ .Values.d }}`)),
+		"charts/sub/templates/a.yaml: ConfigMap/a: data.x" + set + "sub.key in the values": shop("charts/sub/Chart.yaml", subchart,
+			"charts/sub/templates/a.yaml", config("{{ .Values.key | default uuidv4 }}")),
+	} {
+		compare.Check(t, want, text(files))
 	}
 }
 
@@ -348,18 +347,16 @@ func TestIgnored(t *testing.T) {
 func TestSchemasOfChartsBelow(t *testing.T) {
 	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
 		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",
-		"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/values.schema.json", `{"$ref": "z.json"}`,
-		"templates/a.yaml", config("1")), Release{Name: "eu"})
+		"charts/sub/Chart.yaml", subchart, "charts/sub/values.schema.json", `{"$ref": "z.json"}`,
+		"templates/a.yaml", config("1")), eu)
 	must(t, err)
 	var got []string
 	for _, w := range out.Warnings {
 		got = append(got, strings.TrimSuffix(w, ", which is not in the chart: values are not checked against that"))
 	}
-	if diff := compare.Diff([]string{"chart shop: values.schema.json refers to x.json", "chart shop: values.schema.json refers to y.json",
-		"chart sub: values.schema.json refers to z.json"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), Release{Name: "eu"}); err == nil {
+	compare.Check(t, []string{"chart shop: values.schema.json refers to x.json", "chart shop: values.schema.json refers to y.json",
+		"chart sub: values.schema.json refers to z.json"}, got)
+	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), eu); err == nil {
 		t.Error("a schema that is no JSON is taken")
 	}
 }
