@@ -102,7 +102,5 @@ func TestLimitsCostNoBuild(t *testing.T) {
 			t.Fatalf("app %+v", built.App)
 		}
 	}
-	if r.Builds() != 1 {
-		t.Errorf("%d builds", r.Builds())
-	}
+	compare.CheckNamed(t, "builds", 1, r.Builds())
 }

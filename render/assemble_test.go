@@ -140,9 +140,7 @@ func TestSpecs(t *testing.T) {
 			want, got := usual, renderDocs(t, tt.docs)
 			tt.want(&want)
 			compare.CheckNamed(t, "specs", []rollout.Spec{want}, got.Specs)
-			if len(got.Warnings) > 0 {
-				t.Errorf("warnings: %q", got.Warnings)
-			}
+			compare.CheckNamed(t, "warnings", []string(nil), got.Warnings)
 		})
 	}
 }
@@ -435,9 +433,7 @@ func TestExamplesRender(t *testing.T) {
 				t.Fatalf("%d apps, error %v", len(apps), err)
 			}
 			for _, app := range apps {
-				if got := mustRender(t, New(InProcess{}), files, app); len(got.Warnings) > 0 {
-					t.Errorf("%s: warnings %q", app.Name, got.Warnings)
-				}
+				compare.CheckNamed(t, app.Name+": warnings", []string(nil), mustRender(t, New(InProcess{}), files, app).Warnings)
 			}
 		})
 	}

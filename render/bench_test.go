@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -63,9 +64,7 @@ func BenchmarkUnchanged(b *testing.B) {
 		_, err := r.Render(next, apps[0], rollout.Commit{})
 		must(b, err)
 	}
-	if r.Builds() != 1 {
-		b.Errorf("%d builds, want 1", r.Builds())
-	}
+	compare.CheckNamed(b, "builds", 1, r.Builds())
 }
 
 // BenchmarkChart renders a chart of 40 templates with typical helpers: the target is 30 ms.

@@ -53,9 +53,7 @@ func summarize(t *testing.T, files map[string]string) string {
 	var all []string
 	for _, app := range apps {
 		built := mustRender(t, New(InProcess{CheckProvider: provider.Check}), files, app)
-		if len(built.Warnings) > 0 {
-			t.Errorf("warnings %q", built.Warnings)
-		}
+		compare.CheckNamed(t, app.Name+": warnings", []string(nil), built.Warnings)
 		text := app.Name + ":"
 		for _, spec := range built.Specs {
 			text += " " + spec.Workload.Name

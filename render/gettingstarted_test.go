@@ -29,9 +29,7 @@ func TestGettingStarted(t *testing.T) {
 	objects := []string{"core/Service/default/rollouts-demo", "apps/Deployment/default/rollouts-demo"}
 	compare.CheckNamed(t, "objects", objects, refs(got.Objects))
 	compare.CheckNamed(t, "template hashes", map[rollout.Workload]rollout.Hash{workload: goldenHash}, got.Templates)
-	if len(got.Warnings) > 0 {
-		t.Errorf("warnings: %q", got.Warnings)
-	}
+	compare.CheckNamed(t, "warnings", []string(nil), got.Warnings)
 	compare.CheckNamed(t, "files", []string{"kustomization.yaml", "rollout.yaml", "service.yaml"}, got.Files)
 }
 

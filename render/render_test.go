@@ -56,9 +56,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 			for _, app := range apps {
 				mustRender(t, r, files, app)
 			}
-			if r.Builds() != n {
-				t.Fatalf("%d builds at first, want %d", r.Builds(), n)
-			}
+			compare.CheckNamed(t, "builds at first", n, r.Builds())
 			changed := files
 			for file, content := range tt.change {
 				changed = with(changed, file, content)
@@ -86,9 +84,7 @@ func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 	tree.lookups = 0
 	again, err := r.Render(tree, apps[0], rollout.Commit{ID: "2"})
 	must(t, err)
-	if tree.lookups != 1 {
-		t.Errorf("%d look-ups for an unchanged repository, want 1", tree.lookups)
-	}
+	compare.CheckNamed(t, "look-ups for an unchanged repository", 1, tree.lookups)
 	if again.Commit.ID != "2" || first.Commit.ID != "1" {
 		t.Errorf("commits are %s and %s, want 1 and 2", first.Commit.ID, again.Commit.ID)
 	}
@@ -110,9 +106,7 @@ func TestHeadAndStableAreBothKept(t *testing.T) {
 		mustRender(t, r, files, apps[0])
 		mustRender(t, r, head, apps[0])
 	}
-	if r.Builds() != 2 {
-		t.Errorf("%d builds of two commits in turn, want 2", r.Builds())
-	}
+	compare.CheckNamed(t, "builds of two commits in turn", 2, r.Builds())
 }
 
 func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
@@ -124,9 +118,7 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 			t.Fatalf("error %v, want an InvalidError", err)
 		}
 	}
-	if r.Builds() != 1 {
-		t.Errorf("%d builds of a broken commit, want 1", r.Builds())
-	}
+	compare.CheckNamed(t, "builds of a broken commit", 1, r.Builds())
 	unreadable, gone := newTree(files), errors.New("the store is gone")
 	unreadable.fail = func() error { return gone }
 	if _, err := r.Render(unreadable, apps[0], rollout.Commit{}); !errors.Is(err, gone) || rollout.IsInvalid(err) {

@@ -152,9 +152,8 @@ func packed(t *testing.T, files ...string) string {
 	archive := tar.NewWriter(zip)
 	for i := 0; i+1 < len(files); i += 2 {
 		must(t, archive.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1]))}))
-		if _, err := archive.Write([]byte(files[i+1])); err != nil {
-			t.Fatal(err)
-		}
+		_, err := archive.Write([]byte(files[i+1]))
+		must(t, err)
 	}
 	must(t, archive.Close())
 	must(t, zip.Close())
