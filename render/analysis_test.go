@@ -20,17 +20,10 @@ func TestArgoAnalyses(t *testing.T) {
 kind: ClusterAnalysisTemplate
 metadata: {name: errors}
 spec:
-  args:
-  - name: hash
-  - {name: token, valueFrom: {secretKeyRef: {name: metrics, key: token}}}
-  - {name: limit, value: "0.01"}
+  args: [{name: hash}, {name: token, valueFrom: {secretKeyRef: {name: metrics, key: token}}}, {name: limit, value: "0.01"}]
   metrics:
-  - name: errors
-    interval: 30s
-    failureLimit: 2
-    successCondition: result < {{args.limit}}
-    provider:
-      web: {url: "http://metrics/{{args.hash}}", headers: [{key: Authorization, value: "Bearer {{args.token}}"}]}
+  - {name: errors, interval: 30s, failureLimit: 2, successCondition: "result < {{args.limit}}", provider: {
+    web: {url: "http://metrics/{{args.hash}}", headers: [{key: Authorization, value: "Bearer {{args.token}}"}]}}}
 `,
 		"shared/latency.yaml": `apiVersion: argoproj.io/v1alpha1
 kind: AnalysisTemplate
@@ -39,10 +32,8 @@ spec:
   args: [{name: region}, {name: app, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
   dryRun: [{metricName: latency}]
   metrics:
-  - name: latency
-    count: 3
-    interval: 1m
-    provider: {prometheus: {address: "http://prometheus:9090", query: 'p99{region="{{args.region}}",app="{{args.app}}"}'}}
+  - {name: latency, count: 3, interval: 1m, provider: {
+    prometheus: {address: "http://prometheus:9090", query: 'p99{region="{{args.region}}",app="{{args.app}}"}'}}}
 `,
 		"app/kustomization.yaml": "namespace: shop\nresources: [web.yaml, rollout.yaml, ../shared]\n",
 		"app/web.yaml":           deploymentHead,
@@ -56,9 +47,7 @@ spec:
       analysis:
         startingStep: 1
         templates: [{templateName: errors, clusterScope: true}]
-        args:
-        - {name: hash, valueFrom: {podTemplateHashValue: Latest}}
-        - {name: limit, value: "0.05"}
+        args: [{name: hash, valueFrom: {podTemplateHashValue: Latest}}, {name: limit, value: "0.05"}]
       steps:
       - setWeight: 20
       - analysis:

@@ -41,15 +41,6 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %d files, error %v, want %d", name, len(all), err, c.want)
 		}
 	}
-	for name, archive := range map[string][]byte{
-		"a shortened name":       packed(t, plain("a/GIT~1/config", "x")),
-		"a folder of Git's name": packed(t, special(".git/", tar.TypeDir, ""), plain("a", "x")),
-		"a letter more":          packed(t, plain("a"+long, "x")),
-	} {
-		if all, err := unzip(archive); err == nil {
-			t.Errorf("%s: %d files, and no error", name, len(all))
-		}
-	}
 }
 
 // TestTheSameTree checks that two sets of files have the same digest exactly if they are equal.
