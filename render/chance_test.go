@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -59,9 +60,7 @@ func TestMadeOnce(t *testing.T) {
 		}
 		digest = r.Digest
 	}
-	if len(drawn) != 3 {
-		t.Errorf("drawn are %v", drawn)
-	}
+	compare.CheckNamed(t, "passwords", 3, len(drawn))
 }
 
 // TestMadeOnceOtherwise refuses random values elsewhere, and the annotation where it has no meaning.

@@ -147,9 +147,7 @@ func TestShortDigests(t *testing.T) {
 			}
 			noted[notes[0]] = true
 		}
-		if len(noted) != 2 {
-			t.Errorf("%s: the same for two encryptions: %v", digest, noted)
-		}
+		compare.CheckNamed(t, digest+" of two encryptions", 2, len(noted))
 	}
 }
 

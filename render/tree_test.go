@@ -138,24 +138,19 @@ func found(t *testing.T, tree rollout.Tree, entries string) string {
 func readFiles(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+	must(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel, err := filepath.Rel(dir, p)
-		if err != nil {
+		if d.Type() == fs.ModeSymlink {
+			target, err := os.Readlink(filepath.Join(dir, name))
+			files[name] = linkTo + target
 			return err
 		}
-		if d.Type()&fs.ModeSymlink != 0 {
-			target, err := os.Readlink(p)
-			files[filepath.ToSlash(rel)] = linkTo + target
-			return err
-		}
-		raw, err := os.ReadFile(p)
-		files[filepath.ToSlash(rel)] = string(raw)
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		files[name] = string(data)
 		return err
-	})
-	must(t, err)
+	}))
 	return files
 }
 

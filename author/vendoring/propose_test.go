@@ -1,11 +1,13 @@
 package vendoring
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
@@ -27,22 +29,14 @@ func TestWorkingCopy(t *testing.T) {
 		return id
 	}
 	must(t, w.Clean(t.Context()))
-	if id := commit(); id != "" {
-		t.Errorf("a commit of nothing: %s", id)
-	}
+	compare.CheckNamed(t, "a commit of nothing", "", commit())
 	repo.Write(map[string]string{"a/charts/x.yaml": "1\n", "b/other.yaml": "1\n", "a/run.log": "1\n"})
 	must(t, os.Remove(filepath.Join(repo.Work, "a/gone.txt")))
-	if err := w.Clean(t.Context()); err == nil || !strings.Contains(err.Error(), "commit or stash it") {
-		t.Errorf("with changes: %v", err)
-	}
+	compare.Contains(t, fmt.Sprint(w.Clean(t.Context())), "commit or stash it")
 	first := commit()
 	must(t, w.Push(t.Context(), first, "vendored"))
-	if files := strings.Join(repo.Files("vendored"), " "); files != ".gitignore a/charts/x.yaml a/vendor.yaml b/other.yaml" {
-		t.Errorf("it has %s", files)
-	}
-	if again := commit(); again != first {
-		t.Errorf("the same is %s, and then %s", first, again)
-	}
+	compare.Check(t, ".gitignore a/charts/x.yaml a/vendor.yaml b/other.yaml", strings.Join(repo.Files("vendored"), " "))
+	compare.CheckNamed(t, "the same again", first, commit())
 	if status := repo.Git("status", "--porcelain"); !strings.Contains(status, "?? a/charts/") || repo.Git("rev-parse", "HEAD") != head {
 		t.Errorf("the working copy has %s", status)
 	}
@@ -52,9 +46,7 @@ func TestWorkingCopy(t *testing.T) {
 		t.Errorf("another content is %q after %s", second, first)
 	}
 	must(t, w.Push(t.Context(), second, "vendored"))
-	if parent := repo.InBare("rev-parse", "vendored^"); parent != head {
-		t.Errorf("it stands on %s, not on %s", parent, head)
-	}
+	compare.CheckNamed(t, "its parent", head, repo.InBare("rev-parse", "vendored^"))
 	if _, err := WorkingCopy(t.TempDir()).Commit(t.Context(), "x", "x"); err == nil {
 		t.Error("a folder that is no clone")
 	}

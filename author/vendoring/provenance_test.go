@@ -26,22 +26,16 @@ func newSigner(t *testing.T) signer {
 // as returns the key as gpg --export writes it, with --armor or without.
 func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public string) {
 	t.Helper()
-	key = s.Entity
-	var err error
 	var out bytes.Buffer
 	if !armored {
-		must(t, key.Serialize(&out))
-		return key, out.String()
+		must(t, s.Serialize(&out))
+		return s.Entity, out.String()
 	}
 	w, err := armor.Encode(&out, openpgp.PublicKeyType, nil)
-	if err == nil {
-		err = key.Serialize(w)
-	}
-	if err == nil {
-		err = w.Close()
-	}
 	must(t, err)
-	return key, out.String()
+	must(t, s.Serialize(w))
+	must(t, w.Close())
+	return s.Entity, out.String()
 }
 
 // sign returns the file that helm package --sign writes beside an archive.

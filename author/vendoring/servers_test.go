@@ -214,9 +214,7 @@ func TestCredentialsOfRegistries(t *testing.T) {
 			}
 		})
 	}
-	if got := (&Getter{}).basic("x"); got != "" {
-		t.Errorf("no credentials are %q", got)
-	}
+	compare.CheckNamed(t, "no credentials", "", (&Getter{}).basic("x"))
 	for who, told := range map[[2]string]bool{{"", ""}: false, {"", "token"}: true, {"ann", ""}: true, {"ann", "x"}: true} {
 		g := &Getter{Login: func(string) (string, string) { return who[0], who[1] }}
 		if got := g.basic("x"); (got != "") != told {
