@@ -50,11 +50,9 @@ func kindsOf(t *testing.T, text string) string {
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n"
 	c, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", []byte(head+text))
 	must(t, err)
-	var kinds []string
-	for _, p := range c.Workloads {
-		kinds = append(kinds, p.APIVersion+" "+p.Kind+" "+p.Partition)
-	}
-	return fmt.Sprintf("kinds %v", kinds)
+	return fmt.Sprintf("kinds %v", rollout.Mapped(c.Workloads, func(p rollout.Partitioned) string {
+		return p.APIVersion + " " + p.Kind + " " + p.Partition
+	}))
 }
 
 // stepsOf returns the actions of a Rollout document on its workload.

@@ -21,10 +21,7 @@ func proposedFor(t *testing.T, cluster string, files map[string]string) string {
 	p := propose(t, tree, cluster, func(a rollout.App) (*rollout.Render, error) {
 		return renderer.Render(tree, a, rollout.Commit{})
 	})
-	var told []string
-	for _, l := range p.LeftOut {
-		told = append(told, "left out "+l.Path+": "+l.Why)
-	}
+	told := rollout.Mapped(p.LeftOut, func(l LeftOut) string { return "left out " + l.Path + ": " + l.Why })
 	for _, n := range p.Notes {
 		told = append(told, "note "+n)
 	}

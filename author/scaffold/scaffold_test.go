@@ -121,9 +121,7 @@ func TestOneObjectOneApp(t *testing.T) {
 		}}, nil
 	})
 	got := rollout.Mapped(p.Apps, func(a rollout.App) string { return a.Path })
-	for _, l := range p.LeftOut {
-		got = append(got, l.Path+" "+l.Why)
-	}
+	got = append(got, rollout.Mapped(p.LeftOut, func(l LeftOut) string { return l.Path + " " + l.Why })...)
 	why := " has objects that kustomize has, too, such as Service default/web; an object belongs to one app: " +
 		"list only one, or give this one another namespace"
 	want := []string{"kustomize", "other", "manifests" + why, "release" + why}
@@ -358,9 +356,7 @@ func TestWith(t *testing.T) {
 	for _, dir := range []string{"", "a", "b", "b/c"} {
 		entries, err := tree.ReadDir(dir)
 		must(t, err)
-		for _, e := range entries {
-			names = append(names, dir+"/"+e.Name)
-		}
+		names = append(names, rollout.Mapped(entries, func(e rollout.Entry) string { return dir + "/" + e.Name })...)
 	}
 	compare.Check(t, []string{"/a", "/b", "a/one", "a/two", "b/c", "b/c/three"}, names)
 	for file, want := range map[string]string{"a/one": "1", "a/two": "new", "b/c/three": "3"} {

@@ -389,10 +389,7 @@ func TestFoldersApart(t *testing.T) {
 		is   bool
 	}{{[]string{"a", "a"}, false}, {[]string{"a", "a/b"}, false}, {[]string{"a/b", "a"}, false}, {[]string{"a", "ab"}, true},
 		{[]string{"b", "c", "b/d"}, false}} {
-		var pins []Pin
-		for _, into := range c.into {
-			pins = append(pins, Pin{Into: into})
-		}
+		pins := rollout.Mapped(c.into, func(into string) Pin { return Pin{Into: into} })
 		if err := apart(w.on(), pins, nil); (err == nil) != c.is {
 			t.Errorf("%v: error %v", c.into, err)
 		}

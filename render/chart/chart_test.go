@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const (
@@ -53,11 +54,7 @@ func text(files []File) string {
 	if len(out.ByChance) > 0 {
 		return out.ByChance[0].Why.Error()
 	}
-	var all []string
-	for _, d := range out.Documents {
-		all = append(all, d.Text)
-	}
-	return strings.Join(all, "\n")
+	return strings.Join(rollout.Mapped(out.Documents, func(d Document) string { return d.Text }), "\n")
 }
 
 // TestChanceIsRefused refuses values that differ at each render, in every common form. The error names the object, its
@@ -349,12 +346,9 @@ func TestSchemasOfChartsBelow(t *testing.T) {
 		"charts/sub/Chart.yaml", subchart, "charts/sub/values.schema.json", `{"$ref": "z.json"}`,
 		"templates/a.yaml", config("1")), eu)
 	must(t, err)
-	var got []string
-	for _, w := range out.Warnings {
-		got = append(got, strings.TrimSuffix(w, ", which is not in the chart: values are not checked against that"))
-	}
-	compare.Check(t, []string{"chart shop: values.schema.json refers to x.json", "chart shop: values.schema.json refers to y.json",
-		"chart sub: values.schema.json refers to z.json"}, got)
+	const why = ", which is not in the chart: values are not checked against that"
+	compare.Check(t, []string{"chart shop: values.schema.json refers to x.json" + why,
+		"chart shop: values.schema.json refers to y.json" + why, "chart sub: values.schema.json refers to z.json" + why}, out.Warnings)
 	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), eu); err == nil {
 		t.Error("a schema that is no JSON is taken")
 	}
