@@ -18,9 +18,7 @@ func proposed(t *testing.T, files map[string]string) string {
 func proposedFor(t *testing.T, cluster string, files map[string]string) string {
 	t.Helper()
 	tree, renderer := treeOf(files), render.New(render.InProcess{})
-	p := propose(t, tree, cluster, func(a rollout.App) (*rollout.Render, error) {
-		return renderer.Render(tree, a, rollout.Commit{})
-	})
+	p := propose(t, tree, cluster, func(a rollout.App) (*rollout.Render, error) { return renderer.Render(tree, a, rollout.Commit{}) })
 	told := rollout.Mapped(p.LeftOut, func(l LeftOut) string { return "left out " + l.Path + ": " + l.Why })
 	for _, n := range p.Notes {
 		told = append(told, "note "+n)

@@ -338,6 +338,16 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 }
 
+// locked writes a document as lock.
+func locked(version, kind string) func(*world) {
+	return func(w *world) { w.write("vendor.lock", "apiVersion: "+version+"\nkind: "+kind+"\n") }
+}
+
+// lockedInto writes a lock with a source in a folder.
+func lockedInto(folder string) func(*world) {
+	return locked("gitrollout.dev/v1alpha1", "VendorLock\nsources: [{wants: x, into: "+folder+", tree: y}]")
+}
+
 // TestWhatPeopleChanged writes nothing if a folder differs from the lock or contains other than files. A missing folder
 // is restored, and an unlisted one removed.
 func TestWhatPeopleChanged(t *testing.T) {
@@ -347,19 +357,16 @@ func TestWhatPeopleChanged(t *testing.T) {
 	}{
 		"a byte": {func(w *world) { w.write("base/base.yaml", "base: mine\n") },
 			[]string{"base differs from vendor.lock", "keep your changes"}},
-		"a symlink":  {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, []string{"base/x is no plain file"}},
-		"a folder":   {func(w *world) { w.remove("podinfo") }, nil},
-		"the source": {func(w *world) { w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n") }, nil},
-		"a lock of something else": {func(w *world) { w.write("vendor.lock", "apiVersion: v1\nkind: ConfigMap\n") },
-			[]string{"vendor.lock", "it is none", "take it from Git again"}},
-		"a lock of another version": {func(w *world) { w.write("vendor.lock", "apiVersion: gitrollout.dev/v2\nkind: VendorLock\n") },
-			[]string{"it is none"}},
-		"a lock of another kind": {func(w *world) { w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\n") },
-			[]string{"it is none"}},
-		"a lock of the whole folder": {func(w *world) {
-			w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: VendorLock\nsources: [{wants: x, into: ., tree: y}]\n")
-		}, []string{`"." is no folder beside it`}},
-		"no vendor.yaml": {func(w *world) { w.remove("vendor.yaml") }, []string{"vendor.yaml"}},
+		"a symlink": {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) },
+			[]string{"base/x is no plain file"}},
+		"a folder": {func(w *world) { w.remove("podinfo") }, nil},
+		"the source": {func(w *world) { w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n") },
+			nil},
+		"a lock of something else":   {locked("v1", "ConfigMap"), []string{"vendor.lock", "it is none", "take it from Git again"}},
+		"a lock of another version":  {locked("gitrollout.dev/v2", "VendorLock"), []string{"it is none"}},
+		"a lock of another kind":     {locked("gitrollout.dev/v1alpha1", "Vendor"), []string{"it is none"}},
+		"a lock of the whole folder": {lockedInto("."), []string{`"." is no folder beside it`}},
+		"no vendor.yaml":             {func(w *world) { w.remove("vendor.yaml") }, []string{"vendor.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

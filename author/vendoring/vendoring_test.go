@@ -377,9 +377,7 @@ func TestMoved(t *testing.T) {
 		"a tag of a registry": {func(w *world) {
 			w.artifact("manifests/podinfo", "6.10.1", packed(w.t, plain("podinfo.yaml", "evil")))
 		}, "oci oci://"},
-		"a branch": {func(w *world) {
-			w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more")
-		}, "git "},
+		"a branch": {func(w *world) { w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more") }, "git "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -424,9 +422,7 @@ func TestCheck(t *testing.T) {
 			if got := strings.Join(w.wrong(), "\n"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 				t.Errorf("wrong: %s\nwant %s", got, c.want)
 			}
-			if len(w.asked) > 0 {
-				t.Errorf("asked for %v", w.asked)
-			}
+			compare.CheckNamed(t, "requests", []string(nil), w.asked)
 		})
 	}
 }
@@ -471,10 +467,8 @@ func TestRefused(t *testing.T) {
 			"vendor.lock does not have it"},
 		"a symlink out": {strings.ReplaceAll(podinfo, "into: podinfo", "into: out/podinfo"),
 			func(w *world) { _ = os.Symlink(w.t.TempDir(), filepath.Join(w.dir, "out")) }, "path escapes from parent"},
-		"two kinds": {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
-		"a lock that leads out": {podinfo, func(w *world) {
-			w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: VendorLock\nsources: [{wants: x, into: ../x, tree: y}]\n")
-		}, "is no folder beside it"},
+		"two kinds":             {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
+		"a lock that leads out": {podinfo, lockedInto("../x"), "is no folder beside it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := ofSources(t, c.sources)

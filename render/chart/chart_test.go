@@ -134,9 +134,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 		want := []string{"chart shop: values.schema.json refers to " + ref + ", which is not in the chart: values are not checked against that"}
 		compare.CheckNamed(t, "warnings", want, out.Warnings)
 	}
-	if asked > 0 {
-		t.Errorf("%d requests", asked)
-	}
+	compare.CheckNamed(t, "requests", 0, asked)
 	_, err := Render(schema(server.URL), Release{Name: "eu", Values: map[string]any{"n": "many"}})
 	compare.Contains(t, fmt.Sprint(err), "at '/n': got string, want integer")
 }
@@ -177,9 +175,7 @@ func TestArchives(t *testing.T) {
 			"charts/sub-1.0.0.tgz: Helm: chart illegally references parent directory"},
 		"an absolute one": {packed(t, "evil//etc/passwd", "x"), "charts/sub-1.0.0.tgz: Helm: chart illegally contains absolute paths"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			compare.Contains(t, text(shop("charts/sub-1.0.0.tgz", c.file)), c.want)
-		})
+		t.Run(name, func(t *testing.T) { compare.Contains(t, text(shop("charts/sub-1.0.0.tgz", c.file)), c.want) })
 	}
 }
 
@@ -290,9 +286,7 @@ func TestWhereChanceShows(t *testing.T) {
 		"no date":                {config(`{{ date "2006" "x" }}`), "would be another at each render (now)"},
 		"a rounded duration":     {config(`{{ durationRound "1h" }}`), "durationRound is not rendered: there is no clock"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			compare.Contains(t, text(shop("templates/a.yaml", c.template)), c.want)
-		})
+		t.Run(name, func(t *testing.T) { compare.Contains(t, text(shop("templates/a.yaml", c.template)), c.want) })
 	}
 	second := strings.Replace(config("b"), "name: a", "name: b", 1)
 	for when, want := range map[string]string{"1": "templates/b.yaml: ConfigMap/b: apiVersion" + suffix,

@@ -314,18 +314,12 @@ func TestOrderOfRules(t *testing.T) {
 // TestAppsAreMatched allows everything without a policy, and nothing for an app without a project.
 func TestAppsAreMatched(t *testing.T) {
 	files := maps.Clone(app(config("name: a")))
-	if err := judged(t, nil, files); err != nil {
-		t.Errorf("without a policy: %v", err)
-	}
+	compare.CheckNamed(t, "without a policy", nil, judged(t, nil, files))
 	p := parsed(t, "")
 	p.Projects[0].Apps = []string{"other"}
-	if err := judged(t, p, files); rollout.ReasonOf(err) != rollout.HeldPolicy {
-		t.Errorf("of no project: %v", err)
-	}
+	compare.CheckNamed(t, "of no project", rollout.HeldPolicy, rollout.ReasonOf(judged(t, p, files)))
 	p.Unmatched = rollout.PolicyAllow
-	if err := judged(t, p, files); err != nil {
-		t.Errorf("of no project, which is allowed: %v", err)
-	}
+	compare.CheckNamed(t, "of no project, which is allowed", nil, judged(t, p, files))
 }
 
 // TestFirstWeight checks the first weight of a release: of requests, of pods, and without stages.
@@ -364,7 +358,5 @@ func TestDuration(t *testing.T) {
 	minute := func(n int) *time.Duration { return new(time.Duration(n) * time.Minute) }
 	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}},
 		{Experiment: &rollout.Experiment{Duration: minute(4)}}, {Experiment: &rollout.Experiment{}}, {}}
-	if got := Duration(rollout.Spec{Canary: &rollout.Canary{Steps: steps}}); got != 5*time.Minute {
-		t.Errorf("got %s", got)
-	}
+	compare.Check(t, 5*time.Minute, Duration(rollout.Spec{Canary: &rollout.Canary{Steps: steps}}))
 }

@@ -49,9 +49,7 @@ func TestWorkersStayWarm(t *testing.T) {
 	p := pool(t, 2)
 	first := who(t, p)
 	for range 5 {
-		if now := who(t, p); now != first {
-			t.Errorf("worker %s, then %s", first, now)
-		}
+		compare.CheckNamed(t, "the worker", first, who(t, p))
 	}
 	seen := sync.Map{}
 	var all sync.WaitGroup

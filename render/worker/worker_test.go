@@ -291,9 +291,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 			t.Errorf("after %d questions: error %v, want the tree's error", n, err)
 		}
 	}
-	if after := who(t, p); after != before {
-		t.Errorf("worker %s was replaced by %s", before, after)
-	}
+	compare.CheckNamed(t, "the worker", before, who(t, p))
 }
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
@@ -469,16 +467,13 @@ func TestKeysStayOutside(t *testing.T) {
 			p := pool(t, 1)
 			p.Unlock = c.unlock
 			built, _, err := p.Build(tree, app)
-			switch {
-			case c.err != "":
-				if err == nil || !strings.Contains(err.Error(), c.err) || rollout.ReasonOf(err) != rollout.HeldUndecryptable {
-					t.Errorf("error %v, want %s", err, c.err)
-				}
-			case err != nil:
-				t.Error(err)
-			case !strings.Contains(fmt.Sprint(built.Objects), c.want):
-				t.Errorf("built %v, want %s", built.Objects, c.want)
+			if c.err != "" {
+				compare.Contains(t, fmt.Sprint(err), c.err)
+				compare.CheckNamed(t, "reason", rollout.HeldUndecryptable, rollout.ReasonOf(err))
+				return
 			}
+			must(t, err)
+			compare.Contains(t, fmt.Sprint(built.Objects), c.want)
 		})
 	}
 }
