@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestReach sends requests to this machine, its link-local network and clouds' metadata services only if the
@@ -23,12 +25,8 @@ func TestReach(t *testing.T) {
 		"8.8.8.8": {true, true}, "2001:db8::1": {true, true}, "fd12:3456::1": {true, true},
 	} {
 		ip := netip.MustParseAddr(address)
-		if err := (Reach{}).check(ip); (err == nil) != c.closed {
-			t.Errorf("%s: %v, want it to be asked: %t", address, err, c.closed)
-		}
-		if err := allowed.check(ip); (err == nil) != c.open {
-			t.Errorf("%s where some are allowed: %v, want it to be asked: %t", address, err, c.open)
-		}
+		compare.CheckNamed(t, address+" is asked", c.closed, (Reach{}).check(ip) == nil)
+		compare.CheckNamed(t, address+" is asked where some are allowed", c.open, allowed.check(ip) == nil)
 	}
 }
 
@@ -55,9 +53,7 @@ func TestNothingOfThisMachineIsAsked(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if asked > 0 {
-		t.Errorf("%d requests have arrived", asked)
-	}
+	compare.CheckNamed(t, "requests that have arrived", 0, asked)
 	open := ClientsWithin(Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err := ask(open, inside.URL); err != nil || asked != 1 {
 		t.Errorf("where it is allowed: %v, %d requests", err, asked)

@@ -98,9 +98,7 @@ func TestLimitsCostNoBuild(t *testing.T) {
 	r := New(InProcess{})
 	for _, namespaces := range []string{"", "shop", "shop till"} {
 		app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Namespaces: namespaces}
-		if built := mustRender(t, r, files, app); built.App != app {
-			t.Fatalf("app %+v", built.App)
-		}
+		compare.Check(t, app, mustRender(t, r, files, app).App)
 	}
 	compare.CheckNamed(t, "builds", 1, r.Builds())
 }

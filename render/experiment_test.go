@@ -62,7 +62,7 @@ spec:
 // experimentApp returns the base of the refused inputs with an experiment.
 func experimentApp(t *testing.T, document string) map[string]string {
 	t.Helper()
-	repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
+	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")
 	repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, rollout.yaml, errors.yaml]\n"
 	repo["rollout.yaml"], repo["errors.yaml"] = document, experimentTemplate
 	return repo

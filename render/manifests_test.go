@@ -85,10 +85,8 @@ func TestNewManifestIsSeen(t *testing.T) {
 	r, app := New(InProcess{}), plainShop(rollout.Directory{Recurse: true})
 	look := func(want string, builds int) {
 		t.Helper()
-		built, err := r.Render(newTree(files), app, rollout.Commit{})
-		if err != nil || names(built) != want || r.Builds() != builds {
-			t.Errorf("%v: got%s after %d builds, want%s after %d", err, names(built), r.Builds(), want, builds)
-		}
+		compare.CheckNamed(t, "objects", want, names(mustRender(t, r, files, app)))
+		compare.CheckNamed(t, "builds", builds, r.Builds())
 	}
 	look(" a", 1)
 	files["apps/web/y.yaml"] = configMap("y")

@@ -211,12 +211,10 @@ func TestFewRendersAreRemembered(t *testing.T) {
 		app.Variables = rollout.NewVariables(map[string]string{"tag": fmt.Sprint(i)}, nil)
 		mustRender(t, r, files, app)
 	}
-	if n := len(r.cache[apps[0].Name]); n != kept || len(r.cache) != 1 {
-		t.Errorf("%d renders of one app are kept, want %d", n, kept)
-	}
-	if r.KeepOnly(nil); len(r.cache) > 0 {
-		t.Errorf("%d apps that are gone are remembered", len(r.cache))
-	}
+	compare.CheckNamed(t, "renders that are kept", kept, len(r.cache[apps[0].Name]))
+	compare.CheckNamed(t, "apps", 1, len(r.cache))
+	r.KeepOnly(nil)
+	compare.CheckNamed(t, "apps that are gone", 0, len(r.cache))
 }
 
 // TestChartThatComesBack renders a folder again when its Chart.yaml appears.

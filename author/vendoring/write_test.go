@@ -96,7 +96,6 @@ func TestFolders(t *testing.T) {
 	}
 	found, err := Folders(w.dir)
 	got := strings.ReplaceAll(strings.Join(found, " "), w.dir, ".")
-	if want := "./basement ./charts/own ./charts ."; got != want || err != nil {
-		t.Errorf("%s, error %v, want %s", got, err, want)
-	}
+	must(t, err)
+	compare.Check(t, "./basement ./charts/own ./charts .", got)
 }
