@@ -418,11 +418,11 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := updated.copied(t)
 			c.change(w)
-			w.asked = nil
+			updated.asked = nil // the server writes there
 			if got := strings.Join(w.wrong(), "\n"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 				t.Errorf("wrong: %s\nwant %s", got, c.want)
 			}
-			compare.CheckNamed(t, "requests", []string(nil), w.asked)
+			compare.CheckNamed(t, "requests", []string(nil), updated.asked)
 		})
 	}
 }
