@@ -58,7 +58,7 @@ func TestExact(t *testing.T) {
 	must(t, err)
 	var got outcome
 	must(t, decode(data, &got))
-	compare.CheckNamed(t, "arrived, want what was sent", want, got)
+	compare.CheckNamed(t, "arrived, want the sent outcome", want, got)
 	if !math.Signbit(got.Render.Objects[1]["minus"].(float64)) {
 		t.Error("-0 is 0")
 	}

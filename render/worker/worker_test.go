@@ -207,8 +207,8 @@ func TestSameAsInProcess(t *testing.T) {
 		if !sameError(wantErr, err) {
 			t.Errorf("%s: the error is %v here, and %v of the worker", name, wantErr, err)
 		}
-		compare.CheckNamed(t, name+": its dependencies, want those here", wantLooked, looked)
-		compare.CheckNamed(t, name+", want what is built here", want, got)
+		compare.CheckNamed(t, name+": dependencies, want those of this process", wantLooked, looked)
+		compare.CheckNamed(t, name+", want the build of this process", want, got)
 		if err == nil {
 			good++
 		} else {
