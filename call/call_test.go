@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 var testNow = time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
@@ -100,8 +102,7 @@ func TestNoTimeForAnotherTry(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // late for a request, and before the next one
 	defer cancel()
 	_, err := newCaller().Do(ctx, r)
-	var failed *Error
-	if !errors.As(err, &failed) || failed.Status != 503 || asked.Load() != 1 {
+	if failed, is := errors.AsType[*Error](err); !is || failed.Status != 503 || asked.Load() != 1 {
 		t.Errorf("asked %d times, got %v", asked.Load(), err)
 	}
 }
@@ -147,8 +148,8 @@ func TestWhatIsSent(t *testing.T) {
 func TestWhatCannotBeSent(t *testing.T) {
 	for _, base := range []string{"", "s3cr3t", "//host", "ftp://me:s3cr3t@host", "http://ho st/s3cr3t", "://", "http://%zz"} {
 		_, err := newCaller().Do(t.Context(), Request{Method: http.MethodGet, Base: base})
-		var failed *Error
-		if !errors.As(err, &failed) || failed.Passes || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), "is not a URL") {
+		if failed, is := errors.AsType[*Error](err); !is || failed.Passes || strings.Contains(err.Error(), "s3cr3t") ||
+			!strings.Contains(err.Error(), "is not a URL") {
 			t.Errorf("%q: got %v", base, err)
 		}
 	}
@@ -219,12 +220,13 @@ func TestError(t *testing.T) {
 	})
 	caller := newCaller()
 	caller.Tries = 0
-	_, err := caller.Do(t.Context(), Request{Method: http.MethodGet, Base: strings.Replace(address, "://", "://me:s3cr3t@", 1) + "/hook", Path: "/api"})
+	withPassword := strings.Replace(address, "://", "://me:s3cr3t@", 1)
+	_, err := caller.Do(t.Context(), Request{Method: http.MethodGet, Base: withPassword + "/hook", Path: "/api"})
 	if want := "GET /api of " + address + ": 429 Too Many Requests: slow down"; err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	var failed *Error
-	if !errors.As(err, &failed) || failed.Status != 429 || failed.After != 7500*time.Millisecond || !failed.Passes || failed.Header.Get("Retry-After") != "7.5" {
+	if failed, is := errors.AsType[*Error](err); !is || failed.Status != 429 || failed.After != 7500*time.Millisecond || !failed.Passes ||
+		failed.Header.Get("Retry-After") != "7.5" {
 		t.Errorf("got %+v", failed)
 	}
 }
@@ -232,13 +234,12 @@ func TestError(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	c := newCaller()
 	for text, want := range map[string]time.Duration{
-		"": 0, "0": 0, "-1": 0, "x": 0, "NaN": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond, "604800": time.Hour, "1e300": time.Hour, "+Inf": time.Hour,
+		"": 0, "0": 0, "-1": 0, "x": 0, "NaN": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond,
+		"604800": time.Hour, "1e300": time.Hour, "+Inf": time.Hour,
 		testNow.Add(time.Minute).Format(http.TimeFormat): time.Minute, testNow.Add(-time.Minute).Format(http.TimeFormat): 0,
 		testNow.AddDate(1, 0, 0).Format(http.TimeFormat): time.Hour,
 	} {
-		if got := Pause(http.Header{"Retry-After": {text}}, c.Now); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
+		compare.CheckNamed(t, text, want, Pause(http.Header{"Retry-After": {text}}, c.Now))
 	}
 }
 
@@ -246,9 +247,7 @@ func TestBackoff(t *testing.T) {
 	for failures, want := range map[int]time.Duration{
 		1: time.Second, 2: 2 * time.Second, 9: 256 * time.Second, 10: 5 * time.Minute, 1000: 5 * time.Minute,
 	} {
-		if got := Backoff(failures); got != want {
-			t.Errorf("after %d failures %s, want %s", failures, got, want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("after %d failures", failures), want, Backoff(failures))
 	}
 }
 
@@ -265,11 +264,12 @@ func TestJSON(t *testing.T) {
 		Name string `json:"name"`
 	}
 	var got named
-	a, err := newCaller().JSON(t.Context(), Request{Method: http.MethodPost, Base: address, Path: "/x"}, named{"<a&b>"}, &got)
+	post := Request{Method: http.MethodPost, Base: address, Path: "/x"}
+	a, err := newCaller().JSON(t.Context(), post, named{"<a&b>"}, &got)
 	if err != nil || got.Name != "<a&b>" || string(a.Body) != `{"name":"<a&b>"}` || a.Header.Get("X-Type") != "application/json" {
 		t.Errorf("got %+v, %s and %v", got, a.Body, err)
 	}
-	if a, err := newCaller().JSON(t.Context(), Request{Method: http.MethodPost, Base: address, Path: "/x"}, nil, nil); err != nil || len(a.Body) > 0 || a.Header.Get("X-Type") != "" {
+	if a, err := newCaller().JSON(t.Context(), post, nil, nil); err != nil || len(a.Body) > 0 || a.Header.Get("X-Type") != "" {
 		t.Errorf("got %s and %v", a.Body, err)
 	}
 	_, err = newCaller().JSON(t.Context(), Request{Method: http.MethodGet, Base: address, Path: "/wrong"}, nil, &got)
@@ -277,31 +277,31 @@ func TestJSON(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	var failed *Error
-	if _, err := newCaller().JSON(t.Context(), Request{Method: http.MethodGet, Base: address}, func() {}, nil); !errors.As(err, &failed) || !strings.Contains(err.Error(), "JSON") {
+	if _, err := newCaller().JSON(t.Context(), post, func() {}, nil); !errors.As(err, &failed) || !strings.Contains(err.Error(), "JSON") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestReason(t *testing.T) {
+	const none = "(no reason given)"
 	for body, want := range map[string]string{
-		``: "(no reason given)", `<html>x</html>`: "(no reason given)", `{}`: "(no reason given)", `{"error":null}`: "(no reason given)", `7`: "(no reason given)",
-		"no such\n thing": "no such thing", `{"message":"m"}`: "m", `{"error":{"reason":"r","type":"t"}}`: "r", `{"errors":["a",{"message":"b"}]}`: "a, b",
+		``: none, `<html>x</html>`: none, `{}`: none, `{"error":null}`: none, `7`: none, "no such\n thing": "no such thing",
+		`{"message":"m"}`: "m", `{"error":{"reason":"r","type":"t"}}`: "r", `{"errors":["a",{"message":"b"}]}`: "a, b",
 		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","message":"it exists"}]}`: "Validation Failed: it exists",
-		`{"message":"Validation Failed","errors":[{"resource":"Label","code":"already_exists"}]}`:     "Validation Failed: code: already_exists, resource: Label",
-		`{"message":{"base":["is closed"],"title":[]}}`:                                               "base: is closed",
-		`{"message":["Another one exists: !7"]}`:                                                      "Another one exists: !7",
-		strings.Repeat("x", 400):                                                                      strings.Repeat("x", 299) + "…",
-		strings.Repeat("[", 9000) + strings.Repeat("]", 9000):                                         "(no reason given)",
+		`{"message":"Validation Failed","errors":[{"resource":"Label","code":"already_exists"}]}`: "Validation Failed: " +
+			"code: already_exists, resource: Label",
+		`{"message":{"base":["is closed"],"title":[]}}`: "base: is closed", `{"message":["Another one exists: !7"]}`: "Another one exists: !7",
+		strings.Repeat("x", 400):                              strings.Repeat("x", 299) + "…",
+		strings.Repeat("[", 9000) + strings.Repeat("]", 9000): none,
 	} {
-		if got := (&Secrets{}).Reason([]byte(body)); got != want {
-			t.Errorf("%.100q: got %q, want %q", body, got, want)
-		}
+		compare.CheckNamed(t, body[:min(len(body), 100)], want, (&Secrets{}).Reason([]byte(body)))
 	}
 }
 
 func TestDecode(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"a":1}`: "", `{"a":"s3cr3t"}`: "a is a text", `[]`: "it is a list", `{"a":{}}`: "a is a mapping", `{"a`: "it is no JSON", ``: "it is no JSON", `{"a":1e999}`: "a is a number",
+		`{"a":1}`: "", `{"a":"s3cr3t"}`: "a is a text", `[]`: "it is a list", `{"a":{}}`: "a is a mapping",
+		`{"a`: "it is no JSON", ``: "it is no JSON", `{"a":1e999}`: "a is a number",
 	} {
 		var into struct {
 			A float64 `json:"a"`
@@ -316,17 +316,11 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// roundTripper answers without a network.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // TestPausesGrow waits 0.25 s, 0.5 s and 1 s between attempts by default, or as long as the server asks.
 func TestPausesGrow(t *testing.T) {
 	for name, c := range map[string]struct {
-		backoff time.Duration
-		after   string
-		want    string
+		backoff     time.Duration
+		after, want string
 	}{
 		"usual": {0, "", "[0s 250ms 750ms 1.75s]"}, "told": {time.Second, "", "[0s 1s 3s 7s]"}, "asked for": {0, "0.5", "[0s 500ms 1s 2s]"},
 	} {
@@ -334,12 +328,13 @@ func TestPausesGrow(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var at []time.Duration
 				began := time.Now()
-				client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+				client := &http.Client{Transport: transport(func(*http.Request) *http.Response {
 					at = append(at, time.Since(began))
-					return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {c.after}}, Body: io.NopCloser(strings.NewReader(""))}, nil
+					return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {c.after}}, Body: http.NoBody}
 				})}
 				caller := &Caller{Client: func(bool) *http.Client { return client }, Secrets: &Secrets{}, Tries: 4, Backoff: c.backoff}
-				if _, err := caller.Do(t.Context(), Request{Method: http.MethodGet, Base: "http://a.test"}); err == nil || fmt.Sprint(at) != c.want {
+				_, err := caller.Do(t.Context(), Request{Method: http.MethodGet, Base: "http://a.test"})
+				if err == nil || fmt.Sprint(at) != c.want {
 					t.Errorf("tries at %v, want %s (%v)", at, c.want, err)
 				}
 			})

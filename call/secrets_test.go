@@ -1,7 +1,6 @@
 package call
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -73,11 +72,12 @@ func TestScrubsEveryForm(t *testing.T) {
 
 func TestHide(t *testing.T) {
 	for name, c := range map[string]struct{ hide, text, want string }{
-		"short ones stay":      {"a", "a banana", "a banana"},
-		"empty":                {"", "x", "x"},
-		"the longest first":    {"abcd", "abcd", "***"},
-		"token of a header":    {"Bearer abcdefgh", "the token abcdefgh is wrong", "the token *** is wrong"},
-		"webhook's address":    {"https://hooks.example/services/T0000000/s3cr3tpart?key=value123", "POST /services/T0000000/s3cr3tpart?key=value123", "POST ***"},
+		"short ones stay":   {"a", "a banana", "a banana"},
+		"empty":             {"", "x", "x"},
+		"the longest first": {"abcd", "abcd", "***"},
+		"token of a header": {"Bearer abcdefgh", "the token abcdefgh is wrong", "the token *** is wrong"},
+		"webhook's address": {"https://hooks.example/services/T0000000/s3cr3tpart?key=value123",
+			"POST /services/T0000000/s3cr3tpart?key=value123", "POST ***"},
 		"part of an address":   {"https://hooks.example/services/T0000000/s3cr3tpart", "no hook s3cr3tpart of T0000000", "no hook *** of ***"},
 		"query of an address":  {"https://hooks.example/x?key=value123", "no key value123", "no key ***"},
 		"its password":         {"https://me:passw0rd@hooks.example/", "no passw0rd", "no ***"},
@@ -87,21 +87,15 @@ func TestHide(t *testing.T) {
 			var s Secrets
 			s.Hide(c.hide)
 			s.Hide(c.hide) // hiding it twice changes nothing
-			if got := s.Scrub(c.text); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			compare.Check(t, c.want, s.Scrub(c.text))
 		})
 	}
 	var s Secrets
 	s.Hide("abcd", "abcdefgh")
-	if got := s.Scrub("abcdefgh abcd"); got != "*** ***" {
-		t.Errorf("one is part of the other: %q", got)
-	}
+	compare.CheckNamed(t, "one is part of the other", "*** ***", s.Scrub("abcdefgh abcd"))
 	s = Secrets{}
 	s.Hide("abcdefgh")
-	if got := s.line("no abcd\xffefgh,\nab\x00cdefgh"); got != "no ***, ***" {
-		t.Errorf("with bytes in it that are no characters: %q", got)
-	}
+	compare.CheckNamed(t, "bytes that are no characters", "no ***, ***", s.line("no abcd\xffefgh,\nab\x00cdefgh"))
 }
 
 // TestHideURL hides only the secret parts of an address.
@@ -113,9 +107,7 @@ func TestHideURL(t *testing.T) {
 	var s Secrets
 	s.HideURL(u)
 	got := s.Scrub("metrics.example select prometheus 0123456789abcdef0123 passw0rd value123")
-	if want := "metrics.example select prometheus *** *** ***"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Check(t, "metrics.example select prometheus *** *** ***", got)
 }
 
 func TestScrubValue(t *testing.T) {
@@ -123,33 +115,33 @@ func TestScrubValue(t *testing.T) {
 	s.Hide("s3cr3t")
 	got := s.ScrubValue(map[string]any{"you said": []any{"Bearer s3cr3t", 1.5, nil, map[string]any{"s3cr3t": true}}})
 	want := map[string]any{"you said": []any{"Bearer ***", 1.5, nil, map[string]any{"***": true}}}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, want, got)
 }
 
 // TestRedirects checks that a request with a credential is not redirected to another host, which gets no request at
 // all.
 func TestRedirects(t *testing.T) {
 	bearer := http.Header{"Authorization": {"Bearer " + secret}}
+	get, post := Request{Method: http.MethodGet}, Request{Method: http.MethodPost, Body: []byte(secret)}
+	const elsewhere = "it redirects to another host"
 	for name, c := range map[string]struct {
 		r      Request
 		status int
 		to     string // default: another host
 		says   string // "" if it is followed
 	}{
-		"a bare GET":          {r: Request{Method: http.MethodGet}, status: 302},
+		"a bare GET":          {r: get, status: 302},
 		"a bare GET in a URL": {r: Request{Method: http.MethodGet, Query: url.Values{"key": {secret}}}, status: 307},
-		"with a header":       {r: Request{Method: http.MethodGet, Header: bearer}, status: 302, says: "302 Found: it redirects to another host, http://"},
-		"signed":              {r: Request{Method: http.MethodGet, Sign: func(*http.Request) {}}, status: 307, says: "it redirects to another host"},
-		"with a password":     {r: Request{Method: http.MethodGet, Base: "userinfo"}, status: 307, says: "it redirects to another host"},
-		"a POST":              {r: Request{Method: http.MethodPost, Body: []byte(secret)}, status: 307, says: "307 Temporary Redirect: it redirects to another host"},
-		"a POST that becomes a GET": {
-			r: Request{Method: http.MethodPost, Body: []byte(secret)}, status: 303, says: "it redirects to another host",
-		},
-		"the same host":                {r: Request{Method: http.MethodPost, Header: bearer}, status: 308, to: "/there"},
-		"the same host, a GET instead": {r: Request{Method: http.MethodPost, Header: bearer}, status: 302, to: "/there", says: "it redirects to http://"},
-		"in a circle":                  {r: Request{Method: http.MethodGet}, status: 302, to: "/again", says: "it redirects too often"},
+		"with a header": {r: Request{Method: http.MethodGet, Header: bearer}, status: 302,
+			says: "302 Found: " + elsewhere + ", http://"},
+		"signed":                    {r: Request{Method: http.MethodGet, Sign: func(*http.Request) {}}, status: 307, says: elsewhere},
+		"with a password":           {r: Request{Method: http.MethodGet, Base: "userinfo"}, status: 307, says: elsewhere},
+		"a POST":                    {r: post, status: 307, says: "307 Temporary Redirect: " + elsewhere},
+		"a POST that becomes a GET": {r: post, status: 303, says: elsewhere},
+		"the same host":             {r: Request{Method: http.MethodPost, Header: bearer}, status: 308, to: "/there"},
+		"the same host, a GET instead": {r: Request{Method: http.MethodPost, Header: bearer}, status: 302, to: "/there",
+			says: "it redirects to http://"},
+		"in a circle": {r: get, status: 302, to: "/again", says: "it redirects too often"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stolen []string
@@ -191,7 +183,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// transport is an http.RoundTripper.
+// transport answers without a network.
 type transport func(*http.Request) *http.Response
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
@@ -240,8 +232,7 @@ func TestUntrusted(t *testing.T) {
 	server.Config.ErrorLog = nil
 	r := Request{Method: http.MethodGet, Base: server.URL}
 	_, err := newCaller().Do(t.Context(), r)
-	var failed *Error
-	if !errors.As(err, &failed) || failed.Passes || !strings.Contains(err.Error(), "its certificate is not trusted") {
+	if failed, is := errors.AsType[*Error](err); !is || failed.Passes || !strings.Contains(err.Error(), "its certificate is not trusted") {
 		t.Errorf("got %v", err)
 	}
 	r.Insecure = true
@@ -296,11 +287,12 @@ func TestCallerIsForManyRequests(t *testing.T) {
 			http.Error(w, "your last key was "+secret, http.StatusBadRequest)
 		}
 	})
-	c := newCaller()
-	if _, err := c.Do(context.Background(), Request{Method: http.MethodGet, Base: address, Header: http.Header{"X-Key": {secret}}}); err != nil {
+	c, r := newCaller(), Request{Method: http.MethodGet, Base: address, Header: http.Header{"X-Key": {secret}}}
+	if _, err := c.Do(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Do(context.Background(), Request{Method: http.MethodGet, Base: address})
+	r.Header = nil
+	_, err := c.Do(t.Context(), r)
 	if err == nil || !strings.HasSuffix(err.Error(), "your last key was ***") {
 		t.Errorf("got %v", err)
 	}

@@ -14,23 +14,16 @@ import (
 // TestArgoAnalyses reads documents of Argo Rollouts: shared templates, a ClusterAnalysisTemplate, arguments of every
 // kind, dry runs, and analyses in the background and at a step. None of these documents is applied.
 func TestArgoAnalyses(t *testing.T) {
-	tree := newTree(map[string]string{
+	got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{
 		"shared/kustomization.yaml": "resources: [errors.yaml, latency.yaml]\n",
 		"shared/errors.yaml": `apiVersion: argoproj.io/v1alpha1
 kind: ClusterAnalysisTemplate
 metadata: {name: errors}
 spec:
-  args:
-  - name: hash
-  - {name: token, valueFrom: {secretKeyRef: {name: metrics, key: token}}}
-  - {name: limit, value: "0.01"}
+  args: [{name: hash}, {name: token, valueFrom: {secretKeyRef: {name: metrics, key: token}}}, {name: limit, value: "0.01"}]
   metrics:
-  - name: errors
-    interval: 30s
-    failureLimit: 2
-    successCondition: result < {{args.limit}}
-    provider:
-      web: {url: "http://metrics/{{args.hash}}", headers: [{key: Authorization, value: "Bearer {{args.token}}"}]}
+  - {name: errors, interval: 30s, failureLimit: 2, successCondition: "result < {{args.limit}}", provider: {
+    web: {url: "http://metrics/{{args.hash}}", headers: [{key: Authorization, value: "Bearer {{args.token}}"}]}}}
 `,
 		"shared/latency.yaml": `apiVersion: argoproj.io/v1alpha1
 kind: AnalysisTemplate
@@ -39,19 +32,11 @@ spec:
   args: [{name: region}, {name: app, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
   dryRun: [{metricName: latency}]
   metrics:
-  - name: latency
-    count: 3
-    interval: 1m
-    provider: {prometheus: {address: "http://prometheus:9090", query: 'p99{region="{{args.region}}",app="{{args.app}}"}'}}
+  - {name: latency, count: 3, interval: 1m, provider: {
+    prometheus: {address: "http://prometheus:9090", query: 'p99{region="{{args.region}}",app="{{args.app}}"}'}}}
 `,
 		"app/kustomization.yaml": "namespace: shop\nresources: [web.yaml, rollout.yaml, ../shared]\n",
-		"app/web.yaml": `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "web:1"}]}}
-`,
+		"app/web.yaml":           deploymentHead,
 		"app/rollout.yaml": `apiVersion: argoproj.io/v1alpha1
 kind: Rollout
 metadata: {name: web, labels: {region: eu}}
@@ -62,9 +47,7 @@ spec:
       analysis:
         startingStep: 1
         templates: [{templateName: errors, clusterScope: true}]
-        args:
-        - {name: hash, valueFrom: {podTemplateHashValue: Latest}}
-        - {name: limit, value: "0.05"}
+        args: [{name: hash, valueFrom: {podTemplateHashValue: Latest}}, {name: limit, value: "0.05"}]
       steps:
       - setWeight: 20
       - analysis:
@@ -72,11 +55,7 @@ spec:
           args: [{name: region, valueFrom: {fieldRef: {fieldPath: "metadata.labels['region']"}}}]
       - pause: {}
 `,
-	})
-	got, err := New(InProcess{CheckProvider: provider.Check}).Render(tree, rollout.App{Name: "web", Path: "app", Namespace: "shop"}, rollout.Commit{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, rollout.App{Name: "web", Path: "app", Namespace: "shop"})
 	for _, o := range got.Objects {
 		if kind := o.Ref().Kind; kind != "Deployment" {
 			t.Errorf("a %s would be applied", kind)
@@ -85,48 +64,38 @@ spec:
 	if len(got.Specs) != 1 {
 		t.Fatalf("%d specs", len(got.Specs))
 	}
-	c := got.Specs[0].Canary
+	canary := got.Specs[0].Canary
 	background := rollout.Analysis{StartingStep: 1, Metrics: []rollout.Metric{{
-		Name: "errors", Interval: 30 * time.Second, FailureLimit: 2, SuccessCondition: "result < 0.05", ConsecutiveErrorLimit: 4, Retention: 10, Provider: "web",
-		Config: map[string]any{
+		Name: "errors", Interval: 30 * time.Second, FailureLimit: 2, SuccessCondition: "result < 0.05", ConsecutiveErrorLimit: 4,
+		Retention: 10, Provider: "web", Config: map[string]any{
 			"url": "http://metrics/{{args.hash}}", "headers": []any{map[string]any{"key": "Authorization", "value": "Bearer {{args.token}}"}},
 		},
 		Secrets: map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}, Pods: map[string]string{"hash": "Latest"},
 	}}}
-	if diff := compare.Diff(&background, c.Analysis); diff != "" {
-		t.Errorf("in the background (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "in the background", &background, canary.Analysis)
 	step := rollout.Analysis{Metrics: []rollout.Metric{{
 		Name: "latency", Count: 3, Interval: time.Minute, ConsecutiveErrorLimit: 4, Retention: 10, DryRun: true, Provider: "prometheus",
 		Config:  map[string]any{"address": "http://prometheus:9090", "query": `p99{region="eu",app="web"}`},
 		Secrets: map[string]rollout.SecretRef{}, Pods: map[string]string{},
 	}}}
-	if diff := compare.Diff(&step, c.Steps[1].Analysis); diff != "" {
-		t.Errorf("at the step (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "at the step", &step, canary.Steps[1].Analysis)
 }
 
 // TestAnalysesOfArgoRolloutsAreRead warns of a background analysis that begins after the last step, and of an argument
 // from a label that the Rollout lacks. Argo Rollouts accepts both. With the label the argument has a value.
 func TestAnalysesOfArgoRolloutsAreRead(t *testing.T) {
 	for labels, known := range map[string]bool{"{}": false, "{region: eu}": true} {
-		tree := newTree(map[string]string{
-			"app/kustomization.yaml": "resources: [app.yaml, template.yaml, rollout.yaml]\n",
-			"app/app.yaml": `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "web:v1"}]}}
-`,
-			"app/template.yaml": `apiVersion: argoproj.io/v1alpha1
+		got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{
+			"kustomization.yaml": "resources: [app.yaml, template.yaml, rollout.yaml]\n",
+			"app.yaml":           deploymentHead,
+			"template.yaml": `apiVersion: argoproj.io/v1alpha1
 kind: AnalysisTemplate
 metadata: {name: load}
 spec:
   args: [{name: region}]
   metrics: [{name: load, successCondition: result < 1, provider: {web: {url: "http://metrics/{{args.region}}"}}}]
 `,
-			"app/rollout.yaml": `apiVersion: argoproj.io/v1alpha1
+			"rollout.yaml": `apiVersion: argoproj.io/v1alpha1
 kind: Rollout
 metadata: {name: web, labels: ` + labels + `}
 spec:
@@ -139,11 +108,7 @@ spec:
         args: [{name: region, valueFrom: {fieldRef: {fieldPath: "metadata.labels['region']"}}}]
       steps: [{setWeight: 20}, {pause: {}}]
 `,
-		})
-		got, err := New(InProcess{CheckProvider: provider.Check}).Render(tree, rollout.App{Name: "web", Path: "app", Namespace: "shop"}, rollout.Commit{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, demo)
 		text := strings.Join(got.Warnings, "\n")
 		if !strings.Contains(text, "2 is after the last step") || strings.Contains(text, "cannot be measured") == known {
 			t.Errorf("with labels %s: %s", labels, text)

@@ -1,10 +1,8 @@
 package render
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,19 +18,13 @@ import (
 // reason. It must not panic, since validate does not recover from panics.
 func TestAnyValueAnywhere(t *testing.T) {
 	repos := map[string]map[string]string{"an experiment": experimentApp(t, experimentRollout)}
-	found, err := filepath.Glob("../examples/*/apps/*/base/*.yaml")
-	if err != nil || len(found) < 10 {
-		t.Fatalf("%d files of examples: %v", len(found), err)
+	bases, err := filepath.Glob("../examples/*/apps/*/base")
+	must(t, err)
+	for _, base := range bases {
+		repos[base] = readFiles(t, base)
 	}
-	for _, name := range found {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if dir := filepath.Dir(name); repos[dir] == nil {
-			repos[dir] = map[string]string{}
-		}
-		repos[filepath.Dir(name)][filepath.Base(name)] = string(data)
+	if len(bases) < 5 {
+		t.Fatalf("examples have the bases %q", bases)
 	}
 	tried := 0
 	for repo, files := range repos {
@@ -45,17 +37,22 @@ func TestAnyValueAnywhere(t *testing.T) {
 				}
 				look := func(path string, tree any) {
 					data, err := yaml.Marshal(tree)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					changed := slices.Clone(docs)
 					changed[i] = string(data)
 					renderAnything(t, repo+"/"+name+": "+path, with(files, name, strings.Join(changed, "\n---\n")))
 					tried++
 				}
 				everywhere(tree, func(path string) { look(path, tree) })
-				for _, text := range texts(tree) { // the comparison is the same in both places
-					look("each "+text, replaced(tree, text))
+				texts := map[string]bool{}
+				everyText(tree, func(text string) any { texts[text] = true; return text })
+				for text := range texts { // the comparison is the same in both places
+					look("each "+text, everyText(tree, func(is string) any {
+						if is == text {
+							return map[string]any{"a": "b"}
+						}
+						return is
+					}))
 				}
 			}
 		}
@@ -76,10 +73,8 @@ func renderAnything(t *testing.T, what string, files map[string]string) {
 			t.Errorf("%s: %v", what, problem)
 		}
 	}()
-	app := rollout.App{Name: "shop", Namespace: "shop"}
-	_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(files), app, rollout.Commit{})
-	var invalid *rollout.InvalidError
-	if err != nil && !errors.As(err, &invalid) {
+	_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(files), demo, rollout.Commit{})
+	if err != nil && !rollout.IsInvalid(err) {
 		t.Errorf("%s: %v", what, err)
 	}
 }
@@ -108,23 +103,6 @@ func everywhere(tree any, visit func(path string)) {
 			try(fmt.Sprint(i), tree[i], func(v any) { tree[i] = v })
 		}
 	}
-}
-
-// texts returns the distinct texts of a tree.
-func texts(tree any) []string {
-	all := map[string]bool{}
-	everyText(tree, func(text string) any { all[text] = true; return text })
-	return slices.Sorted(maps.Keys(all))
-}
-
-// replaced returns a tree with a mapping in each place of a text.
-func replaced(tree any, text string) any {
-	return everyText(tree, func(is string) any {
-		if is == text {
-			return map[string]any{"a": "b"}
-		}
-		return is
-	})
 }
 
 // everyText returns a copy of a tree with a function applied to each text.

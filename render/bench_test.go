@@ -2,11 +2,13 @@ package render
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -14,13 +16,16 @@ import (
 // eight files.
 func benchApp() map[string]string {
 	return map[string]string{
-		"base/kustomization.yaml": "resources: [deployment.yaml, services.yaml]\nconfigMapGenerator:\n- name: settings\n  envs: [settings.env]\n",
+		"base/kustomization.yaml": "resources: [deployment.yaml, services.yaml]\nconfigMapGenerator: [{name: settings, envs: [settings.env]}]\n",
 		"base/settings.env":       "A=1\nB=2\n",
 		"base/deployment.yaml":    deploymentHead + "  replicas: 4\n",
 		"base/services.yaml":      serviceDocs[4:],
-		"prod/kustomization.yaml": "resources: [../base, rollout.yaml]\nnamespace: shop\nnamePrefix: prod-\npatches: [{path: patch.yaml}]\nimages: [{name: web, newTag: \"2\"}]\n",
-		"prod/patch.yaml":         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: web, envFrom: [{configMapRef: {name: settings}}]}]}}}\n",
-		"prod/rollout.yaml":       "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: prod-web}\n  strategy: {canary: {steps: [{setWeight: 20}, {pause: {}}]}}\n",
+		"prod/kustomization.yaml": "resources: [../base, rollout.yaml]\nnamespace: shop\nnamePrefix: prod-\npatches: [{path: patch.yaml}]\n" +
+			"images: [{name: web, newTag: \"2\"}]\n",
+		"prod/patch.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n" +
+			"spec: {template: {spec: {containers: [{name: web, envFrom: [{configMapRef: {name: settings}}]}]}}}\n",
+		"prod/rollout.yaml": strings.Replace(ownHead, "Deployment, name: web", "Deployment, name: prod-web", 1) +
+			"  strategy: {canary: {steps: [{setWeight: 20}, {pause: {}}]}}\n",
 	}
 }
 
@@ -29,9 +34,8 @@ func BenchmarkBuild(b *testing.B) {
 	tree := newTree(benchApp())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := New(InProcess{}).build(tree, rollout.App{Name: "a", Path: "prod", Namespace: "shop"}); err != nil {
-			b.Fatal(err)
-		}
+		_, err := New(InProcess{}).build(tree, rollout.App{Name: "a", Path: "prod", Namespace: "shop"})
+		must(b, err)
 	}
 }
 
@@ -41,13 +45,10 @@ func BenchmarkFluxRule(b *testing.B) {
 	for b.Loop() {
 		schema.alone(func() {
 			built, err := krusty.MakeKustomizer(options()).Run(newTreeFS(tree), mount+"/prod")
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			openapi.ResetOpenAPI()
-			if _, err := built.AsYaml(); err != nil {
-				b.Fatal(err)
-			}
+			_, err = built.AsYaml()
+			must(b, err)
 		})
 	}
 }
@@ -56,25 +57,21 @@ func BenchmarkFluxRule(b *testing.B) {
 func BenchmarkUnchanged(b *testing.B) {
 	files, apps := manyApps(200)
 	r := New(InProcess{})
-	if _, err := r.Render(newTree(files), apps[0], rollout.Commit{}); err != nil {
-		b.Fatal(err)
-	}
+	mustRender(b, r, files, apps[0])
 	next := newTree(with(files, "apps/a07/prod/cm.yaml", "x"))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.Render(next, apps[0], rollout.Commit{}); err != nil {
-			b.Fatal(err)
-		}
+		_, err := r.Render(next, apps[0], rollout.Commit{})
+		must(b, err)
 	}
-	if r.Builds() != 1 {
-		b.Errorf("%d builds, want 1", r.Builds())
-	}
+	compare.CheckNamed(b, "builds", 1, r.Builds())
 }
 
 // BenchmarkChart renders a chart of 40 templates with typical helpers: the target is 30 ms.
 func BenchmarkChart(b *testing.B) {
 	files := shopChart("apps/shop")
-	files["apps/shop/templates/_helpers.tpl"] = `{{- define "name" -}}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}{{- end }}
+	files["apps/shop/templates/_helpers.tpl"] = `{{- define "name" -}}
+{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}{{- end }}
 {{- define "labels" -}}
 app.kubernetes.io/name: {{ include "name" . }}
 app.kubernetes.io/version: {{ .Chart.Version | quote }}
@@ -105,8 +102,7 @@ spec:
 	tree := newTree(files)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := New(InProcess{}).build(tree, chartShop(rollout.Helm{})); err != nil {
-			b.Fatal(err)
-		}
+		_, err := New(InProcess{}).build(tree, chartShop(rollout.Helm{}))
+		must(b, err)
 	}
 }

@@ -1,12 +1,14 @@
 package render
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -20,14 +22,6 @@ func shopChart(dir string) map[string]string {
 			"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: \"web:{{ .Values.colour }}\"}]}\n",
 		dir + "/templates/NOTES.txt": "Thank you for {{ .Release.Name }}\n",
 	}
-}
-
-func merged(all ...map[string]string) map[string]string {
-	out := map[string]string{}
-	for _, one := range all {
-		maps.Copy(out, one)
-	}
-	return out
 }
 
 // seen returns the values with which a shop was rendered: its name, release namespace and labels, replicas and colour.
@@ -51,74 +45,104 @@ func seen(t *testing.T, r *rollout.Render) string {
 	return strings.Join(all, "; ")
 }
 
+// definition is a CustomResourceDefinition.
+const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\n" +
+	"spec: {group: example.com, scope: Namespaced, names: {kind: X, plural: xs}, versions: []}\n"
+
 // TestHelmCharts builds kustomizations with charts: each field of helmCharts has the same effect as with kustomize, and
 // unsupported ones are refused by name.
 func TestHelmCharts(t *testing.T) {
 	const app, chart = "apps/shop/", "apps/shop/charts/shop"
-	hooks := map[string]string{
-		chart + "/templates/hook.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: migrate, annotations: {helm.sh/hook: 'pre-install,pre-upgrade'}}\n",
-		chart + "/templates/test.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: try, annotations: {helm.sh/hook: test}}\n",
-		chart + "/crds/x.yaml":         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\nspec: {group: example.com, scope: Namespaced, names: {kind: X, plural: xs}, versions: []}\n",
+	type more map[string]string
+	hooks := more{
+		chart + "/templates/hook.yaml": configMap("migrate, annotations: {helm.sh/hook: 'pre-install,pre-upgrade'}"),
+		chart + "/templates/test.yaml": configMap("try, annotations: {helm.sh/hook: test}"),
+		chart + "/crds/x.yaml":         definition,
 	}
+	charts := func(fields string) string { return "helmCharts: [{name: shop, releaseName: eu" + fields + "}]" }
+	const file, eu = ", valuesFile: v.yaml", "Deployment/shop/eu-web shop "
+	const here = "apps/shop/kustomization.yaml: "
+	missing := func(chart, folder string) string {
+		return here + "helmCharts[0].name: the chart " + chart + " is not in this commit: there is no folder apps/shop/charts/" + folder +
+			"; commit it there, as helm pull --untar unpacks it: charts are read from Git alone"
+	}
+	depends := "apiVersion: v2\nname: shop\nversion: 1.0.0\n" +
+		"dependencies: [{name: lib, version: 1.0.0, repository: 'file://../../../../lib'}]\n"
 	for name, c := range map[string]struct {
 		kustomization string
-		more          map[string]string
+		more          more
 		want          string // the result, or the error
 		warns         string
 	}{
-		"a chart":                {"helmCharts: [{name: shop, releaseName: eu}]", nil, "Deployment/shop/eu-web shop # web:red", ""},
-		"inline values":          {"helmCharts: [{name: shop, releaseName: eu, valuesInline: {replicas: 3}}]", nil, "Deployment/shop/eu-web shop ### web:red", ""},
-		"values of a file":       {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml}]", map[string]string{app + "v.yaml": "replicas: 2\n"}, "Deployment/shop/eu-web shop ## web:red", ""},
-		"more files":             {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml, additionalValuesFiles: [w.yaml]}]", map[string]string{app + "v.yaml": "replicas: 2\n", app + "w.yaml": "colour: blue\n"}, "Deployment/shop/eu-web shop ## web:blue", ""},
-		"merged":                 {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml, valuesMerge: merge, valuesInline: {replicas: 3, colour: green}}]", map[string]string{app + "v.yaml": "replicas: 2\n"}, "Deployment/shop/eu-web shop ## web:green", ""},
-		"override":               {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml, valuesMerge: override, valuesInline: {replicas: 3}}]", map[string]string{app + "v.yaml": "replicas: 2\ncolour: blue\n"}, "Deployment/shop/eu-web shop ### web:blue", ""},
-		"replaced":               {"helmCharts: [{name: shop, releaseName: eu, valuesFile: v.yaml, valuesMerge: replace, valuesInline: {replicas: 3}}]", map[string]string{app + "v.yaml": "colour: blue\n"}, "Deployment/shop/eu-web shop ### web:red", ""},
-		"its own namespace":      {"helmCharts: [{name: shop, releaseName: eu, namespace: other}]", nil, "Deployment/other/eu-web other # web:red", ""},
-		"a namespace of all":     {"namespace: all\nhelmCharts: [{name: shop, releaseName: eu}]", nil, "Deployment/all/eu-web all # web:red", ""},
-		"named and patched":      {"namePrefix: my-\nimages: [{name: web, newTag: '9'}]\nhelmCharts: [{name: shop, releaseName: eu}]", nil, "Deployment/shop/my-eu-web shop # web:9", ""},
-		"a template of a name":   {"helmCharts: [{name: shop, nameTemplate: '{{ \"EU\" | lower }}'}]", nil, "Deployment/shop/eu-web shop # web:red", ""},
-		"another home":           {"helmGlobals: {chartHome: ../../vendor, configHome: x}\nhelmCharts: [{name: shop, releaseName: eu}]", shopChart("vendor/shop"), "Deployment/shop/eu-web shop # web:red", "apps/shop/kustomization.yaml: the configHome of helm is ignored: no helm program runs"},
-		"by its version":         {"helmCharts: [{name: shop, repo: 'https://x', version: 1.0.0, releaseName: eu, debug: true}]", shopChart("apps/shop/charts/shop-1.0.0/shop"), "Deployment/shop/eu-web shop # web:red", "apps/shop/kustomization.yaml: debug and devel of helmCharts[0] are ignored: no helm program runs"},
-		"the old generator":      {"helmChartInflationGenerator: [{chartName: shop, releaseName: eu, valuesLocal: {replicas: 2}}]", nil, "Deployment/shop/eu-web shop ## web:red", ""},
-		"a linked kustomization": {"", map[string]string{app + "kustomization.yaml": linkTo + "../../shared/k.yaml", "shared/k.yaml": "namePrefix: my-\nhelmCharts: [{name: shop, releaseName: eu}]\n"}, "Deployment/shop/my-eu-web shop # web:red", ""},
-		"two":                    {"helmCharts: [{name: shop, releaseName: eu}, {name: shop, releaseName: us}]", nil, "Deployment/shop/eu-web shop # web:red; Deployment/shop/us-web shop # web:red", ""},
-		"hooks":                  {"helmCharts: [{name: shop, releaseName: eu}]", hooks, "ConfigMap/shop/migrate; Deployment/shop/eu-web shop # web:red", ""},
-		"a test by chance":       {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/test.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: try-{{ randAlpha 3 | lower }}, annotations: {helm.sh/hook: test}}\n"}, "Deployment/shop/eu-web shop # web:red", ""},
-		"a chart of this commit": {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/Chart.yaml": "apiVersion: v2\nname: shop\nversion: 1.0.0\ndependencies: [{name: lib, version: 1.0.0, repository: 'file://../../../../lib'}]\n"}, "apps/shop/charts/shop/Chart.yaml: dependencies[0]: the chart lib is not in charts/; commit charts/lib as a symbolic link to ../../../../../lib, where this repository has it", ""},
-		"a chart by its link": {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/Chart.yaml": "apiVersion: v2\nname: shop\nversion: 1.0.0\ndependencies: [{name: lib, version: 1.0.0, repository: 'file://../../../../lib'}]\n",
-			chart + "/charts/lib": linkTo + "../../../../../lib", "lib/Chart.yaml": "apiVersion: v2\nname: lib\nversion: 1.0.0\n"}, "Deployment/shop/eu-web shop # web:red", ""},
-		"without hooks": {"helmCharts: [{name: shop, releaseName: eu, skipHooks: true, includeCRDs: true}]", hooks, "CustomResourceDefinition//xs.example.com; Deployment/shop/eu-web shop # web:red", ""},
-		"in a base":     {"namespace: deep\nresources: [../base]", merged(shopChart("apps/base/charts/shop"), map[string]string{"apps/base/kustomization.yaml": "helmCharts: [{name: shop, releaseName: eu}]\n"}), "Deployment/deep/eu-web deep # web:red", ""},
+		"a chart":          {charts(""), nil, eu + "# web:red", ""},
+		"inline values":    {charts(", valuesInline: {replicas: 3}"), nil, eu + "### web:red", ""},
+		"values of a file": {charts(file), more{app + "v.yaml": "replicas: 2\n"}, eu + "## web:red", ""},
+		"more files": {charts(file + ", additionalValuesFiles: [w.yaml]"),
+			more{app + "v.yaml": "replicas: 2\n", app + "w.yaml": "colour: blue\n"}, eu + "## web:blue", ""},
+		"merged": {charts(file + ", valuesMerge: merge, valuesInline: {replicas: 3, colour: green}"),
+			more{app + "v.yaml": "replicas: 2\n"}, eu + "## web:green", ""},
+		"override": {charts(file + ", valuesMerge: override, valuesInline: {replicas: 3}"),
+			more{app + "v.yaml": "replicas: 2\ncolour: blue\n"}, eu + "### web:blue", ""},
+		"replaced": {charts(file + ", valuesMerge: replace, valuesInline: {replicas: 3}"),
+			more{app + "v.yaml": "colour: blue\n"}, eu + "### web:red", ""},
+		"its own namespace":  {charts(", namespace: other"), nil, "Deployment/other/eu-web other # web:red", ""},
+		"a namespace of all": {"namespace: all\n" + charts(""), nil, "Deployment/all/eu-web all # web:red", ""},
+		"named and patched": {"namePrefix: my-\nimages: [{name: web, newTag: '9'}]\n" + charts(""), nil,
+			"Deployment/shop/my-eu-web shop # web:9", ""},
+		"a template of a name": {"helmCharts: [{name: shop, nameTemplate: '{{ \"EU\" | lower }}'}]", nil, eu + "# web:red", ""},
+		"another home": {"helmGlobals: {chartHome: ../../vendor, configHome: x}\n" + charts(""), shopChart("vendor/shop"), eu + "# web:red",
+			here + "the configHome of helm is ignored: no helm program runs"},
+		"by its version": {charts(", repo: 'https://x', version: 1.0.0, debug: true"), shopChart("apps/shop/charts/shop-1.0.0/shop"),
+			eu + "# web:red", here + "debug and devel of helmCharts[0] are ignored: no helm program runs"},
+		"the old generator": {"helmChartInflationGenerator: [{chartName: shop, releaseName: eu, valuesLocal: {replicas: 2}}]", nil,
+			eu + "## web:red", ""},
+		"a linked kustomization": {"", more{app + "kustomization.yaml": linkTo + "../../shared/k.yaml",
+			"shared/k.yaml": "namePrefix: my-\n" + charts("")}, "Deployment/shop/my-eu-web shop # web:red", ""},
+		"two":   {charts("}, {name: shop, releaseName: us"), nil, eu + "# web:red; Deployment/shop/us-web shop # web:red", ""},
+		"hooks": {charts(""), hooks, "ConfigMap/shop/migrate; " + eu + "# web:red", ""},
+		"a test by chance": {charts(""), more{chart + "/templates/test.yaml": configMap("try-{{ randAlpha 3 | lower }}, " +
+			"annotations: {helm.sh/hook: test}")}, eu + "# web:red", ""},
+		"a chart of this commit": {charts(""), more{chart + "/Chart.yaml": depends}, "apps/shop/charts/shop/Chart.yaml: dependencies[0]: " +
+			"the chart lib is not in charts/; commit charts/lib as a symbolic link to ../../../../../lib, where this repository has it", ""},
+		"a chart by its link": {charts(""), more{chart + "/Chart.yaml": depends, chart + "/charts/lib": linkTo + "../../../../../lib",
+			"lib/Chart.yaml": "apiVersion: v2\nname: lib\nversion: 1.0.0\n"}, eu + "# web:red", ""},
+		"without hooks": {charts(", skipHooks: true, includeCRDs: true"), hooks,
+			"CustomResourceDefinition//xs.example.com; " + eu + "# web:red", ""},
+		"in a base": {"namespace: deep\nresources: [../base]",
+			with(shopChart("apps/base/charts/shop"), "apps/base/kustomization.yaml", charts("")), "Deployment/deep/eu-web deep # web:red", ""},
 
-		"no chart":              {"helmCharts: [{name: redis, releaseName: eu}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].name: the chart redis is not in this commit: there is no folder apps/shop/charts/redis; commit it there, as helm pull --untar unpacks it: charts are read from Git alone", ""},
-		"no such version":       {"helmCharts: [{name: shop, repo: 'https://x', version: 1.0.1, releaseName: eu}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].name: the chart shop is not in this commit: there is no folder apps/shop/charts/shop-1.0.1/shop; commit it there, as helm pull --untar unpacks it: charts are read from Git alone", ""},
-		"no name":               {"helmCharts: [{name: shop}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].releaseName: is missing, and kustomize would make one up at each build; write one", ""},
-		"a bad name":            {"helmCharts: [{name: shop, releaseName: 'A b'}]", nil, "apps/shop/charts/shop: the release name \"A b\" is none; use lower-case letters, digits, - and ., at most 53", ""},
-		"chance":                {"helmCharts: [{name: shop, nameTemplate: 'x-{{ randAlpha 3 }}'}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].nameTemplate: would be another name at each render; write a releaseName", ""},
-		"merge how":             {"helmCharts: [{name: shop, releaseName: eu, valuesMerge: mix}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].valuesMerge: \"mix\" must be merge, override or replace", ""},
-		"out of the repository": {"helmGlobals: {chartHome: ../../..}\nhelmCharts: [{name: shop, releaseName: eu}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].name: ../../../shop leaves the repository; put the files into the repository", ""},
-		"two namespaces": {"resources: [a, b]", merged(shopChart("apps/shop/c/charts/shop"), map[string]string{
-			app + "c/kustomization.yaml": "helmCharts: [{name: shop, releaseName: eu}]\n", app + "a/kustomization.yaml": "namespace: a\nresources: [../c]\n",
-			app + "b/kustomization.yaml": "namespace: b\nresources: [../c]\n"}), "apps/shop/c/kustomization.yaml: helmCharts: is entered for the namespaces \"a\" and \"b\", and its charts set no namespace; give the charts a namespace", ""},
-		"a template that fails": {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": "{{ fail \"no way\" }}"}, "apps/shop/charts/shop: Helm: execution error at (shop/templates/f.yaml:1:3): no way", ""},
-		"a key twice":           {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b, labels: {x: a, y: b, x: c}}\n"}, "ConfigMap/shop/b; Deployment/shop/eu-web shop # web:red", "apps/shop/charts/shop/templates/f.yaml: line 3: the key name is there twice: the last value counts, as for Helm"},
-		"a symlink out":         {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": linkTo + "../../../../../../etc/passwd"}, "apps/shop/charts/shop/templates/f.yaml: leads out of the repository through a symlink; put the files into the repository", ""},
+		"no chart":        {"helmCharts: [{name: redis, releaseName: eu}]", nil, missing("redis", "redis"), ""},
+		"no such version": {charts(", repo: 'https://x', version: 1.0.1"), nil, missing("shop", "shop-1.0.1/shop"), ""},
+		"no name": {"helmCharts: [{name: shop}]", nil,
+			here + "helmCharts[0].releaseName: is missing, and kustomize would make one up at each build; write one", ""},
+		"a bad name": {"helmCharts: [{name: shop, releaseName: 'A b'}]", nil,
+			`apps/shop/charts/shop: the release name "A b" is none; use lower-case letters, digits, - and ., at most 53`, ""},
+		"chance": {"helmCharts: [{name: shop, nameTemplate: 'x-{{ randAlpha 3 }}'}]", nil,
+			here + "helmCharts[0].nameTemplate: would be another name at each render; write a releaseName", ""},
+		"merge how": {charts(", valuesMerge: mix"), nil, here + `helmCharts[0].valuesMerge: "mix" must be merge, override or replace`, ""},
+		"out of the repository": {"helmGlobals: {chartHome: ../../..}\n" + charts(""), nil,
+			here + "helmCharts[0].name: ../../../shop leaves the repository; put the files into the repository", ""},
+		"two namespaces": {"resources: [a, b]", merged(shopChart("apps/shop/c/charts/shop"), more{
+			app + "c/kustomization.yaml": charts(""), app + "a/kustomization.yaml": "namespace: a\nresources: [../c]\n",
+			app + "b/kustomization.yaml": "namespace: b\nresources: [../c]\n"}), "apps/shop/c/kustomization.yaml: helmCharts: " +
+			`is entered for the namespaces "a" and "b", and its charts set no namespace; give the charts a namespace`, ""},
+		"a template that fails": {charts(""), more{chart + "/templates/f.yaml": "{{ fail \"no way\" }}"},
+			"apps/shop/charts/shop: Helm: execution error at (shop/templates/f.yaml:1:3): no way", ""},
+		"a key twice": {charts(""), more{chart + "/templates/f.yaml": configMap("a, name: b, labels: {x: a, y: b, x: c}")},
+			"ConfigMap/shop/b; " + eu + "# web:red",
+			"apps/shop/charts/shop/templates/f.yaml: line 3: the key name is there twice: the last value counts, as for Helm"},
+		"a symlink out": {charts(""), more{chart + "/templates/f.yaml": linkTo + "../../../../../../etc/passwd"},
+			"apps/shop/charts/shop/templates/f.yaml: leads out of the repository through a symlink; put the files into the repository", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := merged(shopChart(chart), map[string]string{app + "kustomization.yaml": c.kustomization + "\n"}, c.more)
-			r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, rollout.Commit{})
+			files := merged(shopChart(chart), more{app + "kustomization.yaml": c.kustomization + "\n"}, c.more)
+			r, err := rendered(files, rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"})
 			if err != nil {
-				if err.Error() != c.want {
-					t.Errorf("error\n got %v\nwant %s", err, c.want)
-				}
+				compare.CheckNamed(t, "error", c.want, err.Error())
 				return
 			}
-			if got := seen(t, r); got != c.want {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
-			if got := strings.Join(r.Warnings, "\n"); got != c.warns {
-				t.Errorf("warnings\n got %s\nwant %s", got, c.warns)
-			}
+			compare.Check(t, c.want, seen(t, r))
+			compare.CheckNamed(t, "warnings", c.warns, strings.Join(r.Warnings, "\n"))
 		})
 	}
 }
@@ -131,68 +155,50 @@ func chartShop(h rollout.Helm) rollout.App {
 // TestChartFolders renders folders that are charts, according to their entries.
 func TestChartFolders(t *testing.T) {
 	const app = "apps/shop"
-	crd := map[string]string{app + "/crds/x.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\nspec: {group: example.com, scope: Namespaced, names: {kind: X, plural: xs}, versions: []}\n"}
-	asks := func(what string) map[string]string {
-		return map[string]string{app + "/templates/web.yaml": "", app + "/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"x{{ " + what + " }}\"}\n"}
+	type more map[string]string
+	const eu = "Deployment/shop/eu-web shop "
+	crd := more{app + "/crds/x.yaml": definition}
+	asks := func(what string) more {
+		return more{app + "/templates/web.yaml": "", app + "/templates/a.yaml": configMap("\"x{{ " + what + " }}\"")}
 	}
 	for name, c := range map[string]struct {
 		helm rollout.Helm
-		more map[string]string
+		more more
 		want string
 	}{
-		"by itself":       {rollout.Helm{}, nil, "Deployment/shop/eu-web shop # web:red"},
-		"a name":          {rollout.Helm{ReleaseName: "us"}, nil, "Deployment/shop/us-web shop # web:red"},
-		"values":          {rollout.Helm{Values: `{"replicas": 3}`}, nil, "Deployment/shop/eu-web shop ### web:red"},
-		"files":           {rollout.Helm{ValueFiles: "a b.yaml\n../x.yaml", Values: `{"replicas": 4}`}, map[string]string{app + "/a b.yaml": "replicas: 2\ncolour: blue\n", "apps/x.yaml": "colour: green\n"}, "Deployment/shop/eu-web shop #### web:green"},
-		"null":            {rollout.Helm{Values: `{"colour": null}`}, nil, "Deployment/shop/eu-web shop # web:"},
-		"CRDs":            {rollout.Helm{}, crd, "CustomResourceDefinition//xs.example.com; Deployment/shop/eu-web shop # web:red"},
-		"no CRDs":         {rollout.Helm{SkipCRDs: true}, crd, "Deployment/shop/eu-web shop # web:red"},
-		"a kustomization": {rollout.Helm{}, map[string]string{app + "/kustomization.yaml": "resources: [a.yaml]\n", app + "/a.yaml": settings("own")}, "ConfigMap/shop/own"},
-		"the version":     {rollout.Helm{}, asks(".Capabilities.KubeVersion.Minor"), "ConfigMap/shop/x30"},
-		"an API":          {rollout.Helm{}, asks(`.Capabilities.APIVersions.Has "example.com/v1"`), "ConfigMap/shop/xtrue"},
-		"not ignored":     {rollout.Helm{}, map[string]string{app + "/.helmignore": "templates/w*\n", app + "/templates/a.yaml": settings("own")}, "ConfigMap/shop/own"},
+		"by itself": {rollout.Helm{}, nil, eu + "# web:red"},
+		"a name":    {rollout.Helm{ReleaseName: "us"}, nil, "Deployment/shop/us-web shop # web:red"},
+		"values":    {rollout.Helm{Values: `{"replicas": 3}`}, nil, eu + "### web:red"},
+		"files": {rollout.Helm{ValueFiles: "a b.yaml\n../x.yaml", Values: `{"replicas": 4}`},
+			more{app + "/a b.yaml": "replicas: 2\ncolour: blue\n", "apps/x.yaml": "colour: green\n"}, eu + "#### web:green"},
+		"null":    {rollout.Helm{Values: `{"colour": null}`}, nil, eu + "# web:"},
+		"CRDs":    {rollout.Helm{}, crd, "CustomResourceDefinition//xs.example.com; " + eu + "# web:red"},
+		"no CRDs": {rollout.Helm{SkipCRDs: true}, crd, eu + "# web:red"},
+		"a kustomization": {rollout.Helm{}, more{app + "/kustomization.yaml": "resources: [a.yaml]\n", app + "/a.yaml": configMap("own")},
+			"ConfigMap/shop/own"},
+		"the version": {rollout.Helm{}, asks(".Capabilities.KubeVersion.Minor"), "ConfigMap/shop/x30"},
+		"an API":      {rollout.Helm{}, asks(`.Capabilities.APIVersions.Has "example.com/v1"`), "ConfigMap/shop/xtrue"},
+		"not ignored": {rollout.Helm{}, more{app + "/.helmignore": "templates/w*\n", app + "/templates/a.yaml": configMap("own")},
+			"ConfigMap/shop/own"},
 
-		"no such file": {rollout.Helm{ValueFiles: "v.yaml"}, nil, "apps/shop: helm.valueFiles[0]: v.yaml does not exist in this commit"},
-		"a folder":     {rollout.Helm{ValueFiles: "templates"}, nil, "apps/shop: helm.valueFiles[0]: templates is not a file"},
-		"out of it":    {rollout.Helm{ValueFiles: "../../../x"}, nil, "apps/shop: helm.valueFiles[0]: ../../../x leaves the repository; put the files into the repository"},
-		"an address":   {rollout.Helm{ValueFiles: "https://x/v.yaml"}, nil, "apps/shop: helm.valueFiles[0]: https://x/v.yaml is remote: only files in this commit are rendered; vendor it into the repository, and name its path"},
-		"no values":    {rollout.Helm{ValueFiles: "v.yaml"}, map[string]string{app + "/v.yaml": "- a\n"}, "apps/shop/v.yaml: is no YAML of values: cannot unmarshal yaml document: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
+		"no such file": {rollout.Helm{ValueFiles: "v.yaml"}, nil, app + ": helm.valueFiles[0]: v.yaml does not exist in this commit"},
+		"a folder":     {rollout.Helm{ValueFiles: "templates"}, nil, app + ": helm.valueFiles[0]: templates is not a file"},
+		"out of it": {rollout.Helm{ValueFiles: "../../../x"}, nil,
+			app + ": helm.valueFiles[0]: ../../../x leaves the repository; put the files into the repository"},
+		"an address": {rollout.Helm{ValueFiles: "https://x/v.yaml"}, nil, app + ": helm.valueFiles[0]: https://x/v.yaml is remote: " +
+			"only files in this commit are rendered; vendor it into the repository, and name its path"},
+		"no values": {rollout.Helm{ValueFiles: "v.yaml"}, more{app + "/v.yaml": "- a\n"},
+			app + "/v.yaml: is no YAML of values: cannot unmarshal yaml document: error unmarshaling JSON: " +
+				"while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := New(InProcess{}).Render(newTree(merged(shopChart(app), c.more)), chartShop(c.helm), rollout.Commit{})
-			got := ""
-			if err != nil {
-				got = err.Error()
-			} else {
+			r, err := rendered(merged(shopChart(app), c.more), chartShop(c.helm))
+			got := fmt.Sprint(err)
+			if err == nil {
 				got = seen(t, r)
 			}
-			if got != c.want {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
+			compare.Check(t, c.want, got)
 		})
-	}
-}
-
-// TestFindCharts finds a chart's folder only if its entry has helm.
-func TestFindCharts(t *testing.T) {
-	files := merged(shopChart("charts/shop"), map[string]string{"charts/both/Chart.yaml": "x", "charts/both/kustomization.yaml": "x",
-		"charts/plain/a.yaml": settings("a")})
-	for entry, want := range map[string]string{
-		"{path: charts/*}": "both", "{path: charts/*, helm: {}}": "both shop",
-		"{path: charts/*, helm: {}, directory: {}}": "both plain shop",
-	} {
-		config, err := rollout.ParseConfig(".gitrollout/x/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: ["+entry+"]\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		apps, err := FindApps(newTree(files), config)
-		var got []string
-		for _, a := range apps {
-			got = append(got, a.Name)
-		}
-		if strings.Join(got, " ") != want || err != nil {
-			t.Errorf("%s: %v (%v), want %s", entry, got, err, want)
-		}
 	}
 }
 
@@ -214,33 +220,24 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 	}{
 		"nothing":              {"other/x", "x", 1},
 		"another chart":        {"apps/shop/charts/other/Chart.yaml", "y", 1},
-		"a template":           {"apps/shop/charts/shop/templates/web.yaml", settings("x"), 2},
-		"one more":             {"apps/shop/charts/shop/templates/more.yaml", settings("x"), 2},
+		"a template":           {"apps/shop/charts/shop/templates/web.yaml", configMap("x"), 2},
+		"one more":             {"apps/shop/charts/shop/templates/more.yaml", configMap("x"), 2},
 		"one that goes":        {"apps/shop/charts/shop/templates/NOTES.txt", "", 2},
 		"values":               {"apps/shop/v.yaml", "replicas: 3\n", 2},
 		"the target of a link": {"shared/b.txt", "b", 2},
 		"a file there changes": {"shared/a.txt", "b", 2},
 	} {
 		r := New(InProcess{})
-		for _, tree := range []map[string]string{files, files, with(files, c.file, c.content)} {
-			if _, err := r.Render(newTree(tree), app, rollout.Commit{}); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+		for _, commit := range []map[string]string{files, files, with(files, c.file, c.content)} {
+			mustRender(t, r, commit, app)
 		}
-		if r.Builds() != c.builds {
-			t.Errorf("%s: %d builds, want %d", name, r.Builds(), c.builds)
-		}
+		compare.CheckNamed(t, name+": builds", c.builds, r.Builds())
 	}
 }
 
 // TestKept does not prune objects with Helm's keep policy.
 func TestKept(t *testing.T) {
-	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n",
-		"a/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/resource-policy: keep}}\n---\n" + settings("b")}
-	r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "a", Path: "a", Namespace: "shop"}, rollout.Commit{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := renderDocs(t, configMap("a, annotations: {helm.sh/resource-policy: keep}")+"---\n"+configMap("b"))
 	kept, other := r.Objects[0].Map("metadata", "annotations"), r.Objects[1].Map("metadata", "annotations")
 	if kept[rollout.AnnotationPrune] != "disabled" || other[rollout.AnnotationPrune] != nil {
 		t.Errorf("annotations %v and %v", kept, other)
@@ -250,9 +247,7 @@ func TestKept(t *testing.T) {
 // TestSameKustomization checks that a kustomization rewritten without its charts has the same result.
 func TestSameKustomization(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	builds := 0
 	for _, feature := range features {
 		files := readFiles(t, feature)

@@ -25,25 +25,19 @@ func TestComingFrom(t *testing.T) {
 		"coming-from-argo-cd.md":         "guestbook: guestbook switch of guestbook",
 	}
 	pages, err := filepath.Glob("../docs/coming-from-*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(pages) != len(want)+1 { // the page about Argo Rollouts has a separate corpus
 		t.Errorf("pages %q: each has an example, and its line here", pages)
 	}
 	for page, summary := range want {
 		t.Run(page, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("../docs", page))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			files := map[string]string{}
 			for _, m := range fileBlock.FindAllStringSubmatch(string(data), -1) {
 				files[m[1]] = m[2]
 			}
-			if diff := compare.Diff(summary, summarize(t, files)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Check(t, summary, summarize(t, files))
 		})
 	}
 }
@@ -53,23 +47,13 @@ func summarize(t *testing.T, files map[string]string) string {
 	t.Helper()
 	const file = ".gitrollout/prod/config.yaml"
 	config, err := rollout.ParseConfig(file, []byte(files[file]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := newTree(files)
-	apps, err := FindApps(tree, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	apps, err := FindApps(newTree(files), config)
+	must(t, err)
 	var all []string
 	for _, app := range apps {
-		built, err := New(InProcess{CheckProvider: provider.Check}).Render(tree, app, rollout.Commit{ID: "1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(built.Warnings) > 0 {
-			t.Errorf("warnings %q", built.Warnings)
-		}
+		built := mustRender(t, New(InProcess{CheckProvider: provider.Check}), files, app)
+		compare.CheckNamed(t, app.Name+": warnings", []string(nil), built.Warnings)
 		text := app.Name + ":"
 		for _, spec := range built.Specs {
 			text += " " + spec.Workload.Name

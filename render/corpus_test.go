@@ -56,9 +56,7 @@ func onDisk(dir string, own bool) (out []byte, err error) {
 // checkout, and compares the bytes.
 func TestSameBytesAsKustomize(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	features = append(features, "testdata/getting-started", "../examples")
 	builds := 0
 	for _, feature := range features {
@@ -70,7 +68,9 @@ func TestSameBytesAsKustomize(t *testing.T) {
 			if strings.HasPrefix(dir, "encrypted/") {
 				continue // kustomize does not decrypt
 			}
-			t.Run(filepath.Base(feature)+"/"+dir, func(t *testing.T) { compareBuilds(t, tree, checkout, dir, feature == "testdata/corpus/openapi") })
+			t.Run(filepath.Base(feature)+"/"+dir, func(t *testing.T) {
+				compareBuilds(t, tree, checkout, dir, feature == "testdata/corpus/openapi")
+			})
 			builds++
 		}
 	}
@@ -95,9 +95,7 @@ func kustomizations(files map[string]string) []string {
 }
 
 func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSchema bool) {
-	if dir == "." {
-		dir = ""
-	}
+	dir = strings.TrimPrefix(dir, ".")
 	want, wantErr := onDisk(filepath.Join(checkout, dir), ownSchema)
 	got, objects, err := buildYAML(tree, dir)
 	if (err == nil) != (wantErr == nil) {
@@ -107,44 +105,30 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 		t.Logf("both refuse: %v", err)
 		return
 	}
-	if diff := compare.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("bytes (-kustomize +ours):\n%s", diff)
-	}
+	compare.CheckNamed(t, "bytes, want kustomize's", string(want), string(got))
 	// The objects have the values of those bytes, numbers included.
 	var fromText []rollout.Object
 	for _, doc := range strings.Split("\n"+string(want), "\n---\n") {
 		raw, err := yaml.YAMLToJSON([]byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		object, err := decodeObject(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fromText = append(fromText, object)
 	}
-	if diff := compare.Diff(fromText, objects); diff != "" {
-		t.Errorf("objects (-printed +ours):\n%s", diff)
-	}
+	compare.CheckNamed(t, "objects, want the printed ones", fromText, objects)
 }
 
 // TestSchemaDoesNotLeak builds with a custom schema before and after builds without: those without must be equal.
 func TestSchemaDoesNotLeak(t *testing.T) {
 	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
-	before, _, err := buildYAML(tree, "plain")
-	if err != nil {
-		t.Fatal(err)
+	build := func(dir string) string {
+		text, _, err := buildYAML(tree, dir)
+		must(t, err)
+		return string(text)
 	}
-	if _, _, err := buildYAML(tree, "app"); err != nil {
-		t.Fatal(err)
-	}
-	after, _, err := buildYAML(tree, "plain")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := compare.Diff(string(before), string(after)); diff != "" {
-		t.Errorf("a schema has leaked:\n%s", diff)
-	}
+	before := build("plain")
+	build("app")
+	compare.CheckNamed(t, "after a schema", before, build("plain"))
 	if version := openapi.GetSchemaVersion(); strings.Contains(version, "custom") {
 		t.Errorf("schema in place: %s", version)
 	}

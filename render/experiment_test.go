@@ -21,7 +21,8 @@ spec:
   - name: errors
     interval: 1m
     count: 3
-    provider: {prometheus: {address: "http://p", query: "a{canary='{{args.canary}}',base='{{args.baseline}}'}[{{args.since}}] {{args.region}}"}}
+    provider:
+      prometheus: {address: "http://p", query: "a{canary='{{args.canary}}',base='{{args.baseline}}'}[{{args.since}}] {{args.region}}"}
 `
 
 const experimentRollout = `
@@ -61,51 +62,34 @@ spec:
 // experimentApp returns the base of the refused inputs with an experiment.
 func experimentApp(t *testing.T, document string) map[string]string {
 	t.Helper()
-	repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
+	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")
 	repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, rollout.yaml, errors.yaml]\n"
 	repo["rollout.yaml"], repo["errors.yaml"] = document, experimentTemplate
 	return repo
 }
 
-func renderApp(t *testing.T, repo map[string]string) *rollout.Render {
-	t.Helper()
-	r, err := New(InProcess{}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
 func TestExperiment(t *testing.T) {
-	r := renderApp(t, experimentApp(t, experimentRollout))
+	r := renderRepo(t, experimentApp(t, experimentRollout))
 	got := *r.Specs[0].Canary.Steps[0].Experiment
 	metric := got.Analyses[0].Metrics[0]
 	want := rollout.Experiment{
 		Duration: new(time.Hour), ProgressDeadlineSeconds: 120,
 		Templates: []rollout.ExperimentTemplate{
 			{Name: "baseline", SpecRef: rollout.SpecStable, Replicas: 1, Service: new("")},
-			{
-				Name: "canary", SpecRef: rollout.SpecCanary, Replicas: 3, Labels: map[string]string{"app": "web-try"}, Annotations: map[string]string{"note": "try"},
-				Selector: map[string]any{"matchLabels": map[string]any{"app": "web-try"}}, Service: new("web-try"),
-			},
+			{Name: "canary", SpecRef: rollout.SpecCanary, Replicas: 3, Labels: map[string]string{"app": "web-try"},
+				Annotations: map[string]string{"note": "try"}, Selector: map[string]any{"matchLabels": map[string]any{"app": "web-try"}},
+				Service: new("web-try")},
 		},
 		Analyses: []rollout.ExperimentAnalysis{{Name: "errors", Required: true, Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric}}}},
 	}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	compare.Check(t, want, got)
 	pods := map[string]string{
 		"canary": "{{templates.canary.podTemplateHash}}", "baseline": "{{ templates.baseline.replicaset.name }}",
 		"since": "{{experiment.availableAt}}..{{experiment.finishedAt}}",
 	}
-	if diff := compare.Diff(pods, metric.Pods); diff != "" || !metric.DryRun {
-		t.Errorf("dry run %t, arguments (-want +got):\n%s", metric.DryRun, diff)
-	}
-	if query := metric.Config["query"].(string); !strings.HasSuffix(query, "] eu") {
-		t.Errorf("the query is %s", query)
-	}
-	if len(r.Warnings) > 0 {
-		t.Errorf("warnings: %v", r.Warnings)
+	compare.CheckNamed(t, "arguments", pods, metric.Pods)
+	if query := metric.Config["query"].(string); !strings.HasSuffix(query, "] eu") || !metric.DryRun || len(r.Warnings) > 0 {
+		t.Errorf("dry run %t, query %s, warnings %v", metric.DryRun, query, r.Warnings)
 	}
 }
 
@@ -118,9 +102,7 @@ func TestExperimentWarnings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			document := strings.Replace(experimentRollout, tc.old, tc.with, 1)
 			document = strings.Replace(document, "            selector: {matchLabels: {app: web-try}}\n", "", 1)
-			if all := strings.Join(renderApp(t, experimentApp(t, document)).Warnings, "\n"); !strings.Contains(all, tc.want) {
-				t.Errorf("the warnings %q have no %q", all, tc.want)
-			}
+			compare.Contains(t, strings.Join(renderRepo(t, experimentApp(t, document)).Warnings, "\n"), tc.want)
 		})
 	}
 }
@@ -128,9 +110,7 @@ func TestExperimentWarnings(t *testing.T) {
 // TestExperimentOfTheDocs renders the example of docs/analysis.md.
 func TestExperimentOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/analysis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## Try two versions side by side\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(section, -1)
@@ -140,8 +120,9 @@ func TestExperimentOfTheDocs(t *testing.T) {
 	steps := "\n" + strings.TrimRight(strings.ReplaceAll("\n"+blocks[0][1], "\n", "\n      "), " \n") + "\n"
 	head, _, _ := strings.Cut(experimentRollout, "\n      steps:")
 	repo := experimentApp(t, strings.Replace(head, "argoproj.io", "gitrollout.dev", 1)+steps)
-	repo["errors.yaml"] = strings.Replace(experimentTemplate, "{name: canary}, {name: baseline}, {name: since}, {name: region}", "{name: canary, value: x}, {name: baseline, value: x}, {name: since, value: x}, {name: region, value: x}", 1)
-	e := renderApp(t, repo).Specs[0].Canary.Steps[0].Experiment
+	repo["errors.yaml"] = strings.Replace(experimentTemplate, "{name: canary}, {name: baseline}, {name: since}, {name: region}",
+		"{name: canary, value: x}, {name: baseline, value: x}, {name: since, value: x}, {name: region, value: x}", 1)
+	e := renderRepo(t, repo).Specs[0].Canary.Steps[0].Experiment
 	if e == nil || len(e.Templates) != 2 || len(e.Analyses) != 1 {
 		t.Errorf("the page's experiment is read as %+v", e)
 	}

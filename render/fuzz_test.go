@@ -2,14 +2,10 @@ package render
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -17,25 +13,14 @@ import (
 // FuzzRollout reads any text as a Rollout document of an app with a Deployment and Services: it gives a valid Render or
 // an InvalidError.
 func FuzzRollout(f *testing.F) {
-	seeds, err := filepath.Glob("testdata/invalid/rollout/*.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, seed := range seeds {
-		archive, err := txtar.ParseFile(seed)
-		if err != nil {
-			f.Fatal(err)
-		}
-		if doc, ok := archiveFiles(archive)["rollout.yaml"]; ok {
+	for _, files := range rejectedRepos(f, "rollout") {
+		if doc, ok := files["rollout.yaml"]; ok {
 			f.Add(doc)
 		}
 	}
-	base, err := txtar.ParseFile("testdata/invalid/rollout/base.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
+	base := archiveFiles(f, "testdata/invalid/rollout/base.txtar")
 	f.Fuzz(func(t *testing.T, doc string) {
-		got := fuzzRender(t, with(archiveFiles(base), "rollout.yaml", doc+"\n"))
+		got := fuzzRender(t, with(base, "rollout.yaml", doc+"\n"))
 		if got == nil {
 			return
 		}
@@ -57,38 +42,25 @@ func FuzzRollout(f *testing.F) {
 
 // FuzzRender builds any kustomization with any resource.
 func FuzzRender(f *testing.F) {
-	for _, pattern := range []string{"testdata/invalid/kustomize/*.txtar"} {
-		seeds, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, seed := range seeds {
-			archive, err := txtar.ParseFile(seed)
-			if err != nil {
-				f.Fatal(err)
-			}
-			files := archiveFiles(archive)
-			f.Add(files["kustomization.yaml"], files["a.yaml"], files["t.yaml"])
-		}
+	for _, files := range rejectedRepos(f, "kustomize") {
+		f.Add(files["kustomization.yaml"], files["a.yaml"], files["t.yaml"])
 	}
 	f.Fuzz(func(t *testing.T, kustomization, resource, other string) {
 		fuzzRender(t, map[string]string{"kustomization.yaml": kustomization, "a.yaml": resource, "t.yaml": other,
-			"b/kustomization.yaml": "resources: [a.yaml]\n", "b/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n"})
+			"b/kustomization.yaml": "resources: [a.yaml]\n", "b/a.yaml": configMap("b")})
 	})
 }
 
 // fuzzRender renders twice, and returns nil for a refused input.
 func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
-	app := rollout.App{Name: "demo", Namespace: "shop"}
-	got, err := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
-	again, errAgain := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
+	got, err := rendered(files, demo)
+	again, errAgain := rendered(files, demo)
 	if err != nil {
-		var invalid *rollout.InvalidError
-		if !errors.As(err, &invalid) || errAgain == nil || err.Error() != errAgain.Error() {
+		if !rollout.IsInvalid(err) || errAgain == nil || err.Error() != errAgain.Error() {
 			t.Fatalf("errors %v and %v, want one InvalidError, always the same", err, errAgain)
 		}
-		if strings.Contains(err.Error(), "panics: runtime error") || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), mount) {
-			t.Logf("message: %q", err)
+		if text := err.Error(); strings.Contains(text, "panics: runtime error") || strings.Contains(text, "\n") || strings.Contains(text, mount) {
+			t.Logf("message: %q", text)
 		}
 		return nil
 	}
@@ -103,17 +75,21 @@ func FuzzAnyField(f *testing.F) {
 	const objects = `[
 {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop","labels":{"a":"b"}},"spec":{"replicas":2,"minReadySeconds":1,
 "selector":{"matchLabels":{"app":"shop"}},"strategy":{"rollingUpdate":{"maxSurge":"25%"}},"template":{"metadata":{"labels":{"app":"shop"}},
-"spec":{"containers":[{"name":"app","image":"shop:v1","ports":[{"containerPort":80}],"resources":{"limits":{"memory":"1Gi"}},"env":[{"name":"A","value":"b"}]}]}}}},
+"spec":{"containers":[{"name":"app","image":"shop:v1","ports":[{"containerPort":80}],
+"resources":{"limits":{"memory":"1Gi"}},"env":[{"name":"A","value":"b"}]}]}}}},
 {"apiVersion":"v1","kind":"Service","metadata":{"name":"shop"},"spec":{"selector":{"app":"shop"},"ports":[{"port":80}]}},
 {"apiVersion":"v1","kind":"Service","metadata":{"name":"preview"},"spec":{"selector":{"app":"shop"},"ports":[{"port":80}]}},
-{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"shop"},"spec":{"rules":[{"host":"a.example","http":{"paths":[{"path":"/",
-"pathType":"Prefix","backend":{"service":{"name":"shop","port":{"number":80}}}}]}}]}},
+{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"shop"},
+"spec":{"rules":[{"host":"a.example","http":{"paths":[{"path":"/","pathType":"Prefix",
+"backend":{"service":{"name":"shop","port":{"number":80}}}}]}}]}},
 {"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"shop"},"spec":{"minReplicas":1,"maxReplicas":3,
 "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"shop"}}},
 {"apiVersion":"gitrollout.dev/v1alpha1","kind":"AnalysisTemplate","metadata":{"name":"load"},"spec":{"args":[{"name":"a","value":"b"}],
-"metrics":[{"name":"load","interval":"10s","count":3,"successCondition":"result < 1","provider":{"web":{"url":"http://a.example","jsonPath":"{$.a}"}}}]}},
-{"apiVersion":"gitrollout.dev/v1alpha1","kind":"Rollout","metadata":{"name":"shop"},"spec":{"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"shop"},
-"strategy":{"canary":{"stableService":"shop","canaryService":"preview","trafficRouting":{"nginx":{"stableIngress":"shop"}},
+"metrics":[{"name":"load","interval":"10s","count":3,"successCondition":"result < 1",
+"provider":{"web":{"url":"http://a.example","jsonPath":"{$.a}"}}}]}},
+{"apiVersion":"gitrollout.dev/v1alpha1","kind":"Rollout","metadata":{"name":"shop"},
+"spec":{"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"shop"},"strategy":{
+"canary":{"stableService":"shop","canaryService":"preview","trafficRouting":{"nginx":{"stableIngress":"shop"}},
 "steps":[{"setWeight":20},{"pause":{"duration":"10m"}},{"analysis":{"templates":[{"templateName":"load"}]}}]}}}}]`
 	for at := range 120 {
 		for i, value := range []string{`{"a":{"b":1}}`, `[[]]`, `"x"`, `-1e308`, `null`, `true`} {
@@ -125,23 +101,22 @@ func FuzzAnyField(f *testing.F) {
 	f.Fuzz(func(t *testing.T, at int, value string) {
 		var app []any
 		var put any
-		if json.Unmarshal([]byte(value), &put) != nil || json.Unmarshal([]byte(objects), &app) != nil {
+		if json.Unmarshal([]byte(value), &put) != nil {
 			return
 		}
+		must(t, json.Unmarshal([]byte(objects), &app))
 		at = max(at, 0) % 400
 		spoil(app, &at, put)
 		var text strings.Builder
 		for _, o := range app {
 			data, err := json.Marshal(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text.WriteString("---\n" + string(data) + "\n")
 		}
 		files := map[string]string{"kustomization.yaml": "resources: [all.yaml]\n", "all.yaml": text.String()}
-		_, err := New(InProcess{CheckProvider: func(string, map[string]any) error { return nil }}).Render(newTree(files), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
-		var invalid *rollout.InvalidError
-		if err != nil && (!errors.As(err, &invalid) ||
+		builder := InProcess{CheckProvider: func(string, map[string]any) error { return nil }}
+		_, err := New(builder).Render(newTree(files), demo, rollout.Commit{})
+		if err != nil && (!rollout.IsInvalid(err) ||
 			strings.Contains(err.Error(), "runtime error") && !strings.Contains(err.Error(), "kustomize panics")) {
 			t.Fatalf("%T: %v", err, err)
 		}

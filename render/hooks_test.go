@@ -1,71 +1,74 @@
 package render
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
+const halfway = ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
+
+// migrating returns an app with a Rollout, and with a document that may be a hook.
+func migrating(t *testing.T, document string) map[string]string {
+	t.Helper()
+	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")
+	repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, migrate.yaml, rollout.yaml]\n"
+	repo["rollout.yaml"] = halfway
+	repo["migrate.yaml"] = document
+	return repo
+}
+
 // TestHooks keeps supported hooks among the objects, and leaves out hooks for other events with a warning. Invalid ones
 // are refused with the file and the remedy. With a Job among the hooks an app has releases, identified by its content
 // if it has no Rollout document.
 func TestHooks(t *testing.T) {
-	job := func(kind, annotation string) string {
-		version := map[string]string{"Job": "batch/v1", "CronJob": "batch/v1"}[kind]
-		if version == "" {
-			version = "v1"
-		}
+	object := func(version, kind, annotation string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"
 	}
 	for name, c := range map[string]struct {
-		want     string // part of the message
 		document string
-		kept     bool // is among the objects
+		kept     bool   // is among the objects
+		want     string // part of the message
 	}{
-		"ours":        {"", job("Job", "gitrollout.dev/hook: before") + "spec: {ttlSecondsAfterFinished: 9}\n", true},
-		"Argo CD's":   {"", job("Job", "argocd.argoproj.io/hook: PreSync"), true},
-		"beside them": {"", job("ConfigMap", "argocd.argoproj.io/hook: PreSync"), true},
-		"a test":      {"Pod/shop/migrate is a hook for another time than a release, and is left out", job("Pod", "helm.sh/hook: test"), false},
-		"Sync":        {`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while others are applied (Job/shop/migrate); write PreSync to have it run before the release, or take the annotation out to have the object applied with the others`, job("Job", "argocd.argoproj.io/hook: Sync"), false},
-		"a CronJob":   {"migrate.yaml: kind: CronJob cannot be a hook (CronJob/shop/migrate); make it a Job of batch/v1, or take its annotation out to have it applied with the others", job("CronJob", "gitrollout.dev/hook: after"), false},
+		"ours":        {object("batch/v1", "Job", "gitrollout.dev/hook: before") + "spec: {ttlSecondsAfterFinished: 9}\n", true, ""},
+		"Argo CD's":   {object("batch/v1", "Job", "argocd.argoproj.io/hook: PreSync"), true, ""},
+		"beside them": {object("v1", "ConfigMap", "argocd.argoproj.io/hook: PreSync"), true, ""},
+		"a test": {object("v1", "Pod", "helm.sh/hook: test"), false,
+			"Pod/shop/migrate is a hook for another time than a release, and is left out"},
+		"Sync": {object("batch/v1", "Job", "argocd.argoproj.io/hook: Sync"), false,
+			`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while others are applied ` +
+				`(Job/shop/migrate); write PreSync to have it run before the release, or take the annotation out ` +
+				`to have the object applied with the others`},
+		"a CronJob": {object("batch/v1", "CronJob", "gitrollout.dev/hook: after"), false, "migrate.yaml: kind: CronJob cannot be a hook " +
+			"(CronJob/shop/migrate); make it a Job of batch/v1, or take its annotation out to have it applied with the others"},
 	} {
 		for _, staged := range []bool{true, false} {
-			repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
-			repo["rollout.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
-				"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
-			repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, rollout.yaml, migrate.yaml]\n"
+			at := fmt.Sprintf("%s, staged %t", name, staged)
+			repo := migrating(t, c.document)
 			if !staged {
-				repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, migrate.yaml]\n"
+				repo["kustomization.yaml"] = strings.Replace(repo["kustomization.yaml"], ", rollout.yaml", "", 1)
 			}
-			repo["migrate.yaml"] = c.document
-			r, err := New(InProcess{}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+			r, err := rendered(repo, demo)
 			if err != nil {
-				if err.Error() != c.want {
-					t.Errorf("%s, staged %t\n got %v\nwant %s", name, staged, err, c.want)
-				}
+				compare.CheckNamed(t, at, c.want, err.Error())
 				continue
 			}
-			if got := strings.Join(r.Warnings, "; "); got != c.want {
-				t.Errorf("%s, staged %t: warnings\n got %s\nwant %s", name, staged, got, c.want)
-			}
-			has := false
-			for _, o := range r.Objects {
-				has = has || o.Name() == "migrate"
-			}
-			if has != c.kept {
-				t.Errorf("%s, staged %t: it is among the objects: %t", name, staged, has)
-			}
+			compare.CheckNamed(t, at+": warnings", c.want, strings.Join(r.Warnings, "; "))
+			compare.CheckNamed(t, at+": it is among the objects", c.kept, slices.Contains(strings.Fields(names(r)), "migrate"))
 			digits := map[bool]string{true: "h1-"}[staged]
 			if !staged && c.kept && strings.Contains(c.document, "kind: Job") {
 				digits = "c1-"
 			}
 			if got := string(r.Release()); !strings.HasPrefix(got, digits) || (got == "") != (digits == "") {
-				t.Errorf("%s, staged %t: the release is %q, want %s…", name, staged, got, digits)
+				t.Errorf("%s: the release is %q, want %s…", at, got, digits)
 			}
 		}
 	}
@@ -75,7 +78,8 @@ func TestHooks(t *testing.T) {
 // encrypted values included. It does not depend on the order of objects or on keys.
 func TestContent(t *testing.T) {
 	key := sopstest.Age(t)
-	const hooks = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\nspec: {completions: 1}\n"
+	const hooks = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n" +
+		"spec: {completions: 1}\n"
 	const try = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: try, annotations: {helm.sh/hook: test}}\nspec: {n: 1}\n"
 	of := func(secret string, r *Renderer, more ...string) rollout.Hash {
 		t.Helper()
@@ -84,11 +88,7 @@ func TestContent(t *testing.T) {
 		for i := 0; i < len(more); i += 3 {
 			files[more[i]] = strings.Replace(files[more[i]], more[i+1], more[i+2], 1)
 		}
-		built, err := r.Render(newTree(files), app, rollout.Commit{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return built.Release()
+		return mustRender(t, r, files, app).Release()
 	}
 	secret := sopstest.Manifest(t, secretManifest, key)
 	first := of(secret, New(InProcess{}))
@@ -96,8 +96,9 @@ func TestContent(t *testing.T) {
 		got  rollout.Hash
 		same bool
 	}{
-		"with the key":   {of(secret, opener(t, key)), true},
-		"in other order": {of(secret, New(InProcess{}), "a/kustomization.yaml", "deployment.yaml, secret.yaml, hooks.yaml", "hooks.yaml, secret.yaml, deployment.yaml"), true},
+		"with the key": {of(secret, opener(t, key)), true},
+		"in other order": {of(secret, New(InProcess{}), "a/kustomization.yaml", "deployment.yaml, secret.yaml, hooks.yaml",
+			"hooks.yaml, secret.yaml, deployment.yaml"), true},
 		"another test":   {of(secret, New(InProcess{}), "a/hooks.yaml", "n: 1", "n: 2"), true},
 		"another hook":   {of(secret, New(InProcess{}), "a/hooks.yaml", "completions: 1", "completions: 2"), false},
 		"another secret": {of(sopstest.Manifest(t, strings.Replace(secretManifest, "postgres", "mysql", 1), key), opener(t, key)), false},
@@ -115,49 +116,33 @@ func TestHooksOfCharts(t *testing.T) {
 	const chart = "apps/shop/charts/shop"
 	files := merged(shopChart(chart), map[string]string{
 		"apps/shop/kustomization.yaml": "resources: [rollout.yaml]\nhelmCharts: [{name: shop, releaseName: eu}]\n",
-		"apps/shop/rollout.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: eu-web}\nspec:\n  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: eu-web}\n" +
-			"  strategy: {canary: {steps: [{setWeight: 50}]}}\n",
-		chart + "/templates/job.yaml":  "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {helm.sh/hook: 'pre-install,pre-upgrade'}}\nspec: {template: {}}\n",
-		chart + "/templates/map.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: with, annotations: {helm.sh/hook: pre-upgrade}}\n",
+		"apps/shop/rollout.yaml":       strings.ReplaceAll(halfway, "name: web", "name: eu-web"),
+		chart + "/templates/job.yaml": "apiVersion: batch/v1\nkind: Job\n" +
+			"metadata: {name: migrate, annotations: {helm.sh/hook: 'pre-install,pre-upgrade'}}\nspec: {template: {}}\n",
+		chart + "/templates/map.yaml":  configMap("with, annotations: {helm.sh/hook: pre-upgrade}"),
 		chart + "/templates/pod.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: old, annotations: {helm.sh/hook: pre-upgrade}}\n",
 		chart + "/templates/gone.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: gone, annotations: {helm.sh/hook: pre-delete}}\n",
 		chart + "/templates/test.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: try, annotations: {helm.sh/hook: test}}\n",
 	})
-	r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, rollout.Commit{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, o := range r.Objects {
-		names = append(names, o.Kind()+"/"+o.Name())
-	}
-	if got, want := strings.Join(names, " "), "ConfigMap/with Deployment/eu-web Job/migrate"; got != want {
-		t.Errorf("the objects are %s, want %s", got, want)
-	}
+	r := mustRender(t, New(InProcess{}), files, rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"})
+	compare.Check(t, []string{"core/ConfigMap/shop/with", "apps/Deployment/shop/eu-web", "batch/Job/shop/migrate"}, refs(r.Objects))
 	want := "Job/shop/gone is a hook of Helm's (pre-delete), and is left out; " +
-		"Pod/shop/old is a hook of Helm's (pre-upgrade), and is left out: kind: Pod cannot be a hook; make it a Job of batch/v1, or take its annotation out to have it applied with the others"
-	if got := strings.Join(r.Warnings, "; "); got != want {
-		t.Errorf("warnings\n got %s\nwant %s", got, want)
-	}
+		"Pod/shop/old is a hook of Helm's (pre-upgrade), and is left out: kind: Pod cannot be a hook; " +
+		"make it a Job of batch/v1, or take its annotation out to have it applied with the others"
+	compare.CheckNamed(t, "warnings", want, strings.Join(r.Warnings, "; "))
 }
 
 // TestHooksThatServicesSelect warns of labels that kustomize gives to all objects: Services select the pods of Jobs,
 // too.
 func TestHooksThatServicesSelect(t *testing.T) {
-	repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
-	repo["rollout.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
-		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
-	repo["migrate.yaml"] = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n" +
-		"spec: {template: {metadata: {labels: {job: migrate}}, spec: {containers: [{name: a, image: b}]}}}\n"
-	resources := "resources: [deployment.yaml, services.yaml, rollout.yaml, migrate.yaml]\n"
+	repo := migrating(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n"+
+		"spec: {template: {metadata: {labels: {job: migrate}}, spec: {containers: [{name: a, image: b}]}}}\n")
+	resources := repo["kustomization.yaml"]
 	for labels, want := range map[string]bool{
 		"": false, "commonLabels: {app: web}\n": true, "labels: [{pairs: {team: a}, includeTemplates: true}]\n": false,
 	} {
 		repo["kustomization.yaml"] = resources + labels
-		r, err := New(InProcess{}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := renderRepo(t, repo)
 		if got := strings.Contains(strings.Join(r.Warnings, "\n"), "selects the pods of Job migrate"); got != want {
 			t.Errorf("%q: warnings %q, want a warning about the Service: %t", labels, r.Warnings, want)
 		}
@@ -196,26 +181,16 @@ metadata:
 			t.Errorf("%q has the name %q, want %q:\n%s", text, name, want, got)
 		}
 	}
-	repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
-	repo["rollout.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
-		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
-	repo["migrate.yaml"] = argo
-	for file, content := range map[string]string{
-		"kustomization.yaml": "resources: [deployment.yaml, services.yaml, rollout.yaml, migrate.yaml]\nnamePrefix: eu-\n", "": "",
-	} {
-		delete(repo, "kustomization.yaml") // and for a folder of manifests
-		app := rollout.App{Name: "demo", Namespace: "shop", Plain: true}
-		want := "schema-migrate"
-		if file != "" {
-			repo[file], want = content, "eu-schema-migrate"
+	for _, plain := range []bool{false, true} {
+		repo, app, want := migrating(t, argo), demo, "eu-schema-migrate"
+		app.Plain = true
+		if repo["kustomization.yaml"] += "namePrefix: eu-\n"; plain {
+			delete(repo, "kustomization.yaml")
+			want = "schema-migrate"
 		}
-		r, err := New(InProcess{}).Render(newTree(repo), app, rollout.Commit{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		hooks := hook.At(r.Objects, rollout.HookBefore, hook.Release{})
+		hooks := hook.At(mustRender(t, New(InProcess{}), repo, app).Objects, rollout.HookBefore, hook.Release{})
 		if len(hooks) != 1 || hooks[0].JobName("h1-0123456789", 2) != want+"-01234567-2" {
-			t.Errorf("%q: %+v", content, hooks)
+			t.Errorf("of a folder of manifests %t: %+v", plain, hooks)
 		}
 	}
 }

@@ -3,9 +3,9 @@ package render
 import (
 	"errors"
 	"flag"
-	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,30 +25,26 @@ const wantPrefix = "want: "
 // An archive is a repository whose root is the app. A file "-> target" is a symlink, "(submodule)" a submodule.
 // Archives in a folder with a base.txtar add its files, unless they replace them.
 func TestInvalid(t *testing.T) {
-	files, err := filepath.Glob("testdata/invalid/*/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bases := map[string]map[string]string{}
-	for _, folder := range []string{"testdata/invalid/rollout", "testdata/invalid/traffic", "testdata/invalid/analysis"} {
-		bases[folder] = archiveFiles(parseArchive(t, filepath.Join(folder, "base.txtar")))
-	}
-	cases := 0
-	for _, file := range files {
-		if filepath.Base(file) == "base.txtar" {
-			continue
-		}
-		cases++
+	repos := rejectedRepos(t, "*")
+	for file, repo := range repos {
 		t.Run(strings.TrimSuffix(strings.TrimPrefix(file, "testdata/invalid/"), ".txtar"), func(t *testing.T) {
-			archive := parseArchive(t, file)
-			repo := map[string]string{}
-			maps.Copy(repo, bases[filepath.Dir(file)])
-			maps.Copy(repo, archiveFiles(archive))
-			checkInvalid(t, file, archive, repo)
+			got := rejection(t, file, repo).Error()
+			if strings.Contains(got, "\n") || strings.Contains(got, mount) || strings.Contains(got, os.TempDir()) {
+				t.Errorf("message has more than one line or a path of this machine: %q", got)
+			}
+			archive, err := txtar.ParseFile(file)
+			must(t, err)
+			reason, want, _ := strings.Cut(string(archive.Comment), wantPrefix)
+			if *update {
+				archive.Comment = []byte(strings.TrimSpace(reason) + "\n" + wantPrefix + got + "\n")
+				must(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+			} else if strings.TrimSpace(want) != got {
+				t.Errorf("message\n got: %s\nwant: %s", got, strings.TrimSpace(want))
+			}
 		})
 	}
-	if cases < 380 {
-		t.Errorf("%d rejected inputs, want at least 380: some have gone", cases)
+	if len(repos) < 380 {
+		t.Errorf("%d rejected inputs, want at least 380: some have gone", len(repos))
 	}
 }
 
@@ -60,7 +56,7 @@ func rejection(t *testing.T, file string, repo map[string]string) *rollout.Inval
 	if known := rejections[file]; known != nil {
 		return known
 	}
-	_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+	_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(repo), demo, rollout.Commit{})
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) {
 		t.Fatalf("%s: error %v, want an InvalidError", file, err)
@@ -69,42 +65,36 @@ func rejection(t *testing.T, file string, repo map[string]string) *rollout.Inval
 	return invalid
 }
 
-func checkInvalid(t *testing.T, file string, archive *txtar.Archive, repo map[string]string) {
+// rejectedRepos returns the repositories of the rejected inputs in a folder, by file.
+func rejectedRepos(t testing.TB, folder string) map[string]map[string]string {
 	t.Helper()
-	got := rejection(t, file, repo).Error()
-	if strings.Contains(got, "\n") || strings.Contains(got, mount) || strings.Contains(got, os.TempDir()) {
-		t.Errorf("message has more than one line or a path of this machine: %q", got)
-	}
-	reason, want, _ := strings.Cut(string(archive.Comment), wantPrefix)
-	if *update {
-		archive.Comment = []byte(strings.TrimSpace(reason) + "\n" + wantPrefix + got + "\n")
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
+	files, err := filepath.Glob(filepath.Join("testdata/invalid", folder, "*.txtar"))
+	must(t, err)
+	repos := map[string]map[string]string{}
+	for _, file := range files {
+		base := filepath.Join(filepath.Dir(file), "base.txtar")
+		switch {
+		case file == base:
+		case slices.Contains(files, base):
+			repos[file] = merged(archiveFiles(t, base), archiveFiles(t, file))
+		default:
+			repos[file] = archiveFiles(t, file)
 		}
-		return
 	}
-	if strings.TrimSpace(want) != got {
-		t.Errorf("message\n got: %s\nwant: %s", got, strings.TrimSpace(want))
-	}
+	return repos
 }
 
-func parseArchive(t *testing.T, file string) *txtar.Archive {
+// archiveFiles returns the files of a text archive.
+func archiveFiles(t testing.TB, file string) map[string]string {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return archive
-}
-
-func archiveFiles(a *txtar.Archive) map[string]string {
+	must(t, err)
 	files := map[string]string{}
-	for _, f := range a.Files {
-		content := string(f.Data)
-		if strings.HasPrefix(content, linkTo) || strings.HasPrefix(content, submodule) {
-			content = strings.TrimSpace(content)
+	for _, f := range archive.Files {
+		files[f.Name] = string(f.Data)
+		if content := strings.TrimSpace(files[f.Name]); strings.HasPrefix(content, linkTo) || strings.HasPrefix(content, submodule) {
+			files[f.Name] = content
 		}
-		files[f.Name] = content
 	}
 	return files
 }

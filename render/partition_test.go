@@ -33,27 +33,29 @@ spec:
 func TestWorkloadsByTheirFields(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
 		MinReady: "spec.rollout.minReadySeconds"}
+	app := demo
+	app.Workloads = rollout.PartitionedText([]rollout.Partitioned{games})
+	rolling, ofGames := []string{"spec", "updateStrategy", "rollingUpdate"}, []string{"spec", "rollout"}
+	const cloneSets, statefulSets = "apps.kruise.io/v1alpha1 CloneSet", "apps.kruise.io/v1beta1 StatefulSet"
+	const gameServerSets, seven = "example.com/v1 GameServerSet", "  rollout: {minReadySeconds: 7}\n"
 	for name, tc := range map[string]struct {
-		apiVersion, kind, strategy, more string
-		minReady                         int
-		at                               []string // path of minReadySeconds in the object
+		kind, strategy, more string
+		minReady             int
+		at                   []string // path of minReadySeconds in the object
 	}{
-		"CloneSet":                       {"apps.kruise.io/v1alpha1", "CloneSet", "{canary: {}}", "  minReadySeconds: 7\n", 7, []string{"spec"}},
-		"StatefulSet":                    {"apps.kruise.io/v1beta1", "StatefulSet", "{canary: {}}", "  updateStrategy: {rollingUpdate: {minReadySeconds: 7}}\n", 7, []string{"spec", "updateStrategy", "rollingUpdate"}},
-		"StatefulSet, by the document":   {"apps.kruise.io/v1beta1", "StatefulSet", "{canary: {}}\n  minReadySeconds: 8", "", 8, []string{"spec", "updateStrategy", "rollingUpdate"}},
-		"GameServerSet":                  {"example.com/v1", "GameServerSet", "{canary: {}}", "  rollout: {minReadySeconds: 7}\n", 7, []string{"spec", "rollout"}},
-		"GameServerSet, by the document": {"example.com/v1", "GameServerSet", "{canary: {}}\n  minReadySeconds: 8", "  rollout: {minReadySeconds: 7}\n", 8, []string{"spec", "rollout"}},
+		"CloneSet":                       {cloneSets, "{canary: {}}", "  minReadySeconds: 7\n", 7, []string{"spec"}},
+		"StatefulSet":                    {statefulSets, "{canary: {}}", "  updateStrategy: {rollingUpdate: {minReadySeconds: 7}}\n", 7, rolling},
+		"StatefulSet, by the document":   {statefulSets, "{canary: {}}\n  minReadySeconds: 8", "", 8, rolling},
+		"GameServerSet":                  {gameServerSets, "{canary: {}}", seven, 7, ofGames},
+		"GameServerSet, by the document": {gameServerSets, "{canary: {}}\n  minReadySeconds: 8", seven, 8, ofGames},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app := rollout.App{Name: "demo", Namespace: "shop", Workloads: rollout.PartitionedText([]rollout.Partitioned{games})}
-			r, err := New(InProcess{}).Render(newTree(ofKind(tc.apiVersion, tc.kind, tc.strategy, tc.more)), app, rollout.Commit{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			group, _, _ := strings.Cut(tc.apiVersion, "/")
-			w := rollout.Workload{Kind: tc.kind + "." + group, Namespace: "shop", Name: "web"}
+			apiVersion, kind, _ := strings.Cut(tc.kind, " ")
+			r := mustRender(t, New(InProcess{}), ofKind(apiVersion, kind, tc.strategy, tc.more), app)
+			group, _, _ := strings.Cut(apiVersion, "/")
+			w := rollout.Workload{Kind: kind + "." + group, Namespace: "shop", Name: "web"}
 			spec, staged := r.Spec(w)
-			if !staged || spec.Partition == nil || spec.Partition.Kind != tc.kind || r.Templates[w] == "" || r.Release() == "" {
+			if !staged || spec.Partition == nil || spec.Partition.Kind != kind || r.Templates[w] == "" || r.Release() == "" {
 				t.Fatalf("%s is staged %t as %+v of %v", w, staged, spec, r.Templates)
 			}
 			if got, is := r.Workload(w.Ref()); !is || got != w {
@@ -66,9 +68,9 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 			if got := object.Map(tc.at...)["minReadySeconds"]; spec.MinReadySeconds != tc.minReady || got != int64(tc.minReady) {
 				t.Errorf("minReadySeconds are %d, and %v in the object", spec.MinReadySeconds, got)
 			}
-			if diff := compare.Diff([]string{"CloneSet/shop/web: replicas are ignored, HorizontalPodAutoscaler/shop/web scales it; leave them out of the manifest"},
-				r.Warnings); tc.kind == "CloneSet" && diff != "" {
-				t.Errorf("warnings (-want +got):\n%s", diff)
+			if kind == "CloneSet" {
+				compare.CheckNamed(t, "warnings", []string{"CloneSet/shop/web: replicas are ignored, " +
+					"HorizontalPodAutoscaler/shop/web scales it; leave them out of the manifest"}, r.Warnings)
 			}
 		})
 	}
@@ -78,10 +80,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 func TestCloneSetWithoutADocument(t *testing.T) {
 	files := ofKind("apps.kruise.io/v1alpha1", "CloneSet", "", "  updateStrategy: {partition: 2}\n")
 	files["kustomization.yaml"] = "resources: [workload.yaml, hpa.yaml]\n"
-	r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := renderRepo(t, files)
 	w, is := r.Workload(rollout.Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
 	if is || r.Templates[w] == "" || len(r.Specs) > 0 || len(r.Objects) != 2 || r.Release() != "" {
 		t.Errorf("it is %+v of %v", r.Specs, r.Templates)

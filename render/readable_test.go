@@ -6,36 +6,35 @@ import (
 	"strings"
 	"testing"
 
-	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
-
-const pods = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: shop}\nspec:\n  selector: {matchLabels: {app: shop}}\n" +
-	"  template: {metadata: {labels: {app: shop}}, spec: {containers: [{name: shop, image: example.com/shop:v1}]}}\n"
 
 // TestFieldsThatTheServerDecides renders objects with fields that our types lack and an API server may accept.
 func TestFieldsThatTheServerDecides(t *testing.T) {
 	for name, c := range map[string]struct{ kubernetes, object string }{
-		"a field of a newer Kubernetes":    {"v1.37.0-gke.1", pods + "  newInKubernetes: 1\n"},
-		"a status, which is not applied":   {"", pods + "status: {replicas: many, newInKubernetes: 1}\n"},
-		"a kind without a known type":      {"", "apiVersion: example.com/v1\nkind: Shop\nmetadata: {name: shop}\nspec: {container: {}}\n"},
-		"a version without a known type":   {"", strings.Replace(pods, "apps/v1", "apps/v3", 1) + "  container: 1\n"},
-		"an object of any kind in a field": {"", "apiVersion: apps/v1\nkind: ControllerRevision\nmetadata: {name: shop}\nrevision: 1\ndata: {spec: {container: 1}}\n"},
-		"a kind defined by a CRD": {"", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shops.example.com}\n" +
-			"spec: {group: example.com, names: {kind: Shop, plural: shops}, scope: Namespaced, versions: [{name: v1, served: true, storage: true, " +
-			"schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n" +
-			"---\napiVersion: example.com/v1\nkind: Shop\nmetadata: {name: shop}\nanything: 1\n"},
+		"a field of a newer Kubernetes":  {"v1.37.0-gke.1", deploymentHead + "  newInKubernetes: 1\n"},
+		"a status, which is not applied": {"", deploymentHead + "status: {replicas: many, newInKubernetes: 1}\n"},
+		"a kind without a known type":    {"", "apiVersion: example.com/v1\nkind: Shop\nmetadata: {name: shop}\nspec: {container: {}}\n"},
+		"a version without a known type": {"", strings.Replace(deploymentHead, "apps/v1", "apps/v3", 1) + "  container: 1\n"},
+		"an object of any kind in a field": {"",
+			"apiVersion: apps/v1\nkind: ControllerRevision\nmetadata: {name: shop}\nrevision: 1\ndata: {spec: {container: 1}}\n"},
+		"a kind defined by a CRD": {"",
+			"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shops.example.com}\n" +
+				"spec: {group: example.com, names: {kind: Shop, plural: shops}, scope: Namespaced, " +
+				"versions: [{name: v1, served: true, storage: true, " +
+				"schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n" +
+				"---\napiVersion: example.com/v1\nkind: Shop\nmetadata: {name: shop}\nanything: 1\n"},
 		"parameters of a driver": {"", "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: shop}\n" +
 			"spec: {config: [{opaque: {driver: d.example.com, parameters: {anything: {b: 1}}}}]}\n"},
-		"a list of objects": {"", "apiVersion: v1\nkind: List\nmetadata: {anything: 1}\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: shop}}\n"},
+		"a list of objects": {"",
+			"apiVersion: v1\nkind: List\nmetadata: {anything: 1}\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: shop}}\n"},
 		"fields in letters of another case than their struct": {"", "apiVersion: v1\nkind: Service\nmetadata: {name: shop}\n" +
 			"spec: {clusterIP: None, externalIPs: [192.0.2.1], ports: [{port: 80, targetPort: http}]}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree := newTree(map[string]string{"kustomization.yaml": "resources: [app.yaml]\n", "app.yaml": c.object})
-			app := rollout.App{Name: "demo", Namespace: "shop", Kubernetes: c.kubernetes}
-			if _, err := New(InProcess{}).Render(tree, app, rollout.Commit{}); err != nil {
-				t.Error(err)
-			}
+			app := demo
+			app.Kubernetes = c.kubernetes
+			mustRender(t, New(InProcess{}), map[string]string{"kustomization.yaml": "resources: [app.yaml]\n", "app.yaml": c.object}, app)
 		})
 	}
 }
@@ -43,10 +42,6 @@ func TestFieldsThatTheServerDecides(t *testing.T) {
 // TestNewestKubernetes compares the version in messages with the version of the types.
 func TestNewestKubernetes(t *testing.T) {
 	data, err := os.ReadFile("../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf("\tk8s.io/client-go v0.%d.", newest); !strings.Contains(string(data), want) {
-		t.Errorf("newest is %d, and go.mod has no %q", newest, want)
-	}
+	must(t, err)
+	compare.Contains(t, string(data), fmt.Sprintf("\tk8s.io/client-go v0.%d.", newest))
 }

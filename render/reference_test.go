@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -19,18 +18,12 @@ import (
 func checkPage(t *testing.T, page, want string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(page, []byte(want), 0o644))
 		return
 	}
 	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := compare.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s differs from the code (-want +got), rewrite it with -update:\n%s", page, diff)
-	}
+	must(t, err)
+	compare.CheckNamed(t, page+" differs from the code, rewrite it with -update", want, string(got))
 }
 
 // fieldRows returns the rows for a mapping's fields and for nested mappings. A mapping in several places has its rows
@@ -101,9 +94,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	var pages [2]string // of fields that are read, and of others
 	for _, name := range []string{"writing-a-rollout", "blue-green", "traffic", "analysis", "windows", "coming-from-argo-rollouts"} {
 		page, err := os.ReadFile("../docs/" + name + ".md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pages[0], pages[1] = pages[0]+string(page), string(page)
 	}
 	fields := 0
@@ -151,7 +142,8 @@ func TestTags(t *testing.T) {
 			t.Errorf("defaults: %v", r.Err)
 		}
 	}
-	known := strings.Fields("json field needs default oneOf is like min max fix own argo notYet refused ignored one none many some names unknown")
+	known := strings.Fields("json field needs default oneOf is like min max fix own argo notYet refused ignored " +
+		"one none many some names unknown")
 	tag := regexp.MustCompile(`(\w+):"(?:[^"\\]|\\.)*"`)
 	eachMapping(Form(), func(path string, f rollout.Field) {
 		for _, m := range tag.FindAllStringSubmatch(string(f.Tag), -1) {
@@ -186,7 +178,8 @@ that the tests reject, each with an example of a field and a value. Errors of ot
 `)
 	for _, folder := range []string{"kustomize", "rollout", "traffic", "analysis"} {
 		rows := map[string]bool{}
-		for _, err := range rejected(t, folder) {
+		for file, repo := range rejectedRepos(t, folder) {
+			err := rejection(t, file, repo)
 			msg := err.Msg
 			if m := about.FindStringIndex(msg); m != nil {
 				msg = msg[:m[0]]
@@ -208,27 +201,4 @@ that the tests reject, each with an example of a field and a value. Errors of ot
 // cell escapes a text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "](", "] (", "<", "&lt;", "*", `\*`, "_", `\_`).Replace(text)
-}
-
-// rejected returns the rejections of a folder of testdata/invalid.
-func rejected(t *testing.T, folder string) []*rollout.InvalidError {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata/invalid", folder, "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := map[string]string{}
-	if file := filepath.Join("testdata/invalid", folder, "base.txtar"); slices.Contains(files, file) {
-		base = archiveFiles(parseArchive(t, file))
-	}
-	var all []*rollout.InvalidError
-	for _, file := range files {
-		if filepath.Base(file) == "base.txtar" {
-			continue
-		}
-		repo := maps.Clone(base)
-		maps.Copy(repo, archiveFiles(parseArchive(t, file)))
-		all = append(all, rejection(t, file, repo))
-	}
-	return all
 }

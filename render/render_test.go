@@ -3,7 +3,6 @@ package render
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +15,7 @@ import (
 func manyApps(n int) (map[string]string, []rollout.App) {
 	files := map[string]string{
 		"base/kustomization.yaml": "resources: [cm.yaml]\n",
-		"base/cm.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\n",
+		"base/cm.yaml":            configMap("shared"),
 		"README.md":               "read by no build",
 	}
 	var apps []rollout.App
@@ -27,7 +26,7 @@ func manyApps(n int) (map[string]string, []rollout.App) {
 			resources = "[cm.yaml, ../../../base]"
 		}
 		files[dir+"/kustomization.yaml"] = "resources: " + resources + "\n"
-		files[dir+"/cm.yaml"] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {i: %q}\n", fmt.Sprint(i))
+		files[dir+"/cm.yaml"] = configMap("own") + fmt.Sprintf("data: {i: '%d'}\n", i)
 		apps = append(apps, rollout.App{Name: fmt.Sprintf("a%02d", i), Path: dir, Namespace: "shop"})
 	}
 	return files, apps
@@ -37,32 +36,27 @@ func manyApps(n int) (map[string]string, []rollout.App) {
 func TestBuildsOnlyWhatChanged(t *testing.T) {
 	const n = 20
 	files, apps := manyApps(n)
-	tests := map[string]struct {
-		reason string
-		change map[string]string // path -> content, "" removes
-		want   []string          // the apps to build
+	const usersOfBase = "a00 a02 a04 a06 a08 a10 a12 a14 a16 a18"
+	type change map[string]string // path -> content, "" removes
+	for name, tt := range map[string]struct {
+		change change
+		want   string // the apps to build
 	}{
-		"nothing":           {"the same tree again", nil, nil},
-		"a file of one":     {"P3", map[string]string{"apps/a03/prod/cm.yaml": files["apps/a04/prod/cm.yaml"]}, []string{"a03"}},
-		"unread":            {"no build has read it", map[string]string{"README.md": "new", "apps/a05/prod/notes.txt": "x"}, nil},
-		"shared base":       {"exactly its users", map[string]string{"base/cm.yaml": files["base/cm.yaml"] + "# new\n"}, []string{"a00", "a02", "a04", "a06", "a08", "a10", "a12", "a14", "a16", "a18"}},
-		"appears":           {"a second kustomization was looked for in vain", map[string]string{"apps/a07/prod/kustomization.yml": "resources: []\n"}, []string{"a07"}},
-		"folder for a file": {"it was looked for as a file", map[string]string{"apps/a01/prod/Kustomization/x": "y"}, []string{"a01"}},
-		"file for a folder": {"the files read below it are gone", map[string]string{"base/kustomization.yaml": "", "base/cm.yaml": "", "base": "x"}, []string{"a00", "a02", "a04", "a06", "a08", "a10", "a12", "a14", "a16", "a18"}},
-		"gone":              {"", map[string]string{"apps/a09/prod/cm.yaml": ""}, []string{"a09"}},
-	}
-	for name, tt := range tests {
+		"the same tree again":                         {nil, ""},
+		"a file of one":                               {change{"apps/a03/prod/cm.yaml": files["apps/a04/prod/cm.yaml"]}, "a03"},
+		"files that no build has read":                {change{"README.md": "new", "apps/a05/prod/notes.txt": "x"}, ""},
+		"a shared base":                               {change{"base/cm.yaml": files["base/cm.yaml"] + "# new\n"}, usersOfBase},
+		"a second kustomization, looked for in vain":  {change{"apps/a07/prod/kustomization.yml": "resources: []\n"}, "a07"},
+		"a folder, looked for as a file":              {change{"apps/a01/prod/Kustomization/x": "y"}, "a01"},
+		"a file in place of the folder of read files": {change{"base/kustomization.yaml": "", "base/cm.yaml": "", "base": "x"}, usersOfBase},
+		"gone": {change{"apps/a09/prod/cm.yaml": ""}, "a09"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := New(InProcess{})
-			first := newTree(files)
 			for _, app := range apps {
-				if _, err := r.Render(first, app, rollout.Commit{ID: "1"}); err != nil {
-					t.Fatal(err)
-				}
+				mustRender(t, r, files, app)
 			}
-			if r.Builds() != n {
-				t.Fatalf("%d builds at first, want %d", r.Builds(), n)
-			}
+			compare.CheckNamed(t, "builds at first", n, r.Builds())
 			changed := files
 			for file, content := range tt.change {
 				changed = with(changed, file, content)
@@ -76,9 +70,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 					built = append(built, app.Name)
 				}
 			}
-			if diff := compare.Diff(tt.want, built); diff != "" {
-				t.Errorf("%s: builds (-want +got):\n%s", tt.reason, diff)
-			}
+			compare.CheckNamed(t, "built", tt.want, strings.Join(built, " "))
 		})
 	}
 }
@@ -88,24 +80,16 @@ func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 	tree := newTree(files)
 	r := New(InProcess{})
 	first, err := r.Render(tree, apps[0], rollout.Commit{ID: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tree.lookups = 0
 	again, err := r.Render(tree, apps[0], rollout.Commit{ID: "2"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if tree.lookups != 1 {
-		t.Errorf("%d look-ups for an unchanged repository, want 1", tree.lookups)
-	}
+	must(t, err)
+	compare.CheckNamed(t, "look-ups for an unchanged repository", 1, tree.lookups)
 	if again.Commit.ID != "2" || first.Commit.ID != "1" {
 		t.Errorf("commits are %s and %s, want 1 and 2", first.Commit.ID, again.Commit.ID)
 	}
 	again.Commit = first.Commit
-	if diff := compare.Diff(first, again); diff != "" {
-		t.Errorf("results differ:\n%s", diff)
-	}
+	compare.CheckNamed(t, "the second result", first, again)
 	// Another app has changed: the root, apps/, base/, and apps/a00 are read.
 	other := newTree(with(files, "apps/a01/prod/cm.yaml", files["apps/a02/prod/cm.yaml"]))
 	other.lookups = 0
@@ -116,18 +100,13 @@ func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 
 func TestHeadAndStableAreBothKept(t *testing.T) {
 	files, apps := manyApps(1)
-	stable, head := newTree(files), newTree(with(files, "base/cm.yaml", files["base/cm.yaml"]+"data: {a: b}\n"))
+	head := with(files, "base/cm.yaml", files["base/cm.yaml"]+"data: {a: b}\n")
 	r := New(InProcess{})
 	for range 5 {
-		for _, tree := range []*memTree{stable, head} {
-			if _, err := r.Render(tree, apps[0], rollout.Commit{}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		mustRender(t, r, files, apps[0])
+		mustRender(t, r, head, apps[0])
 	}
-	if r.Builds() != 2 {
-		t.Errorf("%d builds of two commits in turn, want 2", r.Builds())
-	}
+	compare.CheckNamed(t, "builds of two commits in turn", 2, r.Builds())
 }
 
 func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
@@ -135,24 +114,17 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	r := New(InProcess{})
 	broken := newTree(with(files, "base/cm.yaml", "a: b: c\n"))
 	for range 2 {
-		var invalid *rollout.InvalidError
-		if _, err := r.Render(broken, apps[0], rollout.Commit{}); !errors.As(err, &invalid) {
+		if _, err := r.Render(broken, apps[0], rollout.Commit{}); !rollout.IsInvalid(err) {
 			t.Fatalf("error %v, want an InvalidError", err)
 		}
 	}
-	if r.Builds() != 1 {
-		t.Errorf("%d builds of a broken commit, want 1", r.Builds())
-	}
-	unreadable := newTree(files)
-	unreadable.fail = errors.New("the store is gone")
-	var invalid *rollout.InvalidError
-	if _, err := r.Render(unreadable, apps[0], rollout.Commit{}); !errors.Is(err, unreadable.fail) || errors.As(err, &invalid) {
+	compare.CheckNamed(t, "builds of a broken commit", 1, r.Builds())
+	unreadable, gone := newTree(files), errors.New("the store is gone")
+	unreadable.fail = func() error { return gone }
+	if _, err := r.Render(unreadable, apps[0], rollout.Commit{}); !errors.Is(err, gone) || rollout.IsInvalid(err) {
 		t.Errorf("error %v, want the store's error", err)
 	}
-	unreadable.fail = nil
-	if _, err := r.Render(unreadable, apps[0], rollout.Commit{}); err != nil {
-		t.Errorf("after the store is back: %v", err)
-	}
+	mustRender(t, r, files, apps[0])
 }
 
 // TestFolderThatComesAndGoes looks up a path again when its parent becomes a folder, and drops it when the parent is
@@ -160,10 +132,9 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
-		asked  string // a path that the build read
-		before map[string]string
-		after  map[string]string
-		want   bool
+		asked         string // a path that the build read
+		before, after map[string]string
+		want          bool
 	}{
 		"a folder comes":          {"base/cm.yaml", files, with(files, "base/else", "x"), false},
 		"a file comes instead":    {"base/cm.yaml", files, with(files, "base", "x"), true},
@@ -174,9 +145,7 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 	} {
 		before := newTree(c.before)
 		closed, err := newClosure(Looked{At: []string{c.asked}}, before)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if same, err := closed.holds(newTree(c.after), ""); err != nil || same != c.want {
 			t.Errorf("%s: holds %t (%v), want %t", name, same, err, c.want)
 		}
@@ -203,18 +172,23 @@ func TestFaultsInTheMiddle(t *testing.T) {
 		"nothing":  {map[string]string{"other": "x"}, "app"},
 	} {
 		app := rollout.App{Name: "a", Path: c.path, Namespace: "shop"}
-		_, whole := New(InProcess{}).Render(newTree(c.files), app, rollout.Commit{})
+		_, whole := rendered(c.files, app)
 		for n := 1; ; n += every {
-			r, tree := New(InProcess{}), &faulty{memTree: newTree(c.files), after: n, err: gone}
+			r, tree, left := New(InProcess{}), newTree(c.files), n
+			tree.fail = func() error {
+				if left--; left == 0 {
+					return gone
+				}
+				return nil
+			}
 			_, err := r.Render(tree, app, rollout.Commit{})
-			if tree.after > 0 { // there are no more than these
+			if left > 0 { // there are no more than these
 				if fmt.Sprint(err) != fmt.Sprint(whole) {
 					t.Errorf("%s: after %d look-ups: %v", name, n, err)
 				}
 				break
 			}
-			var invalid *rollout.InvalidError
-			if !errors.Is(err, gone) || errors.As(err, &invalid) {
+			if !errors.Is(err, gone) || rollout.IsInvalid(err) {
 				t.Errorf("%s: look-up %d fails: %v, want the store's error", name, n, err)
 			}
 			if _, err := r.Render(newTree(c.files), app, rollout.Commit{}); fmt.Sprint(err) != fmt.Sprint(whole) {
@@ -224,91 +198,38 @@ func TestFaultsInTheMiddle(t *testing.T) {
 	}
 }
 
-// faulty is a tree whose store fails once, at the look-up or read with that number.
-type faulty struct {
-	*memTree
-	after int
-	err   error
-}
-
-func (f *faulty) fault() error {
-	if f.after--; f.after == 0 {
-		return f.err
-	}
-	return nil
-}
-
-func (f *faulty) Lookup(p string) (rollout.Entry, bool, error) {
-	if err := f.fault(); err != nil {
-		return rollout.Entry{}, false, err
-	}
-	return f.memTree.Lookup(p)
-}
-
-func (f *faulty) ReadDir(p string) ([]rollout.Entry, error) {
-	if err := f.fault(); err != nil {
-		return nil, err
-	}
-	return f.memTree.ReadDir(p)
-}
-
-func (f *faulty) ReadBlob(id string) ([]byte, error) {
-	if err := f.fault(); err != nil {
-		return nil, err
-	}
-	return f.memTree.ReadBlob(id)
-}
-
 // TestFewRendersAreRemembered limits the cache of an app whose commits or entries all differ, and removes an app that
 // is gone.
 func TestFewRendersAreRemembered(t *testing.T) {
 	files, apps := manyApps(1)
 	r := New(InProcess{})
 	for i := range 3 * kept {
-		tree := newTree(with(files, "base/cm.yaml", fmt.Sprintf("%sdata: {a: %q}\n", files["base/cm.yaml"], fmt.Sprint(i))))
-		if _, err := r.Render(tree, apps[0], rollout.Commit{}); err != nil {
-			t.Fatal(err)
-		}
+		mustRender(t, r, with(files, "base/cm.yaml", fmt.Sprintf("%sdata: {a: '%d'}\n", files["base/cm.yaml"], i)), apps[0])
 	}
 	for i := range 3 * kept {
 		app := apps[0]
 		app.Variables = rollout.NewVariables(map[string]string{"tag": fmt.Sprint(i)}, nil)
-		if _, err := r.Render(newTree(files), app, rollout.Commit{}); err != nil {
-			t.Fatal(err)
-		}
+		mustRender(t, r, files, app)
 	}
-	if n := len(r.cache[apps[0].Name]); n != kept || len(r.cache) != 1 {
-		t.Errorf("%d renders of one app are kept, want %d", n, kept)
-	}
-	if r.KeepOnly(nil); len(r.cache) > 0 {
-		t.Errorf("%d apps that are gone are remembered", len(r.cache))
-	}
+	compare.CheckNamed(t, "renders that are kept", kept, len(r.cache[apps[0].Name]))
+	compare.CheckNamed(t, "apps", 1, len(r.cache))
+	r.KeepOnly(nil)
+	compare.CheckNamed(t, "apps that are gone", 0, len(r.cache))
 }
 
 // TestChartThatComesBack renders a folder again when its Chart.yaml appears.
 func TestChartThatComesBack(t *testing.T) {
 	app, r := rollout.App{Name: "shop", Path: "apps/shop/charts/shop", Namespace: "shop"}, New(InProcess{})
-	with := shopChart(app.Path)
-	without := maps.Clone(with)
-	delete(without, app.Path+"/Chart.yaml")
-	if _, err := r.Render(newTree(without), app, rollout.Commit{}); err == nil {
+	files := shopChart(app.Path)
+	if _, err := r.Render(newTree(with(files, app.Path+"/Chart.yaml", "")), app, rollout.Commit{}); err == nil {
 		t.Error("a folder without a chart is an app")
 	}
-	if _, err := r.Render(newTree(with), app, rollout.Commit{}); err != nil {
-		t.Error(err)
-	}
+	mustRender(t, r, files, app)
 }
 
 func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 	files := readFiles(t, "testdata/corpus/symlinks")
 	r, app := New(InProcess{}), rollout.App{Name: "a", Path: "app", Namespace: "x"}
-	builds := func(files map[string]string) int {
-		before := r.Builds()
-		if _, err := r.Render(newTree(files), app, rollout.Commit{}); err != nil {
-			t.Fatal(err)
-		}
-		return r.Builds() - before
-	}
 	for _, step := range []struct {
 		name  string
 		files map[string]string
@@ -322,36 +243,28 @@ func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 		{"link to no path", with(files, "app/other", linkTo+"\xff\xfe"), 0},
 		{"unrelated", with(files, "other", "x"), 0},
 	} {
-		if got := builds(step.files); got != step.want {
-			t.Errorf("%s: %d builds, want %d", step.name, got, step.want)
-		}
+		before := r.Builds()
+		mustRender(t, r, step.files, app)
+		compare.CheckNamed(t, step.name+": builds", step.want, r.Builds()-before)
 	}
 }
 
 // TestConcurrentBuilds is for -race: concurrent builds with and without a custom schema each have the correct result.
 func TestConcurrentBuilds(t *testing.T) {
-	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
+	files := readFiles(t, "testdata/corpus/openapi")
+	app := func(name, dir string) rollout.App { return rollout.App{Name: name, Path: dir, Namespace: "x"} }
 	r := New(InProcess{})
 	want := map[string]string{}
 	for _, dir := range []string{"app", "plain"} {
-		got, err := New(InProcess{}).Render(newTree(readFiles(t, "testdata/corpus/openapi")), rollout.App{Name: dir, Path: dir, Namespace: "x"}, rollout.Commit{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want[dir] = got.Digest
+		want[dir] = mustRender(t, New(InProcess{}), files, app(dir, dir)).Digest
 	}
-	fresh := func() rollout.Tree { return &memTree{entries: tree.entries, folders: tree.folders, blobs: tree.blobs} }
 	var wg sync.WaitGroup
 	for i := range 24 {
 		wg.Go(func() {
 			dir := []string{"plain", "plain", "app"}[i%3]
-			got, err := r.Render(fresh(), rollout.App{Name: fmt.Sprint(i), Path: dir, Namespace: "x"}, rollout.Commit{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if got.Digest != want[dir] {
-				t.Errorf("%s: another result than alone", dir)
+			got, err := r.Render(newTree(files), app(fmt.Sprint(i), dir), rollout.Commit{})
+			if err != nil || got.Digest != want[dir] {
+				t.Errorf("%s: another result than alone, error %v", dir, err)
 			}
 		})
 	}
@@ -359,34 +272,32 @@ func TestConcurrentBuilds(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	five := map[string]string{"kustomization.yaml": "configMapGenerator: [{name: x, files: [a, b, c, d, e]}]\n"}
+	big := map[string]string{"kustomization.yaml": "configMapGenerator: [{name: x, files: [a, b, c, d, e]}]\n"}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		five[name] = strings.Repeat("x", maxFile)
+		big[name] = strings.Repeat("x", maxFile)
 	}
 	var many strings.Builder
 	for i := range maxObjects + 1 {
-		fmt.Fprintf(&many, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n---\n", i)
+		many.WriteString(configMap(fmt.Sprintf("c%d", i)) + "---\n")
 	}
 	// Each file is within the limit of its values: half of them, 100 aliases of 5,000 values.
 	values := "a: &a [" + strings.Repeat("0,", 5_000) + "]\nb: [" + strings.Repeat("*a,", 100) + "]\n"
-	bombs := map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]\n"}
-	for _, name := range []string{"a", "b"} {
-		bombs[name+".yaml"] = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: " + name + "}\n" + values
+	bomb := func(name string) string {
+		return "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: " + name + "}\n" + values
 	}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		files map[string]string
 		want  string
 	}{
-		"many values":  {bombs, "more than 1000000 YAML values, aliases expanded"},
-		"one file":     {map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: [a.bin]}]\n", "a.bin": strings.Repeat("x", maxFile+1)}, "more than the 16777216 that one file may have"},
-		"all files":    {five, "more than 67108864 bytes"},
+		"many values": {map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "a.yaml": bomb("a"), "b.yaml": bomb("b")},
+			"more than 1000000 YAML values, aliases expanded"},
+		"one file": {map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: [a.bin]}]\n",
+			"a.bin": strings.Repeat("x", maxFile+1)}, "more than the 16777216 that one file may have"},
+		"all files":    {big, "more than 67108864 bytes"},
 		"many objects": {map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": many.String()}, "more than 2000 objects"},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := New(InProcess{}).Render(newTree(tt.files), rollout.App{Name: "a", Namespace: "x"}, rollout.Commit{})
-			var invalid *rollout.InvalidError
-			if !errors.As(err, &invalid) || !strings.Contains(invalid.Msg, tt.want) {
+			if _, err := rendered(tt.files, demo); !rollout.IsInvalid(err) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
 		})
@@ -395,7 +306,7 @@ func TestBounds(t *testing.T) {
 
 // TestFileNamesThatLookRemote reads a generator's files, even if their names look like URLs.
 func TestFileNamesThatLookRemote(t *testing.T) {
-	r := renderApp(t, map[string]string{
+	r := renderRepo(t, map[string]string{
 		"kustomization.yaml": "configMapGenerator:\n- {name: icons, files: [icon=icon@2x.svg]}\n", "icon@2x.svg": "<svg/>",
 	})
 	if len(r.Objects) != 1 || r.Objects[0].Map("data")["icon"] != "<svg/>" {

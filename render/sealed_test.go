@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -27,12 +25,12 @@ stringData:
 
 // encryptedApp returns an app with decryption, and its files, with the given ones added.
 func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
-	all := map[string]string{
+	all := merged(map[string]string{
 		"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\n",
 		"a/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: db}\nspec:\n  selector: {matchLabels: {a: b}}\n" +
-			"  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: db, image: \"postgres:16\", envFrom: [{secretRef: {name: db}}]}]}\n",
-	}
-	maps.Copy(all, files)
+			"  template:\n    metadata: {labels: {a: b}}\n" +
+			"    spec: {containers: [{name: db, image: \"postgres:16\", envFrom: [{secretRef: {name: db}}]}]}\n",
+	}, files)
 	return rollout.App{Name: "a", Path: "a", Namespace: "shop", Decryption: "sops-keys"}, all
 }
 
@@ -43,15 +41,21 @@ func opener(t testing.TB, keys ...sopstest.Key) *Renderer {
 		data[k.Name] = k.Secret
 	}
 	k, err := sops.ReadKeys(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return New(InProcess{Unlock: func(app rollout.App, locks []sops.Lock) ([]byte, error) {
 		if app.Decryption != "sops-keys" {
 			t.Errorf("asked for the keys in %q", app.Decryption)
 		}
 		return k.Unlock(locks)
 	}})
+}
+
+// inText returns the objects of a render as JSON.
+func inText(t testing.TB, r *rollout.Render) string {
+	t.Helper()
+	text, err := json.Marshal(r.Objects)
+	must(t, err)
+	return string(text)
 }
 
 // secretOf returns the values of the only Secret of a render.
@@ -64,13 +68,13 @@ func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]s
 		}
 		name = o.Name()
 		for _, field := range []string{"data", "stringData"} {
-			for key := range o.Map(field) {
-				each(rollout.Object{"apiVersion": "v1", "kind": "Secret", field: map[string]any{key: o.Map(field)[key]}},
-					func(at, text string) {
-						if strings.HasPrefix(at, field) {
-							values[key] = text
-						}
-					})
+			for key, value := range o.Map(field) {
+				one := rollout.Object{"apiVersion": "v1", "kind": "Secret", field: map[string]any{key: value}}
+				each(one, func(at, text string) {
+					if strings.HasPrefix(at, field) {
+						values[key] = text
+					}
+				})
 			}
 		}
 	}
@@ -80,74 +84,60 @@ func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]s
 // TestEncryptedFiles builds apps with encrypted values from every possible place, with keys of both kinds and without
 // any: everything but the values is equal.
 func TestEncryptedFiles(t *testing.T) {
-	keys := map[string]sopstest.Key{"age": sopstest.Age(t), "pgp": sopstest.PGP(t)}
-	chart := map[string]string{
-		"a/kustomization.yaml":           "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n",
-		"a/charts/db/Chart.yaml":         "apiVersion: v2\nname: db\nversion: 1.0.0\n",
-		"a/charts/db/templates/all.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: {{ .Values.password }}, user: {{ .Values.user }}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: db, annotations: {checksum/secret: {{ .Values.password | sha256sum }}}}\n",
-	}
-	values := "password: hunter2-in-git\nuser: postgres\n"
-	for kind, key := range keys {
+	const plain = "password: hunter2-in-git\nuser: postgres\n"
+	const object = `{"password": "hunter2-in-git", "user": "postgres"}`
+	chart := chartOf("apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n" +
+		"stringData: {password: {{ .Values.password }}, user: {{ .Values.user }}}\n---\n" +
+		configMap("db, annotations: {checksum/secret: {{ .Values.password | sha256sum }}}"))
+	resources := func(more string) string { return "resources: [deployment.yaml]\n" + more + "\n" }
+	type folder map[string]string
+	for kind, key := range map[string]sopstest.Key{"age": sopstest.Age(t), "pgp": sopstest.PGP(t)} {
 		whole := func(name, content string) string { return sopstest.Whole(t, name, content, key) }
 		inJSON := func(name string) string {
-			return sopstest.Encrypt(t, name, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": {"password": "hunter2-in-git", "user": "postgres"}}`,
+			return sopstest.Encrypt(t, name, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": `+object+`}`,
 				"^stringData$", func(k string) bool { return k == "stringData" }, key)
 		}
-		for name, files := range map[string]map[string]string{
+		for name, files := range map[string]folder{
 			"a manifest": {"a/secret.yaml": sopstest.Manifest(t, secretManifest, key)},
 			"a manifest of which all is encrypted but what names it": {"a/secret.yaml": sopstest.Encrypt(t, "secret.yaml", secretManifest,
 				"^(stringData|type)$", func(k string) bool { return k == "stringData" || k == "type" }, key)},
-			"a .env of a generator": {"a/kustomization.yaml": "resources: [deployment.yaml]\nsecretGenerator: [{name: db, envs: [db.env]}]\n",
-				"a/db.env": sopstest.Whole(t, "db.env", "password=hunter2-in-git\nuser=postgres\n", key)},
-			"files of a generator": {"a/kustomization.yaml": "resources: [deployment.yaml]\nsecretGenerator: [{name: db, files: [password, user=u.bin]}]\n",
-				"a/password": sopstest.Whole(t, "password", "hunter2-in-git", key), "a/u.bin": sopstest.Whole(t, "u.bin", "postgres", key)},
-			"a .env that is encrypted as a whole": {"a/kustomization.yaml": "resources: [deployment.yaml]\nsecretGenerator: [{name: db, files: [password, user=u.env]}]\n",
-				"a/password": sopstest.Whole(t, "password", "hunter2-in-git", key), "a/u.env": sopstest.Whole(t, "u", "postgres", key)},
+			"a .env of a generator": {"a/kustomization.yaml": resources("secretGenerator: [{name: db, envs: [db.env]}]"),
+				"a/db.env": whole("db.env", "password=hunter2-in-git\nuser=postgres\n")},
+			"files of a generator": {"a/kustomization.yaml": resources("secretGenerator: [{name: db, files: [password, user=u.bin]}]"),
+				"a/password": whole("password", "hunter2-in-git"), "a/u.bin": whole("u.bin", "postgres")},
+			"a .env that is encrypted as a whole": {
+				"a/kustomization.yaml": resources("secretGenerator: [{name: db, files: [password, user=u.env]}]"),
+				"a/password":           whole("password", "hunter2-in-git"), "a/u.env": whole("u", "postgres")},
 			"a patch": {"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\npatches: [{path: patch.yaml}]\n",
-				"a/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n", "a/patch.yaml": sopstest.Manifest(t, secretManifest, key)},
+				"a/secret.yaml": aSecret, "a/patch.yaml": sopstest.Manifest(t, secretManifest, key)},
 			"a manifest in JSON": {"a/kustomization.yaml": "resources: [deployment.yaml, secret.json]\n", "a/secret.json": inJSON("secret.json")},
 			"a patch in JSON": {"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\npatches: [{path: patch.json}]\n",
-				"a/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n", "a/patch.json": inJSON("patch.json")},
-			"two .env of a generator": {"a/kustomization.yaml": "resources: [deployment.yaml]\nsecretGenerator: [{name: db, envs: [a.env, b.env]}]\n",
+				"a/secret.yaml": aSecret, "a/patch.json": inJSON("patch.json")},
+			"two .env of a generator": {"a/kustomization.yaml": resources("secretGenerator: [{name: db, envs: [a.env, b.env]}]"),
 				"a/a.env": whole("a.env", "password=hunter2-in-git\n"), "a/b.env": whole("b.env", "user=postgres\n")},
-			"data in base64":    {"a/secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\ndata: {password: aHVudGVyMi1pbi1naXQ=, user: cG9zdGdyZXM=}\n", key)},
-			"values in JSON":    {"a/values.yaml": whole("values.json", "{\"password\": \"hunter2-in-git\", \"user\": \"postgres\"}")},
-			"values of a chart": {"a/values.yaml": sopstest.Whole(t, "values.yaml", values, key)},
+			"data in base64": {
+				"a/secret.yaml": sopstest.Manifest(t, aSecret+"data: {password: aHVudGVyMi1pbi1naXQ=, user: cG9zdGdyZXM=}\n", key)},
+			"values in JSON":    merged(chart, folder{"a/values.yaml": whole("values.json", object)}),
+			"values of a chart": merged(chart, folder{"a/values.yaml": whole("values.yaml", plain)}),
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
-				if strings.HasPrefix(name, "values ") {
-					maps.Copy(files, chart)
-				}
 				app, all := encryptedApp(files)
-				tree := newTree(all)
-				open, err := opener(t, key).Render(tree, app, rollout.Commit{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				open, sealed := mustRender(t, opener(t, key), all, app), mustRender(t, New(InProcess{}), all, app)
 				secret, got := secretOf(t, open)
-				if diff := compare.Diff(map[string]string{"password": "hunter2-in-git", "user": "postgres"}, got); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
-				sealed, err := New(InProcess{}).Render(tree, app, rollout.Commit{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				compare.Check(t, map[string]string{"password": "hunter2-in-git", "user": "postgres"}, got)
 				withoutKey, values := secretOf(t, sealed)
-				if withoutKey != secret {
-					t.Errorf("the Secret is %s, and %s without the key", secret, withoutKey)
-				}
+				compare.CheckNamed(t, "the Secret's name without the key", secret, withoutKey)
 				for key, value := range values {
-					if plain, _ := base64.StdEncoding.DecodeString(value); !strings.HasPrefix(value+string(plain), "gitrollout-sealed:") && !strings.Contains(string(plain), "gitrollout-sealed:") {
+					if decoded, _ := base64.StdEncoding.DecodeString(value); !strings.HasPrefix(value+string(decoded), "gitrollout-sealed:") &&
+						!strings.Contains(string(decoded), "gitrollout-sealed:") {
 						t.Errorf("without a key %s is %q", key, value)
 					}
 				}
-				if diff := compare.Diff(open.Templates, sealed.Templates); diff != "" {
-					t.Errorf("templates (-open +sealed):\n%s", diff)
-				}
-				if text, _ := json.Marshal(sealed.Objects); strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), rollout.AnnotationSealed) {
+				compare.CheckNamed(t, "templates, want those with a key", open.Templates, sealed.Templates)
+				if text := inText(t, sealed); strings.Contains(text, "hunter2") || !strings.Contains(text, rollout.AnnotationSealed) {
 					t.Errorf("without a key: %s", text)
 				}
-				if text, _ := json.Marshal(open.Objects); strings.Contains(string(text), rollout.AnnotationSealed) {
+				if text := inText(t, open); strings.Contains(text, rollout.AnnotationSealed) {
 					t.Errorf("with a key: %s", text)
 				}
 			})
@@ -160,41 +150,42 @@ func TestEncryptedFiles(t *testing.T) {
 func TestEncryptedIsHeld(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	manifest := sopstest.Manifest(t, secretManifest, key)
-	config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {password: hunter2-in-git}\n"
+	inConfig := sopstest.Encrypt(t, "secret.yaml", configMap("db")+"data: {password: hunter2-in-git}\n", "^data$",
+		func(k string) bool { return k == "data" }, key)
 	sealedLine := manifest[strings.Index(manifest, "ENC["):]
 	sealedLine = sealedLine[:strings.Index(sealedLine, "]")+1]
-	reserved := "a/secret.yaml: metadata.annotations[gitrollout.dev/sealed]: is reserved for gitrollout"
 	marked := strings.Replace(secretManifest, "name: db", "name: db, annotations: {gitrollout.dev/sealed: x}", 1)
+	type more map[string]string
+	chart := func(template, values string) map[string]string {
+		return with(chartOf(template), "a/values.yaml", sopstest.Whole(t, "values.yaml", values, key))
+	}
 	for name, c := range map[string]struct {
-		file, content string
-		more          map[string]string
-		no            bool // the entry has no decryption
-		want          string
+		secret string
+		more   more
+		want   string
 	}{
-		"another key":      {file: "a/secret.yaml", content: sopstest.Manifest(t, secretManifest, other), want: "no key in Secret shop/sops-keys opens it; put such a key there"},
-		"no entry":         {file: "a/secret.yaml", content: manifest, no: true, want: "a/secret.yaml: is encrypted by SOPS, and the app's entry names no keys; add decryption"},
-		"a value changed":  {file: "a/secret.yaml", content: strings.Replace(manifest, "name: db", "name: du", 1), want: "a/secret.yaml: was changed by something else than sops"},
-		"no code":          {file: "a/secret.yaml", content: strings.Replace(manifest, "  mac:", "  mad:", 1), want: "has no sops.mac"},
-		"a plain value":    {file: "a/secret.yaml", content: strings.Replace(manifest, "kind: Secret", "kind: Secret\ndata: {x: aGk=}", 1), want: "data.x is to be encrypted, and is not"},
-		"a cloud's key":    {file: "a/secret.yaml", content: strings.Replace(manifest, "  age:", "  kms:", 1), want: "keys of age and OpenPGP alone are read; add such a recipient: sops rotate"},
-		"without notes":    {file: "a/secret.yaml", content: manifest[:strings.Index(manifest, "sops:")], want: "stringData.password: holds a value that SOPS has encrypted"},
-		"our own mark":     {file: "a/secret.yaml", content: marked, want: reserved},
-		"in a literal":     {file: "a/secret.yaml", content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {x: \"" + sealedLine + "\"}\n", want: "data.x: holds a value that SOPS has encrypted"},
-		"an INI file":      {file: "a/secret.yaml", content: secretManifest, more: map[string]string{"a/x.ini": "[a]\nb = ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]\n[sops]\nmac = x\n", "a/kustomization.yaml": "resources: [secret.yaml]\nsecretGenerator: [{name: x, files: [x.ini]}]\n"}, want: "a/x.ini: is an INI file"},
-		"into a ConfigMap": {file: "a/secret.yaml", content: sopstest.Encrypt(t, "secret.yaml", config, "^data$", func(k string) bool { return k == "data" }, key), want: "a/secret.yaml: data.password: depends on encrypted values"},
-		"into how many": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
-			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
-			"a/charts/db/templates/all.yaml": "{{ if eq .Values.password \"hunter2-in-git\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\n{{ end }}\n",
-			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "password: hunter2-in-git\n", key)}, want: "a/values.yaml: something that is no value of a Secret depends on encrypted values"},
-		"into replicas": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
-			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
-			"a/charts/db/templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {n: \"{{ .Values.replicas }}\"}\n",
-			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "replicas: 3\n", key)}, want: "a/charts/db/templates/all.yaml: data.n: depends on encrypted values"},
+		"another key":     {sopstest.Manifest(t, secretManifest, other), nil, "no key in Secret shop/sops-keys opens it; put such a key there"},
+		"no entry":        {manifest, nil, "a/secret.yaml: is encrypted by SOPS, and the app's entry names no keys; add decryption"},
+		"a value changed": {strings.Replace(manifest, "name: db", "name: du", 1), nil, "a/secret.yaml: was changed by something else than sops"},
+		"no code":         {strings.Replace(manifest, "  mac:", "  mad:", 1), nil, "has no sops.mac"},
+		"a plain value": {strings.Replace(manifest, "kind: Secret", "kind: Secret\ndata: {x: aGk=}", 1), nil,
+			"data.x is to be encrypted, and is not"},
+		"a cloud's key": {strings.Replace(manifest, "  age:", "  kms:", 1), nil,
+			"keys of age and OpenPGP alone are read; add such a recipient: sops rotate"},
+		"without notes": {manifest[:strings.Index(manifest, "sops:")], nil, "stringData.password: holds a value that SOPS has encrypted"},
+		"our own mark":  {marked, nil, "a/secret.yaml: metadata.annotations[gitrollout.dev/sealed]: is reserved for gitrollout"},
+		"in a literal":  {configMap("x") + "data: {x: \"" + sealedLine + "\"}\n", nil, "data.x: holds a value that SOPS has encrypted"},
+		"an INI file": {secretManifest, more{"a/x.ini": "[a]\nb = ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]\n[sops]\nmac = x\n",
+			"a/kustomization.yaml": "resources: [secret.yaml]\nsecretGenerator: [{name: x, files: [x.ini]}]\n"}, "a/x.ini: is an INI file"},
+		"into a ConfigMap": {inConfig, nil, "a/secret.yaml: data.password: depends on encrypted values"},
+		"into how many": {secretManifest, chart("{{ if eq .Values.password \"hunter2-in-git\" }}\n"+configMap("db")+"{{ end }}\n",
+			"password: hunter2-in-git\n"), "a/values.yaml: something that is no value of a Secret depends on encrypted values"},
+		"into replicas": {secretManifest, chart(configMap("db")+"data: {n: \"{{ .Values.replicas }}\"}\n", "replicas: 3\n"),
+			"a/charts/db/templates/all.yaml: data.n: depends on encrypted values"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app, all := encryptedApp(map[string]string{c.file: c.content})
-			maps.Copy(all, c.more)
-			if c.no {
+			app, all := encryptedApp(merged(more{"a/secret.yaml": c.secret}, c.more))
+			if name == "no entry" { // the entry has no decryption
 				app.Decryption = ""
 			}
 			_, err := opener(t, key).Render(newTree(all), app, rollout.Commit{})
@@ -209,11 +200,10 @@ func TestEncryptedIsHeld(t *testing.T) {
 	}
 	broken := errors.New("is encrypted by SOPS, and its keys cannot be had: Secret shop/sops-keys: not found")
 	r := New(InProcess{Unlock: func(rollout.App, []sops.Lock) ([]byte, error) { return nil, broken }})
-	app, all := encryptedApp(map[string]string{"a/secret.yaml": manifest})
+	app, all := encryptedApp(more{"a/secret.yaml": manifest})
 	_, err := r.Render(newTree(all), app, rollout.Commit{})
-	if want := "a/secret.yaml: " + broken.Error() + "; put its keys there, in entries that end in .agekey or .asc, and allow reading it"; err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
+	want := "a/secret.yaml: " + broken.Error() + "; put its keys there, in entries that end in .agekey or .asc, and allow reading it"
+	compare.Check(t, want, fmt.Sprint(err))
 }
 
 // TestSomebodyElseDecrypts applies an annotated object as it is in Git, with SOPS's metadata. A Secret, or an object
@@ -221,36 +211,38 @@ func TestEncryptedIsHeld(t *testing.T) {
 func TestSomebodyElseDecrypts(t *testing.T) {
 	key := sopstest.Age(t)
 	theirs := func(name, more string) string {
-		return sopstest.Encrypt(t, "theirs.yaml", "apiVersion: isindir.github.com/v1alpha3\nkind: SopsSecret\nmetadata: {name: "+name+more+"}\nspec:\n  secretTemplates:\n  - name: theirs\n    stringData: {password: hunter2-in-git}\n",
-			"^stringData$", func(k string) bool { return k == "stringData" }, key)
+		return sopstest.Encrypt(t, "theirs.yaml", "apiVersion: isindir.github.com/v1alpha3\nkind: SopsSecret\nmetadata: {name: "+name+more+"}\n"+
+			"spec:\n  secretTemplates:\n  - name: theirs\n    stringData: {password: hunter2-in-git}\n", "^stringData$",
+			func(k string) bool { return k == "stringData" }, key)
 	}
+	const at = "a/theirs.yaml: metadata.annotations[gitrollout.dev/decryption]: is "
 	none := func(value string) string { return ", annotations: {gitrollout.dev/decryption: " + value + "}" }
 	for name, c := range map[string]struct{ theirs, want string }{
 		"annotated":     {theirs("theirs", none("none")), ""},
 		"two":           {theirs("theirs", none("none")) + "---\n" + theirs("more", none("none")), ""},
 		"one of two":    {theirs("theirs", none("none")) + "---\n" + theirs("more", ""), "gitrollout.dev/decryption: none"},
 		"not annotated": {theirs("theirs", ""), "gitrollout.dev/decryption: none"},
-		"another word":  {theirs("theirs", none("later")), `a/theirs.yaml: metadata.annotations[gitrollout.dev/decryption]: is "later", and none is all that it may be`},
-		"a Secret":      {sopstest.Manifest(t, strings.Replace(secretManifest, "name: db", "name: theirs"+none("none"), 1), key), "a/theirs.yaml: metadata.annotations[gitrollout.dev/decryption]: is on a Secret"},
+		"another word":  {theirs("theirs", none("later")), at + `"later", and none is all that it may be`},
+		"a Secret": {sopstest.Manifest(t, strings.Replace(secretManifest, "name: db", "name: theirs"+none("none"), 1), key),
+			at + "on a Secret"},
 	} {
 		for _, decrypts := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, %t", name, decrypts), func(t *testing.T) {
-				app, files := encryptedApp(map[string]string{"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml, theirs.yaml]\n", "a/theirs.yaml": c.theirs})
+				app, files := encryptedApp(map[string]string{
+					"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml, theirs.yaml]\n", "a/theirs.yaml": c.theirs})
 				if files["a/secret.yaml"] = sopstest.Manifest(t, secretManifest, key); !decrypts {
 					app.Decryption, files["a/secret.yaml"] = "", secretManifest
 				}
 				got, err := opener(t, key).Render(newTree(files), app, rollout.Commit{})
 				if c.want != "" {
-					if err == nil || !strings.Contains(err.Error(), c.want) {
-						t.Errorf("error %v, want %s", err, c.want)
-					}
+					compare.Contains(t, fmt.Sprint(err), c.want)
 					return
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, o := range got.Objects {
-					if text, _ := json.Marshal(o); o.Kind() == "SopsSecret" && (!strings.Contains(string(text), "ENC[AES256_GCM,data:") || o["sops"] == nil || o.Annotation(rollout.AnnotationSealed) != "") {
+					text, _ := json.Marshal(o)
+					isSealed := o.Annotation(rollout.AnnotationSealed) != "" || !strings.Contains(string(text), "ENC[AES256_GCM,data:")
+					if o.Kind() == "SopsSecret" && (isSealed || o["sops"] == nil) {
 						t.Errorf("it is %s", text)
 					}
 				}
@@ -266,16 +258,15 @@ func TestSomebodyElseDecrypts(t *testing.T) {
 // They have no name of a value, object or field that depends on it.
 func TestWhereItIsHeldTellsNothing(t *testing.T) {
 	key := sopstest.Age(t)
-	secret := func(data string) string { return "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n" + data + "\n" }
-	ask := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata:\n"
+	ask := aConfigMap + "data:\n"
 	for i := range 26 {
 		ask += fmt.Sprintf("  c%d: \"{{ eq (substr 0 1 .Values.password) \"%c\" }}\"\n", i, 'a'+i)
 	}
 	for name, template := range map[string]string{
-		"a name of text":          secret(`stringData: {"{{ .Values.password }}": x}`),
-		"a name of a number":      secret(`stringData: {"{{ .Values.password }}": 5}`),
-		"a name of no base64":     secret(`data: {"{{ .Values.password | upper }}": "!!"}`),
-		"a name below a name":     secret(`stringData: {a: {"{{ .Values.password }}": 5}}`),
+		"a name of text":          aSecret + `stringData: {"{{ .Values.password }}": x}`,
+		"a name of a number":      aSecret + `stringData: {"{{ .Values.password }}": 5}`,
+		"a name of no base64":     aSecret + `data: {"{{ .Values.password | upper }}": "!!"}`,
+		"a name below a name":     aSecret + `stringData: {a: {"{{ .Values.password }}": 5}}`,
 		"a field for each letter": ask,
 		"an object for each letter": `{{ range $i := until 26 }}
 {{ if eq (substr 0 1 $.Values.password) (substr (int $i) (int (add 1 $i)) "abcdefghijklmnopqrstuvwxyz") }}
@@ -288,12 +279,7 @@ metadata: {name: "c{{ $i }}"}
 		t.Run(name, func(t *testing.T) {
 			var told []string
 			for _, password := range []string{"hunter2-in-git", "swordfish"} {
-				app, all := encryptedApp(map[string]string{
-					"a/kustomization.yaml":           "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n",
-					"a/charts/db/Chart.yaml":         "apiVersion: v2\nname: db\nversion: 1.0.0\n",
-					"a/charts/db/templates/all.yaml": template,
-					"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "password: "+password+"\n", key),
-				})
+				app, all := charted(t, template, "password: "+password+"\n", key)
 				_, err := opener(t, key).Render(newTree(all), app, rollout.Commit{})
 				if err == nil {
 					t.Fatal("it is not held")
@@ -309,33 +295,18 @@ metadata: {name: "c{{ $i }}"}
 
 // TestEncryptedExample opens the example's files with their key, and renders them without.
 func TestEncryptedExample(t *testing.T) {
-	files := map[string]string{}
-	for _, name := range []string{"kustomization.yaml", "deployment.yaml", "rollout.yaml", "database.yaml", "api.env"} {
-		data, err := os.ReadFile("../examples/encrypted/apps/shop/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files["apps/shop/"+name] = string(data)
-	}
+	files := readFiles(t, "../examples/encrypted")
 	secret, err := os.ReadFile("sops/testdata/test.agekey")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Decryption: "sops-keys"}
-	open, err := opener(t, sopstest.Key{Name: "test.agekey", Secret: string(secret)}).Render(newTree(files), app, rollout.Commit{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{"password": "example-of-a-password", "user": "postgres", "API_TOKEN": "example-of-a-token"}
-	if _, got := secretOf(t, open); !compare.Equal(want, got) {
-		t.Errorf("(-want +got):\n%s", compare.Diff(want, got))
-	}
-	sealed, err := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if open.Release() != sealed.Release() || !slices.Equal(sealed.Unopened, []string{"apps/shop/api.env", "apps/shop/database.yaml"}) || len(open.Unopened)+len(open.Warnings)+len(sealed.Warnings) > 0 {
-		t.Errorf("release %s with the key and %s without, which leaves %q closed, warnings %q", open.Release(), sealed.Release(), sealed.Unopened, sealed.Warnings)
+	open := mustRender(t, opener(t, sopstest.Key{Name: "test.agekey", Secret: string(secret)}), files, app)
+	_, got := secretOf(t, open)
+	compare.Check(t, map[string]string{"password": "example-of-a-password", "user": "postgres", "API_TOKEN": "example-of-a-token"}, got)
+	sealed := mustRender(t, New(InProcess{}), files, app)
+	compare.CheckNamed(t, "left closed without the key", []string{"apps/shop/api.env", "apps/shop/database.yaml"}, sealed.Unopened)
+	if open.Release() != sealed.Release() || len(open.Unopened)+len(open.Warnings)+len(sealed.Warnings) > 0 {
+		t.Errorf("release %s with the key, which leaves %q closed, and %s without, warnings %q and %q",
+			open.Release(), open.Unopened, sealed.Release(), open.Warnings, sealed.Warnings)
 	}
 }
 

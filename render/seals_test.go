@@ -1,26 +1,29 @@
 package render
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// charted is an app with a chart of one template and encrypted values.
-func charted(t testing.TB, template, values string, key sopstest.Key) (rollout.App, map[string]string) {
-	return encryptedApp(map[string]string{
+// chartOf returns the files of an app with a chart of one template, but for its values.
+func chartOf(template string) map[string]string {
+	return map[string]string{
 		"a/kustomization.yaml":           "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n",
 		"a/charts/db/Chart.yaml":         "apiVersion: v2\nname: db\nversion: 1.0.0\n",
 		"a/charts/db/templates/all.yaml": template,
-		"a/values.yaml":                  sopstest.Whole(t, "values.yaml", values, key),
-	})
+	}
+}
+
+// charted is an app with a chart of one template and encrypted values.
+func charted(t testing.TB, template, values string, key sopstest.Key) (rollout.App, map[string]string) {
+	return encryptedApp(with(chartOf(template), "a/values.yaml", sopstest.Whole(t, "values.yaml", values, key)))
 }
 
 const (
@@ -33,29 +36,33 @@ const (
 // In a Secret, a derived value is not applied without a key.
 func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	key := sopstest.Age(t)
+	noted := func(value string) string { return configMap("db, annotations: {x: \"{{ " + value + " }}\"}") }
 	refused := map[string]struct{ template, field string }{
-		"a text of a ConfigMap":  {aConfigMap + `data: {x: "{{ .Values.v }}"}`, "data.x"},
-		"a part of a text":       {aConfigMap + `data: {x: "is {{ .Values.v }}, is it not"}`, "data.x"},
-		"a field of any type":    {"apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: db}\nspec: {list: [1, {x: {{ .Values.v }}}]}", "spec.list[1].x"},
-		"a label":                {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db, labels: {x: \"v{{ .Values.v }}\"}}", "metadata.labels.x"},
-		"an annotation":          {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db, annotations: {a/x: \"{{ .Values.v }}\"}}", "metadata.annotations[a/x]"},
+		"a text of a ConfigMap": {aConfigMap + `data: {x: "{{ .Values.v }}"}`, "data.x"},
+		"a part of a text":      {aConfigMap + `data: {x: "is {{ .Values.v }}, is it not"}`, "data.x"},
+		"a field of any type": {"apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: db}\nspec: {list: [1, {x: {{ .Values.v }}}]}",
+			"spec.list[1].x"},
+		"a label":                {configMap(`db, labels: {x: "v{{ .Values.v }}"}`), "metadata.labels.x"},
+		"an annotation":          {configMap(`db, annotations: {a/x: "{{ .Values.v }}"}`), "metadata.annotations[a/x]"},
 		"the type of a Secret":   {aSecret + `type: "x{{ .Values.v }}"`, "type"},
-		"the name of an object":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"db-{{ .Values.v | toString | lower }}\"}", "a/values.yaml: whether"},
+		"the name of an object":  {configMap(`"db-{{ .Values.v | toString | lower }}"`), "a/values.yaml: whether"},
 		"the key of a value":     {aConfigMap + `data: {"x{{ .Values.v }}": y}`, "data"},
 		"the key of a Secret":    {aSecret + `stringData: {"x{{ .Values.v }}": y}`, "stringData"},
 		"a digest of few digits": {aConfigMap + `data: {x: "{{ .Values.v | toString | sha256sum | trunc 8 }}"}`, "data.x"},
-		"base64 of a digest":     {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db, annotations: {x: \"{{ .Values.v | toString | sha256sum | b64enc }}\"}}", "metadata.annotations.x"},
-		"other digits of it":     {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db, annotations: {x: \"{{ printf \"%x\" (toString .Values.v) }}\"}}", "metadata.annotations.x"},
+		"base64 of a digest":     {noted(".Values.v | toString | sha256sum | b64enc"), "metadata.annotations.x"},
+		"other digits of it":     {noted(`printf "%x" (toString .Values.v)`), "metadata.annotations.x"},
 	}
 	fine := map[string]string{
-		"a value of a Secret":     aSecret + `stringData: {x: "{{ .Values.v }}"}`,
-		"a part of one":           aSecret + `stringData: {x: "is {{ .Values.v }}, is it not"}`,
-		"base64 of it":            aSecret + `data: {x: "{{ printf "a:%v" .Values.v | b64enc }}"}`,
-		"a digest of it":          aSecret + `stringData: {x: "{{ .Values.v | toString | sha256sum | trunc 8 }}"}`,
-		"its length":              aSecret + `stringData: {x: "{{ .Values.v | toString | upper | quote | len }}"}`,
-		"a digest in a ConfigMap": aSecret + "stringData: {x: \"{{ .Values.v }}\"}\n---\n" + aConfigMap + `data: {x: "{{ .Values.v | toString | sha1sum }}"}`,
+		"a value of a Secret": aSecret + `stringData: {x: "{{ .Values.v }}"}`,
+		"a part of one":       aSecret + `stringData: {x: "is {{ .Values.v }}, is it not"}`,
+		"base64 of it":        aSecret + `data: {x: "{{ printf "a:%v" .Values.v | b64enc }}"}`,
+		"a digest of it":      aSecret + `stringData: {x: "{{ .Values.v | toString | sha256sum | trunc 8 }}"}`,
+		"its length":          aSecret + `stringData: {x: "{{ .Values.v | toString | upper | quote | len }}"}`,
+		"a digest in a ConfigMap": aSecret + "stringData: {x: \"{{ .Values.v }}\"}\n---\n" + aConfigMap +
+			`data: {x: "{{ .Values.v | toString | sha1sum }}"}`,
 	}
-	values := map[string]string{"a text": "hunter2-in-git", "a number": "8080", "a switch": "true", "a fraction": "0.25", "a time": "2026-01-02T03:04:05Z"}
+	values := map[string]string{"a text": "hunter2-in-git", "a number": "8080", "a switch": "true", "a fraction": "0.25",
+		"a time": "2026-01-02T03:04:05Z"}
 	times := 3
 	if testing.Short() {
 		times = 1
@@ -68,7 +75,8 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 				for who, r := range map[string]*Renderer{"with a key": opener(t, key), "without": New(InProcess{})} {
 					_, err := r.Render(tree, app, rollout.Commit{})
 					var invalid *rollout.InvalidError
-					if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(), onlyInSecrets) || invalid.Fix == "" {
+					if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(), onlyInSecrets) ||
+						invalid.Fix == "" {
 						t.Fatalf("%s, %s, %s, time %d: error %v, want %s", kind, place, who, n, err, c.field)
 					}
 				}
@@ -78,12 +86,9 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 					continue
 				}
 				app, files := charted(t, template, "v: "+value+"\n", key)
-				if _, err := opener(t, key).Render(newTree(files), app, rollout.Commit{}); err != nil {
-					t.Fatalf("%s, %s, time %d: %v", kind, place, n, err)
-				}
-				sealed, err := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
-				if text, _ := json.Marshal(sealed.Objects); err != nil || !strings.Contains(string(text), rollout.AnnotationSealed) {
-					t.Fatalf("%s, %s, time %d: without a key it would be applied: %s, %v", kind, place, n, text, err)
+				mustRender(t, opener(t, key), files, app)
+				if text := inText(t, mustRender(t, New(InProcess{}), files, app)); !strings.Contains(text, rollout.AnnotationSealed) {
+					t.Fatalf("%s, %s, time %d: without a key it would be applied: %s", kind, place, n, text)
 				}
 			}
 		}
@@ -104,12 +109,12 @@ func TestASwitchThatDecides(t *testing.T) {
 		"how many":   {"{{ range $i := until (mod .Values.v 2 | int) }}\n" + aConfigMap + "---\n{{ end }}", "v: 3\n"},
 		"a failure":  {"{{ if .Values.v }}{{ fail \"no\" }}{{ end }}\n" + aConfigMap, "v: false\n"},
 		"too many":   {"{{ if gt (int .Values.v) 10 }}{{ fail (printf \"%v are too many\" .Values.v) }}{{ end }}\n" + aConfigMap, "v: 3\n"},
-		"a bad name": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ if .Values.v }}db{{ end }}\"}", "v: true\n"},
+		"a bad name": {configMap(`"{{ if .Values.v }}db{{ end }}"`), "v: true\n"},
 	} {
 		for range times {
 			app, files := charted(t, c.template, c.values, key)
 			_, err := opener(t, key).Render(newTree(files), app, rollout.Commit{})
-			_, without := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
+			_, without := rendered(files, app)
 			if err == nil || without == nil || err.Error() != without.Error() || !strings.Contains(err.Error(), onlyInSecrets) {
 				t.Fatalf("%s: error %v with a key, and %v without", name, err, without)
 			}
@@ -122,18 +127,16 @@ func TestASwitchThatDecides(t *testing.T) {
 func TestShortDigests(t *testing.T) {
 	key := sopstest.Age(t)
 	for _, digest := range []string{"sha256sum | trunc 8", "sha1sum | trunc 10", "sha256sum | trunc 63", "sha512sum"} {
-		template := aSecret + "stringData: {x: \"{{ .Values.v }}\"}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b, annotations: {checksum/secret: \"{{ .Values.v | " + digest +
-			" }}\"}}\nspec:\n  selector: {matchLabels: {a: c}}\n  template:\n    metadata: {labels: {a: c}, annotations: {checksum: \"{{ .Values.v | " + digest + " }}\"}}\n    spec: {containers: [{name: c, image: \"c:1\"}]}\n"
+		sum := "\"{{ .Values.v | " + digest + " }}\""
+		template := aSecret + "stringData: {x: \"{{ .Values.v }}\"}\n---\napiVersion: apps/v1\nkind: Deployment\n" +
+			"metadata: {name: b, annotations: {checksum/secret: " + sum + "}}\nspec:\n  selector: {matchLabels: {a: c}}\n  template:\n" +
+			"    metadata: {labels: {a: c}, annotations: {checksum: " + sum + "}}\n    spec: {containers: [{name: c, image: \"c:1\"}]}\n"
 		noted := map[string]bool{}
 		for range 2 {
 			app, files := charted(t, template, "v: hunter2-in-git\n", key)
 			var notes []string
 			for _, r := range []*Renderer{opener(t, key), New(InProcess{})} {
-				got, err := r.Render(newTree(files), app, rollout.Commit{})
-				if err != nil {
-					t.Fatalf("%s: %v", digest, err)
-				}
-				for _, o := range got.Objects {
+				for _, o := range mustRender(t, r, files, app).Objects {
 					if note := o.Annotation("checksum/secret"); note != "" {
 						notes = append(notes, note)
 					}
@@ -144,36 +147,30 @@ func TestShortDigests(t *testing.T) {
 			}
 			noted[notes[0]] = true
 		}
-		if len(noted) != 2 {
-			t.Errorf("%s: the same for two encryptions: %v", digest, noted)
-		}
+		compare.CheckNamed(t, digest+" of two encryptions", 2, len(noted))
 	}
 }
 
 // TestWhatLooksLikeADigest refuses a text that looks like a digest and depends on a password.
 func TestWhatLooksLikeADigest(t *testing.T) {
 	key := sopstest.Age(t)
-	template := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db, annotations: {x: \"{{ if eq .Values.v \"hunter2-in-git\" }}cafe{{ else }}beef{{ end }}" +
-		strings.Repeat("0123456789", 4) + "\"}}\n"
+	template := configMap(`db, annotations: {x: "{{ if eq .Values.v "hunter2-in-git" }}cafe{{ else }}beef{{ end }}` +
+		strings.Repeat("0123456789", 4) + `"}`)
 	app, files := charted(t, template, "v: hunter2-in-git\n", key)
-	if _, err := opener(t, key).Render(newTree(files), app, rollout.Commit{}); err == nil || !strings.Contains(err.Error(), onlyInSecrets) {
-		t.Errorf("error %v", err)
-	}
+	_, err := opener(t, key).Render(newTree(files), app, rollout.Commit{})
+	compare.Contains(t, fmt.Sprint(err), onlyInSecrets)
 }
 
 // TestTheOrderOfGeneratedSecrets ignores the order of generated Secrets, whose names differ with and without a key.
 func TestTheOrderOfGeneratedSecrets(t *testing.T) {
 	key := sopstest.Age(t)
 	for range 20 {
-		generators, files := "", map[string]string{}
+		generators, files := "resources: [deployment.yaml]\nsecretGenerator:\n", map[string]string{}
 		for _, name := range []string{"db", "db-c", "db-k", "db-4"} {
 			generators += "- {name: " + name + ", envs: [" + name + ".env]}\n"
 			files["a/"+name+".env"] = sopstest.Whole(t, name+".env", fmt.Sprintf("password=hunter%d\n", rand.IntN(1000)), key)
 		}
-		app, all := encryptedApp(map[string]string{"a/kustomization.yaml": "resources: [deployment.yaml]\nsecretGenerator:\n" + generators})
-		maps.Copy(all, files)
-		if _, err := opener(t, key).Render(newTree(all), app, rollout.Commit{}); err != nil {
-			t.Fatal(err)
-		}
+		app, all := encryptedApp(with(files, "a/kustomization.yaml", generators))
+		mustRender(t, opener(t, key), all, app)
 	}
 }

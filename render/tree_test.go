@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,7 +23,7 @@ type memTree struct {
 	folders map[string][]rollout.Entry
 	blobs   map[string]string
 	lookups int
-	fail    error // returned by every look-up
+	fail    func() error // the error of each look-up and read
 }
 
 const (
@@ -32,6 +33,7 @@ const (
 
 func newTree(files map[string]string) *memTree {
 	t := &memTree{entries: map[string]rollout.Entry{}, folders: map[string][]rollout.Entry{}, blobs: map[string]string{}}
+	t.fail = func() error { return nil }
 	t.folder("", files)
 	return t
 }
@@ -78,37 +80,77 @@ func (t *memTree) Lookup(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, fmt.Errorf("%q is not a path", p) // like git.Snapshot
 	}
 	e, ok := t.entries[p]
-	return e, ok, t.fail
+	return e, ok, t.fail()
 }
 
-func (t *memTree) ReadDir(p string) ([]rollout.Entry, error) { return t.folders[p], t.fail }
+func (t *memTree) ReadDir(p string) ([]rollout.Entry, error) { return t.folders[p], t.fail() }
 
-func (t *memTree) ReadBlob(id string) ([]byte, error) { return []byte(t.blobs[id]), t.fail }
+func (t *memTree) ReadBlob(id string) ([]byte, error) { return []byte(t.blobs[id]), t.fail() }
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// demo is the app whose folder is the root of the repository.
+var demo = rollout.App{Name: "demo", Namespace: "shop"}
+
+// rendered renders an app of a repository.
+func rendered(files map[string]string, app rollout.App) (*rollout.Render, error) {
+	return New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
+}
+
+// mustRender ends the test if an app of a repository cannot be rendered.
+func mustRender(t testing.TB, r *Renderer, files map[string]string, app rollout.App) *rollout.Render {
+	t.Helper()
+	got, err := r.Render(newTree(files), app, rollout.Commit{})
+	must(t, err)
+	return got
+}
+
+// renderRepo renders a repository whose root is the app.
+func renderRepo(t *testing.T, files map[string]string) *rollout.Render {
+	t.Helper()
+	return mustRender(t, New(InProcess{}), files, demo)
+}
+
+// configured returns a configuration with entries of apps.
+func configured(t *testing.T, entries string) *rollout.Config {
+	t.Helper()
+	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\nstateBranch: gitrollout/state/x\napps: ["
+	config, err := rollout.ParseConfig("c.yaml", []byte(head+entries+"]\n"))
+	must(t, err)
+	return config
+}
+
+// found returns the names of the apps that entries find.
+func found(t *testing.T, tree rollout.Tree, entries string) string {
+	t.Helper()
+	apps, err := FindApps(tree, configured(t, entries))
+	must(t, err)
+	return strings.Join(rollout.Mapped(apps, func(a rollout.App) string { return a.Name }), " ")
+}
 
 // readFiles reads a folder of the disk as an input for newTree.
 func readFiles(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+	must(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel, err := filepath.Rel(dir, p)
-		if err != nil {
+		if d.Type() == fs.ModeSymlink {
+			target, err := os.Readlink(filepath.Join(dir, name))
+			files[name] = linkTo + target
 			return err
 		}
-		if d.Type()&fs.ModeSymlink != 0 {
-			target, err := os.Readlink(p)
-			files[filepath.ToSlash(rel)] = linkTo + target
-			return err
-		}
-		raw, err := os.ReadFile(p)
-		files[filepath.ToSlash(rel)] = string(raw)
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		files[name] = string(data)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
@@ -117,28 +159,27 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		p := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		var err error
+		must(t, os.MkdirAll(filepath.Dir(p), 0o755))
 		if target, ok := strings.CutPrefix(content, linkTo); ok {
-			err = os.Symlink(target, p)
+			must(t, os.Symlink(target, p))
 		} else {
-			err = os.WriteFile(p, []byte(content), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
+			must(t, os.WriteFile(p, []byte(content), 0o644))
 		}
 	}
 }
 
+// merged returns the files of all.
+func merged(all ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, one := range all {
+		maps.Copy(out, one)
+	}
+	return out
+}
+
 // with returns a copy of files with one added or changed; an empty content removes the file.
 func with(files map[string]string, name, content string) map[string]string {
-	out := map[string]string{}
-	for k, v := range files {
-		out[k] = v
-	}
-	out[name] = content
+	out := merged(files, map[string]string{name: content})
 	if content == "" {
 		delete(out, name)
 	}

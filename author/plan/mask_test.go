@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -11,10 +12,9 @@ import (
 func TestNoValueOfASecretIsShown(t *testing.T) {
 	const value, encoded = "hunter2", "aHVudGVyMg=="
 	object := func(fields map[string]any) rollout.Object {
-		o := rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys", "namespace": "shop"}, "type": "Opaque"}
-		for key, field := range fields {
-			o[key] = field
-		}
+		o := rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys", "namespace": "shop"}}
+		o["type"] = "Opaque"
+		maps.Copy(o, fields)
 		return o
 	}
 	annotated := func(key, text string) map[string]any {
@@ -36,11 +36,10 @@ func TestNoValueOfASecretIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			secret, empty := object(fields), object(nil)
 			other := object(map[string]any{"data": map[string]any{"password": "b3RoZXI="}})
-			for _, pair := range [][2]rollout.Object{{nil, secret}, {secret, nil}, {empty, secret}, {secret, empty}, {secret, other}, {other, secret}} {
+			for _, pair := range [][2]rollout.Object{
+				{nil, secret}, {secret, nil}, {empty, secret}, {secret, empty}, {secret, other}, {other, secret}} {
 				text, err := Compare("was", pair[0], "now", pair[1])
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, hidden := range []string{value, encoded, "b3RoZXI="} {
 					if strings.Contains(text, hidden) {
 						t.Errorf("%s is shown:\n%s", hidden, text)
@@ -56,7 +55,8 @@ func TestNoValueOfASecretIsShown(t *testing.T) {
 
 func TestCompareTellsThatASecretDiffers(t *testing.T) {
 	secret := func(field, password string) rollout.Object {
-		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys"}, field: map[string]any{"password": password, "same": password[:0]}}
+		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys"},
+			field: map[string]any{"password": password, "same": password[:0]}}
 	}
 	text, err := Compare("was", secret("stringData", "hunter2"), "now", secret("data", "aHVudGVyMw=="))
 	if err != nil || !strings.Contains(text, "+  password: '*** (after)'") || !strings.Contains(text, "   same: '***'") {
@@ -65,9 +65,6 @@ func TestCompareTellsThatASecretDiffers(t *testing.T) {
 	if text, err := Compare("was", secret("stringData", "hunter2"), "now", secret("data", "aHVudGVyMg==")); err != nil || text != "" {
 		t.Errorf("the same value, written as text and as the server keeps it, differs: %v\n%s", err, text)
 	}
-	config := func(kind, api string) rollout.Object {
-		return rollout.Object{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": "a"}, "data": map[string]any{"mode": "fast"}}
-	}
 	for _, o := range []rollout.Object{config("ConfigMap", "v1"), config("Secret", "example.com/v1")} {
 		if text, err := Compare("was", nil, "now", o); err != nil || !strings.Contains(text, "mode: fast") {
 			t.Errorf("%v\n%s", err, text)
@@ -75,9 +72,13 @@ func TestCompareTellsThatASecretDiffers(t *testing.T) {
 	}
 }
 
+func config(kind, api string) rollout.Object {
+	return rollout.Object{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": "a"}, "data": map[string]any{"mode": "fast"}}
+}
+
 // TestCompareIsAboutWhatPeopleWrite compares an object with the server's version, which has defaults.
 func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
-	o := rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"mode": "fast"}}
+	o := config("ConfigMap", "v1")
 	live := o.Copy()
 	live["status"] = map[string]any{"phase": "Active"}
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
@@ -97,7 +98,8 @@ func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 // object.
 func TestShortAnnotationsOfASecretAreShown(t *testing.T) {
 	for text, shown := range map[string]bool{strings.Repeat("a", 200): true, strings.Repeat("a", 201): false, "{": false, "a\nb": false} {
-		o := rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a", "annotations": map[string]any{"note": text}}}
+		o := rollout.Object{"apiVersion": "v1", "kind": "Secret",
+			"metadata": map[string]any{"name": "a", "annotations": map[string]any{"note": text}}}
 		got, err := Compare("was", nil, "now", o)
 		if err != nil || strings.Contains(got, "***") == shown {
 			t.Errorf("%d bytes are shown: %t, want %t (%v):\n%s", len(text), !shown, shown, err, got)

@@ -2,9 +2,7 @@ package plan
 
 import (
 	"flag"
-	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -23,44 +22,14 @@ var update = flag.Bool("update", false, "rewrite the expected texts of the plans
 // now is a Friday.
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// folder is a rollout.Tree of a text archive.
-type folder map[string]string
-
-func (f folder) Lookup(name string) (rollout.Entry, bool, error) {
-	if text, ok := f[name]; ok {
-		return rollout.Entry{Name: path.Base(name), Kind: rollout.File, ID: text}, true, nil
-	}
-	for file := range f {
-		if name == "" || strings.HasPrefix(file, name+"/") {
-			return rollout.Entry{Name: path.Base(name), Kind: rollout.Dir}, true, nil
-		}
-	}
-	return rollout.Entry{}, false, nil
-}
-
-func (f folder) ReadDir(name string) (all []rollout.Entry, err error) {
-	seen := map[string]bool{}
-	for _, file := range slices.Sorted(maps.Keys(f)) {
-		below, is := strings.CutPrefix(file, name+"/")
-		if first, _, _ := strings.Cut(below, "/"); is && !seen[first] {
-			seen[first] = true
-			e, _, _ := f.Lookup(name + "/" + first)
-			all = append(all, e)
-		}
-	}
-	return all, nil
-}
-
-func (f folder) ReadBlob(id string) ([]byte, error) { return []byte(id), nil }
-
 // inJSON is the expected JSON of some plans, beside the comment: a note's code, or an object's former name, and whether
 // it must be present.
 var inJSON = map[string]map[string]bool{
 	"no-steps": {"Recreate": true, "NoSteps": true, "NoRollout": false}, "no-document": {"NoRollout": true},
-	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false}, "made-once": {"Kept": true, "Warning": true, "MadeOnce": false},
-	"daemonset": {"NoSurge": true}, "kruise-nodes": {"NoSurge": false}, "statefulset": {"NoCanaryPod": true, "Immutable": true}, "hooks": {"HookSeesOld": true},
-	"made-once-keys": {"MadeOnce": true},
-	"generated":      {"shop-b5g778hd6d": true, "shop": false},
+	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false},
+	"made-once": {"Kept": true, "Warning": true, "MadeOnce": false}, "made-once-keys": {"MadeOnce": true},
+	"daemonset": {"NoSurge": true}, "kruise-nodes": {"NoSurge": false}, "statefulset": {"NoCanaryPod": true, "Immutable": true},
+	"hooks": {"HookSeesOld": true}, "generated": {"shop-b5g778hd6d": true, "shop": false},
 }
 
 // TestPlans makes the plan of each archive in testdata. The folder base changes to the folder head, whose files replace
@@ -71,18 +40,17 @@ func TestPlans(t *testing.T) {
 		t.Fatalf("%d plans: %v", len(files), err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+		plan := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		t.Run(plan, func(t *testing.T) {
 			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want.md" })
 			if want < 0 {
 				archive.Files, want = append(archive.Files, txtar.File{Name: "want.md"}), len(archive.Files)
 			}
 			p := planOf(t, archive)
 			got := Markdown([]Plan{p})
-			for name, want := range inJSON[strings.TrimSuffix(filepath.Base(file), ".txtar")] {
+			for name, want := range inJSON[plan] {
 				var names []string
 				for _, a := range p.Apps {
 					for _, n := range a.Notes {
@@ -96,59 +64,61 @@ func TestPlans(t *testing.T) {
 					t.Errorf("machines read %q, want %q among them: %t", names, name, want)
 				}
 			}
-			if diff := compare.Diff(string(archive.Files[want].Data), got); diff != "" && !*update {
-				t.Errorf("(-want +got, rewrite with -update):\n%s", diff)
-			}
 			if strings.Contains(got, "c2VjcmV0") || strings.Contains(got, "hunter2") {
 				t.Error("the value of a Secret is shown")
 			}
-			if archive.Files[want].Data = []byte(got); *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
+			if *update {
+				archive.Files[want].Data = []byte(got)
+				must(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 			}
+			compare.CheckNamed(t, "rewrite it with -update", string(archive.Files[want].Data), got)
 		})
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
 func planOf(t *testing.T, archive *txtar.Archive) Plan {
 	t.Helper()
-	base, head := folder{}, folder{}
+	base, head := map[string]string{}, map[string]string{}
 	in := Input{Now: now, App: rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}}
-	var states, config string
+	var state, config string
 	var freeze *rollout.Freeze
 	for _, f := range archive.Files {
-		name, isBase := strings.CutPrefix(f.Name, "base/")
-		if isBase {
-			base["apps/shop/"+name], head["apps/shop/"+name] = string(f.Data), string(f.Data)
+		text := string(f.Data)
+		if below, isBase := strings.CutPrefix(f.Name, "base/"); isBase {
+			base["apps/shop/"+below], head["apps/shop/"+below] = text, text
 		}
-		if name, isHead := strings.CutPrefix(f.Name, "head/"); isHead {
-			head["apps/shop/"+name] = string(f.Data)
-			if string(f.Data) == "-\n" {
-				delete(head, "apps/shop/"+name)
+		if below, isHead := strings.CutPrefix(f.Name, "head/"); isHead {
+			if head["apps/shop/"+below] = text; text == "-\n" {
+				delete(head, "apps/shop/"+below)
 			}
 		}
 		switch f.Name {
 		case "state":
-			states = string(f.Data)
+			state = strings.TrimSpace(text)
 		case "config":
-			config = string(f.Data)
+			config = text
 		case "freeze":
 			var err error
-			if freeze, err = rollout.ParseFreeze("freeze.yaml", f.Data); err != nil {
-				t.Fatal(err)
-			}
+			freeze, err = rollout.ParseFreeze("freeze.yaml", f.Data)
+			must(t, err)
 		}
 	}
 	in.Base, in.Head = sideOf(t, base, in.App), sideOf(t, head, in.App)
 	if config != "" || freeze != nil {
-		c, err := rollout.ParseConfig(rollout.ConfigPath("prod"), []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/shop}]\n"+config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		const entries = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/shop}]\n"
+		c, err := rollout.ParseConfig(rollout.ConfigPath("prod"), []byte(entries+config))
+		must(t, err)
 		in.Calendar = c.CalendarOf("shop", freeze)
 	}
-	in.State = stateOf(strings.TrimSpace(states), in)
+	in.State = stateOf(state, in)
 	for name := range head {
 		if base[name] != head[name] {
 			in.Files = append(in.Files, name)
@@ -161,11 +131,19 @@ func planOf(t *testing.T, archive *txtar.Archive) Plan {
 	return p
 }
 
-func sideOf(t *testing.T, tree folder, app rollout.App) Side {
+// sideOf renders an app of a repository with these files.
+func sideOf(t *testing.T, files map[string]string, app rollout.App) Side {
 	t.Helper()
-	if len(tree) == 0 {
+	if len(files) == 0 {
 		return Side{}
 	}
+	archive, dir := &txtar.Archive{}, t.TempDir()
+	for name, content := range files {
+		archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(content)})
+	}
+	must(t, txtar.Write(archive, dir))
+	tree, err := worktree.Open(dir)
+	must(t, err)
 	r, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
 	return Side{Render: r, Err: err}
 }
@@ -176,8 +154,8 @@ func stateOf(word string, in Input) *rollout.State {
 		return nil
 	}
 	base, head := in.Base.Render, in.Head.Render
-	s := &rollout.State{App: "shop", Phase: rollout.Healthy, Stable: &rollout.Release{Hash: base.Release(), Templates: base.Staged()}}
-	s.Verified = []rollout.Hash{base.Release()}
+	ofBase := func() *rollout.Release { return &rollout.Release{Hash: base.Release(), Templates: base.Staged()} }
+	s := &rollout.State{App: "shop", Phase: rollout.Healthy, Stable: ofBase(), Verified: []rollout.Hash{base.Release()}}
 	switch word {
 	case "rejected":
 		s.Rejected = []rollout.Rejection{{Hash: head.Release(), Reason: "metric errors: 0.3"}}
@@ -185,10 +163,10 @@ func stateOf(word string, in Input) *rollout.State {
 		s.Verified = append(s.Verified, head.Release())
 	case "in flight": // head reverts to stable
 		s.Stable.Hash, s.Stable.Templates = head.Release(), head.Staged()
-		s.Release, s.Phase = &rollout.Release{Hash: base.Release(), Templates: base.Staged()}, rollout.Progressing
+		s.Release, s.Phase = ofBase(), rollout.Progressing
 	case "at a gate": // head asks for it too, at the second of its steps
 		s.Stable = &rollout.Release{Hash: "h1-0000000000", Templates: map[rollout.Workload]rollout.Hash{}}
-		s.Release, s.Phase = &rollout.Release{Hash: base.Release(), Templates: base.Staged()}, rollout.Paused
+		s.Release, s.Phase = ofBase(), rollout.Paused
 		for w := range base.Staged() {
 			s.Stable.Templates[w] = "old"
 			s.Progress = append(s.Progress, rollout.Progress{Workload: w, Step: 1, Of: 4, Name: "pause", Weight: 20, Plan: "p"})
@@ -200,7 +178,7 @@ func stateOf(word string, in Input) *rollout.State {
 			s.Progress = append(s.Progress, rollout.Progress{Workload: w, Of: 2, Name: "setWeight 20", Weight: 20})
 		}
 		s.Stable.Hash = rollout.ReleaseHash(s.Stable.Templates)
-		s.Release, s.Phase = &rollout.Release{Hash: base.Release(), Templates: base.Staged()}, rollout.Progressing
+		s.Release, s.Phase = ofBase(), rollout.Progressing
 	case "on record":
 		s.Source = "4d6eb88"
 	case "follows": // it has no releases yet
@@ -219,8 +197,8 @@ func TestShared(t *testing.T) {
 	p.add(App{App: "c"}, false)
 	p.finish()
 	want := []Shared{{File: "base/deployment.yaml", Apps: []string{"a", "b"}}}
-	if diff := compare.Diff(want, p.Shared); diff != "" || p.Unchanged != 1 || p.Apps[0].App != "a" {
-		t.Errorf("(-want +got):\n%s\n%+v", diff, p)
+	if compare.Check(t, want, p.Shared); p.Unchanged != 1 || p.Apps[0].App != "a" {
+		t.Errorf("%+v", p)
 	}
 }
 
@@ -228,7 +206,8 @@ func TestShared(t *testing.T) {
 func TestMarkdownIsShort(t *testing.T) {
 	p := Plan{Cluster: "prod", At: now}
 	for range 3000 {
-		p.add(App{App: "shop", Change: Apply, Summary: "<img src=x> @everyone [a](b)", Objects: []Object{{Change: "changed", Diff: strings.Repeat("-a\n+b\n", 20)}}}, true)
+		p.add(App{App: "shop", Change: Apply, Summary: "<img src=x> @everyone [a](b)",
+			Objects: []Object{{Change: "changed", Diff: strings.Repeat("-a\n+b\n", 20)}}}, true)
 	}
 	got := Markdown([]Plan{p})
 	if len(got) > 65_536 {
@@ -240,9 +219,7 @@ func TestMarkdownIsShort(t *testing.T) {
 		}
 	}
 	fenced := Markdown([]Plan{{Apps: []App{{App: "a", Objects: []Object{{Diff: "+```\n+# heading\n"}}}}}})
-	if !strings.Contains(fenced, "````diff") {
-		t.Errorf("a fence in a difference ends it:\n%s", fenced)
-	}
+	compare.Contains(t, fenced, "````diff") // a longer fence than the one in the difference
 }
 
 // TestMarkdownLeavesOut makes comments close to the limit: differences are dropped first, then the last parts.
@@ -266,7 +243,8 @@ func TestMarkdownLeavesOut(t *testing.T) {
 		!strings.Contains(long, "\n</details>\n") {
 		t.Errorf("the differences are too long: %s", long[:min(len(long), 1000)])
 	}
-	if long := with(0, MarkdownLimit*2); !strings.HasSuffix(long, "\n\n"+more+"\n") || len(long) > MarkdownLimit+100 || strings.Contains(long, without) {
+	if long := with(0, MarkdownLimit*2); !strings.HasSuffix(long, "\n\n"+more+"\n") || len(long) > MarkdownLimit+100 ||
+		strings.Contains(long, without) {
 		t.Errorf("too many apps: %d bytes, ending with %s", len(long), long[len(long)-300:])
 	}
 }
@@ -274,8 +252,10 @@ func TestMarkdownLeavesOut(t *testing.T) {
 // TestMarkdownOfWhatIsNoChange writes plans without apps, and notes about several apps.
 func TestMarkdownOfWhatIsNoChange(t *testing.T) {
 	nothing := Plan{Cluster: "prod", At: now, Unchanged: 2}
-	broken := Plan{Cluster: "prod", At: now, Error: &rollout.InvalidError{File: "config.yaml", Field: "apps", Msg: "is <empty>", Fix: "list one"}}
-	shared := Plan{Cluster: "prod", At: now, Apps: []App{{App: "a", Change: Gone}}, Shared: []Shared{{File: "base.yaml", Apps: []string{"a", "b"}}}}
+	broken := Plan{Cluster: "prod", At: now,
+		Error: &rollout.InvalidError{File: "config.yaml", Field: "apps", Msg: "is <empty>", Fix: "list one"}}
+	shared := Plan{Cluster: "prod", At: now, Apps: []App{{App: "a", Change: Gone}},
+		Shared: []Shared{{File: "base.yaml", Apps: []string{"a", "b"}}}}
 	for _, c := range []struct {
 		plan Plan
 		want string
@@ -301,9 +281,7 @@ func TestMarkdownOfWhatIsNoChange(t *testing.T) {
 
 func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "a": 0, "`": 1, "``": 2, "``a```b`": 3, "`a`a`": 1} {
-		if got := longestRun(text, '`'); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
+		compare.CheckNamed(t, text, want, longestRun(text, '`'))
 	}
 }
 
@@ -354,28 +332,23 @@ func TestWords(t *testing.T) {
 		{Stage{Wait: "promotion", Timeout: 1, OnTimeout: "abort"}.Takes(), "a promotion (1ns: abort)"},
 		{Stage{Wait: "time", Timeout: hour, AtLeast: minute}.Takes(), "1m"},
 		{Workload{}.Share(20), "20%"}, {Workload{Full: 100}.Share(20), "20%"}, {Workload{Full: 1000}.Share(20), "20/1000"},
-		{Workload{}.Sizing(), "0 pods"}, {Workload{Replicas: 1}.Sizing(), "1 pod"}, {Workload{Replicas: 2, Sized: "HPA"}.Sizing(), "2 pods (HPA)"},
+		{Workload{}.Sizing(), "0 pods"}, {Workload{Replicas: 1}.Sizing(), "1 pod"},
+		{Workload{Replicas: 2, Sized: "HPA"}.Sizing(), "2 pods (HPA)"},
 		{App{}.Cost(), ""}, {App{AtLeast: 1}.Cost(), "at least 1ns"}, {App{Gates: 1}.Cost(), "1 promotion"},
 		{App{AtLeast: minute, Gates: 2}.Cost(), "at least 1m, 2 promotions"}, {App{Gates: 3}.Cost(), "3 promotions"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
+		compare.Check(t, c.want, c.got)
 	}
 }
 
 // TestMoment names the day only if it differs, and the date only if the day is ambiguous.
 func TestMoment(t *testing.T) {
-	if got := Moment(nil, now); got != "nobody knows" {
-		t.Error(got)
-	}
+	compare.Check(t, "nobody knows", Moment(nil, now))
 	for after, want := range map[time.Duration]string{
 		-1: "at once", 0: "at once", time.Second: "12:00:01 UTC", 12*time.Hour - 1: "23:59:59 UTC", 12 * time.Hour: "Sat 00:00 UTC",
 		24 * time.Hour: "Sat 12:00 UTC", 6*24*time.Hour - 1: "Thu 11:59 UTC", 6 * 24 * time.Hour: "2026-11-26 12:00 UTC",
 		365 * 24 * time.Hour: "2027-11-20 12:00 UTC",
 	} {
-		if got := Moment(new(now.Add(after)), now); got != want {
-			t.Errorf("after %s: %q, want %q", after, got, want)
-		}
+		compare.CheckNamed(t, "after "+after.String(), want, Moment(new(now.Add(after)), now))
 	}
 }

@@ -12,7 +12,7 @@ import (
 // TestNames finds the environment, the app's name and a pattern for similar apps in a folder's path.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-bc"
-	for dir, want := range map[string]struct{ environment, name, glob string }{
+	for dir, want := range map[string][3]string{ // the environment, the name and the pattern
 		"web":                           {"", "", "web"},
 		"apps/web":                      {"", "", "apps/*"},
 		"web/overlays/prod":             {"prod", "web", "*/overlays/prod"},
@@ -26,15 +26,7 @@ func TestNames(t *testing.T) {
 		"apps/" + long + "/base":        {"", long[:62], "apps/*/base"},
 		"apps/" + long[:61] + "zyx/k8s": {"", long[:61] + "zy", "apps/*/k8s"},
 	} {
-		if got := environment(dir); got != want.environment {
-			t.Errorf("%s is for %q, want %q", dir, got, want.environment)
-		}
-		if got := nameOf(dir); got != want.name {
-			t.Errorf("%s is called %q, want %q", dir, got, want.name)
-		}
-		if got := globOf(dir); got != want.glob {
-			t.Errorf("%s is like %q, want %q", dir, got, want.glob)
-		}
+		compare.CheckNamed(t, dir, want, [3]string{environment(dir), nameOf(dir), globOf(dir)})
 	}
 }
 
@@ -57,8 +49,7 @@ func TestWhichCluster(t *testing.T) {
 
 const (
 	workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
-	ofArgo   = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: web}\n"
-	ofFlux   = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: x}\nspec: "
+	unnamed  = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: "
 )
 
 // TestWhatALookFinds lists folders in order, each once, down to a depth. An engine's objects have its API group;
@@ -67,42 +58,37 @@ func TestWhatALookFinds(t *testing.T) {
 	const deep = "a/b/c/d/e/f/g/"
 	got := look(t, treeOf(map[string]string{
 		"charts/p/Chart.yaml": "name: p\n", "charts/p/A/Chart.yaml": "name: a\n",
-		"flux/a.yaml": ofFlux + "{path: apps/web}\n", "flux/b.yaml": ofFlux + "{path: ./apps/web}\n",
-		"flux/c.yaml": ofFlux + "{}\n", "flux/d.yaml": ofFlux + "{path: [x]}\n",
+		"flux/a.yaml": document(fluxFolder, "x", "{path: apps/web}"), "flux/b.yaml": document(fluxFolder, "x", "{path: ./apps/web}"),
+		"flux/c.yaml": document(fluxFolder, "x", "{}"), "flux/d.yaml": document(fluxFolder, "x", "{path: [x]}"),
 		"crds/app.yaml":     "apiVersion: app.k8s.io/v1beta1\nkind: Application\nspec: {source: {path: apps/other}}\n",
-		"argo/bad.yaml":     "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: {source: [x]}\n",
-		"argo/none.yaml":    "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: {source: {chart: x}}\n",
-		"rollouts/web.yaml": ofArgo,
+		"argo/bad.yaml":     unnamed + "{source: [x]}\n",
+		"argo/none.yaml":    unnamed + "{source: {chart: x}}\n",
+		"rollouts/web.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: web}\n",
 	}, "apps", "apps/web", deep+"h", deep+"h/i"))
 	want := Survey{
 		Kustomizations: []Kustomization{{Path: deep + "h"}, {Path: "apps"}, {Path: "apps/web"}},
 		Charts:         []Chart{{Path: "charts/p"}, {Path: "charts/p/A"}},
 		Flux:           []string{"apps/web"}, Plain: []string{"rollouts"}, ArgoRollouts: []string{"rollouts/web.yaml"},
 		engines: []string{"argo", "flux"},
-		Given:   []Given{{File: "argo/none.yaml", Entry: Entry{Helm: &rollout.Helm{}}}, {File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
+		Given: []Given{{File: "argo/none.yaml", Entry: Entry{Helm: &rollout.Helm{}}},
+			{File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
 	}
-	if diff := compare.Diff(want, got, Given{}, render.Violations{}); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, want, got, Given{}, render.Violations{})
 }
 
 // TestWhatIsAnApp makes a folder that an engine builds an app, even if another folder refers to it, but not one with an
 // engine's objects. Folders of manifests include subfolders, unless there is a kustomization.
 func TestWhatIsAnApp(t *testing.T) {
-	const other = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}\n"
-	tree := treeOf(map[string]string{
-		"flux/web.yaml": ofFlux + "{path: svc/web}\n", "flux/kustomization.yaml": "resources: [web.yaml]\n",
-		"argo/api.yaml":          "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: {source: {path: svc/api}}\n",
+	other := strings.Replace(workload, "web", "other", 1)
+	p := propose(t, treeOf(map[string]string{
+		"flux/web.yaml": document(fluxFolder, "x", "{path: svc/web}"), "flux/kustomization.yaml": "resources: [web.yaml]\n",
+		"argo/api.yaml":          unnamed + "{source: {path: svc/api}}\n",
 		"all/kustomization.yaml": "resources: [../svc/web, ../svc/api, ../svc/db]\n",
 		"plain/web.yaml":         workload, "plain/more/web.yaml": other,
 		"mixed/web.yaml": workload, "mixed/more/web.yaml": other, "mixed/built/kustomization.yaml": "resources: []\n",
 		"many/a/x.yaml": workload, "many/b/x.yaml": workload, "many/b/y.json": "{}",
-	}, "svc/web", "svc/api", "svc/db")
-	p, err := Propose(tree, look(t, tree), "", "gitrollout", bare)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `- path: all
+	}, "svc/web", "svc/api", "svc/db"), "", bare)
+	compare.Check(t, `- path: all
 - path: many/a
   directory: {}
 - path: many/b
@@ -115,35 +101,26 @@ func TestWhatIsAnApp(t *testing.T) {
   directory: {recurse: true}
 - path: svc/api
 - path: svc/web
-`
-	if diff := compare.Diff(want, strings.TrimPrefix(configText(p.Entries), "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut); diff != "" {
-		t.Errorf("left out (-want +got):\n%s", diff)
-	}
+`, entriesOf(p))
+	compare.CheckNamed(t, "left out", []LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut)
 }
 
 // TestWhatIsNoApp leaves out folders that render to an engine's objects, and reports jsonnet.
 func TestWhatIsNoApp(t *testing.T) {
 	tree := treeOf(map[string]string{"apps/Chart.yaml": chartOfShop, "web/main.jsonnet": "[]", "web/params.libsonnet": "{}"}, "svc/web")
-	p, err := Propose(tree, look(t, tree), "", "gitrollout", func(a rollout.App) (*rollout.Render, error) {
+	p := propose(t, tree, "", func(a rollout.App) (*rollout.Render, error) {
 		r := &rollout.Render{App: a}
 		if a.Path == "apps" {
 			r.Objects = []rollout.Object{{"apiVersion": "v1", "kind": "Secret"}, {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}}
 		}
 		return r, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := []LeftOut{
 		{"web/main.jsonnet", "is jsonnet, which is not run here: have CI run it, and commit the manifests that it prints"},
 		{"apps", "has objects of Argo CD"},
 	}
-	if diff := compare.Diff(want, p.LeftOut); diff != "" || len(p.Apps) != 1 {
-		t.Errorf("%d apps, left out (-want +got):\n%s", len(p.Apps), diff)
-	}
+	compare.CheckNamed(t, "left out", want, p.LeftOut)
+	compare.CheckNamed(t, "apps", 1, len(p.Apps))
 }
 
 // TestManyLeftOut joins many paths that are left out for one reason on a line.
@@ -152,94 +129,46 @@ func TestManyLeftOut(t *testing.T) {
 	for _, name := range strings.Fields("a b c d e f g") {
 		p.LeftOut = append(p.LeftOut, LeftOut{name, "is jsonnet"})
 	}
-	want := strings.Split("left out x: is for dev,left out a: is jsonnet,left out b: is jsonnet,left out c: is jsonnet,left out d: is jsonnet,"+
-		"left out e: is jsonnet,left out 2 more: is jsonnet", ",")
-	if diff := compare.Diff(want, p.Told(Survey{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	want := []string{"left out x: is for dev", "left out a: is jsonnet", "left out b: is jsonnet", "left out c: is jsonnet",
+		"left out d: is jsonnet", "left out e: is jsonnet", "left out 2 more: is jsonnet"}
+	compare.Check(t, want, p.Told(Survey{}))
 }
 
 // TestWhoKeepsAnObject prefers a kustomization to a chart with the same object. An entry lists its apps' rights beyond
 // their namespace.
 func TestWhoKeepsAnObject(t *testing.T) {
-	tree := treeOf(map[string]string{"a/Chart.yaml": chartOfShop}, "b")
-	p, err := Propose(tree, look(t, tree), "", "gitrollout", func(a rollout.App) (*rollout.Render, error) {
+	p := propose(t, treeOf(map[string]string{"a/Chart.yaml": chartOfShop}, "b"), "", func(a rollout.App) (*rollout.Render, error) {
 		return &rollout.Render{App: a, Objects: []rollout.Object{
 			{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "shop"}},
 			{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "web"}},
 		}}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(p.LeftOut) != 1 || p.LeftOut[0].Path != "a" || !strings.HasPrefix(p.LeftOut[0].Why, "has objects that b has, too, such as Service shop/web;") {
+	if len(p.LeftOut) != 1 || p.LeftOut[0].Path != "a" ||
+		!strings.HasPrefix(p.LeftOut[0].Why, "has objects that b has, too, such as Service shop/web;") {
 		t.Errorf("left out: %v", p.LeftOut)
 	}
-	if text := configText(p.Entries); !strings.Contains(text, "clusterResources: [rbac.authorization.k8s.io/ClusterRole]") {
-		t.Errorf("it is\n%s", text)
-	}
+	compare.Contains(t, entriesOf(p), "clusterResources: [rbac.authorization.k8s.io/ClusterRole]")
 }
 
 // TestWhatEnginesSayThatIsLost reports each field that an entry cannot have, even with one element, but only for apps.
 func TestWhatEnginesSayThatIsLost(t *testing.T) {
-	chart := func(files map[string]string, dirs ...string) map[string]string {
-		for _, dir := range dirs {
-			files[dir+"/Chart.yaml"] = strings.Replace(chartOfShop, "shop", "c", 1)
-			files[dir+"/values.yaml"] = "a: 1\n"
-			files[dir+"/templates/s.yaml"] = shopOfChart
-		}
-		return files
-	}
-	got := proposed(t, chart(map[string]string{
+	got := proposed(t, withCharts(map[string]string{
 		"env/prod.yaml":               "a: 3\n",
-		"apps/web/kustomization.yaml": "configMapGenerator: [{name: web, literals: ['a=b']}]\n",
-		"engines/flux.yaml": ofFlux + "{path: apps/web, targetNamespace: web, patches: [{}], images: [{}], components: [x], decryption: {provider: sops}}\n" +
-			"---\n" + ofFlux + "{path: apps/absent, patches: [{}]}\n",
-		"engines/releases.yaml": `apiVersion: helm.toolkit.fluxcd.io/v2
-kind: HelmRelease
-metadata: {name: one, namespace: flux-system}
-spec: {targetNamespace: shops, chart: {spec: {chart: charts/one}}, postRenderers: [{}]}
----
-apiVersion: helm.toolkit.fluxcd.io/v2
-kind: HelmRelease
-metadata: {name: referred}
-spec: {chartRef: {kind: OCIRepository, name: x}}
----
-apiVersion: helm.toolkit.fluxcd.io/v2
-kind: HelmRelease
-metadata: {name: none}
----
-apiVersion: helm.toolkit.fluxcd.io/v2
-kind: HelmRelease
-metadata: {name: wrong}
-spec: {chart: [x]}
-`,
-		"engines/argo.yaml": `apiVersion: argoproj.io/v1alpha1
-kind: Application
-metadata: {name: two}
-spec: {source: {path: charts/two, plugin: {name: x}, helm: {values: "a: 7", valueFiles: [/env/prod.yaml, "https://example.com/v.yaml"]}}}
----
-apiVersion: argoproj.io/v1alpha1
-kind: Application
-metadata: {name: three}
-spec: {source: {path: charts/three, helm: {parameters: [{name: a, value: "8"}]}}}
----
-apiVersion: argoproj.io/v1alpha1
-kind: Application
-metadata: {name: four}
-spec: {source: {path: charts/four, helm: {values: "["}}}
----
-apiVersion: argoproj.io/v1alpha1
-kind: Application
-metadata: {name: web-folder}
-spec: {source: {path: plain}}
-`,
+		"apps/web/kustomization.yaml": built("web", "b"),
+		"engines/flux.yaml": document(fluxFolder, "x", "{path: apps/web, targetNamespace: web, patches: [{}], images: [{}], components: [x], "+
+			"decryption: {provider: sops}}") + document(fluxFolder, "x", "{path: apps/absent, patches: [{}]}"),
+		"engines/releases.yaml": document(helmRelease, "one, namespace: flux-system",
+			"{targetNamespace: shops, chart: {spec: {chart: charts/one}}, postRenderers: [{}]}") +
+			document(helmRelease, "referred", "{chartRef: {kind: OCIRepository, name: x}}") +
+			document(helmRelease, "none", "") + document(helmRelease, "wrong", "{chart: [x]}"),
+		"engines/argo.yaml": document(argoApp, "two", `{source: {path: charts/two, plugin: {name: x}, helm: {values: "a: 7", `+
+			`valueFiles: [/env/prod.yaml, "https://example.com/v.yaml"]}}}`) +
+			document(argoApp, "three", `{source: {path: charts/three, helm: {parameters: [{name: a, value: "8"}]}}}`) +
+			document(argoApp, "four", `{source: {path: charts/four, helm: {values: "["}}}`) +
+			document(argoApp, "web-folder", "{source: {path: plain}}"),
 		"plain/web.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: x}\nspec: {containers: [{name: a, image: a}]}\n",
 	}, "charts/one", "charts/two", "charts/three", "charts/four"))
-	want := `apiVersion: gitrollout.dev/v1alpha1
-kind: Config
-apps:
-- path: apps/web
+	compare.Check(t, `- path: apps/web
   namespace: web
 - path: charts/four
   helm: {releaseName: four}
@@ -261,15 +190,16 @@ apps:
 - path: plain
   directory: {}
   namespaces: [x]
-left out engines/flux.yaml: names the folder apps/absent, which is not in this repository: bring it with gitrollout vendor, and list the folder that it comes into
-left out engines/releases.yaml: HelmRelease referred has the chart x of elsewhere: bring it with gitrollout vendor --from engines, commit that, and run this again
-note apps/web: settings of engines/flux.yaml are not carried over (spec.patches, spec.images, spec.components, spec.decryption): put them into the folder
+left out engines/flux.yaml: names the folder apps/absent, which is not in this repository: `+
+		`bring it with gitrollout vendor, and list the folder that it comes into
+left out engines/releases.yaml: HelmRelease referred has the chart x of elsewhere: `+
+		`bring it with gitrollout vendor --from engines, commit that, and run this again
+note apps/web: settings of engines/flux.yaml are not carried over (spec.patches, spec.images, spec.components, spec.decryption): `+
+		`put them into the folder
 note charts/four: settings of engines/argo.yaml are not carried over (source.helm.values): put them into the folder
 note charts/one: settings of engines/releases.yaml are not carried over (spec.postRenderers): put them into the folder
-note charts/two: settings of engines/argo.yaml are not carried over (source.plugin, source.helm.valueFiles https://example.com/v.yaml): put them into the folder`
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+note charts/two: settings of engines/argo.yaml are not carried over (source.plugin, source.helm.valueFiles https://example.com/v.yaml): `+
+		`put them into the folder`, got)
 }
 
 // TestVariablesText prints variables; empty variables differ from none.
@@ -279,9 +209,7 @@ func TestVariablesText(t *testing.T) {
 		"  substitute:\n    a: b\n":             rollout.NewVariables(map[string]string{"a": "b"}, nil),
 		"  substituteFrom:\n  - file: a.yaml\n": rollout.NewVariables(nil, []string{"a.yaml"}),
 	} {
-		if diff := compare.Diff(want, variablesText(v)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		compare.Check(t, want, variablesText(v))
 	}
 }
 

@@ -1,13 +1,11 @@
 package vendoring
 
 import (
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 const (
@@ -39,10 +37,8 @@ func TestFromEngines(t *testing.T) {
 		files map[string]string
 		want  []string // entries of vendor.yaml
 	}{
-		"a chart of a repository": {
-			map[string]string{"release.yaml": fluxRelease, "sources/charts.yaml": fluxRepository},
-			[]string{"charts chart https://charts.example.com redis 20.x flat"},
-		},
+		"a chart of a repository": {map[string]string{"release.yaml": fluxRelease, "sources/charts.yaml": fluxRepository},
+			[]string{"charts chart https://charts.example.com redis 20.x flat"}},
 		"two releases of one": {
 			map[string]string{"all.yaml": fluxRelease + "--- # another\n" + strings.Replace(fluxRelease, "name: redis}", "name: cache}", 1) +
 				"---\n" + fluxRepository},
@@ -53,16 +49,12 @@ func TestFromEngines(t *testing.T) {
 				strings.NewReplacer("name: redis}", "name: cache}", "20.x", "21.0.0").Replace(fluxRelease) + "---\n" + fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x flat", "charts/2 chart https://charts.example.com redis 21.0.0 flat"},
 		},
-		"a chart of a registry": {
-			map[string]string{"all.yml": fluxReference + "---\n" + fluxArtifact}, []string{"charts chart oci://ghcr.io/org/charts web 6.x flat"},
-		},
-		"a folder of Git": {
-			map[string]string{"all.yaml": fluxFolder + "---\n" + fluxGit},
-			[]string{"vendor/base-deploy git https://github.com/org/base v1.4.2 deploy"},
-		},
-		"an artifact": {
-			map[string]string{"all.yaml": fluxBundle + "---\n" + fluxArtifact}, []string{"vendor/web oci oci://ghcr.io/org/charts/web 6.x"},
-		},
+		"a chart of a registry": {map[string]string{"all.yml": fluxReference + "---\n" + fluxArtifact},
+			[]string{"charts chart oci://ghcr.io/org/charts web 6.x flat"}},
+		"a folder of Git": {map[string]string{"all.yaml": fluxFolder + "---\n" + fluxGit},
+			[]string{"vendor/base-deploy git https://github.com/org/base v1.4.2 deploy"}},
+		"an artifact": {map[string]string{"all.yaml": fluxBundle + "---\n" + fluxArtifact},
+			[]string{"vendor/web oci oci://ghcr.io/org/charts/web 6.x"}},
 		"an Application":            {map[string]string{"a.yaml": argoChart}, []string{"charts chart oci://ghcr.io/org/charts guest 1.2.3 flat"}},
 		"sources of an Application": {map[string]string{"a.yaml": argoSources}, []string{"charts chart https://charts.example.com mail * flat"}},
 		"objects beside a kustomization": {
@@ -83,26 +75,15 @@ func TestFromEngines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := withoutGit(t)
 			for name, content := range c.files {
-				must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755))
 				w.write(name, content)
 			}
 			for range 2 {
 				_, err := From(w.on())
 				must(t, err)
 			}
-			var got []string
-			if data, err := os.ReadFile(filepath.Join(w.dir, "vendor.yaml")); err == nil {
-				sources, err := rollout.ParseVendor("vendor.yaml", data)
-				must(t, err)
-				for _, s := range sources {
-					got = append(got, s.Into+" "+s.Wants())
-				}
-			}
-			compare.Check(t, c.want, got)
+			compare.Check(t, c.want, w.listed())
 			for name, content := range c.files {
-				if data, _ := os.ReadFile(filepath.Join(w.dir, name)); string(data) != content {
-					t.Errorf("%s is now\n%s", name, data)
-				}
+				compare.CheckNamed(t, name, content, w.read(name))
 			}
 		})
 	}
@@ -121,9 +102,7 @@ func TestFromEnginesLeavesOut(t *testing.T) {
 			t.Errorf("error %v, said %s", err, text)
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(w.dir, "vendor.yaml")); err != nil || !strings.Contains(string(data), "name: guest") {
-		t.Errorf("%s, error %v", data, err)
-	}
+	compare.Contains(t, w.read("vendor.yaml"), "name: guest")
 }
 
 // TestFromEnginesRefuses names the object of an invalid source, and writes nothing.
@@ -144,12 +123,8 @@ func TestFromEnginesRefuses(t *testing.T) {
 			w := withoutGit(t)
 			w.write("all.yaml", c.files)
 			_, err := From(w.on())
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want %s", err, c.want)
-			}
-			if _, err := os.Stat(filepath.Join(w.dir, "vendor.yaml")); err == nil {
-				t.Error("a vendor.yaml is written")
-			}
+			compare.Contains(t, fmt.Sprint(err), c.want)
+			compare.CheckNamed(t, "vendor.yaml", "", w.read("vendor.yaml"))
 		})
 	}
 }

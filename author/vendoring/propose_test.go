@@ -1,11 +1,13 @@
 package vendoring
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
@@ -26,25 +28,15 @@ func TestWorkingCopy(t *testing.T) {
 		must(t, err)
 		return id
 	}
-	if err := w.Clean(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if id := commit(); id != "" {
-		t.Errorf("a commit of nothing: %s", id)
-	}
+	must(t, w.Clean(t.Context()))
+	compare.CheckNamed(t, "a commit of nothing", "", commit())
 	repo.Write(map[string]string{"a/charts/x.yaml": "1\n", "b/other.yaml": "1\n", "a/run.log": "1\n"})
 	must(t, os.Remove(filepath.Join(repo.Work, "a/gone.txt")))
-	if err := w.Clean(t.Context()); err == nil || !strings.Contains(err.Error(), "commit or stash it") {
-		t.Errorf("with changes: %v", err)
-	}
+	compare.Contains(t, fmt.Sprint(w.Clean(t.Context())), "commit or stash it")
 	first := commit()
 	must(t, w.Push(t.Context(), first, "vendored"))
-	if files := strings.Join(repo.Files("vendored"), " "); files != ".gitignore a/charts/x.yaml a/vendor.yaml b/other.yaml" {
-		t.Errorf("it has %s", files)
-	}
-	if again := commit(); again != first {
-		t.Errorf("the same is %s, and then %s", first, again)
-	}
+	compare.Check(t, ".gitignore a/charts/x.yaml a/vendor.yaml b/other.yaml", strings.Join(repo.Files("vendored"), " "))
+	compare.CheckNamed(t, "the same again", first, commit())
 	if status := repo.Git("status", "--porcelain"); !strings.Contains(status, "?? a/charts/") || repo.Git("rev-parse", "HEAD") != head {
 		t.Errorf("the working copy has %s", status)
 	}
@@ -53,12 +45,8 @@ func TestWorkingCopy(t *testing.T) {
 	if second == first || second == "" {
 		t.Errorf("another content is %q after %s", second, first)
 	}
-	if err := w.Push(t.Context(), second, "vendored"); err != nil {
-		t.Error(err)
-	}
-	if parent := repo.InBare("rev-parse", "vendored^"); parent != head {
-		t.Errorf("it stands on %s, not on %s", parent, head)
-	}
+	must(t, w.Push(t.Context(), second, "vendored"))
+	compare.CheckNamed(t, "its parent", head, repo.InBare("rev-parse", "vendored^"))
 	if _, err := WorkingCopy(t.TempDir()).Commit(t.Context(), "x", "x"); err == nil {
 		t.Error("a folder that is no clone")
 	}

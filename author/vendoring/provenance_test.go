@@ -3,14 +3,14 @@ package vendoring
 import (
 	"bytes"
 	"encoding/hex"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"helm.sh/helm/v4/pkg/provenance"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 type signer struct{ *openpgp.Entity }
@@ -26,22 +26,16 @@ func newSigner(t *testing.T) signer {
 // as returns the key as gpg --export writes it, with --armor or without.
 func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public string) {
 	t.Helper()
-	key = s.Entity
-	var err error
 	var out bytes.Buffer
 	if !armored {
-		must(t, key.Serialize(&out))
-		return key, out.String()
+		must(t, s.Serialize(&out))
+		return s.Entity, out.String()
 	}
 	w, err := armor.Encode(&out, openpgp.PublicKeyType, nil)
-	if err == nil {
-		err = key.Serialize(w)
-	}
-	if err == nil {
-		err = w.Close()
-	}
 	must(t, err)
-	return key, out.String()
+	must(t, s.Serialize(w))
+	must(t, w.Close())
+	return s.Entity, out.String()
 }
 
 // sign returns the file that helm package --sign writes beside an archive.
@@ -65,11 +59,10 @@ func TestProvenance(t *testing.T) {
 		spoil  func(w *world, key *openpgp.Entity)
 		want   []string // words of the error; none: accepted
 	}{
-		"signed":        {source: chart},
-		"a keyring":     {source: chart, binary: true},
-		"of a registry": {source: oci},
-		"no file of keys": {chart, false, func(w *world, _ *openpgp.Entity) { _ = os.RemoveAll(filepath.Join(w.dir, "keys")) },
-			[]string{"keys/team.asc"}},
+		"signed":          {source: chart},
+		"a keyring":       {source: chart, binary: true},
+		"of a registry":   {source: oci},
+		"no file of keys": {chart, false, func(w *world, _ *openpgp.Entity) { w.remove("keys") }, []string{"keys/team.asc"}},
 		"keys that are no": {chart, false, func(w *world, _ *openpgp.Entity) { w.write("keys/team.asc", "x") },
 			[]string{"holds no public keys", "gpg --export"}},
 		"keys elsewhere": {strings.Replace(chart, "keys/", "../", 1), false, func(*world, *openpgp.Entity) {},
@@ -94,7 +87,6 @@ func TestProvenance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := withoutGit(t)
 			key, public := ann.as(t, !c.binary)
-			must(t, os.Mkdir(filepath.Join(w.dir, "keys"), 0o755))
 			w.write("keys/team.asc", public)
 			w.answers[redis+".prov"] = sign(t, key, w.answers[redis], "redis-20.1.4.tgz")
 			archive := packed(t, plain("web/Chart.yaml", "name: web\nversion: 1.2.3+b1\n"))
@@ -104,20 +96,13 @@ func TestProvenance(t *testing.T) {
 				c.spoil(w, key)
 			}
 			w.update("", c.want...)
-			lock, err := os.ReadFile(filepath.Join(w.dir, "vendor.lock"))
+			lock := w.read("vendor.lock")
 			if c.want != nil {
-				if err == nil {
-					t.Errorf("there is a lock: %s", lock)
-				}
+				compare.CheckNamed(t, "the lock", "", lock)
 				return
 			}
-			if finger := hex.EncodeToString(key.PrimaryKey.Fingerprint); !strings.Contains(string(lock), "signed: "+finger) {
-				t.Errorf("the lock does not say who signed it, %s: %s", finger, lock)
-			}
+			compare.Contains(t, lock, "signed: "+hex.EncodeToString(key.PrimaryKey.Fingerprint))
 			w.update("")
-			if wrong := w.wrong(); len(wrong) > 0 {
-				t.Errorf("wrong is %v", wrong)
-			}
 			w.vendor(strings.Replace(c.source, ", provenance: keys/team.asc", "", 1))
 			if wrong := w.wrong(); len(wrong) == 0 {
 				t.Error("without the keys it is taken for the same")

@@ -17,6 +17,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // must ends the test at an error.
@@ -79,13 +80,15 @@ func TestMaliciousArchives(t *testing.T) {
 		"a drive":                      {packed(t, plain("C:/a", "x")), "not one below its folder"},
 		"a line end in a path":         {packed(t, plain("a\nb", "x")), "not one below its folder"},
 		"a path that is no UTF-8":      {packed(t, plain("a\xff", "x")), "not one below its folder"},
-		"a long path":                  {packed(t, plain(strings.Repeat("a/", 600)+"b", "x")), "not one below its folder"},
+		"a path of a letter too many":  {packed(t, plain(strings.Repeat("a/", maxPath/2-1)+"abc", "x")), "not one below its folder"},
 		"a symlink":                    {packed(t, special("a", tar.TypeSymlink, "/etc")), "no plain file"},
 		"a file behind a symlink":      {packed(t, special("a", tar.TypeSymlink, ".."), plain("a/b", "x")), "no plain file"},
 		"a hard link":                  {packed(t, special("a", tar.TypeLink, "/etc/passwd")), "no plain file"},
 		"a device":                     {packed(t, special("a", tar.TypeChar, "")), "no plain file"},
 		"a pipe":                       {packed(t, special("a", tar.TypeFifo, "")), "no plain file"},
 		"a hook of Git":                {packed(t, plain("a/.git/hooks/post-checkout", "x")), "an archive must not contain"},
+		"a shortened name":             {packed(t, plain("a/GIT~1/config", "x")), "an archive must not contain"},
+		"a folder of Git's name":       {packed(t, special(".git/", tar.TypeDir, ""), plain("a", "x")), "an archive must not contain"},
 		"a hook of Git on Windows":     {packed(t, plain("a/.GIT. /config", "x")), "an archive must not contain"},
 		"a configuration":              {packed(t, plain(".gitrollout/prod/config.yaml", "x")), "an archive must not contain"},
 		"a configuration on Windows":   {packed(t, plain("GITROL~1/prod/config.yaml", "x")), "an archive must not contain"},
@@ -113,9 +116,8 @@ func TestMaliciousArchives(t *testing.T) {
 	}
 	all, err := unzip(packed(t, special("a/", tar.TypeDir, ""), plain("./a/b.yaml", "x"), plain("a/.gitignore", "*"),
 		plain("a/.helmignore", "y")))
-	if diff := compare.Diff(files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all); diff != "" || err != nil {
-		t.Errorf("error %v (-want +got):\n%s", err, diff)
-	}
+	must(t, err)
+	compare.Check(t, files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all)
 }
 
 // world has a repository of charts, a registry with tokens, and a Git server. Its contents are by address.
@@ -136,8 +138,7 @@ func newWorld(t *testing.T) *world {
 	w.git.Write(map[string]string{"deploy/base.yaml": "base: 1\n", "README.md": "x"})
 	w.git.Commit("base")
 	w.gitURL = w.git.HTTP(gittest.HTTPOptions{}).URL
-	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n" +
-		"- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n" +
+	w.vendor(redis("~20.1") + "- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n" +
 		"- oci: {url: oci://HOST/manifests/podinfo, semver: \">=6.9\"}\n  into: podinfo\n" +
 		"- chart: {repo: oci://HOST/charts, name: web, version: ^1}\n  into: charts\n")
 	return w
@@ -146,15 +147,7 @@ func newWorld(t *testing.T) *world {
 // withoutGit is a world without a vendor.yaml and without a Git server, which takes most of the time to start.
 func withoutGit(t *testing.T) *world {
 	w := &world{t: t, answers: map[string][]byte{}, dir: t.TempDir()}
-	server := httptest.NewServer(w)
-	t.Cleanup(server.Close)
-	w.host = strings.TrimPrefix(server.URL, "http://")
-	w.getter = &Getter{Login: func(host string) (string, string) {
-		if host == w.host {
-			return "ann", "secret"
-		}
-		return "", ""
-	}}
+	w.getter, w.host = bench(t, w.ServeHTTP)
 	w.chart("redis", "20.1.4", "a: 1\n")
 	w.chart("redis", "20.1.5", "a: 2\n")
 	w.chart("redis", "21.0.0", "a: 3\n")
@@ -183,14 +176,54 @@ func (w *world) copied(t *testing.T) *world {
 	return &own
 }
 
+// redis is a source with a chart in a version.
+func redis(version string) string {
+	return "- chart: {repo: http://HOST/charts, name: redis, version: " + version + "}\n  into: charts\n"
+}
+
 func (w *world) vendor(sources string) {
 	w.write("vendor.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n"+strings.ReplaceAll(sources, "HOST", w.host))
 }
 
 func (w *world) write(name, content string) {
 	w.t.Helper()
-	must(w.t, os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o644))
+	put(w.t, filepath.Join(w.dir, name), content, 0o644)
 }
+
+// put writes a file and its folders.
+func put(t *testing.T, file, content string, mode os.FileMode) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must(t, os.WriteFile(file, []byte(content), mode))
+}
+
+// read returns a file's content, "" if there is no such file.
+func (w *world) read(name string) string {
+	data, _ := os.ReadFile(filepath.Join(w.dir, name))
+	return string(data)
+}
+
+// remove removes a file or a folder.
+func (w *world) remove(name string) { must(w.t, os.RemoveAll(filepath.Join(w.dir, name))) }
+
+// listed returns the sources in vendor.yaml.
+func (w *world) listed() []string {
+	w.t.Helper()
+	if w.read("vendor.yaml") == "" {
+		return nil
+	}
+	sources, err := rollout.ParseVendor("vendor.yaml", []byte(w.read("vendor.yaml")))
+	must(w.t, err)
+	return rollout.Mapped(sources, func(s rollout.VendorSource) string { return s.Into + " " + s.Wants() })
+}
+
+// index replaces the index of the charts by one with a version.
+func (w *world) index(more string) {
+	w.answers["/charts/index.yaml"] = []byte(strings.ReplaceAll("entries: {redis: [{version: 20.1.4, "+more+"}]}", "HOST", w.host))
+}
+
+// encoded returns a text in base64.
+func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 func (w *world) chart(name, version, values string) {
 	file := "/charts/" + name + "-" + version + ".tgz"
@@ -219,7 +252,7 @@ func (w *world) signed(name, tag string, archive, prov []byte) {
 
 func (w *world) ServeHTTP(to http.ResponseWriter, req *http.Request) {
 	w.asked = append(w.asked, req.URL.Path)
-	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:secret"))
+	basic := "Basic " + encoded("ann:secret")
 	switch who := req.Header.Get("Authorization"); {
 	case req.URL.Path == "/token" && who == basic && req.URL.Query().Get("service") == "s" &&
 		strings.HasPrefix(req.URL.Query().Get("scope"), "repository:"):
@@ -245,7 +278,7 @@ func (w *world) on() *os.Root {
 	return root
 }
 
-// update updates and checks that the error has all of the words, or that there is none.
+// update updates and checks that the error has all of the words, or that there is none and the folder is as in its lock.
 func (w *world) update(name string, words ...string) {
 	w.t.Helper()
 	_, err := w.getter.Update(context.Background(), w.on(), name)
@@ -253,7 +286,9 @@ func (w *world) update(name string, words ...string) {
 		w.t.Fatalf("error %v, want %v", err, words)
 	}
 	compare.Contains(w.t, fmt.Sprint(err), words...)
-	if err != nil && strings.Contains(err.Error(), "secret") {
+	if err == nil {
+		compare.CheckNamed(w.t, "wrong", []string(nil), w.wrong())
+	} else if strings.Contains(err.Error(), "secret") {
 		w.t.Errorf("a password is in the error %v", err)
 	}
 }
@@ -298,21 +333,15 @@ func TestUpdate(t *testing.T) {
 	w.chart("redis", "20.1.6", "a: 6\n")
 	w.artifact("manifests/podinfo", "7.0.0", packed(t, plain("podinfo.yaml", "v: 7\n")))
 	w.update("")
-	second := w.has()
-	if second["vendor.lock"] != lock {
-		t.Errorf("a second run changed vendor.lock:\n%s", compare.Diff(lock, second["vendor.lock"]))
-	}
-	if wrong := w.wrong(); len(wrong) != 0 {
-		t.Errorf("wrong: %v", wrong)
-	}
+	compare.CheckNamed(t, "vendor.lock after a second run", lock, w.has()["vendor.lock"])
 	w.update("redis")
-	if third := w.has(); third["charts/redis-20.1.6/redis/values.yaml"] != "a: 6\n" || third["charts/redis-20.1.5/redis/values.yaml"] != "" ||
-		third["podinfo/podinfo.yaml"] != "v: 6.10.1\n" {
-		t.Errorf("after an update of redis: %v", third)
+	if w.read("charts/redis-20.1.6/redis/values.yaml") != "a: 6\n" || w.read("charts/redis-20.1.5/redis/values.yaml") != "" ||
+		w.read("podinfo/podinfo.yaml") != "v: 6.10.1\n" {
+		t.Errorf("after an update of redis: %v", w.has())
 	}
 	w.update(All)
-	if third := w.has(); third["podinfo/podinfo.yaml"] != "v: 7\n" {
-		t.Errorf("after an update of all: %v", third)
+	if w.read("podinfo/podinfo.yaml") != "v: 7\n" {
+		t.Errorf("after an update of all: %v", w.has())
 	}
 	w.update("absent", "no source that is called absent")
 }
@@ -321,8 +350,7 @@ func TestUpdate(t *testing.T) {
 // with one.
 func TestFlat(t *testing.T) {
 	w := newWorld(t)
-	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1, flat: true}\n  into: charts\n" +
-		"- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n")
+	w.vendor(redis("~20.1, flat: true") + redis("~20.1"))
 	w.update("")
 	w.chart("redis", "20.1.6", "a: 6\n")
 	for range 2 {
@@ -334,9 +362,6 @@ func TestFlat(t *testing.T) {
 	want := map[string]string{"charts/redis/Chart.yaml": head, "charts/redis/values.yaml": "a: 6\n",
 		"charts/redis-20.1.6/redis/Chart.yaml": head, "charts/redis-20.1.6/redis/values.yaml": "a: 6\n"}
 	compare.Check(t, want, got)
-	if wrong := w.wrong(); len(wrong) != 0 {
-		t.Errorf("wrong: %v", wrong)
-	}
 }
 
 // TestMoved refuses content that differs from the lock, and writes nothing.
@@ -352,9 +377,7 @@ func TestMoved(t *testing.T) {
 		"a tag of a registry": {func(w *world) {
 			w.artifact("manifests/podinfo", "6.10.1", packed(w.t, plain("podinfo.yaml", "evil")))
 		}, "oci oci://"},
-		"a branch": {func(w *world) {
-			w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more")
-		}, "git "},
+		"a branch": {func(w *world) { w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more") }, "git "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -378,75 +401,62 @@ func TestCheck(t *testing.T) {
 	}{
 		"a byte":        {func(w *world) { w.write("base/base.yaml", "base: 2\n") }, "base differs from vendor.lock"},
 		"one more file": {func(w *world) { w.write("base/more.yaml", "") }, "base differs from vendor.lock"},
-		"one file less": {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "charts/redis-20.1.5/redis/values.yaml")) },
-			"charts/redis-20.1.5 differs from vendor.lock"},
-		"a folder less": {func(w *world) { _ = os.RemoveAll(filepath.Join(w.dir, "podinfo")) }, "podinfo is not there"},
+		"one file less": {func(w *world) { w.remove("charts/redis-20.1.5/redis/values.yaml") }, "charts/redis-20.1.5 differs from vendor.lock"},
+		"a folder less": {func(w *world) { w.remove("podinfo") }, "podinfo is not there"},
 		"a symlink":     {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, "base/x is no plain file"},
-		"another range": {func(w *world) {
-			w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~21}\n  into: charts\n")
-		}, "redis ~21 is not in vendor.lock"},
-		"a source less": {func(w *world) {
-			w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n")
-		}, "base is in vendor.lock, and not in vendor.yaml"},
+		"another range": {func(w *world) { w.vendor(redis("~21")) }, "redis ~21 is not in vendor.lock"},
+		"a source less": {func(w *world) { w.vendor(redis("~20.1")) }, "base is in vendor.lock, and not in vendor.yaml"},
 		"a leftover of a merge": {func(w *world) {
 			_ = os.CopyFS(filepath.Join(w.dir, "charts/redis-20.1.3"), os.DirFS(filepath.Join(w.dir, "charts/redis-20.1.5")))
-		},
-			"charts/redis-20.1.3 is not in vendor.lock"},
+		}, "charts/redis-20.1.3 is not in vendor.lock"},
 		"a chart of one's own": {func(w *world) {
 			_ = os.CopyFS(filepath.Join(w.dir, "charts/redis-operator"), os.DirFS(filepath.Join(w.dir, "charts/redis-20.1.5/redis")))
 		}, ""},
-		"no lock":            {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "vendor.lock")) }, "is not in vendor.lock"},
+		"no lock":            {func(w *world) { w.remove("vendor.lock") }, "is not in vendor.lock"},
 		"nothing is changed": {func(w *world) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := updated.copied(t)
 			c.change(w)
-			w.asked = nil
-			wrong := w.wrong()
-			if got := strings.Join(wrong, "\n"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+			updated.asked = nil // the server writes there
+			if got := strings.Join(w.wrong(), "\n"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 				t.Errorf("wrong: %s\nwant %s", got, c.want)
 			}
-			if len(w.asked) > 0 {
-				t.Errorf("asked for %v", w.asked)
-			}
+			compare.CheckNamed(t, "requests", []string(nil), updated.asked)
 		})
 	}
 }
 
 // TestRefused reports invalid answers and invalid configuration by name, and writes nothing.
 func TestRefused(t *testing.T) {
-	const redis = "- chart: {repo: http://HOST/charts, name: redis, version: 20.1.4}\n  into: charts\n"
 	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo, tag: 6.9.0}\n  into: podinfo\n"
+	const archive = "/charts/redis-20.1.4.tgz"
+	repacked := func(entries ...entry) func(*world) {
+		return func(w *world) {
+			w.answers[archive] = packed(w.t, entries...)
+			w.index("urls: [redis-20.1.4.tgz]")
+		}
+	}
+	chart := func(name string) entry { return plain("redis/Chart.yaml", "name: "+name+"\nversion: 20.1.4\n") }
 	for name, c := range map[string]struct {
 		sources string
 		prepare func(w *world)
 		want    string
 	}{
-		"another archive than its digest": {redis,
-			func(w *world) { w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, plain("redis/Chart.yaml", "")) }, "and its index.yaml says"},
+		"another archive than its digest": {redis("20.1.4"),
+			func(w *world) { w.answers[archive] = packed(w.t, plain("redis/Chart.yaml", "")) }, "and its index.yaml says"},
 		"another layer than its digest": {podinfo, func(w *world) {
 			w.artifact("manifests/podinfo", "6.9.0", []byte("x"))
 			w.answers["/v2/manifests/podinfo/blobs/"+digest([]byte("x"))] = []byte("y")
 		}, "and its manifest says"},
-		"another chart": {redis, func(w *world) {
-			w.answers["/charts/index.yaml"] = nil
-			w.chart("redis", "20.1.4", "")
-			w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, plain("redis/Chart.yaml", "name: evil\nversion: 20.1.4\n"))
-			w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [redis-20.1.4.tgz]}]}")
-		}, "does not have the chart redis 20.1.4"},
-		"files beside the chart": {redis, func(w *world) {
-			w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, plain("redis/Chart.yaml", "name: redis\nversion: 20.1.4\n"), plain("x", ""))
-			w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [redis-20.1.4.tgz]}]}")
-		}, "outside of the folder redis"},
-		"a link in a chart": {redis, func(w *world) {
-			w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, special("redis/x", tar.TypeSymlink, "/etc"))
-			w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [redis-20.1.4.tgz]}]}")
-		}, "no plain file"},
-		"no such version":               {strings.ReplaceAll(redis, "20.1.4", "~22"), nil, "none of its 3 versions is ~22"},
-		"no range":                      {strings.ReplaceAll(redis, "20.1.4", "newest"), nil, "is no version and no range"},
-		"no index":                      {strings.ReplaceAll(redis, "/charts", "/none"), nil, "none/index.yaml answers 404"},
+		"another chart":                 {redis("20.1.4"), repacked(chart("evil")), "does not have the chart redis 20.1.4"},
+		"files beside the chart":        {redis("20.1.4"), repacked(chart("redis"), plain("x", "")), "outside of the folder redis"},
+		"a link in a chart":             {redis("20.1.4"), repacked(special("redis/x", tar.TypeSymlink, "/etc")), "no plain file"},
+		"no such version":               {redis("~22"), nil, "none of its 3 versions is ~22"},
+		"no range":                      {redis("newest"), nil, "is no version and no range"},
+		"no index":                      {strings.ReplaceAll(redis("20.1.4"), "/charts", "/none"), nil, "none/index.yaml answers 404"},
 		"no tag":                        {strings.ReplaceAll(podinfo, "6.9.0", "6.9.9"), nil, "answers 404"},
-		"another network without https": {strings.ReplaceAll(redis, "HOST", "charts.example.com"), nil, "does not use https"},
+		"another network without https": {strings.ReplaceAll(redis("20.1.4"), "HOST", "charts.example.com"), nil, "does not use https"},
 		"no ref":                        {"- git: {url: GIT, ref: v9}\n  into: base\n", nil, "git fetch"},
 		"no folder of a commit":         {"- git: {url: GIT, ref: main, path: none}\n  into: base\n", nil, "git archive"},
 		"an option for a ref":           {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is no tag, branch or commit"},
@@ -457,10 +467,8 @@ func TestRefused(t *testing.T) {
 			"vendor.lock does not have it"},
 		"a symlink out": {strings.ReplaceAll(podinfo, "into: podinfo", "into: out/podinfo"),
 			func(w *world) { _ = os.Symlink(w.t.TempDir(), filepath.Join(w.dir, "out")) }, "path escapes from parent"},
-		"two kinds": {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
-		"a lock that leads out": {podinfo, func(w *world) {
-			w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: VendorLock\nsources: [{wants: x, into: ../x, tree: y}]\n")
-		}, "is no folder beside it"},
+		"two kinds":             {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
+		"a lock that leads out": {podinfo, lockedInto("../x"), "is no folder beside it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := ofSources(t, c.sources)
@@ -487,27 +495,31 @@ func TestNoCredentialGoesElsewhere(t *testing.T) {
 	}))
 	defer other.Close()
 	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
-	w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [" + elsewhere + "/x.tgz]}]}")
-	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: 20.1.4}\n  into: charts\n")
+	w.index("urls: [" + elsewhere + "/x.tgz]")
+	w.vendor(redis("20.1.4"))
 	w.update("")
 	if told != "" || w.has()["charts/redis-20.1.4/redis/values.yaml"] != "a: 1\n" {
 		t.Errorf("told %q, has %v", told, w.has())
 	}
 }
 
-// TestLogins reads the files of docker and helm.
-func TestLogins(t *testing.T) {
-	home := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(home, ".docker"), 0o755))
-	config := `{"auths": {"https://index.docker.io/v1/": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("ann:a:b")) +
-		`"}, "ghcr.io": {}}}`
-	must(t, os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(config), 0o600))
-	login := Logins(home, func(string) string { return "" })
-	for host, want := range map[string]string{"index.docker.io": "ann a:b", "ghcr.io": " ", "evil.example.com": " "} {
+// checkLogins compares the user and the password for each host.
+func checkLogins(t *testing.T, login func(host string) (user, password string), logins map[string]string) {
+	t.Helper()
+	for host, want := range logins {
 		if user, password := login(host); user+" "+password != want {
 			t.Errorf("%s is told %s %s, want %s", host, user, password, want)
 		}
 	}
+}
+
+// TestLogins reads the files of docker and helm.
+func TestLogins(t *testing.T) {
+	home := t.TempDir()
+	put(t, filepath.Join(home, ".docker/config.json"),
+		`{"auths": {"https://index.docker.io/v1/": {"auth": "`+encoded("ann:a:b")+`"}, "ghcr.io": {}}}`, 0o600)
+	checkLogins(t, Logins(home, func(string) string { return "" }),
+		map[string]string{"index.docker.io": "ann a:b", "ghcr.io": " ", "evil.example.com": " "})
 }
 
 // TestLoginsOfHelpers queries a credential helper by host, like docker. A helper that has no login, is missing or fails
@@ -515,43 +527,32 @@ func TestLogins(t *testing.T) {
 func TestLoginsOfHelpers(t *testing.T) {
 	home, programs := t.TempDir(), t.TempDir()
 	program := func(name, script string) {
-		must(t, os.WriteFile(filepath.Join(programs, "docker-credential-"+name), []byte("#!/bin/sh\n"+script), 0o755))
+		put(t, filepath.Join(programs, "docker-credential-"+name), "#!/bin/sh\n"+script, 0o755)
 	}
 	program("one", `[ "$1" = get ] || exit 2; read host; printf '{"ServerURL": "%s", "Username": "ann", "Secret": "of-%s"}' "$host" "$host"`)
 	program("all", `read host; case $host in c.*|https://index.docker.io/v1/) printf '{"Username": "bob", "Secret": "kept"}';; `+
 		`t.*) printf '{"Username": "<token>", "Secret": "identity"}';; *) echo credentials not found in native keychain; exit 1;; esac`)
 	program("bad", `echo '{'`)
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
-	must(t, os.MkdirAll(filepath.Join(home, ".docker"), 0o755))
-	config := `{"credsStore": "all", "credHelpers": {"a.example.com": "one", "b.example.com": "bad", "m.example.com": "missing",
-		"p.example.com": "../one"},
-		"auths": {"a.example.com": {}, "f.example.com": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("eve:file")) + `"}}}`
-	must(t, os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(config), 0o600))
-	_ = os.MkdirAll(filepath.Join(home, ".config/helm/registry"), 0o755)
-	must(t, os.WriteFile(filepath.Join(home, ".config/helm/registry/config.json"),
-		[]byte(`{"credsStore": "bad", "credHelpers": {"h.example.com": "one"}}`), 0o600))
-	login := Logins(home, func(string) string { return "" })
-	for host, want := range map[string]string{
+	put(t, filepath.Join(home, ".docker/config.json"), `{"credsStore": "all", "credHelpers": {"a.example.com": "one", "b.example.com": "bad",
+		"m.example.com": "missing", "p.example.com": "../one"},
+		"auths": {"a.example.com": {}, "f.example.com": {"auth": "`+encoded("eve:file")+`"}}}`, 0o600)
+	put(t, filepath.Join(home, ".config/helm/registry/config.json"),
+		`{"credsStore": "bad", "credHelpers": {"h.example.com": "one"}}`, 0o600)
+	checkLogins(t, Logins(home, func(string) string { return "" }), map[string]string{
 		"h.example.com": "ann of-h.example.com", "a.example.com": "ann of-a.example.com", "b.example.com": " ", "m.example.com": " ",
-		"p.example.com": " ", "c.example.com": "bob kept",
-		"t.example.com": " ", "f.example.com": "eve file", "evil.example.com": " ", "index.docker.io": "bob kept",
-		"registry-1.docker.io": "bob kept", // with the password of docker.io
-	} {
-		if user, password := login(host); user+" "+password != want {
-			t.Errorf("%s is told %s %s, want %s", host, user, password, want)
-		}
-	}
+		"p.example.com": " ", "c.example.com": "bob kept", "t.example.com": " ", "f.example.com": "eve file", "evil.example.com": " ",
+		"index.docker.io": "bob kept", "registry-1.docker.io": "bob kept", // with the password of docker.io
+	})
 }
 
 // TestLoggedInByAHelper requests a registry's token with the helper's login.
 func TestLoggedInByAHelper(t *testing.T) {
 	w := newWorld(t)
 	home, programs := t.TempDir(), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(programs, "docker-credential-one"),
-		[]byte("#!/bin/sh\nprintf '{\"Username\": \"ann\", \"Secret\": \"secret\"}'"), 0o755))
+	put(t, filepath.Join(programs, "docker-credential-one"), "#!/bin/sh\nprintf '{\"Username\": \"ann\", \"Secret\": \"secret\"}'", 0o755)
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
-	_ = os.MkdirAll(filepath.Join(home, ".docker"), 0o755)
-	must(t, os.WriteFile(filepath.Join(home, ".docker/config.json"), []byte(`{"credHelpers": {"`+w.host+`": "one"}}`), 0o600))
+	put(t, filepath.Join(home, ".docker/config.json"), `{"credHelpers": {"`+w.host+`": "one"}}`, 0o600)
 	w.getter.Login = func(string) (string, string) { return "", "" }
 	w.update("", "answers 403")
 	w.getter.Login = Logins(home, func(string) string { return "" })

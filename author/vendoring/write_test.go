@@ -1,6 +1,7 @@
 package vendoring
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,15 +15,13 @@ import (
 func TestEndedInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
-	before := t.TempDir()
-	must(t, os.CopyFS(before, os.DirFS(w.dir)))
+	before, lock := w.copied(t).dir, w.read("vendor.lock")
 	w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more")
 	w.artifact("manifests/podinfo", "7.0.0", packed(t, plain("podinfo.yaml", "v: 7\n")))
 	w.chart("redis", "20.1.6", "a: 6\n")
 	w.update(All)
-	want, after := w.has(), t.TempDir()
-	must(t, os.CopyFS(after, os.DirFS(w.dir)))
-	put := func(from, folder string) {
+	want, after := w.has(), w.copied(t).dir
+	restore := func(from, folder string) {
 		t.Helper()
 		to := filepath.Join(w.dir, folder)
 		err := os.RemoveAll(to)
@@ -31,23 +30,19 @@ func TestEndedInTheMiddle(t *testing.T) {
 		}
 		must(t, err)
 	}
-	lock, err := os.ReadFile(filepath.Join(before, "vendor.lock"))
-	must(t, err)
 	states, step := []string{before, after, ""}, 1
 	if testing.Short() {
 		step = 5 // still each state of each folder
 	}
 	for n := 0; n < 27; n += step {
-		put(states[n%3], "base")
-		put(states[n/3%3], "podinfo")
-		put(before, "charts")
-		put(states[n/9], "charts/redis-20.1.6")
-		w.write("vendor.lock", string(lock))
+		restore(states[n%3], "base")
+		restore(states[n/3%3], "podinfo")
+		restore(before, "charts")
+		restore(states[n/9], "charts/redis-20.1.6")
+		w.write("vendor.lock", lock)
 		must(t, os.CopyFS(filepath.Join(w.dir, staging, "1"), os.DirFS(filepath.Join(before, "base"))))
 		w.update(All)
-		if diff := compare.Diff(want, w.has()); diff != "" {
-			t.Errorf("from state %d (-want +got):\n%s", n, diff)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("from state %d", n), want, w.has())
 	}
 }
 
@@ -69,17 +64,11 @@ func TestNothingIsChangedHalf(t *testing.T) {
 // on.
 func TestTwoRanges(t *testing.T) {
 	w := newWorld(t)
-	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n" +
-		"- chart: {repo: http://HOST/charts, name: redis, version: 20.1.5}\n  into: charts\n")
+	w.vendor(redis("~20.1") + redis("20.1.5"))
 	for _, want := range []string{"charts/redis-20.1.5", "charts/redis-20.1.5 charts/redis-20.1.6"} {
 		w.update(All)
 		found, _ := filepath.Glob(filepath.Join(w.dir, "charts/*"))
-		if got := strings.ReplaceAll(strings.Join(found, " "), w.dir+"/", ""); got != want {
-			t.Errorf("there is %s, want %s", got, want)
-		}
-		if wrong := w.wrong(); len(wrong) > 0 {
-			t.Errorf("wrong: %v", wrong)
-		}
+		compare.Check(t, want, strings.ReplaceAll(strings.Join(found, " "), w.dir+"/", ""))
 		w.chart("redis", "20.1.6", "a: 6\n")
 	}
 }
@@ -89,10 +78,8 @@ func TestForgedLock(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
 	w.write("base/base.yaml", "base: evil\n")
-	lock, err := os.ReadFile(filepath.Join(w.dir, "vendor.lock"))
-	must(t, err)
 	good, bad := files{"base.yaml": []byte("base: 1\n")}, files{"base.yaml": []byte("base: evil\n")}
-	w.write("vendor.lock", strings.Replace(string(lock), good.tree(), bad.tree(), 1))
+	w.write("vendor.lock", strings.Replace(w.read("vendor.lock"), good.tree(), bad.tree(), 1))
 	if wrong := w.wrong(); len(wrong) > 0 {
 		t.Fatalf("the lock was to be forged: %v", wrong)
 	}
@@ -103,15 +90,12 @@ func TestForgedLock(t *testing.T) {
 func TestFolders(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
-	content, err := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
-	must(t, err)
+	content := w.read("vendor.yaml")
 	for _, at := range []string{"base", "base/x/y", "charts/redis-20.1.5/redis", "charts", "charts/own", "basement", ".git/x"} {
-		must(t, os.MkdirAll(filepath.Join(w.dir, at), 0o755))
-		w.write(filepath.Join(at, "vendor.yaml"), string(content))
+		w.write(filepath.Join(at, "vendor.yaml"), content)
 	}
 	found, err := Folders(w.dir)
 	got := strings.ReplaceAll(strings.Join(found, " "), w.dir, ".")
-	if want := "./basement ./charts/own ./charts ."; got != want || err != nil {
-		t.Errorf("%s, error %v, want %s", got, err, want)
-	}
+	must(t, err)
+	compare.Check(t, "./basement ./charts/own ./charts .", got)
 }

@@ -14,9 +14,15 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
-const main = "apiVersion: v2\nname: shop\nversion: 1.0.0\n"
+const (
+	main     = "apiVersion: v2\nname: shop\nversion: 1.0.0\n"
+	subchart = "apiVersion: v2\nname: sub\nversion: 1.0.0\n"
+)
+
+var eu = Release{Name: "eu"}
 
 // shop returns a chart with these files besides its Chart.yaml, by name and content.
 func shop(more ...string) []File {
@@ -31,6 +37,14 @@ func config(data string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: " + data + "\n"
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // text returns the output of a chart with one template, or the error.
 func text(files []File) string {
 	out, err := Render(files, Release{Name: "eu", Namespace: "shop"})
@@ -40,11 +54,7 @@ func text(files []File) string {
 	if len(out.ByChance) > 0 {
 		return out.ByChance[0].Why.Error()
 	}
-	var all []string
-	for _, d := range out.Documents {
-		all = append(all, d.Text)
-	}
-	return strings.Join(all, "\n")
+	return strings.Join(rollout.Mapped(out.Documents, func(d Document) string { return d.Text }), "\n")
 }
 
 // TestChanceIsRefused refuses values that differ at each render, in every common form. The error names the object, its
@@ -69,9 +79,7 @@ func TestChanceIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := shop("templates/a.yaml", config(c.call), "values.yaml", "secret: {key: ''}\n")
 			want := "templates/a.yaml: ConfigMap/a: data.x would be another at each render (" + c.function + ")" + set
-			if got := text(files); got != want {
-				t.Errorf("\n got %s\nwant %s", got, want)
-			}
+			compare.Check(t, want, text(files))
 			fixed := Release{Name: "eu", Values: map[string]any{"secret": map[string]any{"key": "mine"}}}
 			if out, err := Render(files, fixed); err != nil || !strings.Contains(out.Documents[0].Text, "x: ") {
 				t.Errorf("with the value: %v", err)
@@ -101,9 +109,7 @@ func TestChanceThatDoesNotShow(t *testing.T) {
 		}
 	}
 	for _, gone := range []string{"env", "expandenv"} {
-		if got := text(shop("templates/a.yaml", config(`{{ `+gone+` "HOME" }}`))); !strings.Contains(got, `function "`+gone+`" not defined`) {
-			t.Errorf("%s: %s", gone, got)
-		}
+		compare.Contains(t, text(shop("templates/a.yaml", config(`{{ `+gone+` "HOME" }}`))), `function "`+gone+`" not defined`)
 	}
 }
 
@@ -114,29 +120,23 @@ func TestSchemaStaysAtHome(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	defer server.Close()
 	secret := filepath.Join(t.TempDir(), "s.json")
-	if err := os.WriteFile(secret, []byte(`{"type": "integer"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(secret, []byte(`{"type": "integer"}`), 0o600))
 	schema := func(ref string) []File {
 		return shop("values.schema.json", `{"$schema": "`+server.URL+`/meta", "properties": {"a": {"$ref": "`+ref+
 			`"}, "n": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "integer"}}}`,
 			"values.yaml", "a: text\nn: 1\n", "templates/a.yaml", config("y"))
 	}
 	for _, ref := range []string{server.URL + "/s.json", "file://" + secret, "other.json"} {
-		out, err := Render(schema(ref), Release{Name: "eu"})
+		out, err := Render(schema(ref), eu)
 		if err != nil {
 			t.Fatalf("%s: %v", ref, err)
 		}
 		want := []string{"chart shop: values.schema.json refers to " + ref + ", which is not in the chart: values are not checked against that"}
 		compare.CheckNamed(t, "warnings", want, out.Warnings)
 	}
-	if asked > 0 {
-		t.Errorf("%d requests", asked)
-	}
+	compare.CheckNamed(t, "requests", 0, asked)
 	_, err := Render(schema(server.URL), Release{Name: "eu", Values: map[string]any{"n": "many"}})
-	if err == nil || !strings.Contains(err.Error(), "at '/n': got string, want integer") {
-		t.Errorf("a value that does not fit: %v", err)
-	}
+	compare.Contains(t, fmt.Sprint(err), "at '/n': got string, want integer")
 }
 
 // packed returns a chart archive.
@@ -146,19 +146,12 @@ func packed(t *testing.T, files ...string) string {
 	zip := gzip.NewWriter(&b)
 	archive := tar.NewWriter(zip)
 	for i := 0; i+1 < len(files); i += 2 {
-		if err := archive.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1]))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write([]byte(files[i+1])); err != nil {
-			t.Fatal(err)
-		}
+		must(t, archive.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1]))}))
+		_, err := archive.Write([]byte(files[i+1]))
+		must(t, err)
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, archive.Close())
+	must(t, zip.Close())
 	return b.String()
 }
 
@@ -173,10 +166,7 @@ func TestArchives(t *testing.T) {
 	for i := range MaxFiles {
 		tiny = append(tiny, fmt.Sprintf("many/f%d", i), "")
 	}
-	for name, c := range map[string]struct {
-		file string
-		want string
-	}{
+	for name, c := range map[string]struct{ file, want string }{
 		"one in the other": {packed(t, sub("outer", "outer/charts/inner-1.0.0.tgz", inner)...), "x: inner"},
 		"large": {packed(t, sub("large", "large/a", big, "large/b", big, "large/c", big, "large/d", big, "large/e", big)...),
 			"is a chart of more than 20971520 bytes, unpacked"},
@@ -185,18 +175,14 @@ func TestArchives(t *testing.T) {
 			"charts/sub-1.0.0.tgz: Helm: chart illegally references parent directory"},
 		"an absolute one": {packed(t, "evil//etc/passwd", "x"), "charts/sub-1.0.0.tgz: Helm: chart illegally contains absolute paths"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := text(shop("charts/sub-1.0.0.tgz", c.file)); !strings.Contains(got, c.want) {
-				t.Errorf("got %.300s, want %s", got, c.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { compare.Contains(t, text(shop("charts/sub-1.0.0.tgz", c.file)), c.want) })
 	}
 }
 
 // TestOrderIsNoChance uses two subcharts of the same name in the same order at each render.
 func TestOrderIsNoChance(t *testing.T) {
-	sub := func(version string) string { return "apiVersion: v2\nname: sub\nversion: " + version + "\n" }
-	files := shop("charts/a/Chart.yaml", sub("2.0.0"), "charts/b/Chart.yaml", sub("1.0.0"), "charts/c/Chart.yaml", sub("3.0.0"),
+	second, third := strings.Replace(subchart, "1.0.0", "2.0.0", 1), strings.Replace(subchart, "1.0.0", "3.0.0", 1)
+	files := shop("charts/a/Chart.yaml", second, "charts/b/Chart.yaml", subchart, "charts/c/Chart.yaml", third,
 		"charts/a/templates/x.yaml", config("a"), "charts/b/templates/x.yaml", config("b"), "charts/c/templates/x.yaml", config("c"))
 	var all []string
 	for range 20 {
@@ -215,7 +201,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 	chart := func(main string, more ...string) []File {
 		return append([]File{{Main, []byte(main)}}, shop(more...)[1:]...)
 	}
-	sub := []string{"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/s.yaml", config("s")}
+	sub := []string{"charts/sub/Chart.yaml", subchart, "charts/sub/templates/s.yaml", config("s")}
 	for name, c := range map[string]struct {
 		files []File
 		r     Release
@@ -230,31 +216,30 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 		"a version that is old": {chart(main + "kubeVersion: '>=1.99-0'\n"), Release{Name: "eu", KubeVersion: "v1.36.3"},
 			"Chart.yaml: kubeVersion: >=1.99-0 does not fit Kubernetes v1.36.3; say in kubernetes.version of the cluster's config.yaml which one " +
 				"it has"},
-		"a library": {chart(main + "type: library\n"), Release{Name: "eu"},
+		"a library": {chart(main + "type: library\n"), eu,
 			"Chart.yaml: type: is library: such a chart has nothing to render; name the chart that uses it"},
-		"an application": {chart(main+"type: application\n", "templates/a.yaml", config("1")), Release{Name: "eu"},
-			"shop/templates/a.yaml ConfigMap"},
-		"no chart": {[]File{{"values.yaml", []byte("a: 1")}}, Release{Name: "eu"}, ".: Helm: Chart.yaml file is missing"},
-		"a chart that is not there": {chart(dependency("sub")), Release{Name: "eu"},
+		"an application": {chart(main+"type: application\n", "templates/a.yaml", config("1")), eu, "shop/templates/a.yaml ConfigMap"},
+		"no chart":       {[]File{{"values.yaml", []byte("a: 1")}}, eu, ".: Helm: Chart.yaml file is missing"},
+		"a chart that is not there": {chart(dependency("sub")), eu,
 			"Chart.yaml: dependencies[0]: the chart sub is not in charts/; run helm dependency build, and commit its output: " +
 				"charts are read from Git alone"},
-		"a chart that is there": {chart(dependency("sub"), sub...), Release{Name: "eu"}, "shop/charts/sub/templates/s.yaml ConfigMap"},
-		"below a chart it lacks": {chart(main, "charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n", "charts/sub/Chart.yaml",
-			"apiVersion: v2\nname: sub\nversion: 1.0.0\ndependencies: [{name: x, version: 1.0.0}]\n"), Release{Name: "eu"},
+		"a chart that is there": {chart(dependency("sub"), sub...), eu, "shop/charts/sub/templates/s.yaml ConfigMap"},
+		"below a chart it lacks": {chart(main, "charts/a/Chart.yaml", strings.Replace(subchart, "sub", "a", 1), "charts/sub/Chart.yaml",
+			subchart+"dependencies: [{name: x, version: 1.0.0}]\n"), eu,
 			"charts/sub/Chart.yaml: dependencies[0]: the chart x is not in charts/; run helm dependency build, and commit its output: " +
 				"charts are read from Git alone"},
 		"definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu", CRDs: true},
 			"shop/crds/w.yaml CustomResourceDefinition; shop/templates/a.yaml ConfigMap"},
-		"no definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap"},
+		"no definitions": {shop("crds/w.yaml", crd, "templates/a.yaml", config("1")), eu, "shop/templates/a.yaml ConfigMap"},
 		"hooks and notes": {shop("templates/h.yaml", hook, "templates/NOTES.txt", "kind: no", "templates/a.yaml", config("1")),
-			Release{Name: "eu"}, "shop/templates/a.yaml ConfigMap; shop/templates/h.yaml (pre-install,post-upgrade) Pod"},
+			eu, "shop/templates/a.yaml ConfigMap; shop/templates/h.yaml (pre-install,post-upgrade) Pod"},
 		"an API of the cluster": {shop("templates/a.yaml", `{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+
 			"{{ end }}"), Release{Name: "eu", APIVersions: []string{"example.com/v1/Widget"}}, "shop/templates/a.yaml ConfigMap"},
 		"an API that is not there": {shop("templates/a.yaml",
-			`{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), Release{Name: "eu"}, ""},
-		"a template that is none": {shop("templates/a.yaml", "{{ if }}"), Release{Name: "eu"},
+			`{{ if .Capabilities.APIVersions.Has "example.com/v1/Widget" }}`+config("1")+"{{ end }}"), eu, ""},
+		"a template that is none": {shop("templates/a.yaml", "{{ if }}"), eu,
 			".: Helm: parse error at (shop/templates/a.yaml:1): missing value for if"},
-		"a template that renders no YAML": {shop("templates/a.yaml", "kind: [\n"), Release{Name: "eu"}, ".: Helm: "},
+		"a template that renders no YAML": {shop("templates/a.yaml", "kind: [\n"), eu, ".: Helm: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := Render(c.files, c.r)
@@ -272,9 +257,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 				}
 				all = append(all, d.Source+" "+strings.Fields(kind)[0])
 			}
-			if got := strings.Join(all, "; "); got != c.want {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
+			compare.Check(t, c.want, strings.Join(all, "; "))
 		})
 	}
 }
@@ -303,36 +286,26 @@ func TestWhereChanceShows(t *testing.T) {
 		"no date":                {config(`{{ date "2006" "x" }}`), "would be another at each render (now)"},
 		"a rounded duration":     {config(`{{ durationRound "1h" }}`), "durationRound is not rendered: there is no clock"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := text(shop("templates/a.yaml", c.template)); !strings.Contains(got, c.want) {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { compare.Contains(t, text(shop("templates/a.yaml", c.template)), c.want) })
 	}
 	second := strings.Replace(config("b"), "name: a", "name: b", 1)
 	for when, want := range map[string]string{"1": "templates/b.yaml: ConfigMap/b: apiVersion" + suffix,
 		"2": ".: would be other objects at each render (randInt); give it by a value, or take it out of the template"} {
-		if got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second))); got != want {
-			t.Errorf("an object at render %s:\n got %s\nwant %s", when, got, want)
-		}
+		got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second)))
+		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}
-	values := map[string]string{
-		"templates/a.yaml": config("{{ .Values.a.b | default uuidv4 }}"),
-		"templates/b.yaml": strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1),
-	}
-	if got := text(shop("values.yaml", "a: {b: ''}", "templates/a.yaml", values["templates/a.yaml"], "templates/b.yaml",
-		values["templates/b.yaml"])); !strings.HasSuffix(got, "; set a.b in the values") {
-		t.Errorf("the value beside the call: %s", got)
-	}
-	far := "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
-	if got := text(shop("templates/_h.tpl", far, "templates/a.yaml", config(`{{ include "id" . }} {{ .Values.d }}`))); !strings.HasSuffix(got,
-		"; set c in the values") {
-		t.Errorf("the value in another file: %s", got)
-	}
-	sub := shop("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/a.yaml",
-		config("{{ .Values.key | default uuidv4 }}"))
-	if got := text(sub); !strings.HasPrefix(got, "charts/sub/templates/a.yaml: ") || !strings.HasSuffix(got, "; set sub.key in the values") {
-		t.Errorf("the value of a chart below: %s", got)
+	// The value to set is beside the call, in another file, or of a chart below.
+	const set, id = " would be another at each render (uuidv4); set ", "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
+	unseen := strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1)
+	for want, files := range map[string][]File{
+		"templates/a.yaml: ConfigMap/a: data.x" + set + "a.b in the values": shop("values.yaml", "a: {b: ''}",
+			"templates/a.yaml", config("{{ .Values.a.b | default uuidv4 }}"), "templates/b.yaml", unseen),
+		"templates/a.yaml: ConfigMap/a: data.x" + set + "c in the values": shop("templates/_h.tpl", id,
+			"templates/a.yaml", config(`{{ include "id" . }} {{ .Values.d }}`)),
+		"charts/sub/templates/a.yaml: ConfigMap/a: data.x" + set + "sub.key in the values": shop("charts/sub/Chart.yaml", subchart,
+			"charts/sub/templates/a.yaml", config("{{ .Values.key | default uuidv4 }}")),
+	} {
+		compare.Check(t, want, text(files))
 	}
 }
 
@@ -344,22 +317,16 @@ func TestNamesOfReleases(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		compare.Contains(t, got, want)
 	}
 }
 
 func TestIgnored(t *testing.T) {
 	ignored, err := Ignored([]byte("*.md\nci/\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range map[string]bool{"README.md": true, "docs/a.md": true, "ci": false, "ci/": true, "templates/.hidden": true,
 		"templates/a.yaml": false} {
-		if got := ignored(strings.TrimSuffix(name, "/"), strings.HasSuffix(name, "/")); got != want {
-			t.Errorf("%s: %t", name, got)
-		}
+		compare.CheckNamed(t, name, want, ignored(strings.TrimSuffix(name, "/"), strings.HasSuffix(name, "/")))
 	}
 	if _, err := Ignored([]byte("**/a\n")); err == nil || !strings.HasPrefix(err.Error(), ".helmignore: Helm: ") {
 		t.Errorf("got %v", err)
@@ -370,20 +337,13 @@ func TestIgnored(t *testing.T) {
 func TestSchemasOfChartsBelow(t *testing.T) {
 	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
 		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",
-		"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/values.schema.json", `{"$ref": "z.json"}`,
-		"templates/a.yaml", config("1")), Release{Name: "eu"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, w := range out.Warnings {
-		got = append(got, strings.TrimSuffix(w, ", which is not in the chart: values are not checked against that"))
-	}
-	if diff := compare.Diff([]string{"chart shop: values.schema.json refers to x.json", "chart shop: values.schema.json refers to y.json",
-		"chart sub: values.schema.json refers to z.json"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), Release{Name: "eu"}); err == nil {
+		"charts/sub/Chart.yaml", subchart, "charts/sub/values.schema.json", `{"$ref": "z.json"}`,
+		"templates/a.yaml", config("1")), eu)
+	must(t, err)
+	const why = ", which is not in the chart: values are not checked against that"
+	compare.Check(t, []string{"chart shop: values.schema.json refers to x.json" + why,
+		"chart shop: values.schema.json refers to y.json" + why, "chart sub: values.schema.json refers to z.json" + why}, out.Warnings)
+	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), eu); err == nil {
 		t.Error("a schema that is no JSON is taken")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
@@ -156,16 +157,9 @@ func TestRules(t *testing.T) {
 		want  string
 	}{
 		"nothing": {"", app(config("name: a")), ""},
-		"a file from a base": {
-			", sources: [apps/shop/**]",
-			based("../../base"),
-			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask,
-		},
-		"a base that may be": {
-			", sources: [apps/shop/**, base/**]",
-			based("../../base"),
-			"",
-		},
+		"a file from a base": {", sources: [apps/shop/**]", based("../../base"),
+			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask},
+		"a base that may be": {", sources: [apps/shop/**, base/**]", based("../../base"), ""},
 		"a symlink": {", sources: [apps/shop/**]", linked,
 			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask},
 		"a kind that is denied": {", resources: {deny: [/ConfigMap]}", app(config("name: a")),
@@ -178,22 +172,16 @@ func TestRules(t *testing.T) {
 		"without a namespace": {"", app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"),
 			ofKind + "clusterResources: belongs to no namespace, and may have no rbac.authorization.k8s.io/ClusterRole (ClusterRole//a); " +
 				"take it out" + ask},
-		"one that is named": {
-			", clusterResources: [rbac.authorization.k8s.io/ClusterRole]",
-			app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"),
-			"",
-		},
-		"its Namespace": {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop-a}\n"),
-			""},
+		"one that is named": {", clusterResources: [rbac.authorization.k8s.io/ClusterRole]",
+			app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"), ""},
+		"its Namespace": {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop-a}\n"), ""},
 		"another's Namespace": {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: till}\n"),
 			ofNamespace + "namespaces: is in none of shop, shop-* (Namespace//till); move it" + ask},
 		"another namespace": {"", app(config("name: a, namespace: till")),
 			ofNamespace + "namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
-		"by kustomize": {
-			"",
+		"by kustomize": {"",
 			map[string]string{"apps/shop/kustomization.yaml": "namespace: till\nresources: [app.yaml]\n", "apps/shop/app.yaml": config("name: a")},
-			ofNamespace + "namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask,
-		},
+			ofNamespace + "namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
 		"a matching namespace": {"", app(config("name: a, namespace: shop-eu")), ""},
 		"no Rollout": {required, app(deployment),
 			inFile + "rollouts.required: has no Rollout (Deployment/shop/web); write one for it" + ask},
@@ -201,11 +189,8 @@ func TestRules(t *testing.T) {
 			inFile + "rollouts.required: has no Rollout (Flock/shop/web); make it a Deployment that has one" + ask},
 		"a Pod": {required, app("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: web}]}\n"),
 			inFile + "rollouts.required: has no Rollout (Pod/shop/web); make it a Deployment that has one" + ask},
-		"a StatefulSet": {
-			required,
-			app(statefulSet),
-			inFile + "rollouts.required: has no Rollout (StatefulSet/shop/web); write one for it" + ask,
-		},
+		"a StatefulSet": {required, app(statefulSet),
+			inFile + "rollouts.required: has no Rollout (StatefulSet/shop/web); write one for it" + ask},
 		"a Job has none": {
 			required,
 			app("apiVersion: batch/v1\nkind: Job\nmetadata: {name: web}\n" +
@@ -223,15 +208,13 @@ func TestRules(t *testing.T) {
 		"from a late step":   {analysed, staged(background(2, "{setWeight: 5}, {setWeight: 100}, {pause: {}}")), unmeasured},
 		"after the switch": {analysed, staged("blueGreen: {activeService: web, postPromotionAnalysis: {templates: [{templateName: judge}]}}"),
 			unmeasured},
-		"paused after all":  {slow, staged(steps("{setWeight: 100}, HALF-HOUR")), tooShort("0s")},
-		"a Rollout":         {required, staged(steps("{setWeight: 50}")), ""},
-		"much at once":      {low, staged(steps("{setWeight: 0}, {pause: {}}, {setWeight: 26}, {setWeight: 5}")), tooMuch(26, 25)},
-		"no more than that": {low, staged(steps("{setWeight: 25}, {setWeight: 90}")), ""},
-		"without steps":     {low, staged("canary: {}"), tooMuch(100, 25)},
-		"all pods by their number": {low, staged(surging("{setCanaryScale: {weight: 80}}, {pause: {}}, {setWeight: 5}")),
-			tooMuch(80, 25)},
-		"a number of pods": {low, staged(surging("{setCanaryScale: {replicas: 1}}, {setWeight: 5}")),
-			tooMuch(100, 25)},
+		"paused after all":              {slow, staged(steps("{setWeight: 100}, HALF-HOUR")), tooShort("0s")},
+		"a Rollout":                     {required, staged(steps("{setWeight: 50}")), ""},
+		"much at once":                  {low, staged(steps("{setWeight: 0}, {pause: {}}, {setWeight: 26}, {setWeight: 5}")), tooMuch(26, 25)},
+		"no more than that":             {low, staged(steps("{setWeight: 25}, {setWeight: 90}")), ""},
+		"without steps":                 {low, staged("canary: {}"), tooMuch(100, 25)},
+		"all pods by their number":      {low, staged(surging("{setCanaryScale: {weight: 80}}, {pause: {}}, {setWeight: 5}")), tooMuch(80, 25)},
+		"a number of pods":              {low, staged(surging("{setCanaryScale: {replicas: 1}}, {setWeight: 5}")), tooMuch(100, 25)},
 		"from after the last step":      {analysed, staged(background(2, "{setWeight: 5}, HALF-HOUR")), unmeasured},
 		"from the last step":            {analysed, staged(background(1, "{setWeight: 5}, HALF-HOUR")), ""},
 		"from the step that moves all":  {analysed, staged(background(1, "{setWeight: 5}, {setWeight: 100}")), unmeasured},
@@ -240,17 +223,11 @@ func TestRules(t *testing.T) {
 			unmeasured},
 		"too late for the rest of them": {analysed, metrics(staged(background(1, "HALF-HOUR, {pause: {duration: 10m}}")), "initialDelay: 11m"),
 			unmeasured},
-		"in time": {analysed, metrics(staged(background(0, "{setWeight: 5}, HALF-HOUR")), "initialDelay: 30m"),
-			""},
-		"while a person decides": {analysed, metrics(staged(background(0, "{setWeight: 5}, {pause: {}}")), "initialDelay: 24h"),
-			""},
-		"after a person decided": {analysed, metrics(staged(background(0, "{setWeight: 5}, {pause: {}}")), "initialDelay: 1000h"),
-			unmeasured},
-		"after a timeout": {
-			analysed,
-			metrics(staged(background(0, "{setWeight: 5}, {pause: {timeout: 1m, onTimeout: promote}}")), "initialDelay: 2m"),
-			unmeasured,
-		},
+		"in time":                {analysed, metrics(staged(background(0, "{setWeight: 5}, HALF-HOUR")), "initialDelay: 30m"), ""},
+		"while a person decides": {analysed, metrics(staged(background(0, "{setWeight: 5}, {pause: {}}")), "initialDelay: 24h"), ""},
+		"after a person decided": {analysed, metrics(staged(background(0, "{setWeight: 5}, {pause: {}}")), "initialDelay: 1000h"), unmeasured},
+		"after a timeout": {analysed,
+			metrics(staged(background(0, "{setWeight: 5}, {pause: {timeout: 1m, onTimeout: promote}}")), "initialDelay: 2m"), unmeasured},
 		"failed too late": {analysed, metrics(staged(background(0, "{setWeight: 5}, HALF-HOUR")), "count: 99, interval: 1h, failureLimit: 1"),
 			unmeasured},
 		"failed in time": {analysed, metrics(staged(background(0, "{setWeight: 5}, HALF-HOUR")), "count: 99, interval: 10m, failureLimit: 3"),
@@ -259,17 +236,10 @@ func TestRules(t *testing.T) {
 			unmeasured},
 		"one more measurement": {analysed, metrics(staged(steps("JUDGE")), "consecutiveSuccessLimit: 0, count: 9, failureLimit: 8"),
 			""},
-		"a step waits for it": {analysed, metrics(staged(steps("JUDGE")), "initialDelay: 1000h"), ""},
-		"an experiment does not wait for it": {
-			analysed,
-			metrics(staged(steps(tried("duration: 1m, ", ""))), "initialDelay: 2m"),
-			unmeasured,
-		},
-		"an experiment waits for it": {
-			analysed,
-			metrics(staged(steps(tried("duration: 1m, ", ", requiredForCompletion: true"))), "initialDelay: 2m"),
-			"",
-		},
+		"a step waits for it":                {analysed, metrics(staged(steps("JUDGE")), "initialDelay: 1000h"), ""},
+		"an experiment does not wait for it": {analysed, metrics(staged(steps(tried("duration: 1m, ", ""))), "initialDelay: 2m"), unmeasured},
+		"an experiment waits for it": {analysed,
+			metrics(staged(steps(tried("duration: 1m, ", ", requiredForCompletion: true"))), "initialDelay: 2m"), ""},
 		"all pods by a share, then an analysis": {analysed, staged(steps("{setWeight: 1}, {setCanaryScale: {weight: 100}}, HALF-HOUR, JUDGE")),
 			unmeasured},
 		"all pods by a share, then a pause": {slow, staged(steps("{setWeight: 1}, {setCanaryScale: {weight: 100}}, HALF-HOUR, JUDGE")),
@@ -292,13 +262,8 @@ func TestRules(t *testing.T) {
 		"three of four pods, then a pause":     {slow, staged(steps("{setCanaryScale: {replicas: 3}}, HALF-HOUR, JUDGE")), ""},
 		"all at the promotion": {low, staged("canary: {stableService: web, scaling: surge, steps: [{setWeight: 5}]}"),
 			tooMuch(100, 25)},
-		"of an experiment": {
-			analysed,
-			staged(steps(tried("", ", requiredForCompletion: true"))),
-			"",
-		},
-		"blue-green": {", rollouts: {maxFirstWeight: 99}", staged("blueGreen: {activeService: web}"),
-			tooMuch(100, 99)},
+		"of an experiment":    {analysed, staged(steps(tried("", ", requiredForCompletion: true"))), ""},
+		"blue-green":          {", rollouts: {maxFirstWeight: 99}", staged("blueGreen: {activeService: web}"), tooMuch(100, 99)},
 		"nothing is measured": {analysed, staged(steps("{setWeight: 5}")), unmeasured},
 		"a dry run":           {analysed, staged(steps("{analysis: {templates: [{templateName: dry}]}}")), unmeasured},
 		"it never fails":      {analysed, staged(steps("{analysis: {templates: [{templateName: never}]}}")), unmeasured},
@@ -311,15 +276,10 @@ func TestRules(t *testing.T) {
 		"it promotes itself": {slow, staged("blueGreen: {activeService: web, autoPromotionSeconds: 1800}"), ""},
 		"all steps back": {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"),
 			inFile + "rollouts.forbid: goes back to an earlier version through all steps (Deployment/shop/web); leave rollbackWindow out" + ask},
-		"some fast": {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"),
-			""},
+		"some fast": {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"), ""},
 		"all steps back, which may be": {", rollouts: {forbid: [promoteFull]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"),
 			""},
-		"as many Deployments": {
-			", quota: {deployments: 1}",
-			app(deployment + "---\n" + statefulSet),
-			"",
-		},
+		"as many Deployments": {", quota: {deployments: 1}", app(deployment + "---\n" + statefulSet), ""},
 		"many objects": {", quota: {objects: 1}", app(config("name: a") + "---\n" + config("name: b")),
 			inApp + "quota.objects: app shop has 2 objects, more than 1; split it" + ask},
 		"so many": {", quota: {objects: 2}", app(config("name: a") + "---\n" + config("name: b")), ""},
@@ -345,33 +305,21 @@ func TestOrderOfRules(t *testing.T) {
 	all := []string{", sources: [base/**]", ", resources: {deny: [apps/Deployment]}", "",
 		", rollouts: {maxFirstWeight: 1}", ", quota: {objects: 1}"}
 	for i, rule := range []string{"sources", "resources.deny", "clusterResources"} {
-		err := judged(t, parsed(t, strings.Join(all[i:], "")), files)
-		if err == nil || !strings.Contains(err.Error(), "rule "+rule+":") {
-			t.Errorf("%s: %v", rule, err)
-		}
+		compare.Contains(t, fmt.Sprint(judged(t, parsed(t, strings.Join(all[i:], "")), files)), "rule "+rule+":")
 	}
-	last := staged("blueGreen: {activeService: web}")
-	err := judged(t, parsed(t, strings.Join(all[3:], "")), last)
-	if err == nil || !strings.Contains(err.Error(), "rule rollouts.maxFirstWeight:") {
-		t.Errorf("rollouts: %v", err)
-	}
+	err := judged(t, parsed(t, strings.Join(all[3:], "")), staged("blueGreen: {activeService: web}"))
+	compare.Contains(t, fmt.Sprint(err), "rule rollouts.maxFirstWeight:")
 }
 
 // TestAppsAreMatched allows everything without a policy, and nothing for an app without a project.
 func TestAppsAreMatched(t *testing.T) {
 	files := maps.Clone(app(config("name: a")))
-	if err := judged(t, nil, files); err != nil {
-		t.Errorf("without a policy: %v", err)
-	}
+	compare.CheckNamed(t, "without a policy", nil, judged(t, nil, files))
 	p := parsed(t, "")
 	p.Projects[0].Apps = []string{"other"}
-	if err := judged(t, p, files); rollout.ReasonOf(err) != rollout.HeldPolicy {
-		t.Errorf("of no project: %v", err)
-	}
+	compare.CheckNamed(t, "of no project", rollout.HeldPolicy, rollout.ReasonOf(judged(t, p, files)))
 	p.Unmatched = rollout.PolicyAllow
-	if err := judged(t, p, files); err != nil {
-		t.Errorf("of no project, which is allowed: %v", err)
-	}
+	compare.CheckNamed(t, "of no project, which is allowed", nil, judged(t, p, files))
 }
 
 // TestFirstWeight checks the first weight of a release: of requests, of pods, and without stages.
@@ -401,9 +349,7 @@ func TestFirstWeight(t *testing.T) {
 		"routed, then pods": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 1},
 		"nothing but 0":     {nil, []rollout.Step{weight(0)}, 100},
 	} {
-		if got := FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}))
 	}
 }
 
@@ -412,7 +358,5 @@ func TestDuration(t *testing.T) {
 	minute := func(n int) *time.Duration { return new(time.Duration(n) * time.Minute) }
 	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}},
 		{Experiment: &rollout.Experiment{Duration: minute(4)}}, {Experiment: &rollout.Experiment{}}, {}}
-	if got := Duration(rollout.Spec{Canary: &rollout.Canary{Steps: steps}}); got != 5*time.Minute {
-		t.Errorf("got %s", got)
-	}
+	compare.Check(t, 5*time.Minute, Duration(rollout.Spec{Canary: &rollout.Canary{Steps: steps}}))
 }

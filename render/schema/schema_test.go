@@ -33,9 +33,7 @@ func TestPublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := compare.Diff(string(data), string(got)); diff != "" {
-			t.Errorf("%s (-code +file, rewrite with go test ./schema -update):\n%s", file, diff)
-		}
+		compare.CheckNamed(t, file+", rewrite it with go test ./render/schema -update", string(data), string(got))
 	}
 	files, err := os.ReadDir(published)
 	if err != nil {

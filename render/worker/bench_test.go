@@ -23,9 +23,8 @@ func BenchmarkWarm(b *testing.B) {
 	build := func() {
 		for i, side := range sides {
 			began := time.Now()
-			if _, _, err := side.Build(tree, app); err != nil {
-				b.Fatal(err)
-			}
+			_, _, err := side.Build(tree, app)
+			must(b, err)
 			took[i] = append(took[i], time.Since(began))
 		}
 	}
@@ -41,13 +40,10 @@ func BenchmarkWarm(b *testing.B) {
 		return took[i][len(took[i])/2].Seconds() * 1000
 	}
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", workers.idle[0].cmd.Process.Pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	var pages [3]int // total size, resident memory, and its part from files such as the program
-	if _, err := fmt.Sscan(string(statm), &pages[0], &pages[1], &pages[2]); err != nil {
-		b.Fatal(err)
-	}
+	_, err = fmt.Sscan(string(statm), &pages[0], &pages[1], &pages[2])
+	must(b, err)
 	b.ReportMetric(float64((pages[1]-pages[2])*os.Getpagesize())/(1<<20), "MiB/worker")
 	b.ReportMetric(median(0), "ms/here")
 	b.ReportMetric(median(1), "ms/worker")

@@ -17,29 +17,30 @@ import (
 // exact is an outcome with values that other encodings lose.
 func exact(t testing.TB) outcome {
 	t.Helper()
-	zero, empty := 0, ""
-	pause := time.Duration(0)
 	router, err := traffic.Parse("istio", map[string]any{"virtualService": map[string]any{"name": "web", "routes": []any{"primary"}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	long := strings.Repeat("long ", 100)
 	return outcome{
 		Render: &rollout.Render{
 			App: rollout.App{Name: "shop", Limits: rollout.Limits{Memory: 1 << 40}},
 			Objects: []rollout.Object{
-				{"apiVersion": "v1", "kind": "ConfigMap", "none": nil, "list": []any{}, "no list": []any(nil), "map": map[string]any{}, "no map": map[string]any(nil)},
-				{"whole": int64(1), "not whole": 1.0, "least": int64(math.MinInt64), "most": int64(math.MaxInt64), "small": 5e-324, "minus": math.Copysign(0, -1)},
-				{"yes": true, "no": false, "text": "", "long": long, "again": long, "bytes": "\xff\x00", "deep": []any{[]any{map[string]any{"a": []any{nil, "kind", false}}}}},
+				{"apiVersion": "v1", "kind": "ConfigMap", "none": nil, "list": []any{}, "no list": []any(nil), "map": map[string]any{},
+					"no map": map[string]any(nil)},
+				{"whole": int64(1), "not whole": 1.0, "least": int64(math.MinInt64), "most": int64(math.MaxInt64), "small": 5e-324,
+					"minus": math.Copysign(0, -1)},
+				{"yes": true, "no": false, "text": "", "long": long, "again": long, "bytes": "\xff\x00",
+					"deep": []any{[]any{map[string]any{"a": []any{nil, "kind", false}}}}},
 				nil, {},
 			},
 			Specs: []rollout.Spec{{
-				Name: "shop", Replicas: &zero, RollbackWindow: nil, MaxSurge: rollout.Amount{Percent: true},
+				Name: "shop", Replicas: new(0), RollbackWindow: nil, MaxSurge: rollout.Amount{Percent: true},
 				Canary: &rollout.Canary{
-					Steps: []rollout.Step{{SetWeight: &zero}, {Pause: &rollout.Pause{}}, {Pause: &rollout.Pause{Duration: &pause}},
-						{Experiment: &rollout.Experiment{Templates: []rollout.ExperimentTemplate{{Service: &empty}}, Analyses: []rollout.ExperimentAnalysis{{Analysis: &rollout.Analysis{}}}}}},
-					Traffic:  &rollout.Traffic{Routers: []rollout.Router{router, {Kind: "none"}}, Sticky: &rollout.Sticky{MaxAge: time.Hour}},
-					Analysis: &rollout.Analysis{Metrics: []rollout.Metric{{Name: "m", Compare: &rollout.Compare{MaxIncrease: 0.01}, Config: map[string]any{"a": int64(1)}, Pods: map[string]string{}}}},
+					Steps: []rollout.Step{{SetWeight: new(0)}, {Pause: &rollout.Pause{}}, {Pause: &rollout.Pause{Duration: new(time.Duration(0))}},
+						{Experiment: &rollout.Experiment{Templates: []rollout.ExperimentTemplate{{Service: new("")}},
+							Analyses: []rollout.ExperimentAnalysis{{Analysis: &rollout.Analysis{}}}}}},
+					Traffic: &rollout.Traffic{Routers: []rollout.Router{router, {Kind: "none"}}, Sticky: &rollout.Sticky{MaxAge: time.Hour}},
+					Analysis: &rollout.Analysis{Metrics: []rollout.Metric{{Name: "m", Compare: &rollout.Compare{MaxIncrease: 0.01},
+						Config: map[string]any{"a": int64(1)}, Pods: map[string]string{}}}},
 				},
 			}, {BlueGreen: &rollout.BlueGreen{}}},
 			Templates: map[rollout.Workload]rollout.Hash{{Name: "web", Namespace: "shop"}: "h1-0"},
@@ -54,16 +55,10 @@ func exact(t testing.TB) outcome {
 func TestExact(t *testing.T) {
 	want := exact(t)
 	data, err := encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got outcome
-	if err := decode(data, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := compare.Diff(want, got); diff != "" {
-		t.Errorf("(-sent +arrived):\n%s", diff)
-	}
+	must(t, decode(data, &got))
+	compare.CheckNamed(t, "arrived, want the sent outcome", want, got)
 	if !math.Signbit(got.Render.Objects[1]["minus"].(float64)) {
 		t.Error("-0 is 0")
 	}
@@ -89,9 +84,7 @@ func TestWhatDoesNotCross(t *testing.T) {
 // FuzzDecode reads any bytes without a panic, and without more memory than they have.
 func FuzzDecode(f *testing.F) {
 	data, err := encode(exact(f))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(data)
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -100,9 +93,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := encode(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var o2 outcome
 		if err := decode(again, &o2); err != nil {
 			t.Fatalf("the outcome that was encoded anew: %v", err)

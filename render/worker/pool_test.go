@@ -3,6 +3,8 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/attacks"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -46,9 +49,7 @@ func TestWorkersStayWarm(t *testing.T) {
 	p := pool(t, 2)
 	first := who(t, p)
 	for range 5 {
-		if now := who(t, p); now != first {
-			t.Errorf("worker %s, then %s", first, now)
-		}
+		compare.CheckNamed(t, "the worker", first, who(t, p))
 	}
 	seen := sync.Map{}
 	var all sync.WaitGroup
@@ -75,9 +76,7 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
 	first := p.idle[0].cmd.Process
-	if err := first.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Kill())
 	builds(t, p)
 	if p.idle[0].cmd.Process.Pid == first.Pid {
 		t.Error("it is the same worker")
@@ -104,12 +103,12 @@ func TestIdleWorkersEnd(t *testing.T) {
 	p.Idle = 10 * time.Millisecond
 	builds(t, p)
 	p.mu.Lock()
-	var process *exec.Cmd
+	var process *os.Process
 	if len(p.idle) > 0 {
-		process = p.idle[0].cmd
+		process = p.idle[0].cmd.Process
 	}
 	p.mu.Unlock()
-	for tries := 0; process != nil && process.Process.Signal(syscall.Signal(0)) == nil; tries++ {
+	for tries := 0; process != nil && process.Signal(syscall.Signal(0)) == nil; tries++ {
 		if tries > 1000 {
 			t.Fatal("the worker is still there")
 		}
@@ -122,12 +121,8 @@ func TestIdleWorkersEnd(t *testing.T) {
 func TestAnOrphanEnds(t *testing.T) {
 	p := pool(t, 1)
 	w, err := p.start(256 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := send(w.in, order{App: &rollout.App{Name: "spins"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, send(w.in, order{App: &rollout.App{Name: "spins"}}))
 	w.end() // closes its input and waits
 }
 
@@ -135,8 +130,7 @@ func TestAnOrphanEnds(t *testing.T) {
 func TestCannotStart(t *testing.T) {
 	p := NewPool(Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
 	_, _, err := p.Build(good, rollout.App{Name: "a"})
-	var invalid *rollout.InvalidError
-	if err == nil || errors.As(err, &invalid) || !strings.Contains(err.Error(), "start a worker") {
+	if err == nil || rollout.IsInvalid(err) || !strings.Contains(err.Error(), "start a worker") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -158,12 +152,9 @@ func TestBrokenIsRemembered(t *testing.T) {
 	app := rollout.App{Name: "bomb", Path: "app", Namespace: "shop", Limits: rollout.Limits{Memory: 128 << 20}}
 	held := func(tree files, want int) {
 		t.Helper()
-		if _, err := r.Render(tree, app, rollout.Commit{}); !strings.Contains(fmt.Sprint(err), "takes more than") {
-			t.Errorf("error %v, want that it is held", err)
-		}
-		if r.Builds() != want {
-			t.Errorf("%d builds, want %d", r.Builds(), want)
-		}
+		_, err := r.Render(tree, app, rollout.Commit{})
+		compare.Contains(t, fmt.Sprint(err), "takes more than")
+		compare.CheckNamed(t, "builds", want, r.Builds())
 	}
 	held(tree, 1)
 	held(tree, 1)
@@ -177,12 +168,8 @@ func TestBrokenIsRemembered(t *testing.T) {
 }
 
 func with(f files, name, content string) files {
-	out := files{name: content}
-	for n, c := range f {
-		if n != name {
-			out[n] = c
-		}
-	}
+	out := maps.Clone(f)
+	out[name] = content
 	return out
 }
 

@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -83,6 +85,14 @@ func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 	return d.Builder.Build(tree, app)
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func recurse(n int) int { return 1 + recurse(n+1) }
 
 func serve(memory int64) *exec.Cmd {
@@ -151,9 +161,7 @@ func (f files) ReadBlob(id string) ([]byte, error) {
 func archive(t testing.TB, file string) files {
 	t.Helper()
 	a, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := files{}
 	for _, one := range a.Files {
 		content := string(one.Data)
@@ -168,23 +176,19 @@ func archive(t testing.TB, file string) files {
 func folder(t testing.TB, dir string) files {
 	t.Helper()
 	f := files{}
-	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+	must(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		name := strings.TrimPrefix(filepath.ToSlash(p), filepath.ToSlash(dir)+"/")
-		if d.Type() == os.ModeSymlink {
-			target, err := os.Readlink(p)
+		if d.Type() == fs.ModeSymlink {
+			target, err := os.Readlink(filepath.Join(dir, name))
 			f[name] = "-> " + target
 			return err
 		}
-		data, err := os.ReadFile(p)
+		data, err := os.ReadFile(filepath.Join(dir, name))
 		f[name] = string(data)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return f
 }
 
@@ -203,12 +207,8 @@ func TestSameAsInProcess(t *testing.T) {
 		if !sameError(wantErr, err) {
 			t.Errorf("%s: the error is %v here, and %v of the worker", name, wantErr, err)
 		}
-		if diff := compare.Diff(wantLooked, looked); diff != "" {
-			t.Errorf("%s: its dependencies (-here +worker):\n%s", name, diff)
-		}
-		if diff := compare.Diff(want, got); diff != "" {
-			t.Errorf("%s: (-here +worker):\n%s", name, diff)
-		}
+		compare.CheckNamed(t, name+": dependencies, want those of this process", wantLooked, looked)
+		compare.CheckNamed(t, name+", want the build of this process", want, got)
 		if err == nil {
 			good++
 		} else {
@@ -219,17 +219,18 @@ func TestSameAsInProcess(t *testing.T) {
 		t.Helper()
 		built(name, tree, rollout.App{Name: "demo", Path: dir, Namespace: "shop"})
 	}
-	settings := func(name string) string {
-		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
-	}
-	plain := rollout.App{Name: "demo", Path: "app", Namespace: "shop", Plain: true, Directory: rollout.Directory{Recurse: true, Exclude: "ci"}}
-	built("a plain folder", files{"app/a.yaml": settings("a"), "app/b/c.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`, "app/ci/x.yaml": "a: b\n"}, plain)
-	built("a plain folder with something else", files{"app/a.yaml": settings("a"), "app/values.yaml": "a: b\n"}, plain)
-	charted := files(attacks.Chart(`{{ range list "a" "b" }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " . "}\n" }}{{ end }}`, "x: 1\n"))
+	const inJSON = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "j"}}`
+	plain := rollout.App{Name: "demo", Path: "app", Namespace: "shop", Plain: true}
+	plain.Directory = rollout.Directory{Recurse: true, Exclude: "ci"}
+	built("a plain folder", files{"app/a.yaml": configMap, "app/b/c.json": inJSON, "app/ci/x.yaml": "a: b\n"}, plain)
+	built("a plain folder with something else", files{"app/a.yaml": configMap, "app/values.yaml": "a: b\n"}, plain)
+	charted := files(attacks.Chart(`{{ range list "a" "b" }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " . "}\n" }}`+
+		"{{ end }}", "x: 1\n"))
 	charted["app/kustomization.yaml"] = charted["kustomization.yaml"]
 	delete(charted, "kustomization.yaml")
 	both("a kustomization with a chart", charted, "app")
-	built("a chart", charted, rollout.App{Name: "c", Path: "charts/c", Namespace: "shop", Helm: rollout.Helm{Values: `{"x": 2}`}, Kubernetes: "1.30.0"})
+	built("a chart", charted, rollout.App{Name: "c", Path: "charts/c", Namespace: "shop", Kubernetes: "1.30.0",
+		Helm: rollout.Helm{Values: `{"x": 2}`}})
 	features, _ := filepath.Glob("../testdata/corpus/*")
 	for _, dir := range append(features, "../testdata/getting-started", "../../examples") {
 		tree := folder(t, dir)
@@ -290,9 +291,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 			t.Errorf("after %d questions: error %v, want the tree's error", n, err)
 		}
 	}
-	if after := who(t, p); after != before {
-		t.Errorf("worker %s was replaced by %s", before, after)
-	}
+	compare.CheckNamed(t, "the worker", before, who(t, p))
 }
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
@@ -311,33 +310,25 @@ func (f *faulty) fails() error {
 }
 
 func (f *faulty) Lookup(p string) (rollout.Entry, bool, error) {
-	if err := f.fails(); err != nil {
-		return rollout.Entry{}, false, err
-	}
-	return f.files.Lookup(p)
+	e, found, err := f.files.Lookup(p)
+	return e, found, cmp.Or(f.fails(), err)
 }
 
 func (f *faulty) ReadDir(p string) ([]rollout.Entry, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.files.ReadDir(p)
+	entries, err := f.files.ReadDir(p)
+	return entries, cmp.Or(f.fails(), err)
 }
 
 func (f *faulty) ReadBlob(id string) ([]byte, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.files.ReadBlob(id)
+	data, err := f.files.ReadBlob(id)
+	return data, cmp.Or(f.fails(), err)
 }
 
 // who returns the PID of the building process.
 func who(t *testing.T, p *Pool) string {
 	t.Helper()
 	built, _, err := p.Build(files{}, rollout.App{Name: "who"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return built.Warnings[0]
 }
 
@@ -353,12 +344,14 @@ func builds(t *testing.T, p *Pool) {
 
 // TestWhatBreaksAWorker holds the app by name with a reason, replaces the worker, and builds the next app.
 func TestWhatBreaksAWorker(t *testing.T) {
+	const ended, report = "apps/x: ended the process that renders it: ", "; report it, and change the app"
+	const smaller, widen = " to render; make the app smaller, or widen limits.", " in the cluster's config.yaml"
 	for deed, want := range map[string]string{
 		"panics":   "apps/x: rendering it panicked: this is the deed; report it, and go back to the previous commit",
-		"exits":    "apps/x: ended the process that renders it: exit status 7; report it, and change the app",
-		"spins":    "apps/x: takes more than 1s to render; make the app smaller, or widen limits.renderTime in the cluster's config.yaml",
-		"recurses": "apps/x: ended the process that renders it: stack overflow; report it, and change the app",
-		"hoards":   "apps/x: takes more than 256Mi of memory to render; make the app smaller, or widen limits.memory in the cluster's config.yaml",
+		"exits":    ended + "exit status 7" + report,
+		"recurses": ended + "stack overflow" + report,
+		"spins":    "apps/x: takes more than 1s" + smaller + "renderTime" + widen,
+		"hoards":   "apps/x: takes more than 256Mi of memory" + smaller + "memory" + widen,
 	} {
 		t.Run(deed, func(t *testing.T) {
 			t.Parallel()
@@ -367,19 +360,15 @@ func TestWhatBreaksAWorker(t *testing.T) {
 			var words string
 			p.Trouble = func(app, cause string, stack []byte) { told, words = append(told, app+": "+cause), string(stack) }
 			limits := rollout.Limits{Memory: 256 << 20, RenderTime: time.Hour}
-			if strings.Contains(want, "1s") {
+			if deed == "spins" {
 				limits.RenderTime = time.Second
 			}
 			var err error
-			var invalid *rollout.InvalidError
-			for range 20 { // a busy machine may give the process no second of its own
+			for try := 0; try < 20 && !rollout.IsInvalid(err); try++ { // a busy machine may give the process no second of its own
 				told = nil
 				_, _, err = p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
-				if errors.As(err, &invalid) {
-					break
-				}
 			}
-			if invalid == nil || err.Error() != want {
+			if !rollout.IsInvalid(err) || err.Error() != want {
 				t.Errorf("error %v\nwant  %s", err, want)
 			}
 			if len(told) != 1 || !strings.HasPrefix(told[0], deed+": ") {
@@ -402,7 +391,8 @@ func TestWhatTheMachineBreaks(t *testing.T) {
 			p := pool(t, 1)
 			limits := rollout.Limits{Memory: 256 << 20, RenderTime: 500 * time.Millisecond}
 			_, looked, err := p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
-			want := "apps/x: the process that renders it was killed before the end: the machine is busy, stands still or is out of memory; another try may succeed"
+			want := "apps/x: the process that renders it was killed before the end: " +
+				"the machine is busy, stands still or is out of memory; another try may succeed"
 			if fmt.Sprint(err) != want || rollout.IsInvalid(err) || len(looked.At) > 0 {
 				t.Errorf("error %v\nwant  %s", err, want)
 			}
@@ -416,9 +406,7 @@ func TestTimeIsOfTheCPU(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
 	worker := p.idle[0].cmd.Process
-	if err := worker.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, worker.Signal(syscall.SIGSTOP))
 	time.AfterFunc(time.Second, func() { _ = worker.Signal(syscall.SIGCONT) })
 	app := rollout.App{Name: "good", Path: "good", Namespace: "shop", Limits: rollout.Limits{RenderTime: 500 * time.Millisecond}}
 	if _, _, err := p.Build(good, app); err != nil {
@@ -455,9 +443,7 @@ func TestAFileThatIsNotKept(t *testing.T) {
 func TestKeysStayOutside(t *testing.T) {
 	key := sopstest.Age(t)
 	keys, err := sops.ReadKeys(map[string]string{key.Name: key.Secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tree := files{"a/kustomization.yaml": "resources: [secret.yaml]\n",
 		"a/secret.yaml": sopstest.Manifest(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: hunter2}\n", key)}
 	app := rollout.App{Name: "a", Path: "a", Namespace: "shop", Decryption: "keys"}
@@ -471,24 +457,23 @@ func TestKeysStayOutside(t *testing.T) {
 			}
 			return keys.Unlock(locks)
 		}, "hunter2", ""},
-		"with another key": {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, sops.ErrLocked }, "", "no key in Secret shop/keys opens it"},
-		"with no Secret":   {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, errors.New("the Secret is gone") }, "", "a/secret.yaml: the Secret is gone"},
-		"without keys":     {nil, rollout.AnnotationSealed, ""},
+		"with another key": {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, sops.ErrLocked }, "",
+			"no key in Secret shop/keys opens it"},
+		"with no Secret": {func(rollout.App, []sops.Lock) ([]byte, error) { return nil, errors.New("the Secret is gone") }, "",
+			"a/secret.yaml: the Secret is gone"},
+		"without keys": {nil, rollout.AnnotationSealed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pool(t, 1)
 			p.Unlock = c.unlock
 			built, _, err := p.Build(tree, app)
-			switch {
-			case c.err != "":
-				if err == nil || !strings.Contains(err.Error(), c.err) || rollout.ReasonOf(err) != rollout.HeldUndecryptable {
-					t.Errorf("error %v, want %s", err, c.err)
-				}
-			case err != nil:
-				t.Error(err)
-			case !strings.Contains(fmt.Sprint(built.Objects), c.want):
-				t.Errorf("built %v, want %s", built.Objects, c.want)
+			if c.err != "" {
+				compare.Contains(t, fmt.Sprint(err), c.err)
+				compare.CheckNamed(t, "reason", rollout.HeldUndecryptable, rollout.ReasonOf(err))
+				return
 			}
+			must(t, err)
+			compare.Contains(t, fmt.Sprint(built.Objects), c.want)
 		})
 	}
 }
