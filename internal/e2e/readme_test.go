@@ -37,8 +37,8 @@ func TestReadme(t *testing.T) {
 	must(t, err)
 	program, err := binary()
 	must(t, err)
-	script := ""
-	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(readText(t, filepath.Join(root, "README.md")), -1) {
+	page, script := readText(t, filepath.Join(root, "README.md")), ""
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
 		script += block[1]
 	}
 	watch := regexp.MustCompile(`(?m)^gitrollout get shop -w +# until it is (\w+).*$`)
