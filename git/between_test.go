@@ -59,14 +59,14 @@ func TestWhatIsBetween(t *testing.T) {
 				r := repo{begun.Copy(t), begun.big}
 				w := &world{T: t, server: r.Repo, opts: git.Options{URL: r.HTTP(gittest.HTTPOptions{}).URL}}
 				mirror := w.open().Narrow(times)
-				w.fetch(mirror)
-				state := w.push(mirror, stateUpdate("", "x", "1"))[0]
+				fetch(w, mirror)
+				state := push(w, mirror, stateUpdate("", "x", "1"))[0]
 				before := mirror.Stats()
 				c.change(r)
 				if bitmaps {
 					r.InBare("repack", "-a", "-d", "-q", "--write-bitmap-index")
 				}
-				heads := w.fetch(mirror)
+				heads := fetch(w, mirror)
 				spent := minus(mirror.Stats(), before)
 				if spent.Fetches > c.packs || spent.Received > c.received {
 					t.Errorf("%d packs and %d bytes, want at most %d and %d", spent.Fetches, spent.Received, c.packs, c.received)

@@ -18,7 +18,7 @@ import (
 // sameAsGit compares all content of a snapshot with git ls-tree and git cat-file.
 func sameAsGit(w *world, r *git.Repo, commit string) {
 	w.Helper()
-	s := w.snapshot(r, commit)
+	s := snapshot(w, r, commit)
 	want := map[string]string{}
 	for _, line := range strings.Split(strings.Trim(w.server.InBare("ls-tree", "-r", "-t", "-z", "--full-tree", commit), "\x00"), "\x00") {
 		meta, path, _ := strings.Cut(line, "\t")
@@ -28,9 +28,7 @@ func sameAsGit(w *world, r *git.Repo, commit string) {
 	var walk func(dir string)
 	walk = func(dir string) {
 		entries, err := s.ReadDir(dir)
-		if err != nil {
-			w.Fatalf("ReadDir(%q): %v", dir, err)
-		}
+		must(w, err)
 		if !sort.SliceIsSorted(entries, func(i, j int) bool { return entries[i].Name < entries[j].Name }) {
 			w.Errorf("ReadDir(%q) is not sorted", dir)
 		}
@@ -47,9 +45,7 @@ func sameAsGit(w *world, r *git.Repo, commit string) {
 		}
 	}
 	walk("")
-	if diff := compare.Diff(want, got); diff != "" {
-		w.Errorf("snapshot of %s (-git +snapshot):\n%s", commit, diff)
-	}
+	compare.CheckNamed(w, "snapshot of "+commit, want, got)
 }
 
 // describe prints an entry like git ls-tree. An entry does not know whether its file is executable.
@@ -72,12 +68,8 @@ func everyKindOfFile(t *testing.T, r *gittest.Repo) {
 		"deep/er/and/deeper/file": "x", "späße/日本.yaml": "unicode", "with space": "s", "run.sh": "#!/bin/sh\n",
 		"binary": "\x00\xff\x00",
 	})
-	if err := os.Chmod(r.Work+"/run.sh", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("deep/er", r.Work+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(r.Work+"/run.sh", 0o755))
+	must(t, os.Symlink("deep/er", r.Work+"/link"))
 	r.Git("update-index", "--add", "--cacheinfo", "160000,"+r.Head()+",sub/module")
 	r.Git("add", "--all")
 	r.Git("update-index", "--add", "--cacheinfo", "160000,"+r.Head()+",sub/module")
@@ -88,13 +80,11 @@ func everyKindOfFile(t *testing.T, r *gittest.Repo) {
 func snapshotIsGit(w *world) {
 	commit := w.server.Head()
 	r := w.open()
-	s := w.snapshot(r, w.fetch(r).Main)
+	s := snapshot(w, r, fetch(w, r).Main)
 	sameAsGit(w, r, commit)
 	info := s.Commit()
 	want := rollout.Commit{ID: commit, Author: "Dev <dev@example.com>", When: info.When, Subject: "Subject line"}
-	if diff := compare.Diff(want, info); diff != "" {
-		w.Errorf("commit (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(w, "commit", want, info)
 	if got := s.Message(); got != "Subject line\n\nBody.\n\nTrailer: yes\n" {
 		w.Errorf("message %q", got)
 	}
@@ -108,17 +98,15 @@ func snapshotIsGit(w *world) {
 		}
 	}
 	for _, path := range []string{"nope", "a/b", "deep/nope/file", "link/and"} {
-		if _, err := s.ReadFile(path); !errors.Is(err, fs.ErrNotExist) {
-			w.Errorf("ReadFile(%q): %v, want fs.ErrNotExist", path, err)
-		}
+		_, err := s.ReadFile(path)
+		wantError(w, path, err, fs.ErrNotExist)
 		if _, ok, err := s.Lookup(path); ok || err != nil {
 			w.Errorf("Lookup(%q) = %v, %v", path, ok, err)
 		}
 	}
 	for _, path := range []string{"../x", "/abs", "a/../b", "deep//er"} {
-		if _, _, err := s.Lookup(path); !errors.Is(err, fs.ErrInvalid) {
-			w.Errorf("Lookup(%q): %v, want fs.ErrInvalid", path, err)
-		}
+		_, _, err := s.Lookup(path)
+		wantError(w, path, err, fs.ErrInvalid)
 	}
 	for _, path := range []string{"deep", "sub/module"} {
 		if _, err := s.ReadFile(path); err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -143,9 +143,7 @@ func TestInterfaces(t *testing.T) {
 // TestTopFolders limits the number of top-level folders.
 func TestTopFolders(t *testing.T) {
 	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var folders []string
 	for _, e := range entries {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" { // bin is not in Git
@@ -218,9 +216,7 @@ func linesOfText(file string) map[int]bool {
 // a goroutine, and have tests.
 func TestRaceListIsComplete(t *testing.T) {
 	out, err := exec.Command("make", "--no-print-directory", "-C", root, "race-list").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listed := map[string]bool{}
 	for _, name := range strings.Fields(string(out)) {
 		listed[strings.TrimPrefix(name, module+"/")] = true
@@ -228,9 +224,7 @@ func TestRaceListIsComplete(t *testing.T) {
 	concurrent := map[string]bool{}
 	for _, s := range sources(t) {
 		tests, err := filepath.Glob(filepath.Join(root, s.dir(), "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !s.isProduct() || len(tests) == 0 {
 			continue
 		}
@@ -260,14 +254,10 @@ func modules(t *testing.T) []string {
 	var dirs []string
 	for _, folder := range []string{"*", "peers/*"} {
 		found, err := filepath.Glob(filepath.Join(root, "internal", folder, "go.mod"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, file := range found {
 			dir, err := filepath.Rel(root, filepath.Dir(file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dirs = append(dirs, filepath.ToSlash(dir))
 		}
 	}

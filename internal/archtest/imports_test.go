@@ -256,9 +256,7 @@ func TestRendersReachNoNetwork(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "./reconciler/...", "./render", "./render/worker", "./render/chart", "./simulate")
 	list.Dir = root
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	helm := 0
 	for _, p := range strings.Fields(string(out)) {
 		rest, is := strings.CutPrefix(p, "helm.sh/helm/v4/pkg/")

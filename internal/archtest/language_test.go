@@ -79,14 +79,10 @@ func TestLanguage(t *testing.T) {
 	fenced := regexp.MustCompile("(?s)```.*?```")
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md"} {
 		pages, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, page := range pages {
 			data, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			kinds["pages"].add(strings.TrimPrefix(page, root), fenced.ReplaceAllString(string(data), ""))
 		}
 	}

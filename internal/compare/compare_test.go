@@ -2,6 +2,7 @@ package compare
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -58,5 +59,28 @@ func TestDiff(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// reported keeps the text that a test is told.
+type reported struct{ text string }
+
+func (*reported) Helper() {}
+
+func (r *reported) Errorf(format string, args ...any) { r.text += fmt.Sprintf(format, args...) }
+
+func TestCheckError(t *testing.T) {
+	for want, rows := range map[string]map[string]error{
+		"":                                      {"": nil, "a": errors.New("abc")},
+		"x: error abc":                          {"d": errors.New("abc")},
+		"x: error <nil>, want one with \"nil\"": {"nil": nil},
+		"x: abc":                                {"": errors.New("abc")},
+	} {
+		for text, err := range rows {
+			var r reported
+			if CheckError(&r, "x", err, text); want == "" && r.text != "" || !strings.HasPrefix(r.text, want) {
+				t.Errorf("an error %v that needs %q is told as %q, want %q", err, text, r.text, want)
+			}
+		}
 	}
 }

@@ -39,9 +39,7 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	asked := 0
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(objectsOf(t, file, archive, "after.yaml")) == 0 {
 			continue // the case is one that we refuse
 		}
@@ -71,13 +69,9 @@ func newWorld(t *testing.T) world {
 	config := rest.CopyConfig(c.Config)
 	config.WarningHandler = rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	known, err := restmapper.GetAPIGroupResources(c.Kube.Discovery())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return world{client: client, kinds: restmapper.NewDiscoveryRESTMapper(known), namespace: c.Namespace(t)}
 }
 
@@ -110,9 +104,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 	for _, file := range append(files, "../../traffic/testdata/gatewayAPI/tcp-grpc.txtar", "../../traffic/testdata/istio/subsets.txtar") {
 		kind := filepath.Base(filepath.Dir(file))
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var config any
 		var route traffic.Route
 		for _, f := range archive.Files {
@@ -130,9 +122,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 			}
 		}
 		router, err := traffic.Parse(kind, config, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for name, managed := range hard() {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				var before []rollout.Object

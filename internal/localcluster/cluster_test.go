@@ -74,9 +74,7 @@ func testDeployment(t *testing.T, local *localCluster) {
 	eventually(t, "3 ready endpoints", func() error { return readyEndpoints(ctx, local.client, "shop", 3) })
 
 	pods, err := local.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=shop"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nodes := make(map[string]bool)
 	for _, pod := range pods.Items {
 		nodes[pod.Spec.NodeName] = true
@@ -90,9 +88,7 @@ func testDeployment(t *testing.T, local *localCluster) {
 		t.Errorf("3 pods on %d nodes, want one on each", len(nodes))
 	}
 	foreground := metav1.DeletePropagationForeground
-	if err := deployments.Delete(ctx, "shop", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, deployments.Delete(ctx, "shop", metav1.DeleteOptions{PropagationPolicy: &foreground}))
 	eventually(t, "Deployment and pods to be gone", func() error {
 		pods, err := local.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=shop"})
 		if err == nil && len(pods.Items) > 0 {
@@ -128,9 +124,7 @@ func readyEndpoints(ctx context.Context, client kubernetes.Interface, service st
 func checkAnswer(t *testing.T, request *http.Request, pod, version string) {
 	t.Helper()
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	var answer struct{ Pod, Version string }
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
@@ -200,9 +194,7 @@ func measureReadiness(t *testing.T, client kubernetes.Interface) {
 	for n := range pods {
 		name := fmt.Sprintf("quick-%d", n)
 		watch, err := client.CoreV1().Pods("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		began := time.Now()
 		createPod(t, client, name, "shop:v1")
 		for event := range watch.ResultChan() {
@@ -239,9 +231,7 @@ func createPod(t *testing.T, client kubernetes.Interface, name, image string) {
 func containerOf(t *testing.T, client kubernetes.Interface, pod string) corev1.ContainerStatus {
 	t.Helper()
 	got, err := client.CoreV1().Pods("default").Get(t.Context(), pod, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(got.Status.ContainerStatuses) == 0 {
 		return corev1.ContainerStatus{}
 	}

@@ -50,9 +50,7 @@ func TestPodsListenOnTheirAddresses(t *testing.T) {
 	if answer, err := get(address); err != nil || !strings.Contains(answer, `"version":"v3"`) {
 		t.Errorf("answer at %s: %q, %v; want version v3", address, answer, err)
 	}
-	if err := local.client.CoreV1().Pods("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, local.client.CoreV1().Pods("default").Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	eventually(t, "the address to be closed", func() error {
 		if answer, err := get(address); err == nil {
 			return fmt.Errorf("still answers %s", answer)

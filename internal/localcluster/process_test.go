@@ -47,12 +47,8 @@ func start(t *testing.T, env []string, args ...string) *localCluster {
 	local.command.Env = append(append(os.Environ(), asProgram), env...)
 	local.command.Stderr = local.stderr
 	stdout, err := local.command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := local.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, local.command.Start())
 	t.Cleanup(func() { local.command.Process.Kill() })
 
 	line := make([]byte, 1024)
@@ -63,9 +59,7 @@ func start(t *testing.T, env []string, args ...string) *localCluster {
 		t.Fatalf("program printed %q, on stderr %s", local.ready, local.stderr)
 	}
 	url, err := os.ReadFile(filepath.Join(filepath.Dir(local.kubeconfig), "pods-url"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	local.podsURL = strings.TrimSpace(string(url))
 	local.client = clientOf(t, local.kubeconfig)
 	return local
@@ -74,14 +68,10 @@ func start(t *testing.T, env []string, args ...string) *localCluster {
 func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config.QPS = -1 // otherwise the client, not the cluster, would be measured
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -89,9 +79,7 @@ func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
 func (l *localCluster) terminate(t *testing.T) int {
 	t.Helper()
 	began := time.Now()
-	if err := l.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.command.Process.Signal(syscall.SIGTERM))
 	if err := l.command.Wait(); err != nil {
 		if exit := new(exec.ExitError); !errors.As(err, &exit) {
 			t.Fatal(err)
@@ -144,9 +132,7 @@ func TestResumesFromItsFolder(t *testing.T) {
 		return err
 	})
 	credentials, err := os.ReadFile(first.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if code := first.terminate(t); code != 0 {
 		t.Fatalf("exit code %d, want 0", code)
 	}
@@ -180,18 +166,12 @@ func TestResumesFromItsFolder(t *testing.T) {
 func oldCredentials(t *testing.T, kubeconfig []byte, now *localCluster) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	current, err := clientcmd.BuildConfigFromFlags("", now.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config.Host = current.Host
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -199,16 +179,12 @@ func TestEndsWithItsParent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	parent := exec.Command("sh", "-c", `"$0" --exit-with-parent --dir "$1" & wait`, os.Args[0], dir)
 	parent.Env = append(os.Environ(), asProgram)
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, parent.Start())
 	eventually(t, "the kubeconfig", func() error {
 		_, err := os.Stat(filepath.Join(dir, "kubeconfig"))
 		return err
 	})
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, parent.Process.Kill())
 	parent.Wait()
 	// The state folder is free again when its process has ended.
 	eventually(t, "the program to end", func() error {

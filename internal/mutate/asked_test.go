@@ -56,9 +56,7 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	files["go.mod"] = "module example.org/m\n\ngo 1.26\n"
 	for name, content := range files {
 		path := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)))
 	}
 	sources := map[string][]*source{}
 	var err error
@@ -66,17 +64,11 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 		t.Fatal(err)
 	}
 	compiler, err := newChecker(root, "example.org/m", []string{"a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	drawn, err := compiler.draw(1000, 1, sources["a"][0].mutants, sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	asking, err := compiler.tests(root, sources, drawn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(asking.copy.dir) })
 	asking.limit = time.Minute
 	return drawn, asking
@@ -170,9 +162,7 @@ func TestByChance(t *testing.T) {
 			asking.slow, asking.worth, asking.known = c.slow, c.worth, map[string]*asked{}
 			for _, d := range drawn {
 				verdict, by, err := asking.try(d.mutant, []string{"./a"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if what := fmt.Sprintf("%d: %s", d.at[0], d.what); d.own != (what == "8: 4 becomes 5") {
 					t.Errorf("%s is built by itself: %t", what, d.own)
 				}
@@ -195,9 +185,7 @@ func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary st
 	write := func(name, content string) {
 		t.Helper()
 		file := filepath.Join(of.root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)))
 	}
 	imports, calls := "import \"testing\"\n", ""
 	for _, d := range drawn {
@@ -209,14 +197,10 @@ func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary st
 	}
 	write("all/all_test.go", "package all\n"+imports+calls)
 	one, err := newBuild(of.root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(one.dir) })
 	binary = filepath.Join(one.dir, "test")
-	if err := one.compile("./all", binary); err != nil {
-		t.Fatal(err)
-	}
+	must(t, one.compile("./all", binary))
 	return binary
 }
 
@@ -287,9 +271,7 @@ func TestWrite(*testing.T) { Live() }
 	drawn = slices.DeleteFunc(drawn, func(d draw) bool { return d.own })
 	alone := byThemselves(t, asking, drawn, lived)
 	known, err := asking.about("./a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said := func(binary string, number int, test string) string {
 		a := asking.run("./a", question{binary: binary, mutant: number, limit: time.Minute, names: []string{test}})
 		out, _, _ := strings.Cut(a.out, "--- FAIL") // durations and addresses differ

@@ -25,13 +25,9 @@ func less(a, b int, done bool) bool {
 func TestMutants(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "sample.go")
-	if err := os.WriteFile(file, []byte(sample), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(sample), 0o600))
 	files, err := sourcesOf(dir, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := files[0].mutants
 	got := map[string]bool{}
 	for _, m := range all {
@@ -61,9 +57,7 @@ func TestMutants(t *testing.T) {
 // survive untested.
 func TestSomebodyIsAsked(t *testing.T) {
 	root, _, err := module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folders, err := product(root, []string{"./..."})
 	if err != nil || len(folders) < 30 {
 		t.Fatalf("%v: %v", folders, err)

@@ -25,9 +25,7 @@ func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	programs := map[platform]string{}
 	for _, p := range r.platforms {
 		programs[p] = filepath.Join(t.TempDir(), "program")
-		if err := os.WriteFile(programs[p], []byte("program for "+p.String()), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(programs[p], []byte("program for "+p.String()), 0o755))
 	}
 	return r, programs
 }
@@ -35,34 +33,24 @@ func fakeRelease(t *testing.T) (*release, map[platform]string) {
 // TestPush sends an image to a registry, twice. The registry then has it for each Linux platform and by its digest.
 func TestPush(t *testing.T) {
 	r, programs := fakeRelease(t)
-	if err := r.writeImage(programs); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.writeImage(programs))
 	server := httptest.NewServer(registry.New())
 	t.Cleanup(server.Close)
 	to := strings.TrimPrefix(server.URL, "http://") + "/team/gitrollout:v1.2.3"
 	var out bytes.Buffer
 	for range 2 {
 		out.Reset()
-		if err := run(t.Context(), []string{"push", filepath.Join(r.out, "image-v1.2.3.tar"), to}, &out); err != nil {
-			t.Fatal(err)
-		}
+		must(t, run(t.Context(), []string{"push", filepath.Join(r.out, "image-v1.2.3.tar"), to}, &out))
 	}
 	reference, err := name.ParseReference(strings.TrimSpace(strings.Replace(out.String(), ":v1.2.3@", "@", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	index, err := remote.Index(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var platforms []string
 	for _, m := range manifest.Manifests {
 		platforms = append(platforms, m.Platform.String())
@@ -75,9 +63,7 @@ func TestPush(t *testing.T) {
 // TestPushNeedsATag refuses an image without a tag, since "latest" is in none of our manifests.
 func TestPushNeedsATag(t *testing.T) {
 	r, programs := fakeRelease(t)
-	if err := r.writeImage(programs); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.writeImage(programs))
 	file := filepath.Join(r.out, "image-v1.2.3.tar")
 	if err := run(t.Context(), []string{"push", file, "registry.example.com/gitrollout"}, &bytes.Buffer{}); err == nil {
 		t.Error("an image was pushed without a tag")
