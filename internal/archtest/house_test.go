@@ -53,29 +53,24 @@ func TestSizeOfTheProduct(t *testing.T) {
 			product += n
 		}
 	}
-	t.Logf("product %d lines, of which cmd/gitrollout has %d; tests %d, %.2f of it", product, commands, tests, float64(tests)/float64(product))
+	share := float64(tests) / float64(product)
+	t.Logf("product %d lines, of which cmd/gitrollout has %d; tests %d, %.2f of it", product, commands, tests, share)
 	if product > mostLines {
 		t.Errorf("the product has %d lines, more than %d: merge some code, or use a library", product, mostLines)
 	}
 	if commands > mostCommandLines {
-		t.Errorf("cmd/gitrollout has %d lines, more than %d: flags, constructors and exit codes are there, and nothing else", commands, mostCommandLines)
+		t.Errorf("cmd/gitrollout has %d lines, more than %d: flags, constructors and exit codes are there, and nothing else",
+			commands, mostCommandLines)
 	}
-	if share := float64(tests) / float64(product); share < leastTestShare {
+	if share < leastTestShare {
 		t.Errorf("there are %.2f lines of tests for each line of the product, less than %.2f", share, leastTestShare)
 	}
 }
 
 func TestSizeOfFunctions(t *testing.T) {
 	var lengths []int
-	for _, s := range sources(t) {
-		if !s.isProduct() {
-			continue
-		}
-		for _, decl := range s.file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
+	for _, s := range product(t) {
+		for _, f := range s.functions() {
 			n := s.line(f.End()) - s.line(f.Pos()) + 1
 			lengths = append(lengths, n)
 			if n > longestFunction {
@@ -87,16 +82,17 @@ func TestSizeOfFunctions(t *testing.T) {
 	median, ninetieth := lengths[len(lengths)/2], lengths[len(lengths)*9/10]
 	t.Logf("%d functions: median %d lines, nine of ten within %d, at most %d", len(lengths), median, ninetieth, lengths[len(lengths)-1])
 	if median > medianFunction || ninetieth > ninetiethFunction {
-		t.Errorf("half of the functions have more than %d lines (want %d), a tenth more than %d (want %d)", median, medianFunction, ninetieth, ninetiethFunction)
+		t.Errorf("half of the functions have more than %d lines (want %d), a tenth more than %d (want %d)",
+			median, medianFunction, ninetieth, ninetiethFunction)
 	}
 }
 
 // TestReceivers limits the number of methods of each type.
 func TestReceivers(t *testing.T) {
 	methods := map[string]int{}
-	for _, s := range sources(t) {
-		for _, decl := range s.file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil && s.isProduct() {
+	for _, s := range product(t) {
+		for _, f := range s.functions() {
+			if f.Recv != nil {
 				methods[s.dir()+"."+receiver(f.Recv.List[0].Type)]++
 			}
 		}
@@ -123,10 +119,7 @@ func receiver(e ast.Expr) string {
 
 // TestInterfaces limits the number of methods of each interface.
 func TestInterfaces(t *testing.T) {
-	for _, s := range sources(t) {
-		if !s.isProduct() {
-			continue
-		}
+	for _, s := range product(t) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {
@@ -158,10 +151,7 @@ func TestTopFolders(t *testing.T) {
 // TestColumns limits the length of lines. A line with only a string literal, or with a field's tag, which Go cannot
 // break, may be longer.
 func TestColumns(t *testing.T) {
-	for _, s := range sources(t) {
-		if !s.isProduct() {
-			continue
-		}
+	for _, s := range product(t) {
 		text := read(t, s.path)
 		texts, tags := linesOfText(text), s.linesOfTags()
 		for i, line := range strings.Split(text, "\n") {
@@ -222,10 +212,10 @@ func TestRaceListIsComplete(t *testing.T) {
 		listed[strings.TrimPrefix(name, module+"/")] = true
 	}
 	concurrent := map[string]bool{}
-	for _, s := range sources(t) {
+	for _, s := range product(t) {
 		tests, err := filepath.Glob(filepath.Join(root, s.dir(), "*_test.go"))
 		must(t, err)
-		if !s.isProduct() || len(tests) == 0 {
+		if len(tests) == 0 {
 			continue
 		}
 		for _, p := range s.imports() {
@@ -278,9 +268,7 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 		}
 		inTree[s.dir()] = true
 	}
-	_, section, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Packages\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for line := range strings.Lines(section) {
+	for line := range strings.Lines(section(t, "docs/architecture.md", "Packages")) {
 		first, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
 		if !isRow || !strings.HasPrefix(first, "`") {
 			continue
@@ -333,7 +321,7 @@ var namesAKind = map[string]string{
 
 func TestKindsAreNamedInTheirFiles(t *testing.T) {
 	named := map[string]bool{}
-	for _, s := range sources(t) {
+	for _, s := range product(t) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			text := ""
 			switch n := n.(type) {
@@ -344,7 +332,7 @@ func TestKindsAreNamedInTheirFiles(t *testing.T) {
 			}
 			text = strings.ToLower(text)
 			isKind := func(kind string) bool { return strings.Contains(text, kind) }
-			if s.isProduct() && slices.ContainsFunc([]string{"statefulset", "daemonset", "cloneset"}, isKind) {
+			if slices.ContainsFunc([]string{"statefulset", "daemonset", "cloneset"}, isKind) {
 				if named[s.path] = true; namesAKind[s.path] == "" {
 					t.Errorf("%s:%d names a kind of workload: %s", s.path, s.line(n.Pos()), text)
 				}
@@ -360,14 +348,7 @@ func TestKindsAreNamedInTheirFiles(t *testing.T) {
 }
 
 func TestOneMoreIsARow(t *testing.T) {
-	tests := map[string]bool{}
-	for _, s := range sources(t) {
-		for _, decl := range s.file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && s.isTest() {
-				tests[s.dir()+":"+f.Name.Name] = true
-			}
-		}
-	}
+	tests := testNames(t)
 	for what, test := range oneRow {
 		if !tests[test] {
 			t.Errorf("%s is gone, which adds a %s by a row of a table", test, what)

@@ -29,6 +29,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // localCluster is a running program under test.
 type localCluster struct {
 	command    *exec.Cmd
@@ -104,11 +112,7 @@ func (l *localCluster) residentMemory(t *testing.T) string {
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Minute)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
+	for err := check(); err != nil; err = check() {
 		if time.Now().After(deadline) {
 			t.Fatalf("still waiting for %s: %v", what, err)
 		}
@@ -119,17 +123,13 @@ func eventually(t *testing.T, what string, check func() error) {
 func TestResumesFromItsFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	first := start(t, nil, "--dir", dir, "--nodes", "1")
-	createPod(t, first.client, "survivor", "shop:v1")
+	createPod(t, first.client, "survivor", podSpec("shop:v1"))
 	var before string
 	eventually(t, "the pod's address", func() error {
-		pod, err := first.client.CoreV1().Pods("default").Get(t.Context(), "survivor", metav1.GetOptions{})
-		if err == nil && pod.Status.PodIP == "" {
-			err = errors.New("no address yet")
+		if before = getPod(t, first.client, "survivor").Status.PodIP; before == "" {
+			return errors.New("no address yet")
 		}
-		if err == nil {
-			before = pod.Status.PodIP
-		}
-		return err
+		return nil
 	})
 	credentials, err := os.ReadFile(first.kubeconfig)
 	must(t, err)
@@ -138,9 +138,8 @@ func TestResumesFromItsFolder(t *testing.T) {
 	}
 
 	second := start(t, nil, "--dir", dir, "--nodes", "1")
-	pod, err := second.client.CoreV1().Pods("default").Get(t.Context(), "survivor", metav1.GetOptions{})
-	if err != nil || pod.Status.PodIP != before {
-		t.Errorf("pod after the restart: address %s, %v; want %s", pod.Status.PodIP, err, before)
+	if now := getPod(t, second.client, "survivor").Status.PodIP; now != before {
+		t.Errorf("pod after the restart: address %s, want %s", now, before)
 	}
 	eventually(t, "the pod's answer", func() error {
 		answer, err := get(second.podsURL + "/namespaces/default/pods/survivor/")

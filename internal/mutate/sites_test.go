@@ -3,7 +3,6 @@ package main
 import (
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,8 +23,7 @@ func less(a, b int, done bool) bool {
 // TestMutants lists the mutants of a small file, and checks that each can be parsed.
 func TestMutants(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "sample.go")
-	must(t, os.WriteFile(file, []byte(sample), 0o600))
+	write(t, filepath.Join(dir, "sample.go"), sample)
 	files, err := sourcesOf(dir, ".")
 	must(t, err)
 	all := files[0].mutants

@@ -15,6 +15,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // fakeRelease has files instead of programs, whose contents do not matter.
 func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	t.Helper()
@@ -30,17 +38,24 @@ func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	return r, programs
 }
 
-// TestPush sends an image to a registry, twice. The registry then has it for each Linux platform and by its digest.
-func TestPush(t *testing.T) {
+// archive writes the image of a fake release, and returns its file.
+func archive(t *testing.T) string {
+	t.Helper()
 	r, programs := fakeRelease(t)
 	must(t, r.writeImage(programs))
+	return filepath.Join(r.out, "image-v1.2.3.tar")
+}
+
+// TestPush sends an image to a registry, twice. The registry then has it for each Linux platform and by its digest.
+func TestPush(t *testing.T) {
+	file := archive(t)
 	server := httptest.NewServer(registry.New())
 	t.Cleanup(server.Close)
 	to := strings.TrimPrefix(server.URL, "http://") + "/team/gitrollout:v1.2.3"
 	var out bytes.Buffer
 	for range 2 {
 		out.Reset()
-		must(t, run(t.Context(), []string{"push", filepath.Join(r.out, "image-v1.2.3.tar"), to}, &out))
+		must(t, run(t.Context(), []string{"push", file, to}, &out))
 	}
 	reference, err := name.ParseReference(strings.TrimSpace(strings.Replace(out.String(), ":v1.2.3@", "@", 1)))
 	must(t, err)
@@ -62,10 +77,7 @@ func TestPush(t *testing.T) {
 
 // TestPushNeedsATag refuses an image without a tag, since "latest" is in none of our manifests.
 func TestPushNeedsATag(t *testing.T) {
-	r, programs := fakeRelease(t)
-	must(t, r.writeImage(programs))
-	file := filepath.Join(r.out, "image-v1.2.3.tar")
-	if err := run(t.Context(), []string{"push", file, "registry.example.com/gitrollout"}, &bytes.Buffer{}); err == nil {
+	if err := run(t.Context(), []string{"push", archive(t), "registry.example.com/gitrollout"}, &bytes.Buffer{}); err == nil {
 		t.Error("an image was pushed without a tag")
 	}
 }
