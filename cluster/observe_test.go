@@ -82,15 +82,14 @@ func TestObserveUnderTheHold(t *testing.T) {
 	w.apply("shop", release("shop:v1", 10, "h1-one"))
 	w.complete("shop", "shop")
 	w.apply("shop", held(release("shop:v2", 10, "h1-two")))
-	var seen rollout.ObservedWorkload
-	w.until("10 old and 2 new pods", func() (bool, string) {
-		seen = w.observe("shop", "shop")
+	look := func() rollout.ObservedWorkload { return w.observe("shop", "shop") }
+	seen := w.await("10 old and 2 new pods", look, func(seen rollout.ObservedWorkload) bool {
 		one, _ := seen.Find("h1-one")
 		two, ok := seen.Find("h1-two")
-		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current, fmt.Sprintf("%+v", seen)
+		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current
 	})
 	for range 20 { // it stays there
-		seen = w.observe("shop", "shop")
+		seen = look()
 		one, _ := seen.Find("h1-one")
 		two, _ := seen.Find("h1-two")
 		if one.Pods != 10 || two.Pods != 2 || one.Desired != 10 || two.Desired != 2 || seen.Complete ||
@@ -185,11 +184,10 @@ func TestTroubledObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.ns // other tests' objects, which are deleted later, belong to other apps
-	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: NS}\n" +
-		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}\n---\n"
-	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: NS}\n---\n"
-	w.apply(app, config+claim+release("shop:v1-neverready", 2, "h1-one"))
-	w.apply(app+"-other", strings.Replace(config, "name: c", "name: d", 1))
+	others := documents(coreManifest("ConfigMap", "c", ""), coreManifest("PersistentVolumeClaim", "data",
+		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}"))
+	w.apply(app, documents(others, release("shop:v1-neverready", 2, "h1-one")))
+	w.apply(app+"-other", coreManifest("ConfigMap", "d", ""))
 	troubled := func() (found []string) {
 		for _, trouble := range w.Observe(app, nil, nil).Troubled {
 			found = append(found, fmt.Sprintf("%s failed=%v", trouble.Ref.Kind, trouble.Failed))
@@ -207,13 +205,14 @@ func TestTroubledObjects(t *testing.T) {
 		t.Errorf("another app's are %v", others)
 	}
 	before := w.changes.of(app)
-	w.apply(app, config+claim+release("shop:v2", 2, "h1-two"))
+	well := documents(others, release("shop:v2", 2, "h1-two"))
+	w.apply(app, well)
 	w.until("the Deployment being well", func() (bool, string) {
 		got := fmt.Sprint(troubled())
 		return got == "[PersistentVolumeClaim failed=false]" && w.changes.of(app) > before, got
 	})
 	w.restart()
-	w.apply(app, config+claim+release("shop:v2", 2, "h1-two"))
+	w.apply(app, well)
 	if got := fmt.Sprint(troubled()); got != "[PersistentVolumeClaim failed=false]" {
 		t.Errorf("a new process shows %s", got)
 	}
