@@ -19,26 +19,10 @@ import (
 // calls.
 const apart = 15 * time.Second
 
-// small is an app of two objects called NAME.
-const small = `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: NAME, namespace: NS}
-data: {text: TEXT}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: NAME, namespace: NS}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: NAME}}
-  template:
-    metadata: {labels: {app: NAME}}
-    spec: {containers: [{name: main, image: "NAME:TEXT"}]}
-`
-
+// small returns an app of two objects.
 func (w *world) small(name, text string) []rollout.Object {
-	return w.objects(strings.NewReplacer("NAME", name, "TEXT", text).Replace(small))
+	deployment := strings.NewReplacer("shop:v1", name+":"+text, "shop", name).Replace(withoutReplicas)
+	return w.objects(documents(coreManifest("ConfigMap", name, "data: {text: "+text+"}"), deployment))
 }
 
 // life runs the calls of a pass for an app, a few times with new content, and returns the longest one.

@@ -109,9 +109,7 @@ func TestDryRunIsTriedAgain(t *testing.T) {
 	f := w.faulty()
 	w.wantWrites(0, "a question", func() {
 		f.once(http.MethodPatch, "/services/shop", fails)
-		if err := w.Check(t.Context(), "shop", w.objects(shop)); err != nil {
-			t.Error(err)
-		}
+		must(t, w.Check(t.Context(), "shop", w.objects(shop)))
 	})
 	asked := 0
 	f.spoil(func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {

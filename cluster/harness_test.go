@@ -133,9 +133,7 @@ func (w *world) objects(manifests string) []rollout.Object {
 func (w *world) apply(app, manifests string) cluster.Result {
 	w.t.Helper()
 	result, err := w.Apply(context.Background(), app, w.objects(manifests))
-	if err != nil {
-		w.t.Fatalf("apply: %v", err)
-	}
+	must(w.t, err)
 	return result
 }
 

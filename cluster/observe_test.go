@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,17 @@ func TestObserveUnderTheHold(t *testing.T) {
 	}
 }
 
+// problem waits until the problem of a revision has all parts.
+func (w *world) problem(hash rollout.Hash, parts ...string) (r rollout.Revision) {
+	w.t.Helper()
+	w.until("the problem", func() (bool, string) {
+		r, _ = w.observe("shop", "shop").Find(hash)
+		lacks := func(part string) bool { return !strings.Contains(r.Problem, part) }
+		return !slices.ContainsFunc(parts, lacks), fmt.Sprintf("%+v", r)
+	})
+	return r
+}
+
 func TestProblemsArePlain(t *testing.T) {
 	for name, c := range map[string]struct {
 		image  string
@@ -130,15 +142,10 @@ func TestProblemsArePlain(t *testing.T) {
 			w.apply("shop", release("shop:v1", 2, "h1-one"))
 			w.complete("shop", "shop")
 			w.apply("shop", release(c.image, 2, "h1-two"))
-			w.until("the problem", func() (bool, string) {
-				r, _ := w.observe("shop", "shop").Find("h1-two")
-				for _, part := range c.says {
-					if !strings.Contains(r.Problem, part) {
-						return false, fmt.Sprintf("%q in %+v", r.Problem, r)
-					}
-				}
-				return strings.Contains(r.Members[0].Status, c.status) && !strings.Contains(r.Problem, "\n"), fmt.Sprintf("%+v", r)
-			})
+			r := w.problem("h1-two", c.says...)
+			if !strings.Contains(r.Members[0].Status, c.status) || strings.Contains(r.Problem, "\n") {
+				t.Errorf("the new revision is %+v, want the status %q", r, c.status)
+			}
 			if r, _ := w.observe("shop", "shop").Find("h1-one"); r.Problem != "" {
 				t.Errorf("the old revision has a problem: %q", r.Problem)
 			}
@@ -149,20 +156,16 @@ func TestProblemsArePlain(t *testing.T) {
 		w := newWorld(t)
 		w.quota("pods")
 		w.apply("shop", release("shop:v1", 2, "h1-one"))
-		w.until("the problem", func() (bool, string) {
-			r, _ := w.observe("shop", "shop").Find("h1-one")
-			return strings.HasPrefix(r.Problem, "pods cannot be created: ") && strings.Contains(r.Problem, "exceeded quota"), fmt.Sprintf("%+v", r)
-		})
+		if r := w.problem("h1-one", "exceeded quota"); !strings.HasPrefix(r.Problem, "pods cannot be created: ") {
+			t.Errorf("the problem is %q", r.Problem)
+		}
 	})
 	t.Run("unschedulable", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		w.apply("shop",
 			strings.Replace(release("shop:v1", 1, "h1-one"), "spec: {termination", "spec: {nodeSelector: {no: where}, termination", 1))
-		w.until("the problem", func() (bool, string) {
-			r, _ := w.observe("shop", "shop").Find("h1-one")
-			return strings.Contains(r.Problem, "Unschedulable"), fmt.Sprintf("%+v", r)
-		})
+		w.problem("h1-one", "Unschedulable")
 	})
 }
 

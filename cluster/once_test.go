@@ -76,9 +76,7 @@ func TestMadeOnceByAnother(t *testing.T) {
 	w.wantValue("taken over", "password", "helm's")
 	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")})
 	must(t, secrets.Delete(ctx, "auth", metav1.DeleteOptions{}))
-	w.until("its end being seen", func() (bool, string) {
-		return !w.Shows(ctx, "shop", w.ref("", "Secret", "auth")), ""
-	})
+	w.untilHidden(w.ref("", "Secret", "auth"))
 	w.apply("shop", want)
 	w.wantValue("made again", "password", "drawn")
 }

@@ -32,6 +32,12 @@ func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	}
 }
 
+// untilHidden waits until the watches show an object no more as the app's.
+func (w *world) untilHidden(ref rollout.Ref) {
+	w.t.Helper()
+	w.until(ref.Name+" being hidden", func() (bool, string) { return !w.Shows(context.Background(), "shop", ref), "" })
+}
+
 func TestPruneDeletesOnlyWhatIsTheAppsAndMayGo(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -46,9 +52,7 @@ func TestPruneDeletesOnlyWhatIsTheAppsAndMayGo(t *testing.T) {
 		service("plain"), service("kept"), service("released"), service("moved"), service("never-was"),
 		w.ref("", "PersistentVolumeClaim", "data"), {Kind: "Namespace", Name: w.ns}, w.ref("nowhere.dev", "Thing", "x"),
 	}
-	w.until("the lost label being seen", func() (bool, string) {
-		return !w.Shows(ctx, "shop", service("released")), ""
-	})
+	w.untilHidden(service("released"))
 	// The app did not apply the namespace: it leaves the list without being deleted.
 	w.prune(all, service("plain"), service("released"), service("moved"), service("never-was"), rollout.Ref{Kind: "Namespace", Name: w.ns},
 		w.ref("nowhere.dev", "Thing", "x"))
@@ -59,9 +63,7 @@ func TestPruneDeletesOnlyWhatIsTheAppsAndMayGo(t *testing.T) {
 		}
 	}
 	made := w.requests(func() {
-		w.until("the deletion being seen", func() (bool, string) {
-			return !w.Shows(ctx, "shop", service("plain")), ""
-		})
+		w.untilHidden(service("plain"))
 		w.prune(all[:6], service("plain"), service("released"), service("moved"), service("never-was"))
 	})
 	if made.Writes > 0 || made.Reads > 0 {
@@ -129,6 +131,6 @@ func TestPruneListsWhatIsStillThere(t *testing.T) {
 	})
 	w.wantWrites(0, "pruning an object that is being deleted", func() { w.prune([]rollout.Ref{of("held")}) })
 	w.kubectl("", "patch", "configmap", "held", "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)
-	w.until("the end being seen", func() (bool, string) { return !w.Shows(t.Context(), "shop", of("held")), "" })
+	w.untilHidden(of("held"))
 	w.prune([]rollout.Ref{of("held")}, of("held"))
 }

@@ -78,8 +78,9 @@ func TestObservedRoutes(t *testing.T) {
 // accept writes a status as a Gateway's controller does.
 func (w *world) accept(name string, generation int64) {
 	w.t.Helper()
+	status := fmt.Sprintf(`{"status": {"parents": [{"controllerName": "example.com/gateway", "parentRef": {"name": "public"},
+		"conditions": [{"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": %d,
+			"lastTransitionTime": "2026-11-20T12:00:00Z"}]}]}}`, generation)
 	w.kubectl("", "patch", "httproutes.gateway.networking.k8s.io", name, "--subresource=status", "--field-manager=gateway",
-		"--type=merge", "-p", fmt.Sprintf(`{"status": {"parents": [{"controllerName": "example.com/gateway", "parentRef": {"name": "public"}, "conditions": [
-			{"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": %d,
-				"lastTransitionTime": "2026-11-20T12:00:00Z"}]}]}}`, generation))
+		"--type=merge", "-p", status)
 }

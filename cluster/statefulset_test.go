@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -106,16 +104,11 @@ func TestStatefulSetIsHeldByItsPartition(t *testing.T) {
 func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var made appsv1.StatefulSet
-	manifest := strings.ReplaceAll(ordinals("db:v1", 2, "", ""), "NS", w.ns)
-	must(t, yaml.Unmarshal([]byte(manifest), &made))
-	made.Annotations = nil
-	sets := w.cluster.Kube.AppsV1().StatefulSets(w.ns)
-	_, err := sets.Create(t.Context(), &made, metav1.CreateOptions{})
-	must(t, err)
+	unmarked := strings.Replace(ordinals("db:v1", 2, "", ""), ", annotations: {"+rollout.AnnotationHash+`: ""}`, "", 1)
+	w.kubectl(unmarked, "create", "--field-manager=provisioner", "-f", "-")
 	// The controller copies annotations into a new revision, so the revision must exist before the adoption.
 	w.until("the revision of the other writer", func() (bool, string) {
-		set, err := sets.Get(t.Context(), made.Name, metav1.GetOptions{})
+		set, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Get(t.Context(), "db", metav1.GetOptions{})
 		return err == nil && set.Status.CurrentRevision != "", fmt.Sprintf("%+v, %v", set, err)
 	})
 	w.apply("db", ordinals("db:v1", 2, "h1-one", ""))

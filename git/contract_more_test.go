@@ -106,9 +106,7 @@ func deterministic(w *world) {
 	if again := push(w, b, updates...); !compare.Equal(first, again) {
 		w.Errorf("made %v, then %v", first, again)
 	}
-	if heads := fetch(w, b); heads.State != first[0] {
-		w.Errorf("heads %+v", heads)
-	}
+	wantState(w, "the second process", b, first[0])
 	if got := w.server.Message(first[0]); got != "prod: x/y" {
 		w.Errorf("message %q", got)
 	}
@@ -190,9 +188,7 @@ func missing(w *world) {
 	fetch(w, r)
 	push(w, r, stateUpdate("", "x", "1"))
 	w.server.InBare("update-ref", "-d", "refs/heads/"+stateBranch)
-	if heads := fetch(w, r); heads.State != "" {
-		w.Errorf("after the state branch was deleted: %+v", heads)
-	}
+	wantState(w, "after the state branch was deleted", r, "")
 	w.opts.Branch = ""
 	byDefault := open(w, w.opts)
 	if heads := fetch(w, byDefault); heads.Main != w.server.Head() || byDefault.Branch() != "main" {
@@ -312,13 +308,9 @@ func compact(w *world) {
 	if a, b := w.server.InBare("rev-parse", root+"^{tree}"), w.server.InBare("rev-parse", second+"^{tree}"); a != b {
 		w.Errorf("its files are %s, want %s", a, b)
 	}
-	if heads := fetch(w, r); heads.State != root {
-		w.Errorf("the next fetch shows %+v", heads)
-	}
+	wantState(w, "the next fetch", r, root)
 	other := w.open()
-	if heads := fetch(w, other); heads.State != root {
-		w.Errorf("another mirror shows %+v", heads)
-	}
+	wantState(w, "another mirror", other, root)
 	push(w, other, stateUpdate(root, "apps/a", "3"))
 	if n := w.server.InBare("rev-list", "--count", stateBranch); n != "2" {
 		w.Errorf("%s commits after the next one", n)

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sort"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,27 +26,33 @@ func sameAsGit(w *world, r *git.Repo, commit string) {
 		want[path] = strings.Replace(meta, "100755", "100644", 1)
 	}
 	got := map[string]string{}
-	var walk func(dir string)
-	walk = func(dir string) {
-		entries, err := s.ReadDir(dir)
-		must(w, err)
-		if !sort.SliceIsSorted(entries, func(i, j int) bool { return entries[i].Name < entries[j].Name }) {
-			w.Errorf("ReadDir(%q) is not sorted", dir)
+	walk(w, s, "", func(path string, e rollout.Entry) {
+		found, ok, err := s.Lookup(path)
+		if err != nil || !ok || found != e {
+			w.Errorf("Lookup(%q) = %+v, %v, %v; ReadDir says %+v", path, found, ok, err, e)
 		}
-		for _, e := range entries {
-			path := strings.TrimPrefix(dir+"/"+e.Name, "/")
-			found, ok, err := s.Lookup(path)
-			if err != nil || !ok || found != e {
-				w.Errorf("Lookup(%q) = %+v, %v, %v; ReadDir says %+v", path, found, ok, err, e)
-			}
-			got[path] = describe(e)
-			if e.Kind == rollout.Dir {
-				walk(path)
-			}
+		got[path] = describe(e)
+	})
+	compare.CheckNamed(w, "snapshot of "+commit, want, got)
+}
+
+// walk visits the entries of a folder and of its folders.
+func walk(t testing.TB, s *git.Snapshot, dir string, visit func(path string, e rollout.Entry)) {
+	t.Helper()
+	entries, err := s.ReadDir(dir)
+	must(t, err)
+	if !slices.IsSortedFunc(entries, func(a, b rollout.Entry) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("ReadDir(%q) is not sorted", dir)
+	}
+	if len(entries) == 0 && dir != "" {
+		t.Errorf("the folder %q is empty", dir)
+	}
+	for _, e := range entries {
+		file := path.Join(dir, e.Name)
+		if visit(file, e); e.Kind == rollout.Dir {
+			walk(t, s, file, visit)
 		}
 	}
-	walk("")
-	compare.CheckNamed(w, "snapshot of "+commit, want, got)
 }
 
 // describe prints an entry like git ls-tree. An entry does not know whether its file is executable.

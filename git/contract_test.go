@@ -94,6 +94,14 @@ func fetch(t testing.TB, r *git.Repo) rollout.Heads {
 	return heads
 }
 
+// wantState fetches, and checks the commit of the state branch.
+func wantState(t testing.TB, what string, r *git.Repo, want string) {
+	t.Helper()
+	if heads := fetch(t, r); heads.State != want {
+		t.Errorf("%s: heads %+v, want the state at %q", what, heads, want)
+	}
+}
+
 func snapshot(t testing.TB, r *git.Repo, id string) *git.Snapshot {
 	t.Helper()
 	s, err := r.Snapshot(t.Context(), id)
@@ -135,6 +143,14 @@ func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]str
 // held reports whether a commit can be read without the network.
 func held(r *git.Repo, commit string) bool { _, held := r.Held(commit); return held }
 
+// newRepo returns a repository with one commit.
+func newRepo(t testing.TB, files map[string]string) *gittest.Repo {
+	t.Helper()
+	repo := gittest.New(t)
+	repo.CommitFiles("first", files)
+	return repo
+}
+
 const stateBranch = "gitrollout/state/prod"
 
 func stateUpdate(base, path, content string) rollout.Update {
@@ -171,8 +187,7 @@ func TestContract(t *testing.T) {
 		"a hook's refusal is passed on":              {hookRefusal, nil},
 		"CommitToBranch decides again on a conflict": {commitToBranch, nil},
 	}
-	first := gittest.New(t)
-	first.CommitFiles("first", map[string]string{"README": "hello\n", "apps/shop/app.yaml": "v1\n"})
+	first := newRepo(t, map[string]string{"README": "hello\n", "apps/shop/app.yaml": "v1\n"})
 	begun := map[string]*gittest.Repo{}
 	for name, s := range stories {
 		if begun[name] = first; s.begin != nil {
@@ -298,10 +313,7 @@ func orphanState(w *world) {
 	first := push(w, r, stateUpdate("", "apps/shop/a.yaml", "phase: Healthy\n"))[0]
 	second := push(w, r, stateUpdate(first, "apps/shop/b.yaml", "phase: Paused\n"))[0]
 	before := r.Stats()
-	heads := fetch(w, r)
-	if heads.State != second {
-		w.Errorf("after our own push: %+v", heads)
-	}
+	wantState(w, "after our own push", r, second)
 	if after := r.Stats(); after.Fetches != before.Fetches {
 		w.Error("our own commit was fetched back")
 	}
@@ -320,13 +332,9 @@ func orphanState(w *world) {
 	}
 	// Another process continues from here.
 	other := w.open()
-	if heads := fetch(w, other); heads.State != second {
-		w.Fatalf("another mirror: %+v", heads)
-	}
+	wantState(w, "another mirror", other, second)
 	third := push(w, other, update(stateBranch, second, "clear", map[string][]byte{"apps": nil, "cluster.yaml": {}}))[0]
-	if heads := fetch(w, r); heads.State != third {
-		w.Errorf("the other's push: %+v", heads)
-	}
+	wantState(w, "the other's push", r, third)
 	compare.CheckNamed(w, "files", []string{"cluster.yaml"}, w.server.Files(stateBranch))
 }
 
@@ -356,9 +364,7 @@ func staleWriter(w *world) {
 		compare.CheckNamed(w, name, refs, w.server.Refs())
 	}
 	// The loser fetches the winner's commit, and continues.
-	if heads := fetch(w, b); heads.State != first {
-		w.Errorf("heads %+v", heads)
-	}
+	wantState(w, "the loser", b, first)
 	push(w, b, stateUpdate(first, "x", "b"))
 }
 

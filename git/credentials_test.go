@@ -192,8 +192,7 @@ func fetchFrom(t *testing.T, url string, auth wire.Auth) error {
 }
 
 func TestGitHubApp(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	file := filepath.Join(t.TempDir(), "app.pem")
 	hub := newGitHub(t, rsaKey(t, file))
 	clients, err := wire.NewClients(wire.TLS{})
@@ -399,8 +398,7 @@ func secure(t *testing.T, repo *gittest.Repo, server authority, clients *authori
 }
 
 func TestProxyAndAuthorities(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	ours, theirs := newAuthority(t), newAuthority(t)
 	addr, url := secure(t, repo, ours, &theirs)
 	dir := t.TempDir()
@@ -453,8 +451,7 @@ func TestProxyAndAuthorities(t *testing.T) {
 }
 
 func TestRotation(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	one, two := repo.SSH(gittest.SSHOptions{}), repo.SSH(gittest.SSHOptions{})
 	dir := t.TempDir()
 	key := write(t, filepath.Join(dir, "key"), read(t, two.KeyFile))
@@ -480,8 +477,7 @@ func TestProxyOfEnvironment(t *testing.T) {
 		must(t, fetchFrom(t, url, wire.Auth{TLS: wire.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}))
 		return
 	}
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	ca := newAuthority(t)
 	addr, url := secure(t, repo, ca, nil)
 	through, count := proxy(t, addr, "")

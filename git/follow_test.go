@@ -40,32 +40,24 @@ func TestStateBranchIsFollowed(t *testing.T) {
 	repo.FastImport(s.String())
 	configured(repo, "stateBranch: "+other+"\n")
 	before := r.Stats()
-	if heads := fetch(w, r); heads.State != repo.Ref(other) || r.StateBranch() != other {
-		t.Errorf("heads %+v, want the state at %s", heads, repo.Ref(other))
+	if wantState(t, "another branch", r, repo.Ref(other)); r.StateBranch() != other {
+		t.Errorf("the state branch is %s", r.StateBranch())
 	}
 	if spent := minus(r.Stats(), before); spent.Received > 60_000 || spent.Lookups != 2 {
 		t.Errorf("to change the state branch cost %+v", spent)
 	}
-	if heads := fetch(w, stays); heads.State != first {
-		t.Errorf("heads %+v of a mirror that is told its state branch, want %s", heads, first)
-	}
+	wantState(t, "a mirror that is told its state branch", stays, first)
 	before = r.Stats()
 	fetch(w, r)
 	if spent := minus(r.Stats(), before); spent.Requests != 1 {
 		t.Errorf("a poll costs %+v", spent)
 	}
 	repo.CommitFiles("broken", map[string]string{rollout.ConfigPath("prod"): "apps: 3\n"})
-	if heads := fetch(w, r); heads.State != repo.Ref(other) {
-		t.Errorf("heads %+v after a broken configuration", heads)
-	}
+	wantState(t, "after a broken configuration", r, repo.Ref(other))
 	repo.Remove(rollout.ConfigPath("prod")).Commit("no configuration")
-	if heads := fetch(w, r); heads.State != repo.Ref(other) {
-		t.Errorf("heads %+v without a configuration", heads)
-	}
+	wantState(t, "without a configuration", r, repo.Ref(other))
 	configured(repo, "")
-	if heads := fetch(w, r); heads.State != first {
-		t.Errorf("heads %+v, want the state at %s again", heads, first)
-	}
+	wantState(t, "the first branch again", r, first)
 }
 
 // trusted returns a function that signs commits with a new key, and its public line for a file of keys.

@@ -57,11 +57,13 @@ func (p *promoted) other(n int) {
 	p.Push()
 }
 
-// branch runs do on a new branch, and returns to main.
-func (p *promoted) branch(name string, do func()) {
-	p.Git("checkout", "-q", "-b", name)
+func (p *promoted) branch(name string, do func()) { onBranch(p.Repo, name, "main", do) }
+
+// onBranch runs do on a new branch at a commit, and returns to main.
+func onBranch(r *gittest.Repo, name, at string, do func()) {
+	r.Git("checkout", "-q", "-b", name, at)
 	do()
-	p.Git("checkout", "-q", "main")
+	r.Git("checkout", "-q", "main")
 }
 
 func TestIntroducer(t *testing.T) {

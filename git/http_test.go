@@ -23,8 +23,7 @@ import (
 
 func httpWorld(t *testing.T) (*world, *gittest.Server) {
 	t.Helper()
-	server := gittest.New(t)
-	server.CommitFiles("first", map[string]string{"README": "hello\n"})
+	server := newRepo(t, map[string]string{"README": "hello\n"})
 	s := server.HTTP(gittest.HTTPOptions{})
 	return &world{T: t, server: server, opts: git.Options{URL: s.URL}}, s
 }
@@ -190,8 +189,7 @@ func noSecret(t *testing.T, err error) {
 }
 
 func TestHTTPCredentials(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	basic := repo.HTTP(gittest.HTTPOptions{User: "bot", Password: secret})
 	inURL := strings.Replace(basic.URL, "://", "://bot:"+secret+"@", 1)
 	wrongInURL := strings.Replace(basic.URL, "://", "://"+secret+":x@", 1)

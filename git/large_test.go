@@ -55,8 +55,7 @@ func noise(size int) []byte {
 // TestTheUsualBounds checks that a file of 16 MiB is kept, and one with another byte is not. It uses servers that can
 // omit such files and servers that cannot.
 func TestTheUsualBounds(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"limit.bin": zeros(16 * megabyte), "more.bin": zeros(16*megabyte + 1)})
+	repo := newRepo(t, map[string]string{"limit.bin": zeros(16 * megabyte), "more.bin": zeros(16*megabyte + 1)})
 	for _, filter := range []string{"false", "true"} {
 		repo.InBare("config", "uploadpack.allowFilter", filter)
 		readable(t, open(t, git.Options{URL: repo.Bare}), map[string]bool{"limit.bin": true, "more.bin": false})
@@ -122,8 +121,7 @@ func TestManyLargeFilesAreNotKept(t *testing.T) {
 
 // TestALargeFileIsAnEntry checks that a large file is a normal entry of its folder.
 func TestALargeFileIsAnEntry(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"a.yaml": "a: 1\n", "big.bin": zeros(atMost * 20 / 16)})
+	repo := newRepo(t, map[string]string{"a.yaml": "a: 1\n", "big.bin": zeros(atMost * 20 / 16)})
 	r := narrow(t, repo)
 	s, _ := r.Held(fetch(t, r).Main)
 	entries, err := s.ReadDir("")

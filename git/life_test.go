@@ -54,8 +54,7 @@ func TestStoreIsRenewed(t *testing.T) {
 // TestStoreIsRenewedByFetches checks that a process that only reads drops old commits of the users' branch, too.
 func TestStoreIsRenewedByFetches(t *testing.T) {
 	const size, commits = 1 << 20, 8
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"big": randomText(size)})
+	repo := newRepo(t, map[string]string{"big": randomText(size)})
 	w := &world{T: t, server: repo, opts: git.Options{URL: repo.Bare}}
 	r := w.open()
 	fetch(w, r)
@@ -71,8 +70,7 @@ func TestStoreIsRenewedByFetches(t *testing.T) {
 // TestCostsDoNotGrow checks that a poll, a clone and a state commit cost the same with more refs and history.
 func TestCostsDoNotGrow(t *testing.T) {
 	cost := func(refs, commits int) (poll, clone, push git.Stats) {
-		repo := gittest.New(t)
-		repo.CommitFiles("first", map[string]string{"f": "1"})
+		repo := newRepo(t, map[string]string{"f": "1"})
 		var s importer
 		s.topics(refs)
 		for i := range commits {
@@ -108,8 +106,7 @@ func TestCostsDoNotGrow(t *testing.T) {
 // TestCompactCostsNothingLater checks that a new start of a branch costs one small push. Later commits cost the same
 // as before, for the compacting and for a new process.
 func TestCompactCostsNothingLater(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	var s importer
 	s.topics(200)
 	for i := range 1000 {
@@ -151,9 +148,7 @@ func TestCompactCostsNothingLater(t *testing.T) {
 		t.Errorf("a state commit: %+v before, %+v after", was, now)
 	}
 	before = r.Stats()
-	if heads := fetch(w, r); heads.State != state {
-		t.Errorf("heads %+v", heads)
-	}
+	wantState(t, "a poll", r, state)
 	if spent := minus(r.Stats(), before); spent.Requests != 1 || spent.Received > 400 || spent.Objects != 0 {
 		t.Errorf("a poll cost %+v", spent)
 	}

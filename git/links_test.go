@@ -25,8 +25,7 @@ func knownAt(t *testing.T, addr string, s *gittest.Server) (file string) {
 }
 
 func TestSSHTrust(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	s, other := repo.SSH(gittest.SSHOptions{}), repo.SSH(gittest.SSHOptions{})
 	empty := write(t, filepath.Join(t.TempDir(), "known_hosts"), "")
 	// The other server's key under this server's name, as in an attack in the middle.
@@ -60,8 +59,7 @@ func TestSSHTrust(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	ssh, daemon := repo.SSH(gittest.SSHOptions{}), repo.Daemon()
 	for server, opts := range map[*gittest.Server]git.Options{ssh: sshOptions(ssh), daemon: {URL: daemon.URL}} {
 		r := open(t, opts)
@@ -85,8 +83,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestLocalRepository(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	repo.Git("branch", "other")
 	t.Chdir(repo.Work)
 	// As in a hook, where git sets these variables for another repository.

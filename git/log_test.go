@@ -68,8 +68,7 @@ func mirrorOf(t testing.TB, repo *gittest.Repo) *git.Repo {
 // logged returns a repository with a branch of so many commits, each of which changes a file, and its newest commit.
 func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	t.Helper()
-	repo = gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "0"})
+	repo = newRepo(t, map[string]string{"f": "0"})
 	var stream strings.Builder
 	for i := 1; i <= commits; i++ {
 		text := fmt.Sprint(i)

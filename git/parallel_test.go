@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -44,9 +45,7 @@ func newGate(t *testing.T, repo *gittest.Repo) *gate {
 		if after != nil {
 			after(req)
 		}
-		for name, values := range answer.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes())
 	}))
@@ -111,28 +110,23 @@ func TestHangingFetchHoldsUpNothing(t *testing.T) {
 	if got, err := s.ReadFile("a"); err != nil || string(got) != "2\n" {
 		t.Errorf("a = %q, %v", got, err)
 	}
-	if _, err := pushAll(soon, r, stateUpdate("", "x", "1")); err != nil {
-		t.Errorf("push: %v", err)
-	}
-	if _, err := r.Snapshot(soon, old); err != nil {
-		t.Errorf("an old commit: %v", err)
-	}
+	_, err = pushAll(soon, r, stateUpdate("", "x", "1"))
+	must(t, err)
+	_, err = r.Snapshot(soon, old)
+	must(t, err)
 	select {
 	case err := <-ended:
 		t.Fatalf("the fetch did not hang: %v", err)
 	default:
 	}
 	leave()
-	if err := <-ended; err != nil {
-		t.Errorf("fetch: %v", err)
-	}
+	must(t, <-ended)
 }
 
 // TestHangingPushHoldsUpNoFetch delays a Push. Branches are looked up and fetched meanwhile.
 func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	t.Parallel()
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"a": "1\n"})
+	repo := newRepo(t, map[string]string{"a": "1\n"})
 	g, w, r := openGate(t, repo)
 
 	hold, entered, leave := waiting(func(req *http.Request) bool { return !fetches(req) })
@@ -146,9 +140,7 @@ func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 		t.Errorf("heads %+v", heads)
 	}
 	leave()
-	if err := <-ended; err != nil {
-		t.Errorf("push: %v", err)
-	}
+	must(t, <-ended)
 	if heads := fetch(w, r); heads.State != repo.Ref(stateBranch) || heads.State == "" {
 		t.Errorf("heads %+v, want the state branch at %s", heads, repo.Ref(stateBranch))
 	}
@@ -185,9 +177,7 @@ func TestPushOvertakesFetch(t *testing.T) {
 	compare.CheckNamed(t, "the next fetch", want, fetch(w, r))
 	// Only a running look-up is doubted: the next one sees others' changes.
 	repo.InBare("update-ref", "refs/heads/"+stateBranch, second)
-	if heads := fetch(w, r); heads.State != second {
-		t.Errorf("after a push by another client: %+v", heads)
-	}
+	wantState(t, "after a push by another client", r, second)
 }
 
 // TestDownloadAndRenewal delays a download while pushes fill the mirror until it drops old objects.
@@ -217,9 +207,7 @@ func TestDownloadAndRenewal(t *testing.T) {
 		base = push(w, r, update(stateBranch, base, "m", map[string][]byte{fmt.Sprint(i): nil, "left": []byte(fmt.Sprint(i))}))[0]
 	}
 	leave()
-	if err := <-ended; err != nil {
-		t.Fatalf("fetch: %v", err)
-	}
+	must(t, <-ended)
 	if !held(r, repo.Head()) {
 		t.Error("the fetched commit is missing: it went into a mirror that was given up meanwhile")
 	}

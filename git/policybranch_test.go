@@ -11,8 +11,7 @@ import (
 // TestPolicyBranch checks that an additional branch is looked up and fetched with the others, before it exists,
 // afterwards, and after it moved. Without a move it costs no request, and a renewal of the store keeps its commit.
 func TestPolicyBranch(t *testing.T) {
-	p := gittest.New(t)
-	p.CommitFiles("first", map[string]string{"f": "1"})
+	p := newRepo(t, map[string]string{"f": "1"})
 	r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Policy: "platform"})
 	read := func(want string) {
 		t.Helper()
@@ -34,9 +33,7 @@ func TestPolicyBranch(t *testing.T) {
 	push := func(content string) {
 		t.Helper()
 		p.Git("checkout", "-q", "-B", "platform")
-		p.Write(map[string]string{"policy.yaml": content})
-		p.Git("add", "-A")
-		p.Git("commit", "-q", "-m", content)
+		commit(p.Write(map[string]string{"policy.yaml": content}), content)
 		p.Git("push", "-q", "-f", "origin", "platform")
 		p.Git("checkout", "-q", "main")
 	}

@@ -56,25 +56,13 @@ func (m model) apply(edits map[string][]byte) (model, error) {
 func readAll(t *testing.T, s *git.Snapshot) model {
 	t.Helper()
 	m := model{}
-	var walk func(string)
-	walk = func(dir string) {
-		entries, err := s.ReadDir(dir)
-		must(t, err)
-		if len(entries) == 0 && dir != "" {
-			t.Errorf("the empty directory %q was written", dir)
-		}
-		for _, e := range entries {
-			p := path.Join(dir, e.Name)
-			if e.Kind == rollout.Dir {
-				walk(p)
-				continue
-			}
-			content, err := s.ReadFile(p)
+	walk(t, s, "", func(file string, e rollout.Entry) {
+		if e.Kind != rollout.Dir {
+			content, err := s.ReadFile(file)
 			must(t, err)
-			m[p] = string(content)
+			m[file] = string(content)
 		}
-	}
-	walk("")
+	})
 	return m
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -238,17 +239,14 @@ func TestRaceListIsComplete(t *testing.T) {
 	}
 }
 
-// modules returns the folders of modules besides the product's; some have no Go files.
-func modules(t *testing.T) []string {
+// modules returns the folders of modules besides the product's; some have no Go files. A module in another is its part.
+func modules(t *testing.T) (dirs []string) {
 	t.Helper()
-	var dirs []string
-	for _, folder := range []string{"*", "peers/*"} {
-		found, err := filepath.Glob(filepath.Join(root, "internal", folder, "go.mod"))
-		must(t, err)
-		for _, file := range found {
-			dir, err := filepath.Rel(root, filepath.Dir(file))
-			must(t, err)
-			dirs = append(dirs, filepath.ToSlash(dir))
+	files, err := find("/go.mod")
+	must(t, err)
+	for _, file := range files {
+		if dir := path.Dir(file); !slices.Contains(files, path.Join(path.Dir(dir), "go.mod")) {
+			dirs = append(dirs, dir)
 		}
 	}
 	return dirs
