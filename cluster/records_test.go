@@ -671,46 +671,41 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreTheSame checks that a watch event without a relevant change notifies nothing.
-func TestPodsThatAreTheSame(t *testing.T) {
-	was := pod{stamp: stamp{key: key{"ns", "a"}, version: "1"}, pin: "p", status: "Running", restarts: 1}
-	same := was
-	same.version = "2"
-	if !was.same(&same) {
+// checkSame checks that another version alone is no change of a record, and that each of the changes is one.
+func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func(*T), changes map[string]func(*T)) {
+	t.Helper()
+	next := was
+	if version(&next); !same(&was, &next) {
 		t.Error("another version alone is a change")
 	}
-	for name, change := range map[string]func(*pod){
-		"stamp": func(p *pod) { p.owner = "b" }, "pin": func(p *pod) { p.pin = "q" }, "ready": func(p *pod) { p.readySince = time.Unix(1, 0) },
-		"going": func(p *pod) { p.terminating = true }, "done": func(p *pod) { p.finished = true }, "restarts": func(p *pod) { p.restarts++ },
-		"status": func(p *pod) { p.status = "Pending" }, "trouble": func(p *pod) { p.trouble = trouble{text: "x"} },
-	} {
+	for name, change := range changes {
 		next := was
-		if change(&next); was.same(&next) || next.same(&was) {
+		if change(&next); same(&was, &next) || same(&next, &was) {
 			t.Errorf("%s: it is no change", name)
 		}
 	}
 }
 
+// TestPodsThatAreTheSame checks that a watch event without a relevant change notifies nothing.
+func TestPodsThatAreTheSame(t *testing.T) {
+	was := pod{stamp: stamp{key: key{"ns", "a"}, version: "1"}, pin: "p", status: "Running", restarts: 1}
+	checkSame(t, was, (*pod).same, func(p *pod) { p.version = "2" }, map[string]func(*pod){
+		"stamp": func(p *pod) { p.owner = "b" }, "pin": func(p *pod) { p.pin = "q" }, "ready": func(p *pod) { p.readySince = time.Unix(1, 0) },
+		"going": func(p *pod) { p.terminating = true }, "done": func(p *pod) { p.finished = true }, "restarts": func(p *pod) { p.restarts++ },
+		"status": func(p *pod) { p.status = "Pending" }, "trouble": func(p *pod) { p.trouble = trouble{text: "x"} },
+	})
+}
+
 // TestRevisionsThatAreTheSame checks that an event of a ReplicaSet without a relevant change notifies nothing.
 func TestRevisionsThatAreTheSame(t *testing.T) {
 	was := revision{stamp: stamp{key: key{"ns", "a"}, version: "1"}, hash: "h", desired: 1}
-	same := was
-	same.version = "2"
-	if !was.same(&same) {
-		t.Error("another version alone is a change")
-	}
-	for name, change := range map[string]func(*revision){
+	checkSame(t, was, (*revision).same, func(r *revision) { r.version = "2" }, map[string]func(*revision){
 		"stamp": func(r *revision) { r.owner = "b" }, "hash": func(r *revision) { r.hash = "i" }, "pin": func(r *revision) { r.pin.Value = "q" },
 		"number": func(r *revision) { r.number++ }, "template": func(r *revision) { r.template = "x" },
 		"desired": func(r *revision) { r.desired++ },
 		"pods":    func(r *revision) { r.pods++ }, "available": func(r *revision) { r.available++ },
 		"failure": func(r *revision) { r.failure = "x" },
-	} {
-		next := was
-		if change(&next); was.same(&next) || next.same(&was) {
-			t.Errorf("%s: it is no change", name)
-		}
-	}
+	})
 }
 
 // TestFighting checks that repeated heals of an object slow down, and that the next heal after five minutes of peace

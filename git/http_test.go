@@ -32,35 +32,32 @@ func httpWorld(t *testing.T) (*world, *gittest.Server) {
 func TestHTTPRequests(t *testing.T) {
 	w, s := httpWorld(t)
 	r := w.open()
-	step := func(what string, want ...string) {
+	const poll, fetches, pushes = "POST /git-upload-pack", "POST /git-upload-pack", "POST /git-receive-pack"
+	var log []string
+	step := func(what string, requests ...string) {
 		t.Helper()
 		all := s.Requests()
 		for i := range all {
 			all[i] = strings.Replace(all[i], "/repo.git/", "/", 1)
 		}
-		compare.CheckNamed(t, what, want, all)
+		log = append(log, requests...)
+		compare.CheckNamed(t, what, log, all)
 	}
-	log := []string{"GET /info/refs?service=git-upload-pack", "POST /git-upload-pack", "POST /git-upload-pack"}
 	fetch(w, r)
-	step("clone", log...)
+	step("clone", "GET /info/refs?service=git-upload-pack", poll, fetches)
 	for range 3 {
 		fetch(w, r)
-		log = append(log, "POST /git-upload-pack")
 	}
-	step("three idle polls", log...)
+	step("three idle polls", poll, poll, poll)
 	first := push(w, r, stateUpdate("", "x", "1"))[0]
-	log = append(log, "GET /info/refs?service=git-receive-pack", "POST /git-receive-pack")
-	step("the first push", log...)
+	step("the first push", "GET /info/refs?service=git-receive-pack", pushes)
 	push(w, r, stateUpdate(first, "x", "2"))
-	log = append(log, "POST /git-receive-pack")
-	step("the second push", log...)
+	step("the second push", pushes)
 	fetch(w, r)
-	log = append(log, "POST /git-upload-pack")
-	step("a poll after our own push", log...)
+	step("a poll after our own push", poll)
 	w.server.CommitFiles("next", map[string]string{"n": "1"})
 	fetch(w, r)
-	log = append(log, "POST /git-upload-pack", "POST /git-upload-pack")
-	step("a new commit", log...)
+	step("a new commit", poll, fetches)
 
 	stats := r.Stats()
 	if int(stats.Requests) != len(s.Requests()) {
