@@ -58,8 +58,6 @@ func (w *world) awaitSet(what string, is func(rollout.ObservedWorkload) bool) ro
 	return w.await(what, w.observeSet, is)
 }
 
-func isComplete(seen rollout.ObservedWorkload) bool { return seen.Complete }
-
 func TestStatefulSetIsHeldByItsPartition(t *testing.T) {
 	for name, policy := range map[string]string{"ordered": "OrderedReady", "parallel": "Parallel"} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +65,7 @@ func TestStatefulSetIsHeldByItsPartition(t *testing.T) {
 			rest := "podManagementPolicy: " + policy + "\n  ordinals: {start: 5}"
 			w.apply("db", ordinals("db:v1", 3, "h1-one", rest))
 			w.awaitPods(3)
-			one := w.awaitSet("complete", isComplete)
+			one := w.awaitSet("complete", func(seen rollout.ObservedWorkload) bool { return seen.Complete })
 			r := one.Revisions[0]
 			pin := rollout.Pin{Label: "controller-revision-hash", Value: r.Name}
 			if !r.Current || !r.Base || r.Hash != "h1-one" || r.Pin != pin || one.Hash != "h1-one" {
