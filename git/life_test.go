@@ -69,7 +69,7 @@ func TestStoreIsRenewedByFetches(t *testing.T) {
 
 // TestCostsDoNotGrow checks that a poll, a clone and a state commit cost the same with more refs and history.
 func TestCostsDoNotGrow(t *testing.T) {
-	cost := func(refs, commits int) (poll, clone, push git.Stats) {
+	cost := func(refs, commits int) (poll, clone, commit git.Stats) {
 		repo := newRepo(t, map[string]string{"f": "1"})
 		var s importer
 		s.topics(refs)
