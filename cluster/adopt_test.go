@@ -30,21 +30,15 @@ func TestReplicasAreHandedOver(t *testing.T) {
 	w.apply("shop", withReplicas)
 	w.complete("shop", "shop")
 	w.wantWrites(2, "giving up replicas", func() { w.apply("shop", withoutReplicas) })
-	if got := *w.deployment("shop").Spec.Replicas; got != 4 {
-		t.Fatalf("replicas became %d when Git stopped naming them", got)
-	}
+	w.wantReplicas("when Git stops naming them", 4)
 	w.wantWrites(0, "the next apply", func() { w.apply("shop", withoutReplicas) })
 	w.scale("shop", 3)
 	w.until("the scaling being seen", func() (bool, string) { return w.observe("shop", "shop").Replicas == 3, "" })
 	w.wantWrites(0, "an apply after scaling", func() { w.apply("shop", withoutReplicas) })
 	w.apply("shop", withReplicas)
-	if got := *w.deployment("shop").Spec.Replicas; got != 4 {
-		t.Errorf("replicas are %d though Git names 4 again", got)
-	}
+	w.wantReplicas("though Git names 4 again", 4)
 	w.apply("shop", withoutReplicas)
-	if got := *w.deployment("shop").Spec.Replicas; got != 4 {
-		t.Errorf("replicas became %d the second time", got)
-	}
+	w.wantReplicas("the second time", 4)
 }
 
 func TestReplicasAreHandedOverAfterARace(t *testing.T) {
@@ -54,8 +48,13 @@ func TestReplicasAreHandedOverAfterARace(t *testing.T) {
 	// The autoscaler writes before the watch shows it: its number stays, whichever of both the client has seen.
 	w.scale("shop", 7)
 	w.apply("shop", withoutReplicas)
-	if got := *w.deployment("shop").Spec.Replicas; got != 7 {
-		t.Errorf("replicas are %d, want the autoscaler's 7", got)
+	w.wantReplicas("after the autoscaler's write", 7)
+}
+
+func (w *world) wantReplicas(when string, want int32) {
+	w.t.Helper()
+	if got := *w.deployment("shop").Spec.Replicas; got != want {
+		w.t.Errorf("%s there are %d replicas, want %d", when, got, want)
 	}
 }
 
@@ -97,32 +96,29 @@ spec:
 `
 
 func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
-	makers := map[string]func(*world){
-		"kubectl apply":               func(w *world) { w.kubectl(adopted, "apply", "-f", "-") },
-		"kubectl apply --server-side": func(w *world) { w.kubectl(adopted, "apply", "--server-side", "-f", "-") },
-		"kubectl create":              func(w *world) { w.kubectl(adopted, "create", "-f", "-") },
-		"kubectl create, then apply": func(w *world) {
-			w.kubectl(adopted, "create", "-f", "-")
-			w.kubectl(adopted, "apply", "-f", "-")
-		},
-		"helm 3":                    func(w *world) { w.kubectl(adopted, "create", "--field-manager=helm", "-f", "-") },
-		"helm 4":                    func(w *world) { w.kubectl(adopted, serverSide("helm")...) },
-		"argo cd":                   func(w *world) { w.kubectl(adopted, "apply", "--field-manager=argocd-controller", "-f", "-") },
-		"argo cd, server-side":      func(w *world) { w.kubectl(adopted, serverSide("argocd-controller")...) },
-		"argo cd, replace":          func(w *world) { w.kubectl(adopted, "create", "--field-manager=argocd-controller", "-f", "-") },
-		"flux kustomize-controller": func(w *world) { w.kubectl(adopted, serverSide("kustomize-controller")...) },
-		"flux helm-controller":      func(w *world) { w.kubectl(adopted, "create", "--field-manager=helm-controller", "-f", "-") },
-		"flux helm-controller, server-side": func(w *world) {
-			w.kubectl(adopted, serverSide("helm-controller")...)
-		},
-		"another program":              func(w *world) { w.kubectl(adopted, "create", "--field-manager=provisioner", "-f", "-") },
-		"another program, server-side": func(w *world) { w.kubectl(adopted, serverSide("provisioner")...) },
+	makers := map[string][]string{ // arguments of kubectl
+		"kubectl apply":                     {"apply"},
+		"kubectl apply --server-side":       {"apply --server-side"},
+		"kubectl create":                    {"create"},
+		"kubectl create, then apply":        {"create", "apply"},
+		"helm 3":                            {"create --field-manager=helm"},
+		"helm 4":                            {"apply --server-side --field-manager=helm"},
+		"argo cd":                           {"apply --field-manager=argocd-controller"},
+		"argo cd, server-side":              {"apply --server-side --field-manager=argocd-controller"},
+		"argo cd, replace":                  {"create --field-manager=argocd-controller"},
+		"flux kustomize-controller":         {"apply --server-side --field-manager=kustomize-controller"},
+		"flux helm-controller":              {"create --field-manager=helm-controller"},
+		"flux helm-controller, server-side": {"apply --server-side --field-manager=helm-controller"},
+		"another program":                   {"create --field-manager=provisioner"},
+		"another program, server-side":      {"apply --server-side --field-manager=provisioner"},
 	}
-	for name, create := range makers {
+	for name, calls := range makers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			create(w)
+			for _, call := range calls {
+				w.kubectl(adopted, append(strings.Fields(call), "-f", "-")...)
+			}
 			w.kubectl("", "rollout", "restart", "deployment/shop")
 			w.kubectl("", "rollout", "status", "deployment/shop", "--timeout=60s")
 			before := w.complete("shop", "shop")
@@ -264,9 +260,7 @@ func TestAdoptionKeepsReplicasThatGitLeavesToAnAutoscaler(t *testing.T) {
 	w := newWorld(t)
 	w.kubectl(withReplicas, "apply", "-f", "-")
 	w.apply("shop", withoutReplicas)
-	if got := *w.deployment("shop").Spec.Replicas; got != 4 {
-		t.Errorf("replicas became %d", got)
-	}
+	w.wantReplicas("after the adoption", 4)
 }
 
 // held adds a hold to a manifest, as strategies does.
@@ -304,31 +298,19 @@ func TestStrategyFieldsGoBackToTheirDefaults(t *testing.T) {
 func TestServiceSelectorGainsAndLosesThePodHash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const plain = `
-apiVersion: v1
-kind: Service
-metadata: {name: shop, namespace: NS}
-spec: {selector: {app: shop}, ports: [{port: 80}]}
-`
+	plain := coreManifest("Service", "shop", "spec: {selector: {app: shop}, ports: [{port: 80}]}")
 	w.kubectl(plain, "apply", "-f", "-")
 	pinned := strings.Replace(plain, "{app: shop}", "{app: shop, "+rollout.LabelPodHash+": abc}", 1)
 	for range 2 {
 		w.apply("shop", pinned)
-		if got := w.selector("shop"); len(got) != 2 || got[rollout.LabelPodHash] != "abc" {
+		if got := w.service("shop").Spec.Selector; len(got) != 2 || got[rollout.LabelPodHash] != "abc" {
 			t.Fatalf("pinned selector is %v", got)
 		}
 		w.apply("shop", plain)
-		if got := w.selector("shop"); len(got) != 1 {
+		if got := w.service("shop").Spec.Selector; len(got) != 1 {
 			t.Fatalf("selector is %v after the pin is gone", got)
 		}
 	}
-}
-
-func (w *world) selector(service string) map[string]string {
-	w.t.Helper()
-	s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), service, metav1.GetOptions{})
-	must(w.t, err)
-	return s.Spec.Selector
 }
 
 // TestDroppedFieldsOfAnotherManagerAreRemoved checks that a field dropped from Git is removed once, with a message,
@@ -344,9 +326,7 @@ func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	w.complete("shop", "shop")
 	smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "", "shop:v1",
 		"shop:v2").Replace(adopted)
-	if err := w.Check(t.Context(), "shop", w.objects(smaller)); err != nil {
-		t.Error(err)
-	}
+	must(t, w.Check(t.Context(), "shop", w.objects(smaller)))
 	w.wantWrites(1, "the apply after the check", func() { w.healed("shop", smaller) })
 	d := w.deployment("shop")
 	containers := d.Spec.Template.Spec.Containers
@@ -369,25 +349,14 @@ func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 func TestEmptyMapClaimsNoFieldOfAnotherManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const plain = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: shop, namespace: NS, labels: {app: shop}}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: shop}}
-  template:
-    metadata: {labels: {app: shop}}
-    spec: {containers: [{name: shop, image: "shop:v1"}]}
-`
-	empty := strings.NewReplacer("  replicas: 1\n", "  replicas: 1\n  strategy: {}\n",
-		"spec: {containers", "spec: {securityContext: {}, containers", `"shop:v1"`, `"shop:v1", resources: {}`).Replace(plain)
+	empty := strings.NewReplacer("  selector:", "  strategy: {}\n  selector:",
+		"spec: {containers", "spec: {securityContext: {}, containers", `"shop:v1"`, `"shop:v1", resources: {}`).Replace(withoutReplicas)
 	w.apply("shop", empty)
 	w.edit("shop", `{"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 0}},
 		"template": {"spec": {"securityContext": {"runAsNonRoot": true}, "containers": [
 			{"name": "shop", "resources": {"limits": {"memory": "1Gi"}}}]}}}}`)
 	w.complete("shop", "shop")
-	w.healed("shop", strings.Replace(plain, "shop:v1", "shop:v2", 1))
+	w.healed("shop", strings.Replace(withoutReplicas, "shop:v1", "shop:v2", 1))
 	d := w.deployment("shop")
 	pod := d.Spec.Template.Spec
 	if d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 || pod.SecurityContext.RunAsNonRoot == nil ||
@@ -401,14 +370,9 @@ spec:
 func TestDroppedPortOfAnotherManagerMakesRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const till = `
-apiVersion: v1
-kind: Service
-metadata: {name: till, namespace: NS}
-spec:
+	till := coreManifest("Service", "till", `spec:
   selector: {app: till}
-  ports: [{name: http, port: 80, targetPort: 8080}, {name: dns, port: 53}, {name: dns-udp, port: 53, protocol: UDP}]
-`
+  ports: [{name: http, port: 80, targetPort: 8080}, {name: dns, port: 53}, {name: dns-udp, port: 53, protocol: UDP}]`)
 	w.kubectl(till, "create", "--field-manager=provisioner", "-f", "-")
 	w.apply("till", till)
 	moved := strings.NewReplacer("port: 80,", "port: 8081,", ", {name: dns-udp, port: 53, protocol: UDP}", "").Replace(till)
@@ -417,8 +381,7 @@ spec:
 		return err == nil, fmt.Sprint(err)
 	})
 	w.apply("till", moved)
-	s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(t.Context(), "till", metav1.GetOptions{})
-	if err != nil || len(s.Spec.Ports) != 2 || s.Spec.Ports[1].Port+s.Spec.Ports[0].Port != 8081+53 {
-		t.Errorf("ports are %+v, %v", s.Spec.Ports, err)
+	if ports := w.service("till").Spec.Ports; len(ports) != 2 || ports[1].Port+ports[0].Port != 8081+53 {
+		t.Errorf("ports are %+v", ports)
 	}
 }

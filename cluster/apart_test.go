@@ -11,9 +11,6 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -22,26 +19,10 @@ import (
 // calls.
 const apart = 15 * time.Second
 
-// small is an app of two objects called NAME.
-const small = `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: NAME, namespace: NS}
-data: {text: TEXT}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: NAME, namespace: NS}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: NAME}}
-  template:
-    metadata: {labels: {app: NAME}}
-    spec: {containers: [{name: main, image: "NAME:TEXT"}]}
-`
-
+// small returns an app of two objects.
 func (w *world) small(name, text string) []rollout.Object {
-	return w.objects(strings.NewReplacer("NAME", name, "TEXT", text).Replace(small))
+	deployment := strings.NewReplacer("shop:v1", name+":"+text, "shop", name).Replace(withoutReplicas)
+	return w.objects(documents(coreManifest("ConfigMap", name, "data: {text: "+text+"}"), deployment))
 }
 
 // life runs the calls of a pass for an app, a few times with new content, and returns the longest one.
@@ -129,28 +110,24 @@ func deaf(t *testing.T) string {
 // slowWebhook delays every write of objects labelled slow by the longest webhook timeout, and returns when it works.
 func (w *world) slowWebhook(app string) {
 	w.t.Helper()
-	ctx := context.Background()
-	hooks := w.cluster.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	url := "https://" + deaf(w.t) + "/"
-	none, fail, thirty := admissionv1.SideEffectClassNone, admissionv1.Fail, int32(30)
-	_, err := hooks.Create(ctx, &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
-		Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: "slow.example.com", SideEffects: &none, FailurePolicy: &fail, TimeoutSeconds: &thirty,
-			AdmissionReviewVersions: []string{"v1"},
-			ClientConfig:            admissionv1.WebhookClientConfig{URL: &url},
-			ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{rollout.LabelApp: app}},
-			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.ns}},
-			Rules: []admissionv1.RuleWithOperations{{
-				Operations: []admissionv1.OperationType{admissionv1.OperationAll},
-				Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
-			}},
-		}},
-	}, metav1.CreateOptions{})
-	must(w.t, err)
-	w.t.Cleanup(func() { _ = hooks.Delete(ctx, w.ns, metav1.DeleteOptions{}) })
+	w.kubectl(strings.NewReplacer("DEAF", deaf(w.t), "APP", app).Replace(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: NS}
+webhooks:
+- name: slow.example.com
+  sideEffects: None
+  failurePolicy: Fail
+  timeoutSeconds: 30
+  admissionReviewVersions: [v1]
+  clientConfig: {url: "https://DEAF/"}
+  objectSelector: {matchLabels: {gitrollout.dev/app: APP}}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+  rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"]}]
+`), "create", "-f", "-")
+	w.t.Cleanup(func() { w.kubectl("", "delete", "validatingwebhookconfiguration", w.ns) })
 	w.until("the webhook being called", func() (bool, string) {
-		ctx, cancel := context.WithTimeout(ctx, apart)
+		ctx, cancel := context.WithTimeout(context.Background(), apart)
 		defer cancel()
 		err := w.Check(ctx, app, w.small(app, "v0"))
 		return errors.Is(err, context.DeadlineExceeded), fmt.Sprint(err)
@@ -252,8 +229,7 @@ func TestDeadConversionWebhookHoldsItsOwnKindOnly(t *testing.T) {
 	ctx := context.Background()
 	began := time.Now()
 	_, err := w.Apply(ctx, "dead", append(w.small("dead", "v0"), thing...))
-	var refused *cluster.Error
-	if !errors.As(err, &refused) || refused.Ref.Kind != "Thing" || !refused.Temporary() {
+	if refused := wantRefusal(t, "Apply", err, cluster.Unavailable); refused.Ref.Kind != "Thing" || !refused.Temporary() {
 		t.Errorf("the app of the kind is told %v", err)
 	}
 	if took := time.Since(began); took > apart {
@@ -275,15 +251,14 @@ func TestSlowDiscoveryHoldsOnlyWhoAsksForANewKind(t *testing.T) {
 	w := newWorld(t)
 	f := w.faulty()
 	asked := make(chan struct{}, 100)
-	spoil := func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+	f.spoil(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		if r.URL.Path != "/apis" && r.URL.Path != "/api" {
 			return false
 		}
 		asked <- struct{}{}
 		<-r.Context().Done()
 		return true
-	}
-	f.spoil.Store(&spoil)
+	})
 	unknown := w.objects("apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: a, namespace: NS}")
 	w.inBackground(func(ctx context.Context) { _, _ = w.Apply(ctx, "lost", unknown) })
 	<-asked

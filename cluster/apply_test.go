@@ -6,11 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -24,14 +21,15 @@ func TestApplyWritesEachObjectOnce(t *testing.T) {
 		}
 	})
 	w.complete("shop", "shop")
-	before := w.Stats()
-	for range 3 {
-		if got := w.apply("shop", shop); len(got.Unchanged) != count {
-			t.Errorf("the second apply wrote %v", got.Written)
+	made := w.requests(func() {
+		for range 3 {
+			if got := w.apply("shop", shop); len(got.Unchanged) != count {
+				t.Errorf("the second apply wrote %v", got.Written)
+			}
 		}
-	}
-	if after := w.Stats(); after.Writes != before.Writes || after.DryRuns != before.DryRuns {
-		t.Errorf("applying the same objects again sent requests: %+v, then %+v", before, after)
+	})
+	if made.Writes > 0 || made.DryRuns > 0 {
+		t.Errorf("applying the same objects again sent requests: %+v", made)
 	}
 	d := w.deployment("shop")
 	if d.Labels[rollout.LabelApp] != "shop" || d.Annotations[rollout.AnnotationCluster] != "test" {
@@ -48,10 +46,9 @@ func TestRestartWritesNothing(t *testing.T) {
 	w.apply("shop", shop)
 	w.complete("shop", "shop")
 	w.restart()
-	before := w.Stats()
 	got := w.apply("shop", shop)
-	if after := w.Stats(); got.Changed() != 0 || after.Writes != 0 || after.DryRuns != 0 {
-		t.Errorf("a new process wrote %v (%+v, before %+v)", got.Written, after, before)
+	if made := w.Stats(); got.Changed() != 0 || made.Writes != 0 || made.DryRuns != 0 {
+		t.Errorf("a new process wrote %v (%+v)", got.Written, made)
 	}
 }
 
@@ -71,37 +68,20 @@ func TestRestartSeesWhatChangedMeanwhile(t *testing.T) {
 }
 
 func TestDriftIsHealed(t *testing.T) {
-	ctx := context.Background()
 	w := newWorld(t)
 	w.apply("shop", shop)
-	core := w.cluster.Kube.CoreV1()
-	edits := map[string]func() error{
-		"an edited field": func() error { w.edit("shop", `{"metadata":{"labels":{"team":"b"}}}`); return nil },
-		"a removed field": func() error {
-			_, err := core.ConfigMaps(w.ns).Patch(ctx, "shop-config", types.JSONPatchType, []byte(`[{"op":"remove","path":"/data/LOG"}]`),
-				metav1.PatchOptions{})
-			return err
-		},
-		"an edited selector": func() error {
-			_, err := core.Services(w.ns).Patch(ctx, "shop", types.MergePatchType, []byte(`{"spec":{"selector":{"app":"other"}}}`),
-				metav1.PatchOptions{})
-			return err
-		},
-		"an added selector key": func() error {
-			_, err := core.Services(w.ns).Patch(ctx, "shop", types.MergePatchType, []byte(`{"spec":{"selector":{"x":"y"}}}`), metav1.PatchOptions{})
-			return err
-		},
-		"our label removed": func() error {
-			_, err := core.Services(w.ns).Patch(ctx, "shop", types.MergePatchType, []byte(`{"metadata":{"labels":{"gitrollout.dev/app":null}}}`),
-				metav1.PatchOptions{})
-			return err
-		},
-		"a deletion": func() error { return core.Services(w.ns).Delete(ctx, "shop", metav1.DeleteOptions{}) },
+	edits := map[string]string{ // arguments of kubectl
+		"an edited field":       "label deployment shop team=b --overwrite",
+		"a removed field":       `patch configmap shop-config --field-manager=x --type=json -p [{"op":"remove","path":"/data/LOG"}]`,
+		"an edited selector":    `patch service shop --field-manager=x --type=merge -p {"spec":{"selector":{"app":"other"}}}`,
+		"an added selector key": `patch service shop --field-manager=x --type=merge -p {"spec":{"selector":{"x":"y"}}}`,
+		"our label removed":     "label service shop --field-manager=x gitrollout.dev/app-",
+		"a deletion":            "delete service shop",
 	}
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
 			before := w.changes.of("shop")
-			must(t, edit())
+			w.kubectl("", strings.Fields(edit)...)
 			w.until("OnChange", func() (bool, string) { return w.changes.of("shop") > before, "it was not called" })
 			w.wantWrites(1, "healing", func() {
 				if got := w.healed("shop", shop); got.Changed() != 1 {
@@ -110,27 +90,18 @@ func TestDriftIsHealed(t *testing.T) {
 			})
 		})
 	}
-	d := w.deployment("shop")
-	if d.Labels["team"] != "a" {
-		t.Errorf("label team is %q", d.Labels["team"])
+	if team := w.deployment("shop").Labels["team"]; team != "a" {
+		t.Errorf("label team is %q", team)
 	}
-	s, err := core.Services(w.ns).Get(ctx, "shop", metav1.GetOptions{})
-	if err != nil || len(s.Spec.Selector) != 1 || s.Spec.Selector["app"] != "shop" {
-		t.Errorf("selector is %v (%v)", s.Spec.Selector, err)
-	}
+	compare.CheckNamed(t, "selector", map[string]string{"app": "shop"}, w.service("shop").Spec.Selector)
 }
 
 func TestForeignFieldsAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	w := newWorld(t)
 	w.apply("shop", withoutReplicas)
 	w.complete("shop", "shop")
-	deployments := w.cluster.Kube.AppsV1().Deployments(w.ns)
-	_, err := deployments.UpdateScale(ctx, "shop", &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: w.ns}, Spec: autoscalingv1.ScaleSpec{Replicas: 3},
-	}, metav1.UpdateOptions{FieldManager: "kube-controller-manager"})
-	must(t, err)
+	w.scale("shop", 3)
 	w.edit("shop", `{"metadata":{"annotations":{"example.com/note":"by hand"}}}`)
 	w.until("three pods", func() (bool, string) {
 		seen := w.complete("shop", "shop")
@@ -160,23 +131,19 @@ spec:
 func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
-	ref := w.ref("", "Service", "shop")
+	service, ref := serviceManifest("shop"), w.ref("", "Service", "shop")
 	w.wants("a", service)
 	w.wants("b", service)
 	w.apply("a", service)
 	for _, process := range []string{"first", "second"} {
-		before := w.Stats()
-		for verb, refused := range map[string]error{"Apply": w.tried("b", service), "Check": w.Check(t.Context(), "b", w.objects(service))} {
-			var refusal *cluster.Error
-			if !errors.As(refused, &refusal) || refusal.Reason != cluster.Contested ||
-				!strings.Contains(refused.Error(), "is in app b and in app a") {
-				t.Errorf("%s of the %s process says %v", verb, process, refused)
+		made := w.requests(func() {
+			for verb, err := range map[string]error{"Apply": w.tried("b", service), "Check": w.Check(t.Context(), "b", w.objects(service))} {
+				wantRefusal(t, verb+" of the "+process+" process", err, cluster.Contested, "is in app b and in app a")
 			}
-		}
-		w.apply("a", service)
-		if after := w.Stats(); after.Writes != before.Writes || after.DryRuns != before.DryRuns {
-			t.Errorf("two apps want one object: %+v, then %+v", before, after)
+			w.apply("a", service)
+		})
+		if made.Writes > 0 || made.DryRuns > 0 {
+			t.Errorf("two apps want one object: %+v", made)
 		}
 		w.restart()
 	}
@@ -199,11 +166,10 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
-	w.apply("a", service)
+	w.apply("a", serviceManifest("shop"))
 	w.unknown = errors.New("is still being read")
 	var refusal *cluster.Error
-	if err := w.tried("b", service); !errors.As(err, &refusal) || !refusal.Temporary() {
+	if err := w.tried("b", serviceManifest("shop")); !errors.As(err, &refusal) || !refusal.Temporary() {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -15,8 +14,7 @@ import (
 // liveDeployment returns a Deployment as the API server returns it after an apply.
 func liveDeployment(t testing.TB, name string) *unstructured.Unstructured {
 	t.Helper()
-	o := map[string]any{}
-	text := fmt.Sprintf(`
+	return objectOf(t, fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -67,9 +65,7 @@ status:
   conditions:
   - {type: Available, status: "True", reason: MinimumReplicasAvailable, message: Deployment has minimum availability.}
   - {type: Progressing, status: "True", reason: NewReplicaSetAvailable, message: ReplicaSet has successfully progressed.}
-`, name)
-	must(t, yaml.Unmarshal([]byte(text), &o))
-	return &unstructured.Unstructured{Object: o}
+`, name))
 }
 
 func offline(t testing.TB) (*Client, *kind) {

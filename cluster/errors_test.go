@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -20,14 +19,10 @@ import (
 func (w *world) wantError(manifests string, kind string, reason cluster.Reason, says ...string) (cluster.Result, *cluster.Error) {
 	w.t.Helper()
 	result, err := w.Apply(context.Background(), "shop", w.objects(manifests))
-	var refusal *cluster.Error
-	if !errors.As(err, &refusal) {
-		w.t.Fatalf("error is %v, want a refusal", err)
+	refusal := wantRefusal(w.t, "Apply", err, reason, says...)
+	if refusal.Ref.Kind != kind {
+		w.t.Errorf("error is about %v, want a %s: %v", refusal.Ref, kind, err)
 	}
-	if refusal.Ref.Kind != kind || refusal.Reason != reason {
-		w.t.Errorf("error is about %v because of %s, want %s because of %s: %v", refusal.Ref, refusal.Reason, kind, reason, err)
-	}
-	compare.Contains(w.t, err.Error(), says...)
 	if strings.Contains(err.Error(), "\n") || strings.HasSuffix(err.Error(), ".") {
 		w.t.Errorf("error is not one sentence: %q", err)
 	}
@@ -36,6 +31,21 @@ func (w *world) wantError(manifests string, kind string, reason cluster.Reason, 
 
 func TestRefusals(t *testing.T) {
 	deployment := strings.TrimPrefix(withoutReplicas, "\n")
+	withSpec := func(field string) string { return strings.Replace(deployment, "spec:\n", "spec:\n  "+field+"\n", 1) }
+	for name, c := range map[string]struct {
+		manifest, kind string
+		reason         cluster.Reason
+		says           string
+	}{
+		"unknown field": {withSpec("replica: 3"), "Deployment", cluster.Invalid, "replica"},
+		"invalid value": {withSpec("replicas: -1"), "Deployment", cluster.Invalid, "spec.replicas"},
+		"unknown kind": {"apiVersion: nowhere.dev/v1\nkind: Thing\nmetadata: {name: x, namespace: NS}", "Thing", cluster.UnknownKind,
+			"kind Thing.nowhere.dev is not known to the cluster; install its CRD"},
+		"missing namespace": {strings.ReplaceAll(deployment, "NS", "nowhere"), "Deployment", cluster.Missing, `namespaces "nowhere" not found`},
+		"no namespace":      {strings.ReplaceAll(deployment, ", namespace: NS", ""), "Deployment", cluster.Invalid, "has no namespace"},
+	} {
+		t.Run(name, func(t *testing.T) { newWorld(t).wantError(c.manifest, c.kind, c.reason, c.says) })
+	}
 	t.Run("immutable selector", func(t *testing.T) {
 		w := newWorld(t)
 		w.apply("shop", deployment)
@@ -46,50 +56,22 @@ func TestRefusals(t *testing.T) {
 	})
 	t.Run("immutable cluster IP", func(t *testing.T) {
 		w := newWorld(t)
-		service := `
-apiVersion: v1
-kind: Service
-metadata: {name: shop, namespace: NS}
-spec: {selector: {app: shop}, ports: [{port: 80}]}`
-		w.apply("shop", service)
-		w.wantError(strings.Replace(service, "spec: {", "spec: {clusterIP: None, ", 1), "Service", cluster.Immutable, "clusterIP",
-			"may not change once set")
-	})
-	t.Run("unknown field", func(t *testing.T) {
-		w := newWorld(t)
-		w.wantError(strings.Replace(deployment, "spec:\n", "spec:\n  replica: 3\n", 1), "Deployment", cluster.Invalid, "replica")
-	})
-	t.Run("invalid value", func(t *testing.T) {
-		w := newWorld(t)
-		w.wantError(strings.Replace(deployment, "spec:\n", "spec:\n  replicas: -1\n", 1), "Deployment", cluster.Invalid, "spec.replicas")
-	})
-	t.Run("unknown kind", func(t *testing.T) {
-		w := newWorld(t)
-		w.wantError("apiVersion: nowhere.dev/v1\nkind: Thing\nmetadata: {name: x, namespace: NS}", "Thing", cluster.UnknownKind,
-			"kind Thing.nowhere.dev is not known to the cluster; install its CRD")
-	})
-	t.Run("missing namespace", func(t *testing.T) {
-		w := newWorld(t)
-		w.wantError(strings.ReplaceAll(deployment, "NS", "nowhere"), "Deployment", cluster.Missing, `namespaces "nowhere" not found`)
-	})
-	t.Run("no namespace", func(t *testing.T) {
-		w := newWorld(t)
-		w.wantError(strings.ReplaceAll(deployment, ", namespace: NS", ""), "Deployment", cluster.Invalid, "has no namespace")
+		w.apply("shop", serviceManifest("shop"))
+		w.wantError(strings.Replace(serviceManifest("shop"), "spec: {", "spec: {clusterIP: None, ", 1), "Service", cluster.Immutable,
+			"clusterIP", "may not change once set")
 	})
 	t.Run("quota", func(t *testing.T) {
 		w := newWorld(t)
 		w.quota("services")
-		w.wantError("apiVersion: v1\nkind: Service\nmetadata: {name: x, namespace: NS}\nspec: {ports: [{port: 80}]}", "Service", cluster.Quota,
-			"exceeded quota", "raise the quota")
+		w.wantError(serviceManifest("x"), "Service", cluster.Quota, "exceeded quota", "raise the quota")
 	})
 	t.Run("namespace that goes away", func(t *testing.T) {
 		w := newWorld(t)
 		// A finalizer delays its deletion during the test.
-		w.apply("shop", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hold, namespace: NS, finalizers: [gitrollout.dev/test]}")
-		ctx := context.Background()
-		must(t, w.cluster.Kube.CoreV1().Namespaces().Delete(ctx, w.ns, metav1.DeleteOptions{}))
+		w.apply("shop", strings.Replace(coreManifest("ConfigMap", "hold", ""), "NS", "NS, finalizers: [gitrollout.dev/test]", 1))
+		must(t, w.cluster.Kube.CoreV1().Namespaces().Delete(context.Background(), w.ns, metav1.DeleteOptions{}))
 		w.wantError(deployment, "Deployment", cluster.NamespaceGone, "is being terminated")
-		w.apply("shop", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hold, namespace: NS}")
+		w.apply("shop", coreManifest("ConfigMap", "hold", ""))
 	})
 }
 
@@ -110,67 +92,36 @@ func (w *world) quota(of corev1.ResourceName) {
 
 func TestCheckChangesNothing(t *testing.T) {
 	w := newWorld(t)
-	set := shop + "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: bad, namespace: NS}\nspec: {ports: [{port: 99999}]}"
+	set := documents(shop, coreManifest("Service", "bad", "spec: {ports: [{port: 99999}]}"))
 	w.wantWrites(0, "checking", func() {
-		err := w.Check(context.Background(), "shop", w.objects(set))
-		var refusal *cluster.Error
-		if !errors.As(err, &refusal) || refusal.Reason != cluster.Invalid || refusal.Ref.Name != "bad" {
+		err := w.Check(t.Context(), "shop", w.objects(set))
+		if refusal := wantRefusal(t, "Check", err, cluster.Invalid); refusal.Ref.Name != "bad" {
 			t.Errorf("error is %v, want one about Service bad", err)
 		}
-		if err := w.Check(context.Background(), "shop", w.objects(shop)); err != nil {
-			t.Error(err)
-		}
+		must(t, w.Check(t.Context(), "shop", w.objects(shop)))
 	})
 	if got := w.apply("shop", shop); len(got.Unchanged) != 0 {
 		t.Errorf("%v were there", got.Unchanged)
 	}
-	before := w.Stats()
-	if err := w.Check(context.Background(), "shop", w.objects(strings.Replace(shop, "shop:v1", "shop:v2", 1))); err != nil {
-		t.Error(err)
-	}
-	if got := w.Stats(); got.DryRuns != before.DryRuns+1 || got.Writes != before.Writes || got.Reads != before.Reads {
-		t.Errorf("checking a release that changes one object took %+v after %+v", got, before)
+	made := w.requests(func() {
+		must(t, w.Check(t.Context(), "shop", w.objects(strings.Replace(shop, "shop:v1", "shop:v2", 1))))
+	})
+	if made != (cluster.Stats{DryRuns: 1}) {
+		t.Errorf("checking a release that changes one object took %+v", made)
 	}
 }
 
 func TestSetWithItsNamespaceAndItsCRD(t *testing.T) {
 	w := newWorld(t)
 	group := w.ns + ".example.com"
-	set := strings.ReplaceAll(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: NS-own}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: things.GROUP}
-spec:
-  group: GROUP
-  names: {kind: Thing, listKind: ThingList, plural: things, singular: thing}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
----
-apiVersion: GROUP/v1
-kind: Thing
-metadata: {name: one, namespace: NS-own}
-spec: {size: 1}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: shop, namespace: NS-own}
-spec:
-  selector: {matchLabels: {app: shop}}
-  template: {metadata: {labels: {app: shop}}, spec: {containers: [{name: shop, image: "shop:v1"}]}}
-`, "GROUP", group)
+	set := documents("apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-own}",
+		definition(group, "v1", "Thing", "things", "{type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}"),
+		"apiVersion: "+group+"/v1\nkind: Thing\nmetadata: {name: one, namespace: NS-own}\nspec: {size: 1}",
+		strings.Replace(withoutReplicas, "NS", "NS-own", 1))
 	ctx := context.Background()
 	t.Cleanup(func() {
 		_ = w.cluster.Kube.CoreV1().Namespaces().Delete(ctx, w.ns+"-own", metav1.DeleteOptions{})
-		_ = w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." +
-			group).Do(ctx).Error()
+		_ = w.deleteDefinition("things." + group)
 	})
 	if got := w.apply("shop", set); len(got.Written) != 4 {
 		t.Fatalf("created %v", got.Written)
@@ -189,13 +140,9 @@ spec:
 		}
 	}
 	newer := "apiVersion: " + group + "/v2\nkind: Thing\nmetadata: {name: one, namespace: NS-own}\n"
-	if err := w.Check(ctx, "shop", w.objects(newer)); err == nil ||
-		!strings.Contains(err.Error(), "kind Thing."+group+" is not served by the cluster as v2, but as v1; change its apiVersion") {
-		t.Errorf("a version that is not served: %v", err)
-	}
-	// The CRD is deleted, and with it every object of the kind.
-	must(t, w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things."+
-		group).Do(ctx).Error())
+	compare.CheckError(t, "a version that is not served", w.Check(ctx, "shop", w.objects(newer)),
+		"kind Thing."+group+" is not served by the cluster as v2, but as v1; change its apiVersion")
+	must(t, w.deleteDefinition("things."+group))
 	w.until("CRD and object back", func() (bool, string) {
 		result, err := w.Apply(ctx, "shop", w.objects(set))
 		if err != nil {
@@ -205,29 +152,12 @@ spec:
 	})
 }
 
-func TestRightsThatAreMissingAreNamed(t *testing.T) {
-	w := newWorld(t)
-	w.apply("shop", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: poor, namespace: NS}")
-	poor := rest.CopyConfig(w.cluster.Config)
-	poor.Impersonate.UserName = "system:serviceaccount:" + w.ns + ":poor"
-	client, err := cluster.New(poor, cluster.Options{})
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer client.Wait()
-	defer cancel()
-	err = client.Start(ctx)
-	if err == nil || !strings.Contains(err.Error(), `cannot watch resource "deployments"`) {
-		t.Errorf("error is %v", err)
-	}
-}
-
 func TestServerThatDoesNotAnswerIsOneError(t *testing.T) {
 	client, err := cluster.New(&rest.Config{Host: "https://127.0.0.1:1"}, cluster.Options{})
 	must(t, err)
 	err = client.Start(context.Background())
-	var refusal *cluster.Error
-	if !errors.As(err, &refusal) || refusal.Reason != cluster.Unavailable || !refusal.Temporary() {
-		t.Errorf("error is %v", err)
+	if !wantRefusal(t, "Start", err, cluster.Unavailable).Temporary() {
+		t.Errorf("%v is not temporary", err)
 	}
 	client.Wait()
 }

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -24,8 +24,13 @@ import (
 // faulty is a proxy of the real API server that breaks chosen requests.
 type faulty struct {
 	*httptest.Server
-	spoil atomic.Pointer[func(w http.ResponseWriter, r *http.Request, next http.Handler) bool]
+	spoiler atomic.Pointer[spoiler]
 }
+
+// spoiler answers a request, or reports false to leave it to the API server.
+type spoiler func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
+
+func (f *faulty) spoil(by spoiler) { f.spoiler.Store(&by) }
 
 func (w *world) faulty() *faulty {
 	w.t.Helper()
@@ -38,7 +43,7 @@ func (w *world) faulty() *faulty {
 	proxy.ErrorHandler = func(rw http.ResponseWriter, _ *http.Request, _ error) { rw.WriteHeader(http.StatusBadGateway) }
 	f := &faulty{}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if spoil := f.spoil.Load(); spoil != nil && (*spoil)(rw, r, proxy) {
+		if spoil := f.spoiler.Load(); spoil != nil && (*spoil)(rw, r, proxy) {
 			return
 		}
 		proxy.ServeHTTP(rw, r)
@@ -54,14 +59,21 @@ func (w *world) faulty() *faulty {
 // once breaks the first request with a method and a part of its path.
 func (f *faulty) once(method, path string, how func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
 	var done atomic.Bool
-	spoil := func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
+	f.spoil(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
 		if r.Method != method || !strings.Contains(r.URL.Path, path) || !done.CompareAndSwap(false, true) {
 			return false
 		}
 		how(w, r, next)
 		return true
-	}
-	f.spoil.Store(&spoil)
+	})
+}
+
+// fail answers as the API server answers a failed request.
+func fail(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusFailure, Reason: reason, Code: int32(code), Message: message})
 }
 
 func TestTooManyRequestsIsWaitedOut(t *testing.T) {
@@ -76,10 +88,7 @@ func TestTooManyRequestsIsWaitedOut(t *testing.T) {
 func TestServerErrorIsReportedAndTheNextApplyGoesOn(t *testing.T) {
 	w := newWorld(t)
 	w.faulty().once(http.MethodPatch, "/services/shop", func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(http.StatusInternalServerError)
-		rw.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcdserver: ` +
-			`request timed out"}`))
+		fail(rw, http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: request timed out")
 	})
 	result, refusal := w.wantError(shop, "Service", cluster.Unavailable, "etcdserver: request timed out")
 	if len(result.Written) != 2 || !refusal.Temporary() {
@@ -100,22 +109,19 @@ func TestDryRunIsTriedAgain(t *testing.T) {
 	f := w.faulty()
 	w.wantWrites(0, "a question", func() {
 		f.once(http.MethodPatch, "/services/shop", fails)
-		if err := w.Check(t.Context(), "shop", w.objects(shop)); err != nil {
-			t.Error(err)
-		}
+		must(t, w.Check(t.Context(), "shop", w.objects(shop)))
 	})
 	asked := 0
-	never := func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {
+	f.spoil(func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {
 		if r.Method != http.MethodPatch {
 			return false
 		}
 		asked++
 		fails(rw, r, next)
 		return true
-	}
-	f.spoil.Store(&never)
-	var refusal *cluster.Error
-	if err := w.Check(t.Context(), "shop", w.objects(shop)); !errors.As(err, &refusal) || !refusal.Temporary() || asked != 3 {
+	})
+	err := w.Check(t.Context(), "shop", w.objects(shop))
+	if !wantRefusal(t, "Check", err, cluster.Unavailable).Temporary() || asked != 3 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
 }
@@ -143,7 +149,7 @@ func TestLostAnswerIsDoubted(t *testing.T) {
 	f := w.faulty()
 	var lagging sync.RWMutex
 	var lose atomic.Bool
-	spoil := func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {
+	f.spoil(func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {
 		switch isServices := strings.Contains(r.URL.Path, "/services"); {
 		case isServices && r.URL.Query().Get("watch") != "":
 			next.ServeHTTP(late{rw, &lagging}, r)
@@ -154,11 +160,9 @@ func TestLostAnswerIsDoubted(t *testing.T) {
 			return false
 		}
 		return true
-	}
-	f.spoil.Store(&spoil)
+	})
 	service := func(version string) string {
-		return "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\n" +
-			"spec: {selector: {app: shop, version: " + version + "}, ports: [{port: 80}]}\n"
+		return coreManifest("Service", "shop", "spec: {selector: {app: shop, version: "+version+"}, ports: [{port: 80}]}")
 	}
 	w.apply("shop", service("v1"))
 	w.apply("shop", service("v1"))
@@ -167,9 +171,8 @@ func TestLostAnswerIsDoubted(t *testing.T) {
 	w.wantError(service("v2"), "Service", cluster.Unavailable)
 	w.apply("shop", service("v1"))
 	lagging.Unlock()
-	live, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(t.Context(), "shop", metav1.GetOptions{})
-	if err != nil || live.Spec.Selector["version"] != "v1" {
-		t.Errorf("the Service selects %v (%v), want v1", live.Spec.Selector, err)
+	if selector := w.service("shop").Spec.Selector; selector["version"] != "v1" {
+		t.Errorf("the Service selects %v, want v1", selector)
 	}
 	w.until("it is at rest", func() (bool, string) {
 		got := w.apply("shop", service("v1"))
@@ -204,8 +207,7 @@ func TestSilentServerIsNotWaitedForLongerThanTheCaller(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	_, err := w.Apply(ctx, "shop", w.objects(withoutReplicas)) // the server answers after the test
-	var refusal *cluster.Error
-	if !errors.As(err, &refusal) || !refusal.Temporary() || !errors.Is(err, context.DeadlineExceeded) {
+	if !wantRefusal(t, "Apply", err, cluster.Unavailable).Temporary() || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	w.apply("shop", withoutReplicas)
@@ -215,13 +217,12 @@ func TestAdoptionThatLosesARaceTriesAgain(t *testing.T) {
 	w := newWorld(t)
 	w.kubectl(adopted, "apply", "-f", "-")
 	var seen atomic.Int64
-	spoil := func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {
+	w.faulty().spoil(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		if r.Header.Get("Content-Type") == "application/json-patch+json" && seen.Add(1) == 1 {
 			w.edit("shop", `{"metadata":{"annotations":{"example.com/by":"hand"}}}`)
 		}
 		return false
-	}
-	w.faulty().spoil.Store(&spoil)
+	})
 	w.apply("shop", adopted)
 	d := w.deployment("shop")
 	// The Deployment controller writes too, so there may be several conflicts.
@@ -234,45 +235,6 @@ func TestAdoptionThatLosesARaceTriesAgain(t *testing.T) {
 		}
 	}
 	w.wantWrites(0, "the next apply", func() { w.apply("shop", adopted) })
-}
-
-func TestMissingRightToWatchIsNamed(t *testing.T) {
-	ctx := context.Background()
-	w := newWorld(t)
-	w.apply("shop", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: poor, namespace: NS}")
-	roles := w.cluster.Kube.RbacV1()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list"}},
-	}}
-	_, err := roles.ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
-	must(t, err)
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.ns},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.ns, Name: "poor"}},
-	}
-	_, err = roles.ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
-	must(t, err)
-	t.Cleanup(func() {
-		_ = roles.ClusterRoleBindings().Delete(ctx, w.ns, metav1.DeleteOptions{})
-		_ = roles.ClusterRoles().Delete(ctx, w.ns, metav1.DeleteOptions{})
-	})
-	poor := rest.CopyConfig(w.cluster.Config)
-	poor.Impersonate.UserName = "system:serviceaccount:" + w.ns + ":poor"
-	var told string
-	w.until("an error that names the right", func() (bool, string) {
-		client, err := cluster.New(poor, cluster.Options{})
-		must(t, err)
-		ctx, cancel := context.WithCancel(ctx)
-		defer client.Wait()
-		defer cancel()
-		if err := client.Start(ctx); err != nil {
-			told = err.Error()
-		}
-		return strings.Contains(told, `cannot watch resource "deployments" in API group "apps"`), told
-	})
 }
 
 func TestNothingIsLeftRunning(t *testing.T) {
@@ -299,9 +261,7 @@ func TestAppsAreAppliedSideBySide(t *testing.T) {
 	w := newWorld(t)
 	var all sync.WaitGroup
 	for _, app := range []string{"a", "b", "c", "d", "e", "f"} {
-		all.Add(1)
-		go func() {
-			defer all.Done()
+		all.Go(func() {
 			manifests := strings.ReplaceAll(shop, "shop", app)
 			for i := range 3 {
 				result, err := w.Apply(context.Background(), app, w.objects(manifests))
@@ -310,7 +270,7 @@ func TestAppsAreAppliedSideBySide(t *testing.T) {
 				}
 				w.observe(app, app)
 			}
-		}()
+		})
 	}
 	all.Wait()
 }

@@ -2,8 +2,8 @@ package cluster_test
 
 import (
 	"context"
-	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,22 +17,20 @@ import (
 // wait, both would write hundreds of times per second.
 func TestTwoWritersOfOneField(t *testing.T) {
 	t.Parallel()
-	const both = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: contended, namespace: NS}\ndata: {a: ours}\n---\n" +
-		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: peaceful, namespace: NS}\ndata: {a: VALUE}\n"
+	both := documents(coreManifest("ConfigMap", "contended", "data: {a: ours}"), coreManifest("ConfigMap", "peaceful", "data: {a: VALUE}"))
 	w := newWorld(t)
 	maps := w.cluster.Kube.CoreV1().ConfigMaps(w.ns)
 	first := strings.Replace(both, "VALUE", "one", 1)
 	w.apply("shop", first)
 	other, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var writes sync.WaitGroup
+	writes.Go(func() {
 		for other.Err() == nil {
 			_, _ = maps.Patch(other, "contended", types.MergePatchType, []byte(`{"data":{"a":"theirs"}}`),
 				metav1.PatchOptions{FieldManager: "other-controller"})
 			time.Sleep(5 * time.Millisecond)
 		}
-	}()
+	})
 	before, told := w.Stats().Writes, error(nil)
 	for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(5 * time.Millisecond) {
 		if _, err := w.Apply(t.Context(), "shop", w.objects(first)); err != nil {
@@ -42,22 +40,20 @@ func TestTwoWritersOfOneField(t *testing.T) {
 	if writes := w.Stats().Writes - before; writes < 5 || writes > 9 {
 		t.Errorf("%d writes in 4 s against another writer, want 5 at once and then one after 1 s and 2 s", writes)
 	}
-	var refused *cluster.Error
-	if !errors.As(told, &refused) || refused.Reason != cluster.Overwritten ||
-		!strings.Contains(told.Error(), "other-controller in data.a again and again") {
-		t.Errorf("the error is %v", told)
-	}
+	wantRefusal(t, "Apply", told, cluster.Overwritten, "other-controller in data.a again and again")
 
 	// Other objects are applied, and a change in Git does not wait.
 	_, _ = w.Apply(t.Context(), "shop", w.objects(strings.Replace(both, "VALUE", "two", 1)))
-	if got, err := maps.Get(t.Context(), "peaceful", metav1.GetOptions{}); err != nil || got.Data["a"] != "two" {
-		t.Errorf("the other object is %v (%v)", got, err)
+	wantContent := func(name, want string) {
+		t.Helper()
+		if got, err := maps.Get(t.Context(), name, metav1.GetOptions{}); err != nil || got.Data["a"] != want {
+			t.Errorf("%s is %v (%v), want %s", name, got, err, want)
+		}
 	}
+	wantContent("peaceful", "two")
 	stop()
-	<-ended
+	writes.Wait()
 	newer := strings.NewReplacer("ours", "newer", "VALUE", "two").Replace(both)
 	w.apply("shop", newer)
-	if got, err := maps.Get(t.Context(), "contended", metav1.GetOptions{}); err != nil || got.Data["a"] != "newer" {
-		t.Errorf("after a change in Git the object is %v (%v)", got, err)
-	}
+	wantContent("contended", "newer")
 }

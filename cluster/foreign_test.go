@@ -1,23 +1,15 @@
 package cluster_test
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"gitrollout.dev/gitrollout/cluster"
 )
 
-const madeIngress = `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: first, namespace: NS}
----
+const ingress = `
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
@@ -26,6 +18,8 @@ metadata:
   annotations: {gitrollout.dev/generated-by: web}
 spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}
 `
+
+var madeIngress = documents(coreManifest("ConfigMap", "first", ""), ingress)
 
 // TestWhatIsMadeForAReleaseTakesNothingOver checks that a generated object adopts no existing object of its name,
 // because Git does not name it.
@@ -41,10 +35,9 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			live := w.objects(strings.Replace(strings.Split(madeIngress, "\n---\n")[1], "annotations: {gitrollout.dev/generated-by: web}",
-				"labels: {"+c.labels+"}", 1))[0]
+			live := strings.Replace(ingress, "annotations: {gitrollout.dev/generated-by: web}", "labels: {"+c.labels+"}", 1)
+			w.kubectl(live, serverSide("kubectl")...)
 			client := w.cluster.Kube.NetworkingV1().Ingresses(w.ns)
-			w.create(live)
 			before, err := client.Get(t.Context(), "web-canary", metav1.GetOptions{})
 			must(t, err)
 			checked := w.Check(t.Context(), "shop", w.objects(madeIngress))
@@ -58,10 +51,8 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 				return
 			}
 			for verb, err := range map[string]error{"Check": checked, "Apply": applied} {
-				var refused *cluster.Error
-				if !errors.As(err, &refused) || refused.Reason != cluster.Contested || refused.Temporary() || !strings.Contains(err.Error(), c.want) ||
-					refused.Fix == "" {
-					t.Errorf("%s says %v, want %q", verb, err, c.want)
+				if refused := wantRefusal(t, verb, err, cluster.Contested, c.want); refused.Temporary() || refused.Fix == "" {
+					t.Errorf("%s says %v, want a fix", verb, err)
 				}
 			}
 			if before.ResourceVersion != after.ResourceVersion {
@@ -77,18 +68,8 @@ func TestWhatIsMadeAgainCostsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", madeIngress)
-	before := w.Stats()
-	w.apply("shop", strings.Replace(madeIngress, "number: 80", "number: 81", 1))
-	if now := w.Stats(); now.Writes != before.Writes+1 || now.Reads != before.Reads {
-		t.Errorf("%d writes and %d reads for one change", now.Writes-before.Writes, now.Reads-before.Reads)
+	made := w.requests(func() { w.apply("shop", strings.Replace(madeIngress, "number: 80", "number: 81", 1)) })
+	if made.Writes != 1 || made.Reads != 0 {
+		t.Errorf("%d writes and %d reads for one change", made.Writes, made.Reads)
 	}
-}
-
-func (w *world) create(o map[string]any) {
-	w.t.Helper()
-	raw, err := json.Marshal(o)
-	must(w.t, err)
-	_, err = w.cluster.Kube.NetworkingV1().Ingresses(w.ns).Patch(context.Background(), "web-canary", types.ApplyPatchType, raw,
-		metav1.PatchOptions{FieldManager: "kubectl"})
-	must(w.t, err)
 }

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,12 +11,14 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -92,14 +95,11 @@ func (w *world) connect(config *rest.Config) {
 		}, Taken: func(_ rollout.Ref, fields string) { w.taken = append(w.taken, fields) }})
 	must(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := c.Start(ctx); err != nil {
-		cancel()
-		w.t.Fatal(err)
-	}
 	w.t.Cleanup(func() {
 		cancel()
 		c.Wait()
 	})
+	must(w.t, c.Start(ctx))
 	w.Client = c
 }
 
@@ -133,20 +133,36 @@ func (w *world) objects(manifests string) []rollout.Object {
 func (w *world) apply(app, manifests string) cluster.Result {
 	w.t.Helper()
 	result, err := w.Apply(context.Background(), app, w.objects(manifests))
-	if err != nil {
-		w.t.Fatalf("apply: %v", err)
-	}
+	must(w.t, err)
 	return result
+}
+
+// requests returns how many requests f makes.
+func (w *world) requests(f func()) (made cluster.Stats) {
+	w.t.Helper()
+	before := w.Stats()
+	f()
+	after := w.Stats()
+	return cluster.Stats{Writes: after.Writes - before.Writes, DryRuns: after.DryRuns - before.DryRuns, Reads: after.Reads - before.Reads}
 }
 
 // wantWrites checks that f makes that many writing requests.
 func (w *world) wantWrites(want int, what string, f func()) {
 	w.t.Helper()
-	before := w.Stats().Writes
-	f()
-	if got := w.Stats().Writes - before; got != want {
+	if got := w.requests(f).Writes; got != want {
 		w.t.Errorf("%s made %d writes, want %d", what, got, want)
 	}
+}
+
+// wantRefusal checks that an error refuses an object for a reason, and the parts of its text.
+func wantRefusal(t testing.TB, what string, err error, reason cluster.Reason, says ...string) *cluster.Error {
+	t.Helper()
+	var refusal *cluster.Error
+	if !errors.As(err, &refusal) || refusal.Reason != reason {
+		t.Fatalf("%s: %v, want a refusal because of %s", what, err, reason)
+	}
+	compare.Contains(t, err.Error(), says...)
+	return refusal
 }
 
 // until waits for a condition, or fails with the text of the last look.
@@ -176,11 +192,29 @@ func (w *world) healed(app, manifests string) cluster.Result {
 	return result
 }
 
+// await waits until an observation of a workload fulfils a condition.
+func (w *world) await(what string, look func() rollout.ObservedWorkload, is func(rollout.ObservedWorkload) bool) rollout.ObservedWorkload {
+	w.t.Helper()
+	var seen rollout.ObservedWorkload
+	w.until(what, func() (bool, string) {
+		seen = look()
+		return is(seen), fmt.Sprintf("%+v", seen)
+	})
+	return seen
+}
+
 func (w *world) deployment(name string) *appsv1.Deployment {
 	w.t.Helper()
 	d, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Get(context.Background(), name, metav1.GetOptions{})
 	must(w.t, err)
 	return d
+}
+
+func (w *world) service(name string) *corev1.Service {
+	w.t.Helper()
+	s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), name, metav1.GetOptions{})
+	must(w.t, err)
+	return s
 }
 
 // edit changes a Deployment as kubectl edit does.
@@ -200,12 +234,8 @@ func (w *world) observe(app, name string) rollout.ObservedWorkload {
 // complete waits until the watches of Deployments, ReplicaSets and pods all show the newest template for every pod.
 func (w *world) complete(app, name string) rollout.ObservedWorkload {
 	w.t.Helper()
-	var seen rollout.ObservedWorkload
-	w.until(name+" being complete", func() (bool, string) {
-		seen = w.observe(app, name)
-		return seen.Complete && allCurrent(seen), fmt.Sprintf("%+v", seen)
-	})
-	return seen
+	look := func() rollout.ObservedWorkload { return w.observe(app, name) }
+	return w.await(name+" being complete", look, func(seen rollout.ObservedWorkload) bool { return seen.Complete && allCurrent(seen) })
 }
 
 func allCurrent(seen rollout.ObservedWorkload) bool {
@@ -216,6 +246,40 @@ func allCurrent(seen rollout.ObservedWorkload) bool {
 
 func (w *world) ref(group, kind, name string) rollout.Ref {
 	return rollout.Ref{Group: group, Kind: kind, Namespace: w.ns, Name: name}
+}
+
+// coreManifest returns the manifest of an object of the core group, with more after its metadata.
+func coreManifest(kind, name, more string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: NS}\n%s\n", kind, name, more)
+}
+
+// serviceManifest returns the manifest of a Service.
+func serviceManifest(name string) string {
+	return coreManifest("Service", name, "spec: {ports: [{port: 80}]}")
+}
+
+// documents joins manifests.
+func documents(manifests ...string) string { return strings.Join(manifests, "\n---\n") }
+
+// definition returns the CRD of a namespaced kind with one version.
+func definition(group, version, kind, plural, schema string) string {
+	return strings.NewReplacer("GROUP", group, "VERSION", version, "KIND", kind, "SINGULAR", strings.ToLower(kind), "PLURAL", plural,
+		"SCHEMA", schema).Replace(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: PLURAL.GROUP}
+spec:
+  group: GROUP
+  names: {kind: KIND, listKind: KINDList, plural: PLURAL, singular: SINGULAR}
+  scope: Namespaced
+  versions: [{name: VERSION, served: true, storage: true, schema: {openAPIV3Schema: SCHEMA}}]
+`)
+}
+
+// deleteDefinition deletes a CRD, and with it every object of the kind.
+func (w *world) deleteDefinition(name string) error {
+	crds := w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name)
+	return crds.Do(context.Background()).Error()
 }
 
 // shop is a typical app: the API server changes the form of its amounts, drops fields, and completes lists.

@@ -14,15 +14,16 @@ import (
 func TestLogOfAJob(t *testing.T) {
 	w := newWorld(t)
 	const many = "first\\nsecond\\n"
+	container := func(image, log string) string {
+		return `{name: a, image: "job:v1-` + image + `", env: [{name: LOCALCLUSTER_LOG, value: "` + log + `"}]}`
+	}
 	for name, c := range map[string]struct{ annotation, containers, want string }{
-		"asks": {"record", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: "` + many + `"}]}`, "first\nsecond"},
-		"fails": {"record", `{name: a, image: "job:v1-crash", env: [{name: LOCALCLUSTER_LOG, value: "` + many + `"}]}, {name: b, image: b}`,
-			"first\nsecond"},
-		"says-all": {"record", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: "` +
-			strings.Repeat("0123456789\\n", 900) + `"}]}`, strings.TrimSpace(strings.Repeat("0123456789\n", 50))},
-		"is-long": {"record", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: "` + strings.Repeat("0123456789", 900) +
-			`"}]}`, strings.Repeat("0123456789", 205)[2:]},
-		"does-not": {"", `{name: a, image: "job:v1-run10ms", env: [{name: LOCALCLUSTER_LOG, value: x}]}`, ""},
+		"asks":  {"record", container("run10ms", many), "first\nsecond"},
+		"fails": {"record", container("crash", many) + ", {name: b, image: b}", "first\nsecond"},
+		"says-all": {"record", container("run10ms", strings.Repeat("0123456789\\n", 900)),
+			strings.TrimSpace(strings.Repeat("0123456789\n", 50))},
+		"is-long":  {"record", container("run10ms", strings.Repeat("0123456789", 900)), strings.Repeat("0123456789", 205)[2:]},
+		"does-not": {"", container("run10ms", "x"), ""},
 		"gone":     {"record", `{name: a, image: "job:v1-run10ms"}`, "(there is no log: its pods are not there any more)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,15 +83,14 @@ func TestObserveUnderTheHold(t *testing.T) {
 	w.apply("shop", release("shop:v1", 10, "h1-one"))
 	w.complete("shop", "shop")
 	w.apply("shop", held(release("shop:v2", 10, "h1-two")))
-	var seen rollout.ObservedWorkload
-	w.until("10 old and 2 new pods", func() (bool, string) {
-		seen = w.observe("shop", "shop")
+	look := func() rollout.ObservedWorkload { return w.observe("shop", "shop") }
+	seen := w.await("10 old and 2 new pods", look, func(seen rollout.ObservedWorkload) bool {
 		one, _ := seen.Find("h1-one")
 		two, ok := seen.Find("h1-two")
-		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current, fmt.Sprintf("%+v", seen)
+		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current
 	})
 	for range 20 { // it stays there
-		seen = w.observe("shop", "shop")
+		seen = look()
 		one, _ := seen.Find("h1-one")
 		two, _ := seen.Find("h1-two")
 		if one.Pods != 10 || two.Pods != 2 || one.Desired != 10 || two.Desired != 2 || seen.Complete ||
@@ -114,6 +114,17 @@ func TestObserveUnderTheHold(t *testing.T) {
 	}
 }
 
+// problem waits until the problem of a revision has all parts.
+func (w *world) problem(hash rollout.Hash, parts ...string) (r rollout.Revision) {
+	w.t.Helper()
+	w.until("the problem", func() (bool, string) {
+		r, _ = w.observe("shop", "shop").Find(hash)
+		lacks := func(part string) bool { return !strings.Contains(r.Problem, part) }
+		return !slices.ContainsFunc(parts, lacks), fmt.Sprintf("%+v", r)
+	})
+	return r
+}
+
 func TestProblemsArePlain(t *testing.T) {
 	for name, c := range map[string]struct {
 		image  string
@@ -131,15 +142,10 @@ func TestProblemsArePlain(t *testing.T) {
 			w.apply("shop", release("shop:v1", 2, "h1-one"))
 			w.complete("shop", "shop")
 			w.apply("shop", release(c.image, 2, "h1-two"))
-			w.until("the problem", func() (bool, string) {
-				r, _ := w.observe("shop", "shop").Find("h1-two")
-				for _, part := range c.says {
-					if !strings.Contains(r.Problem, part) {
-						return false, fmt.Sprintf("%q in %+v", r.Problem, r)
-					}
-				}
-				return strings.Contains(r.Members[0].Status, c.status) && !strings.Contains(r.Problem, "\n"), fmt.Sprintf("%+v", r)
-			})
+			r := w.problem("h1-two", c.says...)
+			if !strings.Contains(r.Members[0].Status, c.status) || strings.Contains(r.Problem, "\n") {
+				t.Errorf("the new revision is %+v, want the status %q", r, c.status)
+			}
 			if r, _ := w.observe("shop", "shop").Find("h1-one"); r.Problem != "" {
 				t.Errorf("the old revision has a problem: %q", r.Problem)
 			}
@@ -150,20 +156,16 @@ func TestProblemsArePlain(t *testing.T) {
 		w := newWorld(t)
 		w.quota("pods")
 		w.apply("shop", release("shop:v1", 2, "h1-one"))
-		w.until("the problem", func() (bool, string) {
-			r, _ := w.observe("shop", "shop").Find("h1-one")
-			return strings.HasPrefix(r.Problem, "pods cannot be created: ") && strings.Contains(r.Problem, "exceeded quota"), fmt.Sprintf("%+v", r)
-		})
+		if r := w.problem("h1-one", "exceeded quota"); !strings.HasPrefix(r.Problem, "pods cannot be created: ") {
+			t.Errorf("the problem is %q", r.Problem)
+		}
 	})
 	t.Run("unschedulable", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		w.apply("shop",
 			strings.Replace(release("shop:v1", 1, "h1-one"), "spec: {termination", "spec: {nodeSelector: {no: where}, termination", 1))
-		w.until("the problem", func() (bool, string) {
-			r, _ := w.observe("shop", "shop").Find("h1-one")
-			return strings.Contains(r.Problem, "Unschedulable"), fmt.Sprintf("%+v", r)
-		})
+		w.problem("h1-one", "Unschedulable")
 	})
 }
 
@@ -185,11 +187,10 @@ func TestTroubledObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.ns // other tests' objects, which are deleted later, belong to other apps
-	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: NS}\n" +
-		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}\n---\n"
-	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: NS}\n---\n"
-	w.apply(app, config+claim+release("shop:v1-neverready", 2, "h1-one"))
-	w.apply(app+"-other", strings.Replace(config, "name: c", "name: d", 1))
+	others := documents(coreManifest("ConfigMap", "c", ""), coreManifest("PersistentVolumeClaim", "data",
+		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}"))
+	w.apply(app, documents(others, release("shop:v1-neverready", 2, "h1-one")))
+	w.apply(app+"-other", coreManifest("ConfigMap", "d", ""))
 	troubled := func() (found []string) {
 		for _, trouble := range w.Observe(app, nil, nil).Troubled {
 			found = append(found, fmt.Sprintf("%s failed=%v", trouble.Ref.Kind, trouble.Failed))
@@ -207,13 +208,14 @@ func TestTroubledObjects(t *testing.T) {
 		t.Errorf("another app's are %v", others)
 	}
 	before := w.changes.of(app)
-	w.apply(app, config+claim+release("shop:v2", 2, "h1-two"))
+	well := documents(others, release("shop:v2", 2, "h1-two"))
+	w.apply(app, well)
 	w.until("the Deployment being well", func() (bool, string) {
 		got := fmt.Sprint(troubled())
 		return got == "[PersistentVolumeClaim failed=false]" && w.changes.of(app) > before, got
 	})
 	w.restart()
-	w.apply(app, config+claim+release("shop:v2", 2, "h1-two"))
+	w.apply(app, well)
 	if got := fmt.Sprint(troubled()); got != "[PersistentVolumeClaim failed=false]" {
 		t.Errorf("a new process shows %s", got)
 	}

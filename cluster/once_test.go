@@ -2,32 +2,21 @@ package cluster_test
 
 import (
 	"context"
-	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// values returns the content of a Secret.
-func (w *world) values(name string) map[string]string {
+// wantValue checks that the Secret has one value.
+func (w *world) wantValue(what, key, want string) {
 	w.t.Helper()
-	s, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), name, metav1.GetOptions{})
+	s, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), "auth", metav1.GetOptions{})
 	must(w.t, err)
-	out := map[string]string{}
-	for key, value := range s.Data {
-		out[key] = string(value)
-	}
-	return out
-}
-
-func (w *world) wantValues(what string, want map[string]string) {
-	w.t.Helper()
-	if got := w.values("auth"); !maps.Equal(got, want) {
-		w.t.Errorf("%s: it holds %v, want %v", what, got, want)
-	}
+	compare.CheckNamed(w.t, what, map[string][]byte{key: []byte(want)}, s.Data)
 }
 
 const (
@@ -45,7 +34,7 @@ func TestMadeOnce(t *testing.T) {
 	w.apply("shop", onceAuth+"stringData: {password: first}")
 	for range 2 {
 		w.wantWrites(0, "another draw", func() { w.apply("shop", onceAuth+"stringData: {password: second, other: x}") })
-		w.wantValues("made", map[string]string{"password": "first"})
+		w.wantValue("made", "password", "first")
 		if w.Keeps(ctx, "shop", w.ref("", "Secret", "auth")) {
 			t.Error("the Secret's values stay in memory")
 		}
@@ -57,16 +46,16 @@ func TestMadeOnce(t *testing.T) {
 	_, err = secrets.Update(ctx, s, metav1.UpdateOptions{})
 	must(t, err)
 	w.wantWrites(0, "a rotated password", func() { w.apply("shop", onceAuth+"stringData: {password: third}") })
-	w.wantValues("rotated by hand", map[string]string{"password": "rotated"})
+	w.wantValue("rotated by hand", "password", "rotated")
 	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")})
 
 	w.apply("shop", anyAuth+"}\nstringData: {password: git}")
-	w.wantValues("not create-only any more", map[string]string{"password": "git"})
+	w.wantValue("not create-only any more", "password", "git")
 	w.apply("shop", onceAuth+"stringData: {password: fourth}")
 	w.wantWrites(0, "the second time", func() { w.apply("shop", onceAuth+"stringData: {password: fifth}") })
-	w.wantValues("create-only again", map[string]string{"password": "git"})
+	w.wantValue("create-only again", "password", "git")
 	w.apply("shop", anyAuth+"}\nstringData: {key: git}")
-	w.wantValues("and not again", map[string]string{"key": "git"})
+	w.wantValue("and not again", "key", "git")
 	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")}, w.ref("", "Secret", "auth"))
 }
 
@@ -77,22 +66,17 @@ func TestMadeOnceByAnother(t *testing.T) {
 	w := newWorld(t)
 	secrets := w.cluster.Kube.CoreV1().Secrets(w.ns)
 	immutable := true
-	if _, err := secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "auth"}, Immutable: &immutable,
-		StringData: map[string]string{"password": "helm's"}}, metav1.CreateOptions{FieldManager: "helm"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "auth"}, Immutable: &immutable,
+		StringData: map[string]string{"password": "helm's"}}, metav1.CreateOptions{FieldManager: "helm"})
+	must(t, err)
 	want := onceAuth + "stringData: {password: drawn}"
-	if err := w.Check(ctx, "shop", w.objects(want)); err != nil {
-		t.Errorf("Check says %v", err)
-	}
+	must(t, w.Check(ctx, "shop", w.objects(want)))
 	w.apply("shop", want)
 	w.wantWrites(0, "the second time", func() { w.apply("shop", want) })
-	w.wantValues("taken over", map[string]string{"password": "helm's"})
+	w.wantValue("taken over", "password", "helm's")
 	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")})
 	must(t, secrets.Delete(ctx, "auth", metav1.DeleteOptions{}))
-	w.until("its end being seen", func() (bool, string) {
-		return !w.Shows(ctx, "shop", w.ref("", "Secret", "auth")), ""
-	})
+	w.untilHidden(w.ref("", "Secret", "auth"))
 	w.apply("shop", want)
-	w.wantValues("made again", map[string]string{"password": "drawn"})
+	w.wantValue("made again", "password", "drawn")
 }

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,67 +9,18 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// others are the kinds of other controllers that may own an app.
-const others = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: rollouts.argoproj.io}
-spec:
-  group: argoproj.io
-  names: {kind: Rollout, plural: rollouts, singular: rollout}
-  scope: Namespaced
-  versions: [{name: v1alpha1, served: true, storage: true,
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: canaries.flagger.app}
-spec:
-  group: flagger.app
-  names: {kind: Canary, plural: canaries, singular: canary}
-  scope: Namespaced
-  versions: [{name: v1beta1, served: true, storage: true,
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
----
-apiVersion: argoproj.io/v1alpha1
-kind: Rollout
-metadata: {name: shop, namespace: NS}
----
-apiVersion: flagger.app/v1beta1
-kind: Canary
-metadata: {name: shop, namespace: NS}
-`
+const anyContent = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 
 // mine are Git's objects of the app.
-const mine = `
-apiVersion: v1
-kind: Service
-metadata: {name: shop, namespace: NS}
-spec: {selector: {app: shop}, ports: [{port: 80}]}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: shop, namespace: NS}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: shop, namespace: NS}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: shop}}
-  template:
-    metadata: {labels: {app: shop}}
-    spec: {containers: [{name: shop, image: "shop:v1"}]}
-`
+var mine = documents(coreManifest("Service", "shop", "spec: {selector: {app: shop}, ports: [{port: 80}]}"),
+	coreManifest("ConfigMap", "shop", ""), withoutReplicas)
 
 // TestForeignControllers checks that each controller's mark names the controller and the way to end its ownership.
 // The check writes nothing.
@@ -124,22 +76,19 @@ func TestForeignControllers(t *testing.T) {
 			"another app", "is in app shop and in app other", false},
 	}
 	managers := map[string]string{"Argo CD": "argocd-controller", "Flux": "kustomize-controller"}
-	base := newWorld(t)
-	base.apply("others", strings.Split(others, "\n---\napiVersion: argoproj.io")[0])
+	newWorld(t).apply("others", documents(definition("argoproj.io", "v1alpha1", "Rollout", "rollouts", anyContent),
+		definition("flagger.app", "v1beta1", "Canary", "canaries", anyContent)))
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			for _, o := range w.objects(others)[2:] {
-				w.ssa(o, "others")
+			for version, kind := range map[string]string{"argoproj.io/v1alpha1": "Rollout", "flagger.app/v1beta1": "Canary"} {
+				w.ssa(rollout.Object{"apiVersion": version, "kind": kind,
+					"metadata": map[string]any{"name": "shop", "namespace": w.ns}}, "others")
 			}
 			live := w.objects(mine)
 			c.make(w, live)
-			manager := managers[c.by]
-			if manager == "" {
-				manager = "people"
-			}
 			for _, o := range live {
-				w.ssa(o, manager)
+				w.ssa(o, cmp.Or(managers[c.by], "people"))
 			}
 			if live[deployment].Kind() == "ReplicaSet" {
 				w.until("its pods", func() (bool, string) {
@@ -184,14 +133,8 @@ func (w *world) ssa(o rollout.Object, manager string) {
 }
 
 func pathOf(o rollout.Object) string {
-	plural := map[string]string{"Canary": "canaries"}[o.Kind()]
-	if plural == "" {
-		plural = strings.ToLower(o.Kind()) + "s"
-	}
-	root := "/apis/" + o.APIVersion()
-	if o.APIVersion() == "v1" {
-		root = "/api/v1"
-	}
+	plural := cmp.Or(map[string]string{"Canary": "canaries"}[o.Kind()], strings.ToLower(o.Kind())+"s")
+	root := cmp.Or(map[string]string{"v1": "/api/v1"}[o.APIVersion()], "/apis/"+o.APIVersion())
 	return root + "/namespaces/" + o.Namespace() + "/" + plural + "/" + o.Name()
 }
 
@@ -201,7 +144,7 @@ func (w *world) uidOf(version, kind string) string {
 	at := pathOf(rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": w.ns, "name": "shop"}})
 	raw, err := w.cluster.Kube.Discovery().RESTClient().Get().AbsPath(at).Do(context.Background()).Raw()
 	must(w.t, err)
-	var d appsv1.Deployment // only its metadata is read
-	must(w.t, yaml.Unmarshal(raw, &d))
-	return string(d.UID)
+	var o metav1.PartialObjectMetadata
+	must(w.t, json.Unmarshal(raw, &o))
+	return string(o.UID)
 }

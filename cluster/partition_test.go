@@ -1,12 +1,10 @@
 package cluster_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -45,7 +43,8 @@ func (w *world) know(apiVersion, kind string) {
 func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
-	w.apply("other", strings.ReplaceAll(cloneManifest, "HASH", "v1")) // now watched by its label
+	v1 := strings.ReplaceAll(cloneManifest, "HASH", "v1")
+	w.apply("other", v1) // now watched by its label
 	see := func() (rollout.ObservedWorkload, bool) {
 		seen := w.Observe("web", []rollout.Workload{w.clone()}, nil)
 		if seen.Unseen != "" {
@@ -62,7 +61,7 @@ func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
 		live, _ := see()
 		return live.Complete && live.Available == 3, fmt.Sprintf("%+v", live)
 	})
-	if result := w.apply("other", strings.ReplaceAll(cloneManifest, "HASH", "v1")); len(result.Unchanged) != 1 {
+	if result := w.apply("other", v1); len(result.Unchanged) != 1 {
 		t.Errorf("applied once more it is %+v", result)
 	}
 	served := w.Client
@@ -108,26 +107,18 @@ func TestReplicasOfACloneSetAreHandedOver(t *testing.T) {
 	})
 }
 
-// withoutKruise returns a configuration for a user with the rights to list and watch built-in kinds only.
+// withoutKruise returns a configuration for an account with the rights to list and watch built-in kinds only.
 func (w *world) withoutKruise() *rest.Config {
 	w.t.Helper()
-	ctx, kube := w.t.Context(), w.cluster.Kube
-	named := metav1.ObjectMeta{Name: "plain-" + w.ns}
-	_, first := kube.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: named, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"", "apps"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
-	}}, metav1.CreateOptions{})
-	_, second := kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: named,
-		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: named.Name}},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: named.Name}}, metav1.CreateOptions{})
-	must(w.t, errors.Join(first, second))
-	config := rest.CopyConfig(w.cluster.Config)
-	config.Impersonate.UserName = named.Name
+	account := w.account("plain")
+	w.permitEverywhere(account, rule("get list watch", " apps", "*"))
+	config := w.login(account)
 	w.until("its rights are known", func() (bool, string) {
 		typed, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return false, err.Error()
 		}
-		_, err = typed.AppsV1().Deployments("").List(ctx, metav1.ListOptions{Limit: 1})
+		_, err = typed.AppsV1().Deployments("").List(w.t.Context(), metav1.ListOptions{Limit: 1})
 		return err == nil, fmt.Sprint(err)
 	})
 	return config

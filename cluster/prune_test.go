@@ -3,14 +3,12 @@ package cluster_test
 import (
 	"context"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
@@ -34,63 +32,42 @@ func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	}
 }
 
+// untilHidden waits until the watches show an object no more as the app's.
+func (w *world) untilHidden(ref rollout.Ref) {
+	w.t.Helper()
+	w.until(ref.Name+" being hidden", func() (bool, string) { return !w.Shows(context.Background(), "shop", ref), "" })
+}
+
 func TestPruneDeletesOnlyWhatIsTheAppsAndMayGo(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t)
-	core := w.cluster.Kube.CoreV1()
-	w.apply("shop", `
-apiVersion: v1
-kind: Service
-metadata: {name: plain, namespace: NS}
-spec: {ports: [{port: 80}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: kept, namespace: NS, annotations: {gitrollout.dev/prune: disabled}}
-spec: {ports: [{port: 80}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: released, namespace: NS}
-spec: {ports: [{port: 80}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: moved, namespace: NS}
-spec: {ports: [{port: 80}]}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: data, namespace: NS}
-spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`)
-	_, err := core.Services(w.ns).Patch(ctx, "released", types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"gitrollout.dev/app":null}}}`), metav1.PatchOptions{})
-	must(t, err)
-	w.apply("other", "apiVersion: v1\nkind: Service\nmetadata: {name: moved, namespace: NS}\nspec: {ports: [{port: 80}]}")
+	kept := strings.Replace(serviceManifest("kept"), "NS", "NS, annotations: {gitrollout.dev/prune: disabled}", 1)
+	claim := coreManifest("PersistentVolumeClaim", "data", "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}")
+	w.apply("shop", documents(serviceManifest("plain"), kept, serviceManifest("released"), serviceManifest("moved"), claim))
+	w.kubectl("", "label", "service", "released", "gitrollout.dev/app-")
+	w.apply("other", serviceManifest("moved"))
 	service := func(name string) rollout.Ref { return w.ref("", "Service", name) }
 	all := []rollout.Ref{
 		service("plain"), service("kept"), service("released"), service("moved"), service("never-was"),
 		w.ref("", "PersistentVolumeClaim", "data"), {Kind: "Namespace", Name: w.ns}, w.ref("nowhere.dev", "Thing", "x"),
 	}
-	w.until("the lost label being seen", func() (bool, string) {
-		return !w.Shows(ctx, "shop", service("released")), ""
-	})
+	w.untilHidden(service("released"))
 	// The app did not apply the namespace: it leaves the list without being deleted.
 	w.prune(all, service("plain"), service("released"), service("moved"), service("never-was"), rollout.Ref{Kind: "Namespace", Name: w.ns},
 		w.ref("nowhere.dev", "Thing", "x"))
 	for name, want := range map[string]bool{"plain": false, "kept": true, "released": true, "moved": true} {
-		if _, err := core.Services(w.ns).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) == want {
+		_, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) == want {
 			t.Errorf("service %s: %v, want it to exist: %v", name, err, want)
 		}
 	}
-	before := w.Stats()
-	w.until("the deletion being seen", func() (bool, string) {
-		return !w.Shows(ctx, "shop", service("plain")), ""
+	made := w.requests(func() {
+		w.untilHidden(service("plain"))
+		w.prune(all[:6], service("plain"), service("released"), service("moved"), service("never-was"))
 	})
-	w.prune(all[:6], service("plain"), service("released"), service("moved"), service("never-was"))
-	if after := w.Stats(); after.Writes != before.Writes || after.Reads != before.Reads {
-		t.Errorf("pruning objects that are gone or kept took requests: %+v, then %+v", before, after)
+	if made.Writes > 0 || made.Reads > 0 {
+		t.Errorf("pruning objects that are gone or kept took requests: %+v", made)
 	}
 }
 
@@ -98,17 +75,8 @@ func TestPruneKeepsConfigurationOfLivePods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	version := func(v string) string {
-		return strings.ReplaceAll(`
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: config-@, namespace: NS}
-data: {version: @}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: key-@, namespace: NS}
-stringData: {version: @}
----
+		return strings.ReplaceAll(documents(coreManifest("ConfigMap", "config-@", "data: {version: @}"),
+			coreManifest("Secret", "key-@", "stringData: {version: @}"), `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: shop, namespace: NS}
@@ -119,7 +87,7 @@ spec:
     metadata: {labels: {app: shop}}
     spec:
       containers: [{name: shop, image: "shop:@", envFrom: [{configMapRef: {name: config-@}}]}]
-      volumes: [{name: key, projected: {sources: [{secret: {name: key-@}}]}}]`, "@", v)
+      volumes: [{name: key, projected: {sources: [{secret: {name: key-@}}]}}]`), "@", v)
 	}
 	config, key := w.ref("", "ConfigMap", "config-v1"), w.ref("", "Secret", "key-v1")
 	w.apply("shop", version("v1"))
@@ -145,34 +113,15 @@ spec:
 func TestPruneListsWhatIsStillThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.apply("shop", `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: held, namespace: NS, finalizers: [example.com/wait]}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: refused, namespace: NS}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: then, namespace: NS}`)
+	config := func(name string) string { return coreManifest("ConfigMap", name, "") }
+	w.apply("shop", documents(strings.Replace(config("held"), "NS", "NS, finalizers: [example.com/wait]", 1), config("refused"),
+		config("then")))
 	of := func(name string) rollout.Ref { return w.ref("", "ConfigMap", name) }
-	refuse := func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {
-		if r.Method != http.MethodDelete || path.Base(r.URL.Path) != "refused" {
-			return false
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(http.StatusForbidden)
-		_, _ = rw.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
-			"message": "admission webhook \"guard\" denied the request: it is in use"}`))
-		return true
-	}
-	w.faulty().spoil.Store(&refuse)
+	w.faulty().once(http.MethodDelete, "/refused", func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		fail(rw, http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "guard" denied the request: it is in use`)
+	})
 	gone, kept, err := w.Prune(t.Context(), "shop", []rollout.Ref{of("held"), of("refused"), of("then")})
-	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+w.ns+"/refused: admission webhook") {
-		t.Error(err)
-	}
+	compare.CheckError(t, "Prune", err, "ConfigMap "+w.ns+"/refused: admission webhook")
 	held := []string{"ConfigMap " + w.ns + "/held is being deleted, and waits for its finalizers: example.com/wait"}
 	compare.Check(t, []rollout.Ref{of("then")}, gone)
 	compare.Check(t, held, kept)
@@ -181,10 +130,7 @@ metadata: {name: then, namespace: NS}`)
 		return is && strings.Contains(t.Message, "example.com/wait"), t.Message
 	})
 	w.wantWrites(0, "pruning an object that is being deleted", func() { w.prune([]rollout.Ref{of("held")}) })
-	free := []byte(`{"metadata": {"finalizers": null}}`)
-	_, err = w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Patch(t.Context(), "held", types.MergePatchType, free,
-		metav1.PatchOptions{})
-	must(t, err)
-	w.until("the end being seen", func() (bool, string) { return !w.Shows(t.Context(), "shop", of("held")), "" })
+	w.kubectl("", "patch", "configmap", "held", "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)
+	w.untilHidden(of("held"))
 	w.prune([]rollout.Ref{of("held")}, of("held"))
 }

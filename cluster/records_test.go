@@ -47,6 +47,16 @@ func podOf(t *testing.T, text string) *corev1.Pod {
 	return p
 }
 
+// objectOf reads an object like the API server's clients.
+func objectOf(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	must(t, err)
+	u := &unstructured.Unstructured{}
+	must(t, u.UnmarshalJSON(raw))
+	return u
+}
+
 // TestPodsInWords has pods' statuses as kubelets write them, the status that kubectl get pods prints, and the reason
 // why the pod is not Ready.
 func TestPodsInWords(t *testing.T) {
@@ -448,13 +458,7 @@ func TestHealth(t *testing.T) {
 		"ready":          {thing + `status: {conditions: [{type: Ready, status: "True"}]}}`, ""},
 		"of another age": {`{kind: Deployment, apiVersion: apps/v1, status: {conditions: many}}`, ""},
 	} {
-		u := &unstructured.Unstructured{}
-		raw, err := yaml.YAMLToJSON([]byte(c.object))
-		if err == nil {
-			err = u.UnmarshalJSON(raw)
-		}
-		must(t, err)
-		health, why := healthOf(u)
+		health, why := healthOf(objectOf(t, c.object))
 		got := string(health)
 		if got != "" {
 			got += ": " + why
@@ -465,29 +469,34 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// answer returns an error of the API server.
+func answer(code int32, reason metav1.StatusReason, msg string, causes ...metav1.StatusCause) error {
+	s := metav1.Status{Code: code, Reason: reason, Message: msg}
+	if causes != nil {
+		s.Details = &metav1.StatusDetails{Causes: causes}
+	}
+	return &apierrors.StatusError{ErrStatus: s}
+}
+
 // TestRefusalsAreSorted has messages of the API server and its plugins.
 func TestRefusalsAreSorted(t *testing.T) {
 	forbidden := func(msg string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", errors.New(msg))
 	}
-	status := func(code int32, reason metav1.StatusReason, msg string) error {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: msg}}
-	}
 	invalid := func(kind string, problem *field.Error) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "shop", field.ErrorList{problem})
 	}
-	terminating := status(403, metav1.StatusReasonForbidden,
-		"unable to create new content in namespace a because it is being terminated").(*apierrors.StatusError)
-	terminating.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
+	terminating := answer(403, metav1.StatusReasonForbidden, "unable to create new content in namespace a because it is being terminated",
+		metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
 	cases := map[Reason][]error{
 		Forbidden: {
 			forbidden(`User "x" cannot patch resource "deployments" in API group "apps" in the namespace "a"`),
-			status(401, metav1.StatusReasonUnauthorized, "Unauthorized"),
+			answer(401, metav1.StatusReasonUnauthorized, "Unauthorized"),
 		},
 		Quota: {forbidden("exceeded quota: none, requested: services=1, used: services=0, limited: services=0")},
 		Denied: {
-			status(403, "", `admission webhook "policy.example.com" denied the request: no :latest`),
-			status(400, metav1.StatusReasonBadRequest, `admission webhook "policy.example.com" denied the request: no`),
+			answer(403, "", `admission webhook "policy.example.com" denied the request: no :latest`),
+			answer(400, metav1.StatusReasonBadRequest, `admission webhook "policy.example.com" denied the request: no`),
 			forbidden("ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no"),
 			forbidden(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`),
 		},
@@ -500,19 +509,19 @@ func TestRefusalsAreSorted(t *testing.T) {
 		},
 		Invalid: {
 			invalid("Service", field.Required(field.NewPath("spec", "ports"), "")),
-			status(500, "", "failed to create typed patch object (a/shop; apps/v1, Kind=Deployment): .spec.replica: field not declared in schema"),
-			status(413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"),
+			answer(500, "", "failed to create typed patch object (a/shop; apps/v1, Kind=Deployment): .spec.replica: field not declared in schema"),
+			answer(413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"),
 		},
 		NamespaceGone: {terminating},
 		Missing:       {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a")},
 		Unavailable: {
 			errors.New("dial tcp: connection refused"), context.DeadlineExceeded,
-			status(429, metav1.StatusReasonTooManyRequests, "too many requests"), status(503, metav1.StatusReasonServiceUnavailable, "no"),
-			status(500, metav1.StatusReasonInternalError, "failed calling webhook: timeout"),
-			status(409, metav1.StatusReasonConflict, "the object has been modified"),
+			answer(429, metav1.StatusReasonTooManyRequests, "too many requests"), answer(503, metav1.StatusReasonServiceUnavailable, "no"),
+			answer(500, metav1.StatusReasonInternalError, "failed calling webhook: timeout"),
+			answer(409, metav1.StatusReasonConflict, "the object has been modified"),
 		},
 		UnknownKind: {fmt.Errorf("x: %w", ErrUnknownKind)},
-		Unexpected:  {status(418, "", "I am a teapot")},
+		Unexpected:  {answer(418, "", "I am a teapot")},
 	}
 	ref := rollout.Ref{Group: "apps", Kind: "Deployment", Namespace: "a", Name: "shop"}
 	for reason, errs := range cases {
@@ -569,20 +578,13 @@ func TestRefusalsInWords(t *testing.T) {
 	service := rollout.Ref{Kind: "Service", Namespace: "a", Name: "web"}
 	node := rollout.Ref{Group: "apps", Kind: "Thing", Name: "one"}
 	secret := rollout.Ref{Kind: "Secret", Namespace: "a", Name: "key"}
-	status := func(code int32, reason metav1.StatusReason, msg string, causes ...metav1.StatusCause) error {
-		s := metav1.Status{Code: code, Reason: reason, Message: msg}
-		if causes != nil {
-			s.Details = &metav1.StatusDetails{Causes: causes}
-		}
-		return &apierrors.StatusError{ErrStatus: s}
-	}
 	cause := func(field, message string) metav1.StatusCause {
 		return metav1.StatusCause{Field: field, Message: message}
 	}
 	invalid := func(msg string, causes ...metav1.StatusCause) error {
-		return status(422, metav1.StatusReasonInvalid, msg, causes...)
+		return answer(422, metav1.StatusReasonInvalid, msg, causes...)
 	}
-	forbidden := func(msg string) error { return status(403, metav1.StatusReasonForbidden, msg) }
+	forbidden := func(msg string) error { return answer(403, metav1.StatusReasonForbidden, msg) }
 	const left, see = "the server's answer is left out, because it may quote the content", "; see it with: kubectl apply --dry-run=server"
 	for name, c := range map[string]struct {
 		err  error
@@ -597,13 +599,13 @@ func TestRefusalsInWords(t *testing.T) {
 			"Service a/web: labels: a (and 1 more)"},
 		"no details":   {invalid("all of it"), service, "Service a/web: all of it"},
 		"no causes":    {invalid("all of it", []metav1.StatusCause{}...), service, "Service a/web: all of it"},
-		"other reason": {status(400, metav1.StatusReasonBadRequest, "all of it", cause("spec", "x")), service, "Service a/web: all of it"},
-		"of no space":  {status(404, metav1.StatusReasonNotFound, "it is not there"), node, "Thing one: it is not there"},
+		"other reason": {answer(400, metav1.StatusReasonBadRequest, "all of it", cause("spec", "x")), service, "Service a/web: all of it"},
+		"of no space":  {answer(404, metav1.StatusReasonNotFound, "it is not there"), node, "Thing one: it is not there"},
 		"may not give": {forbidden("user x is attempting to grant RBAC permissions not currently held"), node,
 			"Thing one: user x is attempting to grant RBAC permissions not currently held; who gives rights has to have them: " +
 				"give them to the reconciler's user, too, or the verbs escalate and bind of this kind"},
 		"may not":    {forbidden("no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
-		"no login":   {status(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
+		"no login":   {answer(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
 		"of no kind": {fmt.Errorf("x: %w", ErrUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},
 		"of the core": {fmt.Errorf("x: %w", ErrUnknownKind), rollout.Ref{Kind: "Thing", Name: "one"},
 			"Thing one: kind Thing is not known to the cluster; install its CRD"},
@@ -669,46 +671,41 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreTheSame checks that a watch event without a relevant change notifies nothing.
-func TestPodsThatAreTheSame(t *testing.T) {
-	was := pod{stamp: stamp{key: key{"ns", "a"}, version: "1"}, pin: "p", status: "Running", restarts: 1}
-	same := was
-	same.version = "2"
-	if !was.same(&same) {
+// checkSame checks that another version alone is no change of a record, and that each of the changes is one.
+func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func(*T), changes map[string]func(*T)) {
+	t.Helper()
+	next := was
+	if version(&next); !same(&was, &next) {
 		t.Error("another version alone is a change")
 	}
-	for name, change := range map[string]func(*pod){
-		"stamp": func(p *pod) { p.owner = "b" }, "pin": func(p *pod) { p.pin = "q" }, "ready": func(p *pod) { p.readySince = time.Unix(1, 0) },
-		"going": func(p *pod) { p.terminating = true }, "done": func(p *pod) { p.finished = true }, "restarts": func(p *pod) { p.restarts++ },
-		"status": func(p *pod) { p.status = "Pending" }, "trouble": func(p *pod) { p.trouble = trouble{text: "x"} },
-	} {
+	for name, change := range changes {
 		next := was
-		if change(&next); was.same(&next) || next.same(&was) {
+		if change(&next); same(&was, &next) || same(&next, &was) {
 			t.Errorf("%s: it is no change", name)
 		}
 	}
 }
 
+// TestPodsThatAreTheSame checks that a watch event without a relevant change notifies nothing.
+func TestPodsThatAreTheSame(t *testing.T) {
+	was := pod{stamp: stamp{key: key{"ns", "a"}, version: "1"}, pin: "p", status: "Running", restarts: 1}
+	checkSame(t, was, (*pod).same, func(p *pod) { p.version = "2" }, map[string]func(*pod){
+		"stamp": func(p *pod) { p.owner = "b" }, "pin": func(p *pod) { p.pin = "q" }, "ready": func(p *pod) { p.readySince = time.Unix(1, 0) },
+		"going": func(p *pod) { p.terminating = true }, "done": func(p *pod) { p.finished = true }, "restarts": func(p *pod) { p.restarts++ },
+		"status": func(p *pod) { p.status = "Pending" }, "trouble": func(p *pod) { p.trouble = trouble{text: "x"} },
+	})
+}
+
 // TestRevisionsThatAreTheSame checks that an event of a ReplicaSet without a relevant change notifies nothing.
 func TestRevisionsThatAreTheSame(t *testing.T) {
 	was := revision{stamp: stamp{key: key{"ns", "a"}, version: "1"}, hash: "h", desired: 1}
-	same := was
-	same.version = "2"
-	if !was.same(&same) {
-		t.Error("another version alone is a change")
-	}
-	for name, change := range map[string]func(*revision){
+	checkSame(t, was, (*revision).same, func(r *revision) { r.version = "2" }, map[string]func(*revision){
 		"stamp": func(r *revision) { r.owner = "b" }, "hash": func(r *revision) { r.hash = "i" }, "pin": func(r *revision) { r.pin.Value = "q" },
 		"number": func(r *revision) { r.number++ }, "template": func(r *revision) { r.template = "x" },
 		"desired": func(r *revision) { r.desired++ },
 		"pods":    func(r *revision) { r.pods++ }, "available": func(r *revision) { r.available++ },
 		"failure": func(r *revision) { r.failure = "x" },
-	} {
-		next := was
-		if change(&next); was.same(&next) || next.same(&was) {
-			t.Errorf("%s: it is no change", name)
-		}
-	}
+	})
 }
 
 // TestFighting checks that repeated heals of an object slow down, and that the next heal after five minutes of peace
@@ -848,11 +845,7 @@ func TestDeploymentsAreRead(t *testing.T) {
 			`{type: ReplicaFailure, status: "True", message: "no\nquota"}]}`, 3, "no quota"},
 		"failed": {"{replicas: 3}", `{conditions: [{type: ReplicaFailure, status: "False", message: quota}]}`, 3, ""},
 	} {
-		raw, err := yaml.YAMLToJSON([]byte("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: " + c.spec +
-			", status: " + c.status + "}"))
-		must(t, err)
-		u := &unstructured.Unstructured{}
-		must(t, u.UnmarshalJSON(raw))
+		u := objectOf(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: "+c.spec+", status: "+c.status+"}")
 		if d, err := readDeployment(u.Object); err != nil || d.replicas != c.replicas || d.failure != c.failure {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}

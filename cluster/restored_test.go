@@ -50,15 +50,13 @@ func TestEtcdIsRestored(t *testing.T) {
 		stop()
 	}
 	w.connect(same)
-	config := func(name, text string) string {
-		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: NS}\ndata: {text: %s}\n---\n", name, text)
-	}
+	config := func(name, text string) string { return coreManifest("ConfigMap", name, "data: {text: "+text+"}") }
 	w.apply("shop", config("old", "one"))
 	kill()
 	must(t, os.CopyFS(dir+".backup", os.DirFS(dir)))
 
 	_, stop = launch()
-	newest := config("old", "two") + config("new", "one")
+	newest := documents(config("old", "two"), config("new", "one"))
 	w.until("the newest content is applied", func() (bool, string) {
 		_, err := w.Apply(t.Context(), "shop", w.objects(newest))
 		return err == nil, fmt.Sprint(err)

@@ -1,16 +1,9 @@
 package cluster_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"gitrollout.dev/gitrollout/internal/crds"
 	"gitrollout.dev/gitrollout/rollout"
@@ -85,19 +78,9 @@ func TestObservedRoutes(t *testing.T) {
 // accept writes a status as a Gateway's controller does.
 func (w *world) accept(name string, generation int64) {
 	w.t.Helper()
-	client, err := dynamic.NewForConfig(w.cluster.Config)
-	must(w.t, err)
-	body, err := json.Marshal(map[string]any{"status": map[string]any{"parents": []any{map[string]any{
-		"controllerName": "example.com/gateway", "parentRef": map[string]any{"name": "public"},
-		"conditions": []any{map[string]any{
-			"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": generation,
-			"lastTransitionTime": "2026-11-20T12:00:00Z",
-		}},
-	}}}})
-	must(w.t, err)
-	routes := schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"}
-	if _, err := client.Resource(routes).Namespace(w.ns).Patch(context.Background(), name, types.MergePatchType, body, metav1.PatchOptions{},
-		"status"); err != nil {
-		w.t.Fatal(err)
-	}
+	status := fmt.Sprintf(`{"status": {"parents": [{"controllerName": "example.com/gateway", "parentRef": {"name": "public"},
+		"conditions": [{"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": %d,
+			"lastTransitionTime": "2026-11-20T12:00:00Z"}]}]}}`, generation)
+	w.kubectl("", "patch", "httproutes.gateway.networking.k8s.io", name, "--subresource=status", "--field-manager=gateway",
+		"--type=merge", "-p", status)
 }

@@ -1,16 +1,11 @@
 package cluster_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/internal/testcluster"
@@ -28,39 +23,10 @@ func TestKindsWithoutNamespace(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	w.kinds = "scheduling.k8s.io/PriorityClass"
-	if err := w.Check(t.Context(), "shop", w.objects(class)); err != nil {
-		t.Errorf("it may have it: %v", err)
-	}
+	must(t, w.Check(t.Context(), "shop", w.objects(class)))
 	w.apply("shop", class)
 	w.kinds = "example.com/Widget"
-	if err := w.Check(t.Context(), "shop", w.objects(class)); err != nil {
-		t.Errorf("it has it: %v", err)
-	}
-}
-
-// account returns a configuration for a ServiceAccount with all rights in some namespaces, by Roles, and no other
-// rights.
-func account(t *testing.T, tc *testcluster.Cluster, namespaces ...string) *rest.Config {
-	t.Helper()
-	core, rbac, ns := tc.Kube.CoreV1(), tc.Kube.RbacV1(), namespaces[0]
-	meta := metav1.ObjectMeta{Name: "robot"}
-	_, err := core.ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
-	for _, in := range namespaces {
-		role := &rbacv1.Role{ObjectMeta: meta,
-			Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
-		_, made := rbac.Roles(in).Create(t.Context(), role, metav1.CreateOptions{})
-		_, bound := rbac.RoleBindings(in).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: meta.Name}}}, metav1.CreateOptions{})
-		err = errors.Join(err, made, bound)
-	}
-	token, failed := core.ServiceAccounts(ns).CreateToken(t.Context(), meta.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err = errors.Join(err, failed); err != nil {
-		t.Fatal(err)
-	}
-	config := rest.AnonymousClientConfig(tc.Config)
-	config.BearerToken = token.Status.Token
-	return config
+	must(t, w.Check(t.Context(), "shop", w.objects(class))) // it has it
 }
 
 // TestNamespaces checks that a client of two namespaces needs only a Role in each. It reads and writes no other
@@ -71,14 +37,18 @@ func TestNamespaces(t *testing.T) {
 	w := &world{t: t, cluster: tc, ns: tc.Namespace(t), namespaces: []string{"", tc.Namespace(t)}}
 	w.namespaces[0] = w.ns
 	other, beyond := w.namespaces[1], tc.Namespace(t)
-	config := account(t, tc, w.namespaces...)
+	robot := w.account("robot")
+	w.permit(robot, w.ns, rule("*", "*", "*"))
+	w.permit(robot, other, rule("*", "*", "*"))
+	config := w.login(robot)
 	w.connect(config)
 	if uid, err := w.UID(t.Context()); err != nil || !strings.HasPrefix(uid, w.ns+"/") {
 		t.Errorf("the uid is %q, %v", uid, err)
 	}
-	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: NS}\ndata: {a: b}\n"
-	in := func(namespace, manifest string) string { return strings.ReplaceAll(manifest, "NS", namespace) }
-	all := shop + "\n---\n" + in(other, settings)
+	settingsIn := func(namespace string) string {
+		return strings.Replace(coreManifest("ConfigMap", "settings", "data: {a: b}"), "NS", namespace, 1)
+	}
+	all := documents(shop, settingsIn(other))
 	w.apply("shop", all)
 	w.complete("shop", "shop")
 	must(t, tc.Kube.CoreV1().ConfigMaps(other).Delete(t.Context(), "settings", metav1.DeleteOptions{}))
@@ -87,7 +57,7 @@ func TestNamespaces(t *testing.T) {
 	}
 
 	for manifest, want := range map[string]string{
-		in(beyond, settings): `is in namespace "` + beyond + `", which --namespaces leaves out`,
+		settingsIn(beyond): `is in namespace "` + beyond + `", which --namespaces leaves out`,
 		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS}\nvalue: 1\n": "belongs to no namespace, " +
 			"and gitrollout runs with --namespaces",
 	} {
@@ -95,8 +65,7 @@ func TestNamespaces(t *testing.T) {
 		_, _, pruned := w.Prune(t.Context(), "shop", []rollout.Ref{w.objects(manifest)[0].Ref()})
 		_, foreign := w.OtherOwners(t.Context(), "shop", w.objects(manifest), time.Now())
 		for _, err := range []error{err, pruned, foreign, w.Check(t.Context(), "shop", w.objects(manifest))} {
-			var refused *cluster.Error
-			if !errors.As(err, &refused) || refused.Reason != cluster.Forbidden || refused.Msg != want {
+			if refused := wantRefusal(t, manifest, err, cluster.Forbidden); refused.Msg != want {
 				t.Errorf("the error is %v, want %s", err, want)
 			}
 		}

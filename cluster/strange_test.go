@@ -52,9 +52,9 @@ func TestDeletedBeforeItsAnswer(t *testing.T) {
 		})
 	})
 	w.connect(config)
-	const first = "apiVersion: v1\nkind: Secret\nmetadata: {name: first, namespace: NS}\n"
+	first := coreManifest("Secret", "first", "")
 	w.apply("shop", first) // now Secrets are watched
-	both := first + "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: flash, namespace: NS}\n"
+	both := documents(first, coreManifest("Secret", "flash", ""))
 	w.apply("shop", both)
 	if deletions.Load() != 1 {
 		t.Fatal("it was not deleted")
@@ -70,27 +70,10 @@ func TestDeletedBeforeItsAnswer(t *testing.T) {
 func TestReplicasThatAreNoNumber(t *testing.T) {
 	w := newWorld(t)
 	group := w.ns + ".example.com"
-	definition := `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: pools.GROUP}
-spec:
-  group: GROUP
-  names: {kind: Pool, listKind: PoolList, plural: pools, singular: pool}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
-`
-	t.Cleanup(func() {
-		_ = w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pools." + group).
-			Do(context.Background()).Error()
-	})
+	t.Cleanup(func() { _ = w.deleteDefinition("pools." + group) })
 	pool := func(replicas string) string {
-		return strings.ReplaceAll(definition+"\n---\n"+
-			"apiVersion: GROUP/v1\nkind: Pool\nmetadata: {name: p, namespace: NS}\nspec: {replicas: "+replicas+"}\n",
-			"GROUP", group)
+		return documents(definition(group, "v1", "Pool", "pools", "{type: object, properties: {spec: "+anyContent+"}}"),
+			"apiVersion: "+group+"/v1\nkind: Pool\nmetadata: {name: p, namespace: NS}\nspec: {replicas: "+replicas+"}")
 	}
 	if got := w.apply("shop", pool("{min: 1, max: 2}")); len(got.Written) != 2 {
 		t.Fatalf("created %v", got.Written)

@@ -18,21 +18,18 @@ import (
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
 	other, err := cluster.New(w.cluster.Config, cluster.Options{Cluster: "other"})
 	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() { stop(); other.Wait() })
 	must(t, other.Start(ctx))
-	_, err = other.Apply(ctx, "shop", w.objects(service))
+	_, err = other.Apply(ctx, "shop", w.objects(serviceManifest("shop")))
 	must(t, err)
 	ref := w.ref("", "Service", "shop")
 	must(t, w.WatchRoutes(ctx, []rollout.Ref{ref}))
 	w.until("the Service being seen", func() (bool, string) { return w.changes.of("shop") > 0, "" })
 	w.prune([]rollout.Ref{ref}, ref)
-	if _, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(ctx, "shop", metav1.GetOptions{}); err != nil {
-		t.Errorf("the other cluster's Service: %v", err)
-	}
+	w.service("shop") // it is the other cluster's, and is still there
 }
 
 // TestSerialOfAnotherApp checks that an app's serial does not count for the Deployment's new app.
@@ -62,17 +59,16 @@ func TestEndpointsThatAreNotReady(t *testing.T) {
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{endpoint},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	service := w.ref("", "Service", "shop")
-	if serves, err := w.Serves(t.Context(), service, one.Pin.Value); err != nil || serves {
-		t.Errorf("with an endpoint that is not ready: %v, %v", serves, err)
+	wantServes := func(what, version string, want bool) {
+		t.Helper()
+		if serves, err := w.Serves(t.Context(), w.ref("", "Service", "shop"), version); err != nil || serves != want {
+			t.Errorf("%s: %v, %v", what, serves, err)
+		}
 	}
+	wantServes("with an endpoint that is not ready", one.Pin.Value, false)
 	slice.Endpoints[0].Conditions.Ready = new(true)
 	_, err = slices.Update(t.Context(), slice, metav1.UpdateOptions{})
 	must(t, err)
-	if serves, err := w.Serves(t.Context(), service, one.Pin.Value); err != nil || !serves {
-		t.Errorf("with one that is ready: %v, %v", serves, err)
-	}
-	if serves, err := w.Serves(t.Context(), service, "another"); err != nil || serves {
-		t.Errorf("of another version: %v, %v", serves, err)
-	}
+	wantServes("with one that is ready", one.Pin.Value, true)
+	wantServes("of another version", "another", false)
 }

@@ -32,16 +32,12 @@ func TestWhatIsBetween(t *testing.T) {
 		"a commit":          {func(r repo) { r.CommitFiles("one", map[string]string{"new": "x"}) }, 1, 1500},
 		"a push of commits": {func(r repo) { manyCommits(r.Repo, "new", 8) }, 1, 6000},
 		"a merge of a topic newer than our clone": {func(r repo) {
-			r.Git("checkout", "-q", "-b", "topic")
-			r.CommitFiles("topic", map[string]string{"topic": "x"})
-			r.Git("checkout", "-q", "main")
+			onBranch(r.Repo, "topic", "main", func() { r.CommitFiles("topic", map[string]string{"topic": "x"}) })
 			r.CommitFiles("next", map[string]string{"next": "x"})
 			r.Merge("topic")
 		}, 1, 2500},
 		"a merge of a topic older than our clone": {func(r repo) {
-			r.Git("checkout", "-q", "-b", "topic", "main~6")
-			r.CommitFiles("topic", map[string]string{"topic": "x"})
-			r.Git("checkout", "-q", "main")
+			onBranch(r.Repo, "topic", "main~6", func() { r.CommitFiles("topic", map[string]string{"topic": "x"}) })
 			r.Merge("topic")
 		}, 2, 4000},
 		"a revert":                          {func(r repo) { r.CommitFiles("more", map[string]string{"f/0": "x"}); r.Revert("HEAD") }, 1, 3000},
@@ -59,14 +55,14 @@ func TestWhatIsBetween(t *testing.T) {
 				r := repo{begun.Copy(t), begun.big}
 				w := &world{T: t, server: r.Repo, opts: git.Options{URL: r.HTTP(gittest.HTTPOptions{}).URL}}
 				mirror := w.open().Narrow(times)
-				w.fetch(mirror)
-				state := w.push(mirror, stateUpdate("", "x", "1"))[0]
+				fetch(w, mirror)
+				state := push(w, mirror, stateUpdate("", "x", "1"))[0]
 				before := mirror.Stats()
 				c.change(r)
 				if bitmaps {
 					r.InBare("repack", "-a", "-d", "-q", "--write-bitmap-index")
 				}
-				heads := w.fetch(mirror)
+				heads := fetch(w, mirror)
 				spent := minus(mirror.Stats(), before)
 				if spent.Fetches > c.packs || spent.Received > c.received {
 					t.Errorf("%d packs and %d bytes, want at most %d and %d", spent.Fetches, spent.Received, c.packs, c.received)
@@ -90,25 +86,25 @@ func TestWhatIsBetween(t *testing.T) {
 	}
 }
 
+// commit commits without a push.
+func commit(r *gittest.Repo, message string) {
+	r.Git("add", "--all")
+	r.Git("commit", "-q", "-m", message)
+}
+
 // rewritten gives each commit of main another id, with a longer history than a fetch asks for.
 func rewritten(r *gittest.Repo) {
 	r.Git("checkout", "-q", "--orphan", "anew")
 	for i := range 6 {
-		r.Write(map[string]string{"past": randomText(1<<20/times + i)})
-		r.Git("add", "--all")
-		r.Git("commit", "-q", "-m", "anew")
+		commit(r.Write(map[string]string{"past": randomText(1<<20/times + i)}), "anew")
 	}
-	r.Remove("past")
-	r.Git("add", "--all")
-	r.Git("commit", "-q", "-m", "anew")
+	commit(r.Remove("past"), "anew")
 	r.Git("push", "-q", "--force", "origin", "HEAD:main")
 }
 
 func manyCommits(r *gittest.Repo, text string, n int) {
 	for i := range n {
-		r.Write(map[string]string{"log": fmt.Sprintln(text, i)})
-		r.Git("add", "--all")
-		r.Git("commit", "-q", "-m", fmt.Sprint("log ", i))
+		commit(r.Write(map[string]string{"log": fmt.Sprintln(text, i)}), fmt.Sprint("log ", i))
 	}
 	r.Push()
 }

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sort"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,37 +19,39 @@ import (
 // sameAsGit compares all content of a snapshot with git ls-tree and git cat-file.
 func sameAsGit(w *world, r *git.Repo, commit string) {
 	w.Helper()
-	s := w.snapshot(r, commit)
+	s := snapshot(w, r, commit)
 	want := map[string]string{}
 	for _, line := range strings.Split(strings.Trim(w.server.InBare("ls-tree", "-r", "-t", "-z", "--full-tree", commit), "\x00"), "\x00") {
 		meta, path, _ := strings.Cut(line, "\t")
 		want[path] = strings.Replace(meta, "100755", "100644", 1)
 	}
 	got := map[string]string{}
-	var walk func(dir string)
-	walk = func(dir string) {
-		entries, err := s.ReadDir(dir)
-		if err != nil {
-			w.Fatalf("ReadDir(%q): %v", dir, err)
+	walk(w, s, "", func(path string, e rollout.Entry) {
+		found, ok, err := s.Lookup(path)
+		if err != nil || !ok || found != e {
+			w.Errorf("Lookup(%q) = %+v, %v, %v; ReadDir says %+v", path, found, ok, err, e)
 		}
-		if !sort.SliceIsSorted(entries, func(i, j int) bool { return entries[i].Name < entries[j].Name }) {
-			w.Errorf("ReadDir(%q) is not sorted", dir)
-		}
-		for _, e := range entries {
-			path := strings.TrimPrefix(dir+"/"+e.Name, "/")
-			found, ok, err := s.Lookup(path)
-			if err != nil || !ok || found != e {
-				w.Errorf("Lookup(%q) = %+v, %v, %v; ReadDir says %+v", path, found, ok, err, e)
-			}
-			got[path] = describe(e)
-			if e.Kind == rollout.Dir {
-				walk(path)
-			}
-		}
+		got[path] = describe(e)
+	})
+	compare.CheckNamed(w, "snapshot of "+commit, want, got)
+}
+
+// walk visits the entries of a folder and of its folders.
+func walk(t testing.TB, s *git.Snapshot, dir string, visit func(path string, e rollout.Entry)) {
+	t.Helper()
+	entries, err := s.ReadDir(dir)
+	must(t, err)
+	if !slices.IsSortedFunc(entries, func(a, b rollout.Entry) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("ReadDir(%q) is not sorted", dir)
 	}
-	walk("")
-	if diff := compare.Diff(want, got); diff != "" {
-		w.Errorf("snapshot of %s (-git +snapshot):\n%s", commit, diff)
+	if len(entries) == 0 && dir != "" {
+		t.Errorf("the folder %q is empty", dir)
+	}
+	for _, e := range entries {
+		file := path.Join(dir, e.Name)
+		if visit(file, e); e.Kind == rollout.Dir {
+			walk(t, s, file, visit)
+		}
 	}
 }
 
@@ -72,12 +75,8 @@ func everyKindOfFile(t *testing.T, r *gittest.Repo) {
 		"deep/er/and/deeper/file": "x", "späße/日本.yaml": "unicode", "with space": "s", "run.sh": "#!/bin/sh\n",
 		"binary": "\x00\xff\x00",
 	})
-	if err := os.Chmod(r.Work+"/run.sh", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("deep/er", r.Work+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(r.Work+"/run.sh", 0o755))
+	must(t, os.Symlink("deep/er", r.Work+"/link"))
 	r.Git("update-index", "--add", "--cacheinfo", "160000,"+r.Head()+",sub/module")
 	r.Git("add", "--all")
 	r.Git("update-index", "--add", "--cacheinfo", "160000,"+r.Head()+",sub/module")
@@ -88,13 +87,11 @@ func everyKindOfFile(t *testing.T, r *gittest.Repo) {
 func snapshotIsGit(w *world) {
 	commit := w.server.Head()
 	r := w.open()
-	s := w.snapshot(r, w.fetch(r).Main)
+	s := snapshot(w, r, fetch(w, r).Main)
 	sameAsGit(w, r, commit)
 	info := s.Commit()
 	want := rollout.Commit{ID: commit, Author: "Dev <dev@example.com>", When: info.When, Subject: "Subject line"}
-	if diff := compare.Diff(want, info); diff != "" {
-		w.Errorf("commit (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(w, "commit", want, info)
 	if got := s.Message(); got != "Subject line\n\nBody.\n\nTrailer: yes\n" {
 		w.Errorf("message %q", got)
 	}
@@ -108,17 +105,15 @@ func snapshotIsGit(w *world) {
 		}
 	}
 	for _, path := range []string{"nope", "a/b", "deep/nope/file", "link/and"} {
-		if _, err := s.ReadFile(path); !errors.Is(err, fs.ErrNotExist) {
-			w.Errorf("ReadFile(%q): %v, want fs.ErrNotExist", path, err)
-		}
+		_, err := s.ReadFile(path)
+		wantError(w, path, err, fs.ErrNotExist)
 		if _, ok, err := s.Lookup(path); ok || err != nil {
 			w.Errorf("Lookup(%q) = %v, %v", path, ok, err)
 		}
 	}
 	for _, path := range []string{"../x", "/abs", "a/../b", "deep//er"} {
-		if _, _, err := s.Lookup(path); !errors.Is(err, fs.ErrInvalid) {
-			w.Errorf("Lookup(%q): %v, want fs.ErrInvalid", path, err)
-		}
+		_, _, err := s.Lookup(path)
+		wantError(w, path, err, fs.ErrInvalid)
 	}
 	for _, path := range []string{"deep", "sub/module"} {
 		if _, err := s.ReadFile(path); err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,48 +63,66 @@ type world struct {
 	opts   git.Options
 }
 
-func (w *world) open() *git.Repo {
-	w.Helper()
-	opts := w.opts
-	if opts.Branch == "" {
-		opts.Branch = "main"
-	}
-	if opts.Cluster == "" {
-		opts.Cluster = "prod"
-	}
-	opts.Timeout = 30 * time.Second
-	r, err := git.Open(w.Context(), opts)
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		w.Fatalf("Open: %v", err)
+		t.Fatal(err)
 	}
+}
+
+// wantError checks the kind of an error, which is nil for a success, and the parts of its text.
+func wantError(t testing.TB, what string, err, kind error, parts ...string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s: %v, want %v", what, err, kind)
+	}
+	compare.Contains(t, fmt.Sprint(err), parts...)
+}
+
+func open(t testing.TB, opts git.Options) *git.Repo {
+	t.Helper()
+	r, err := git.Open(t.Context(), opts)
+	must(t, err)
 	return r
 }
 
-func (w *world) fetch(r *git.Repo) rollout.Heads {
-	w.Helper()
-	heads, err := r.Fetch(w.Context())
-	if err != nil {
-		w.Fatalf("Fetch: %v", err)
-	}
+func fetch(t testing.TB, r *git.Repo) rollout.Heads {
+	t.Helper()
+	heads, err := r.Fetch(t.Context())
+	must(t, err)
 	return heads
 }
 
-func (w *world) push(r *git.Repo, updates ...rollout.Update) []string {
-	w.Helper()
-	ids, err := pushAll(w.Context(), r, updates...)
-	if err != nil {
-		w.Fatalf("Push: %v", err)
+// wantState fetches, and checks the commit of the state branch.
+func wantState(t testing.TB, what string, r *git.Repo, want string) {
+	t.Helper()
+	if heads := fetch(t, r); heads.State != want {
+		t.Errorf("%s: heads %+v, want the state at %q", what, heads, want)
 	}
+}
+
+func snapshot(t testing.TB, r *git.Repo, id string) *git.Snapshot {
+	t.Helper()
+	s, err := r.Snapshot(t.Context(), id)
+	must(t, err)
+	return s
+}
+
+func push(t testing.TB, r *git.Repo, updates ...rollout.Update) []string {
+	t.Helper()
+	ids, err := pushAll(t.Context(), r, updates...)
+	must(t, err)
 	return ids
 }
 
-func (w *world) snapshot(r *git.Repo, id string) *git.Snapshot {
+// open opens another mirror of the world's repository.
+func (w *world) open() *git.Repo {
 	w.Helper()
-	s, err := r.Snapshot(w.Context(), id)
-	if err != nil {
-		w.Fatalf("Snapshot(%s): %v", id, err)
-	}
-	return s
+	opts := w.opts
+	opts.Branch, opts.Cluster = cmp.Or(opts.Branch, "main"), cmp.Or(opts.Cluster, "prod")
+	opts.Timeout = 30 * time.Second
+	return open(w, opts)
 }
 
 // pushAll pushes updates, and returns the new commit of each: "" for an unchanged or removed branch.
@@ -124,13 +143,23 @@ func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]str
 // held reports whether a commit can be read without the network.
 func held(r *git.Repo, commit string) bool { _, held := r.Held(commit); return held }
 
+// newRepo returns a repository with one commit.
+func newRepo(t testing.TB, files map[string]string) *gittest.Repo {
+	t.Helper()
+	repo := gittest.New(t)
+	repo.CommitFiles("first", files)
+	return repo
+}
+
 const stateBranch = "gitrollout/state/prod"
 
 func stateUpdate(base, path, content string) rollout.Update {
-	return rollout.Update{
-		Branch: stateBranch, Old: base, Parent: base, Edits: map[string][]byte{path: []byte(content)},
-		Message: "prod: " + path, When: when,
-	}
+	return update(stateBranch, base, "prod: "+path, map[string][]byte{path: []byte(content)})
+}
+
+// update returns a commit on top of a branch.
+func update(branch, base, message string, edits map[string][]byte) rollout.Update {
+	return rollout.Update{Branch: branch, Old: base, Parent: base, Edits: edits, Message: message, When: when}
 }
 
 // story is one case of the contract. Its repository's first content is made once for all transports.
@@ -158,8 +187,7 @@ func TestContract(t *testing.T) {
 		"a hook's refusal is passed on":              {hookRefusal, nil},
 		"CommitToBranch decides again on a conflict": {commitToBranch, nil},
 	}
-	first := gittest.New(t)
-	first.CommitFiles("first", map[string]string{"README": "hello\n", "apps/shop/app.yaml": "v1\n"})
+	first := newRepo(t, map[string]string{"README": "hello\n", "apps/shop/app.yaml": "v1\n"})
 	begun := map[string]*gittest.Repo{}
 	for name, s := range stories {
 		if begun[name] = first; s.begin != nil {
@@ -209,33 +237,26 @@ func plays(transport string, n int) bool {
 
 func manyBranches(t *testing.T, r *gittest.Repo) {
 	t.Helper()
-	var refs strings.Builder
-	for i := range 50 {
-		fmt.Fprintf(&refs, "reset refs/heads/other/%d\nfrom refs/heads/main\n\n", i)
-	}
-	r.FastImport(refs.String())
+	var s importer
+	s.topics(50)
+	r.FastImport(s.String())
 }
 
 func idlePoll(w *world) {
 	r := w.open()
-	first := w.fetch(r)
+	first := fetch(w, r)
 	if first.Main != w.server.Head() || first.State != "" {
 		w.Fatalf("first Fetch = %+v", first)
 	}
 	before := r.Stats()
-	second := w.fetch(r)
-	after := r.Stats()
-	if !compare.Equal(first, second) {
-		w.Errorf("second Fetch differs: %s", compare.Diff(first, second))
+	second := fetch(w, r)
+	spent := minus(r.Stats(), before)
+	compare.CheckNamed(w, "the second Fetch", first, second)
+	if spent.Requests != 1 || spent.Fetches != 0 || spent.Objects != 0 {
+		w.Errorf("an idle poll is not one look-up: %+v", spent)
 	}
-	if n := after.Requests - before.Requests; n != 1 {
-		w.Errorf("an idle poll made %d requests, want 1", n)
-	}
-	if after.Fetches != before.Fetches || after.Objects != before.Objects {
-		w.Errorf("an idle poll transferred objects: %+v -> %+v", before, after)
-	}
-	if n := after.Received - before.Received; n > 400 && !strings.Contains(w.Name(), "-v0") {
-		w.Errorf("an idle poll received %d bytes", n)
+	if spent.Received > 400 && !strings.Contains(w.Name(), "-v0") {
+		w.Errorf("an idle poll received %d bytes", spent.Received)
 	}
 }
 
@@ -261,12 +282,12 @@ func busyHistory(t *testing.T, r *gittest.Repo) {
 func fetchNew(w *world) {
 	before := w.server.InBare("rev-parse", "main~1")
 	r := w.open()
-	heads := w.fetch(r)
+	heads := fetch(w, r)
 	received := func(what string, limit int64, change func()) {
 		w.Helper()
 		change()
 		start := r.Stats().Received
-		heads = w.fetch(r)
+		heads = fetch(w, r)
 		if n := r.Stats().Received - start; n > limit {
 			w.Errorf("%s: %d bytes, want at most %d", what, n, limit)
 		}
@@ -281,36 +302,29 @@ func fetchNew(w *world) {
 		w.server.Git("checkout", "-q", "main")
 		w.server.Merge("old-topic")
 	})
-	if got := w.snapshot(r, before); got.Commit().Subject != "before" {
+	if got := snapshot(w, r, before); got.Commit().Subject != "before" {
 		w.Errorf("subject = %q", got.Commit().Subject)
 	}
 }
 
 func orphanState(w *world) {
 	r := w.open()
-	w.fetch(r)
-	first := w.push(r, stateUpdate("", "apps/shop/a.yaml", "phase: Healthy\n"))[0]
-	second := w.push(r, stateUpdate(first, "apps/shop/b.yaml", "phase: Paused\n"))[0]
+	fetch(w, r)
+	first := push(w, r, stateUpdate("", "apps/shop/a.yaml", "phase: Healthy\n"))[0]
+	second := push(w, r, stateUpdate(first, "apps/shop/b.yaml", "phase: Paused\n"))[0]
 	before := r.Stats()
-	heads := w.fetch(r)
-	if heads.State != second {
-		w.Errorf("after our own push: %+v", heads)
-	}
+	wantState(w, "after our own push", r, second)
 	if after := r.Stats(); after.Fetches != before.Fetches {
 		w.Error("our own commit was fetched back")
 	}
 	if got := w.server.Git("rev-list", "--max-parents=0", "--count", fetched(w, stateBranch)); got != "1" {
 		w.Errorf("%s roots", got)
 	}
-	if diff := compare.Diff([]string{"apps/shop/a.yaml", "apps/shop/b.yaml"}, w.server.Files(stateBranch)); diff != "" {
-		w.Errorf("files (-want +got):\n%s", diff)
-	}
-	if diff := compare.Diff([]string{"prod: apps/shop/b.yaml", "prod: apps/shop/a.yaml"}, w.server.Log(stateBranch)); diff != "" {
-		w.Errorf("log (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(w, "files", []string{"apps/shop/a.yaml", "apps/shop/b.yaml"}, w.server.Files(stateBranch))
+	compare.CheckNamed(w, "log", []string{"prod: apps/shop/b.yaml", "prod: apps/shop/a.yaml"}, w.server.Log(stateBranch))
 	// The same content again makes no commit and no request.
 	before = r.Stats()
-	if ids := w.push(r, stateUpdate(second, "apps/shop/b.yaml", "phase: Paused\n")); ids[0] != "" {
+	if ids := push(w, r, stateUpdate(second, "apps/shop/b.yaml", "phase: Paused\n")); ids[0] != "" {
 		w.Errorf("an update without a change made %v", ids)
 	}
 	if r.Stats() != before {
@@ -318,17 +332,10 @@ func orphanState(w *world) {
 	}
 	// Another process continues from here.
 	other := w.open()
-	if heads := w.fetch(other); heads.State != second {
-		w.Fatalf("another mirror: %+v", heads)
-	}
-	third := w.push(other, rollout.Update{Branch: stateBranch, Old: second, Parent: second, Message: "clear", When: when,
-		Edits: map[string][]byte{"apps": nil, "cluster.yaml": {}}})[0]
-	if heads := w.fetch(r); heads.State != third {
-		w.Errorf("the other's push: %+v", heads)
-	}
-	if diff := compare.Diff([]string{"cluster.yaml"}, w.server.Files(stateBranch)); diff != "" {
-		w.Errorf("files (-want +got):\n%s", diff)
-	}
+	wantState(w, "another mirror", other, second)
+	third := push(w, other, update(stateBranch, second, "clear", map[string][]byte{"apps": nil, "cluster.yaml": {}}))[0]
+	wantState(w, "the other's push", r, third)
+	compare.CheckNamed(w, "files", []string{"cluster.yaml"}, w.server.Files(stateBranch))
 }
 
 // fetched fetches a branch of the server into the worktree, like plain git clone.
@@ -340,31 +347,25 @@ func fetched(w *world, branch string) string {
 
 func staleWriter(w *world) {
 	a, b := w.open(), w.open()
-	w.fetch(a)
-	w.fetch(b)
-	first := w.push(a, stateUpdate("", "x", "a"))[0]
+	fetch(w, a)
+	fetch(w, b)
+	first := push(w, a, stateUpdate("", "x", "a"))[0]
 	refs := w.server.Refs()
-	for name, update := range map[string]rollout.Update{
+	for name, stale := range map[string]rollout.Update{
 		"create an existing branch": stateUpdate("", "x", "b"),
-		"build on a stale commit": {Branch: "main", Old: w.server.Head(), Parent: w.server.Head(), Message: "m", When: when,
-			Edits: map[string][]byte{"x": []byte("b")}},
+		"build on a stale commit":   update("main", w.server.Head(), "m", map[string][]byte{"x": []byte("b")}),
 	} {
-		if update.Branch == "main" {
+		if stale.Branch == "main" {
 			w.server.CommitFiles("moved", map[string]string{"y": "1"})
 			refs = w.server.Refs()
 		}
-		if _, err := pushAll(w.Context(), b, update); !errors.Is(err, git.ErrConflict) {
-			w.Errorf("%s: %v, want ErrConflict", name, err)
-		}
-		if diff := compare.Diff(refs, w.server.Refs()); diff != "" {
-			w.Errorf("%s moved refs (-before +after):\n%s", name, diff)
-		}
+		_, err := pushAll(w.Context(), b, stale)
+		wantError(w, name, err, git.ErrConflict)
+		compare.CheckNamed(w, name, refs, w.server.Refs())
 	}
 	// The loser fetches the winner's commit, and continues.
-	if heads := w.fetch(b); heads.State != first {
-		w.Errorf("heads %+v", heads)
-	}
-	w.push(b, stateUpdate(first, "x", "b"))
+	wantState(w, "the loser", b, first)
+	push(w, b, stateUpdate(first, "x", "b"))
 }
 
 func racingWriters(w *world) {
@@ -392,9 +393,7 @@ func racingWriters(w *world) {
 			}
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
-		w.Fatal(err)
-	}
+	must(w, errors.Join(errs...))
 	if got := len(w.server.Log(stateBranch)); got != writers*commits {
 		w.Errorf("%d commits landed, want %d", got, writers*commits)
 	}

@@ -2,7 +2,6 @@ package git_test
 
 import (
 	"bufio"
-	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -32,6 +31,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/wire"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
@@ -128,7 +128,13 @@ func (g *gitHub) takes(req *http.Request) bool {
 	return user == "x-access-token" && g.now.Before(g.tokens[password])
 }
 
-func (g *gitHub) pass(d time.Duration) { g.mu.Lock(); defer g.mu.Unlock(); g.now = g.now.Add(d) }
+func (g *gitHub) change(do func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	do()
+}
+
+func (g *gitHub) pass(d time.Duration) { g.change(func() { g.now = g.now.Add(d) }) }
 
 func (g *gitHub) clock() time.Time { g.mu.Lock(); defer g.mu.Unlock(); return g.now }
 
@@ -137,19 +143,26 @@ func (g *gitHub) count() int { g.mu.Lock(); defer g.mu.Unlock(); return g.asked 
 func rsaKey(t *testing.T, file string) *rsa.PublicKey {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
-	write(t, file, string(pem.EncodeToMemory(block)))
+	must(t, err)
+	write(t, file, encoded("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)))
 	return &key.PublicKey
+}
+
+// encoded returns a block of PEM.
+func encoded(kind string, content []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}))
+}
+
+func read(t testing.TB, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	must(t, err)
+	return string(data)
 }
 
 func write(t *testing.T, file, content string) string {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(content), 0o600))
 	return file
 }
 
@@ -174,34 +187,24 @@ func fetchFrom(t *testing.T, url string, auth wire.Auth) error {
 	if err == nil {
 		_, err = r.Fetch(t.Context())
 	}
-	if err != nil {
-		noSecret(t, err)
-	}
+	noSecret(t, err)
 	return err
 }
 
 func TestGitHubApp(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	file := filepath.Join(t.TempDir(), "app.pem")
 	hub := newGitHub(t, rsaKey(t, file))
 	clients, err := wire.NewClients(wire.TLS{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	app := &wire.GitHubApp{API: hub.URL + "/api/v3/", ID: "4711", Installation: "77", KeyFile: file, Clients: clients, Now: hub.clock}
-	if err := app.Check(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := git.Open(t.Context(), git.Options{URL: through(t, repo, hub.takes), Branch: "main", Auth: wire.Auth{Refresh: app.Refresh, Refused: app.Forget}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, app.Check())
+	r := open(t, git.Options{URL: through(t, repo, hub.takes), Branch: "main",
+		Auth: wire.Auth{Refresh: app.Refresh, Refused: app.Forget}})
 	fetch := func(what string, tokens int) {
 		t.Helper()
-		if _, err := r.Fetch(t.Context()); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err := r.Fetch(t.Context())
+		wantError(t, what, err, nil)
 		if got := hub.count(); got != tokens {
 			t.Errorf("%s: %d tokens so far, want %d", what, got, tokens)
 		}
@@ -215,26 +218,18 @@ func TestGitHubApp(t *testing.T) {
 	hub.pass(30 * time.Hour)
 	fetch("long after", 3)
 	// A revoked token is replaced after one refusal.
-	hub.mu.Lock()
-	clear(hub.tokens)
-	hub.mu.Unlock()
-	if _, err := r.Fetch(t.Context()); !errors.Is(err, git.ErrAuth) {
-		t.Errorf("revoked: %v", err)
-	} else {
-		noSecret(t, err)
-	}
+	hub.change(func() { clear(hub.tokens) })
+	_, err = r.Fetch(t.Context())
+	wantError(t, "revoked", err, git.ErrAuth)
+	noSecret(t, err)
 	fetch("after it was revoked", 4)
 	// The key changes: the file is read again.
-	hub.mu.Lock()
-	hub.key = rsaKey(t, file)
-	hub.mu.Unlock()
+	hub.change(func() { hub.key = rsaKey(t, file) })
 	hub.pass(2 * time.Hour)
 	fetch("another key", 5)
 	// GitHub fails: this does not count as a refusal, and the token in its answer is redacted.
 	for status, want := range map[int]error{503: git.ErrUnreachable, 403: git.ErrAuth} {
-		hub.mu.Lock()
-		hub.status = status
-		hub.mu.Unlock()
+		hub.change(func() { hub.status = status })
 		hub.pass(2 * time.Hour)
 		if _, err := r.Fetch(t.Context()); !errors.Is(err, want) || strings.Contains(err.Error(), "eyJ") {
 			t.Errorf("%d: %v, want %v", status, err, want)
@@ -244,11 +239,9 @@ func TestGitHubApp(t *testing.T) {
 	write(t, file, secret)
 	before := hub.count()
 	hub.pass(2 * time.Hour)
-	if _, err := r.Fetch(t.Context()); !errors.Is(err, git.ErrAuth) || !strings.Contains(err.Error(), "not an RSA private key") {
-		t.Errorf("no key: %v", err)
-	} else {
-		noSecret(t, err)
-	}
+	_, err = r.Fetch(t.Context())
+	wantError(t, "no key", err, git.ErrAuth, "not an RSA private key")
+	noSecret(t, err)
 	if got := hub.count(); got != before {
 		t.Errorf("GitHub was asked %d times without a key", got-before)
 	}
@@ -260,9 +253,7 @@ func TestGitHubAppRefused(t *testing.T) {
 	hub := newGitHub(t, rsaKey(t, good))
 	rsaKey(t, other)
 	clients, err := wire.NewClients(wire.TLS{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	app := func(change func(*wire.GitHubApp)) *wire.GitHubApp {
 		a := &wire.GitHubApp{API: hub.URL + "/api/v3", ID: "4711", Installation: "77", KeyFile: good, Clients: clients, Now: hub.clock}
 		change(a)
@@ -281,9 +272,8 @@ func TestGitHubAppRefused(t *testing.T) {
 		if err := tt.app.Check(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, _, err := tt.app.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %q", name, err, tt.want)
-		}
+		_, _, err := tt.app.Refresh(t.Context())
+		compare.CheckError(t, name, err, tt.want)
 	}
 	for name, a := range map[string]*wire.GitHubApp{
 		"no key":       app(func(a *wire.GitHubApp) { a.KeyFile = write(t, filepath.Join(dir, "none"), secret) }),
@@ -293,11 +283,11 @@ func TestGitHubAppRefused(t *testing.T) {
 		"plain http":   app(func(a *wire.GitHubApp) { a.API = "http://github.example.com/api/v3" }),
 		"password":     app(func(a *wire.GitHubApp) { a.API = "https://u:" + secret + "@github.example.com/api/v3" }),
 	} {
-		if err := a.Check(); err == nil {
+		err := a.Check()
+		if err == nil {
 			t.Errorf("%s: accepted", name)
-		} else {
-			noSecret(t, err)
 		}
+		noSecret(t, err)
 	}
 }
 
@@ -311,53 +301,42 @@ type authority struct {
 func newAuthority(t *testing.T) authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
+	must(t, err)
+	template := certificate(1, "test CA")
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return authority{cert: cert, key: key, pem: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
+	must(t, err)
+	return authority{cert: cert, key: key, pem: encoded("CERTIFICATE", der)}
+}
+
+// certificate returns the content of a certificate that is valid now.
+func certificate(serial int64, name string) *x509.Certificate {
+	return &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 }
 
 // issue returns a certificate for a name and its key, as PEM.
 func (a authority) issue(t *testing.T, name string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
+	must(t, err)
+	template := certificate(2, name)
+	template.DNSNames, template.KeyUsage = []string{name}, x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &private.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	raw, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw}))
+	must(t, err)
+	return encoded("CERTIFICATE", der), encoded("EC PRIVATE KEY", raw)
 }
 
 // proxy starts a real CONNECT proxy. It connects every name to one address, and may ask for a password.
 func proxy(t *testing.T, to, password string) (url string, count func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	var mu sync.Mutex
 	n := 0
@@ -404,9 +383,7 @@ func secure(t *testing.T, repo *gittest.Repo, server authority, clients *authori
 	inner := repo.HTTP(gittest.HTTPOptions{})
 	cert, key := server.issue(t, "git.example.com")
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := httptest.NewUnstartedServer(inner.Proxy())
 	s.Config.ErrorLog = gittest.NoLog()
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
@@ -421,8 +398,7 @@ func secure(t *testing.T, repo *gittest.Repo, server authority, clients *authori
 }
 
 func TestProxyAndAuthorities(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	ours, theirs := newAuthority(t), newAuthority(t)
 	addr, url := secure(t, repo, ours, &theirs)
 	dir := t.TempDir()
@@ -430,45 +406,39 @@ func TestProxyAndAuthorities(t *testing.T) {
 	clientCert, clientKey := theirs.issue(t, "gitrollout")
 	strangerCert, strangerKey := ours.issue(t, "gitrollout")
 	ca, cert, key := file("ca", ours.pem), file("cert", clientCert), file("key", clientKey)
-	open, opened := proxy(t, addr, "")
+	free, opened := proxy(t, addr, "")
 	locked, _ := proxy(t, addr, secret)
 	withPassword := strings.Replace(locked, "//", "//ann:"+secret+"@", 1)
+	through := func(proxy string) wire.TLS { return wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: proxy} }
 	for name, tt := range map[string]struct {
 		how  wire.TLS
 		want string // "" = success
 	}{
-		"all":                   {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: open}, ""},
-		"one file for both":     {wire.TLS{CAFile: ca, CertFile: file("both", clientCert+clientKey), Proxy: open}, ""},
-		"proxy with a password": {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: withPassword}, ""},
-		"no password":           {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: locked}, "Proxy Authentication Required"},
-		"unknown CA":            {wire.TLS{CertFile: cert, KeyFile: key, Proxy: open}, "certificate"},
-		"no certificate":        {wire.TLS{CAFile: ca, Proxy: open}, "certificate"},
-		"another's certificate": {wire.TLS{CAFile: ca, CertFile: file("c2", strangerCert), KeyFile: file("k2", strangerKey), Proxy: open}, "certificate"},
-		"key of another":        {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: file("k3", strangerKey), Proxy: open}, "client certificate"},
-		"key without":           {wire.TLS{CAFile: ca, KeyFile: key, Proxy: open}, "name both"},
-		"no CA in the file":     {wire.TLS{CAFile: file("no", secret), Proxy: open}, "holds no PEM"},
-		"missing file":          {wire.TLS{CAFile: filepath.Join(dir, "missing"), Proxy: open}, "CA file"},
-		"no proxy there":        {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: "http://ann:" + secret + "@127.0.0.1:1"}, "unreachable"},
-		"no URL":                {wire.TLS{Proxy: "ann:" + secret + "@proxy"}, "not a URL"},
+		"all":                   {through(free), ""},
+		"one file for both":     {wire.TLS{CAFile: ca, CertFile: file("both", clientCert+clientKey), Proxy: free}, ""},
+		"proxy with a password": {through(withPassword), ""},
+		"no password":           {through(locked), "Proxy Authentication Required"},
+		"unknown CA":            {wire.TLS{CertFile: cert, KeyFile: key, Proxy: free}, "certificate"},
+		"no certificate":        {wire.TLS{CAFile: ca, Proxy: free}, "certificate"},
+		"another's certificate": {wire.TLS{CAFile: ca, CertFile: file("c2", strangerCert), KeyFile: file("k2", strangerKey), Proxy: free},
+			"certificate"},
+		"key of another":    {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: file("k3", strangerKey), Proxy: free}, "client certificate"},
+		"key without":       {wire.TLS{CAFile: ca, KeyFile: key, Proxy: free}, "name both"},
+		"no CA in the file": {wire.TLS{CAFile: file("no", secret), Proxy: free}, "holds no PEM"},
+		"missing file":      {wire.TLS{CAFile: filepath.Join(dir, "missing"), Proxy: free}, "CA file"},
+		"no proxy there":    {through("http://ann:" + secret + "@127.0.0.1:1"), "unreachable"},
+		"no URL":            {wire.TLS{Proxy: "ann:" + secret + "@proxy"}, "not a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := fetchFrom(t, url, wire.Auth{TLS: tt.how})
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("%v, want %q", err, tt.want)
-			}
+			compare.CheckError(t, "Fetch", fetchFrom(t, url, wire.Auth{TLS: tt.how}), tt.want)
 		})
 	}
 	if opened() == 0 {
 		t.Error("nothing went through the proxy")
 	}
 	// All files change while the program runs.
-	r, err := git.Open(t.Context(), git.Options{URL: url, Branch: "main", Auth: wire.Auth{TLS: wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: open}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Fetch(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r := open(t, git.Options{URL: url, Branch: "main", Auth: wire.Auth{TLS: through(free)}})
+	fetch(t, r)
 	file("cert", strangerCert)
 	file("key", strangerKey)
 	if _, err := r.Fetch(t.Context()); err == nil {
@@ -477,40 +447,25 @@ func TestProxyAndAuthorities(t *testing.T) {
 	clientCert, clientKey = theirs.issue(t, "gitrollout")
 	file("cert", clientCert)
 	file("key", clientKey)
-	if _, err := r.Fetch(t.Context()); err != nil {
-		t.Errorf("after the rotation: %v", err)
-	}
+	fetch(t, r)
 }
 
 func TestRotation(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	one, two := repo.SSH(gittest.SSHOptions{}), repo.SSH(gittest.SSHOptions{})
 	dir := t.TempDir()
-	read := func(file string) string {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}
-	key := write(t, filepath.Join(dir, "key"), read(two.KeyFile))
-	known := write(t, filepath.Join(dir, "known_hosts"), read(two.KnownHosts))
-	r, err := git.Open(t.Context(), git.Options{URL: one.URL, Branch: "main", Auth: wire.Auth{SSHKeyFile: key, KnownHosts: known}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := write(t, filepath.Join(dir, "key"), read(t, two.KeyFile))
+	known := write(t, filepath.Join(dir, "known_hosts"), read(t, two.KnownHosts))
+	r := open(t, git.Options{URL: one.URL, Branch: "main", Auth: wire.Auth{SSHKeyFile: key, KnownHosts: known}})
 	fetch := func(want string) {
 		t.Helper()
-		_, err := r.Fetch(context.Background())
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		_, err := r.Fetch(t.Context())
+		compare.CheckError(t, "Fetch", err, want)
 	}
 	fetch("is not in")
-	write(t, known, read(one.KnownHosts))
+	write(t, known, read(t, one.KnownHosts))
 	fetch("unable to authenticate")
-	write(t, key, read(one.KeyFile))
+	write(t, key, read(t, one.KeyFile))
 	fetch("")
 	write(t, key, "")
 	fetch("is empty")
@@ -519,13 +474,10 @@ func TestRotation(t *testing.T) {
 // TestProxyOfEnvironment starts itself again, since a process reads these variables only once.
 func TestProxyOfEnvironment(t *testing.T) {
 	if url := os.Getenv("GIT_TEST_URL"); url != "" {
-		if err := fetchFrom(t, url, wire.Auth{TLS: wire.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, fetchFrom(t, url, wire.Auth{TLS: wire.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}))
 		return
 	}
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	ca := newAuthority(t)
 	addr, url := secure(t, repo, ca, nil)
 	through, count := proxy(t, addr, "")

@@ -1,12 +1,12 @@
 package git_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -27,9 +27,9 @@ func TestStateBranchIsFollowed(t *testing.T) {
 	fixed := w.opts
 	fixed.StateBranch = stateBranch
 	r, stays := w.open(), (&world{T: t, server: repo, opts: fixed}).open()
-	w.fetch(r)
-	w.fetch(stays)
-	first := w.push(r, stateUpdate("", "a", "1"))[0]
+	fetch(w, r)
+	fetch(w, stays)
+	first := push(w, r, stateUpdate("", "a", "1"))[0]
 
 	// The other branch has a history with unread content, which is not fetched.
 	s := importer{clock: 100}
@@ -40,32 +40,24 @@ func TestStateBranchIsFollowed(t *testing.T) {
 	repo.FastImport(s.String())
 	configured(repo, "stateBranch: "+other+"\n")
 	before := r.Stats()
-	if heads := w.fetch(r); heads.State != repo.Ref(other) || r.StateBranch() != other {
-		t.Errorf("heads %+v, want the state at %s", heads, repo.Ref(other))
+	if wantState(t, "another branch", r, repo.Ref(other)); r.StateBranch() != other {
+		t.Errorf("the state branch is %s", r.StateBranch())
 	}
 	if spent := minus(r.Stats(), before); spent.Received > 60_000 || spent.Lookups != 2 {
 		t.Errorf("to change the state branch cost %+v", spent)
 	}
-	if heads := w.fetch(stays); heads.State != first {
-		t.Errorf("heads %+v of a mirror that is told its state branch, want %s", heads, first)
-	}
+	wantState(t, "a mirror that is told its state branch", stays, first)
 	before = r.Stats()
-	w.fetch(r)
+	fetch(w, r)
 	if spent := minus(r.Stats(), before); spent.Requests != 1 {
 		t.Errorf("a poll costs %+v", spent)
 	}
 	repo.CommitFiles("broken", map[string]string{rollout.ConfigPath("prod"): "apps: 3\n"})
-	if heads := w.fetch(r); heads.State != repo.Ref(other) {
-		t.Errorf("heads %+v after a broken configuration", heads)
-	}
+	wantState(t, "after a broken configuration", r, repo.Ref(other))
 	repo.Remove(rollout.ConfigPath("prod")).Commit("no configuration")
-	if heads := w.fetch(r); heads.State != repo.Ref(other) {
-		t.Errorf("heads %+v without a configuration", heads)
-	}
+	wantState(t, "without a configuration", r, repo.Ref(other))
 	configured(repo, "")
-	if heads := w.fetch(r); heads.State != first {
-		t.Errorf("heads %+v, want the state at %s again", heads, first)
-	}
+	wantState(t, "the first branch again", r, first)
 }
 
 // trusted returns a function that signs commits with a new key, and its public line for a file of keys.
@@ -73,11 +65,7 @@ func trusted(t *testing.T, repo *gittest.Repo, who string) (commit func([]byte) 
 	t.Helper()
 	file := repo.NewKeyFile()
 	_, commit = signer(t, file)
-	line, err := os.ReadFile(file + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return commit, who + " " + string(line)
+	return commit, who + " " + read(t, file+".pub")
 }
 
 func TestHeadsAreJudged(t *testing.T) {
@@ -87,31 +75,23 @@ func TestHeadsAreJudged(t *testing.T) {
 	ann, annKey := trusted(t, repo, "ann")
 	bob, bobKey := trusted(t, repo, "bob")
 	file := filepath.Join(t.TempDir(), "signers")
-	list := func(lines ...string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	list := func(lines ...string) { write(t, file, strings.Join(lines, "\n")) }
 	list(annKey)
 	keys, err := git.OpenKeys(git.KeyFiles{Commits: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	commit := func(by func([]byte) ([]byte, error)) string {
 		t.Helper()
 		w := &world{T: t, server: repo, opts: git.Options{URL: url, Sign: by}}
 		head := repo.Ref("main")
 		n++
-		return w.push(w.open(), rollout.Update{Branch: "main", Old: head, Parent: head, Message: "m", When: when,
-			Edits: map[string][]byte{"n": []byte(strings.Repeat("x", n))}})[0]
+		return push(w, w.open(), update("main", head, "m", map[string][]byte{"n": []byte(strings.Repeat("x", n))}))[0]
 	}
 	w := &world{T: t, server: repo, opts: git.Options{URL: url, Keys: keys}}
 	r := w.open()
 	expect := func(what string, r *git.Repo, main, refused string, blind bool) {
 		t.Helper()
-		heads := w.fetch(r)
+		heads := fetch(w, r)
 		got := rollout.Refusal{}
 		if heads.Refused != nil {
 			got = *heads.Refused
@@ -126,18 +106,17 @@ func TestHeadsAreJudged(t *testing.T) {
 	expect("signed by an unknown key", r, first, second, false)
 	expect("again", r, first, second, false)
 	expect("a new process", w.open(), first, second, true)
-	version := w.fetch(r).Keys
+	version := fetch(w, r).Keys
 	list(annKey, bobKey)
 	expect("the key is trusted now", r, second, "", false)
-	if now := w.fetch(r).Keys; now == version {
+	if now := fetch(w, r).Keys; now == version {
 		t.Errorf("the version of the keys is still %s", now)
 	}
 	third := commit(nil)
 	expect("not signed", r, second, third, false)
 	list("nonsense")
-	if _, err := r.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "--verify-commits") {
-		t.Errorf("a broken file of keys: %v", err)
-	}
+	_, err = r.Fetch(t.Context())
+	compare.CheckError(t, "a broken file of keys", err, "--verify-commits")
 	list(annKey, bobKey)
 	expect("put right", r, second, third, false)
 	expect("a signature on top", r, commit(ann), "", false)
@@ -145,9 +124,7 @@ func TestHeadsAreJudged(t *testing.T) {
 	t.Run("nothing is signed", func(t *testing.T) {
 		repo := gittest.New(t)
 		head := repo.CommitFiles("first", map[string]string{"f": "1"})
-		r := (&world{T: t, opts: git.Options{URL: repo.Bare, Keys: keys}}).open()
-		if _, err := r.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), rollout.ShortID(head)+" is not followed") {
-			t.Errorf("error %v", err)
-		}
+		_, err := open(t, git.Options{URL: repo.Bare, Branch: "main", Keys: keys}).Fetch(t.Context())
+		compare.CheckError(t, "Fetch", err, rollout.ShortID(head)+" is not followed")
 	})
 }

@@ -3,8 +3,6 @@ package git_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/git"
@@ -59,11 +57,13 @@ func (p *promoted) other(n int) {
 	p.Push()
 }
 
-// branch runs do on a new branch, and returns to main.
-func (p *promoted) branch(name string, do func()) {
-	p.Git("checkout", "-q", "-b", name)
+func (p *promoted) branch(name string, do func()) { onBranch(p.Repo, name, "main", do) }
+
+// onBranch runs do on a new branch at a commit, and returns to main.
+func onBranch(r *gittest.Repo, name, at string, do func()) {
+	r.Git("checkout", "-q", "-b", name, at)
 	do()
-	p.Git("checkout", "-q", "main")
+	r.Git("checkout", "-q", "main")
 }
 
 func TestIntroducer(t *testing.T) {
@@ -71,18 +71,25 @@ func TestIntroducer(t *testing.T) {
 		do   func(p *promoted)
 		want bool
 	}{
-		"signed commit":                   {func(p *promoted) { p.signs(p.key).promote("x") }, true},
-		"unsigned commit":                 {func(p *promoted) { p.promote("x") }, false},
-		"another key":                     {func(p *promoted) { p.signs(p.NewKeyFile()).promote("x") }, false},
-		"signed, then unsigned others":    {func(p *promoted) { p.signs(p.key).promote("x"); p.signs("").other(3) }, true},
-		"unsigned, then signed others":    {func(p *promoted) { p.promote("x"); p.signs(p.key).other(3) }, false},
-		"signed change of an unsigned":    {func(p *promoted) { p.promote("x"); p.signs(p.key).promote("y") }, true},
-		"unsigned change of a signed":     {func(p *promoted) { p.signs(p.key).promote("x"); p.signs("").promote("y") }, false},
-		"unsigned return to a signed":     {func(p *promoted) { p.signs(p.key).promote("x"); p.promote("y"); p.signs("").promote("x") }, false},
-		"old":                             {func(p *promoted) { p.signs(p.key).promote("x"); p.signs("").other(120) }, true},
-		"old and unsigned":                {func(p *promoted) { p.promote("x"); p.signs(p.key).other(70) }, false},
-		"unsigned branch, signed merge":   {func(p *promoted) { p.branch("b", func() { p.promote("x") }); p.signs(p.key).Merge("b") }, true},
-		"signed branch, unsigned merge":   {func(p *promoted) { p.branch("b", func() { p.signs(p.key).promote("x") }); p.signs("").Merge("b") }, true},
+		"signed commit":                {func(p *promoted) { p.signs(p.key).promote("x") }, true},
+		"unsigned commit":              {func(p *promoted) { p.promote("x") }, false},
+		"another key":                  {func(p *promoted) { p.signs(p.NewKeyFile()).promote("x") }, false},
+		"signed, then unsigned others": {func(p *promoted) { p.signs(p.key).promote("x"); p.signs("").other(3) }, true},
+		"unsigned, then signed others": {func(p *promoted) { p.promote("x"); p.signs(p.key).other(3) }, false},
+		"signed change of an unsigned": {func(p *promoted) { p.promote("x"); p.signs(p.key).promote("y") }, true},
+		"unsigned change of a signed":  {func(p *promoted) { p.signs(p.key).promote("x"); p.signs("").promote("y") }, false},
+		"unsigned return to a signed": {func(p *promoted) {
+			p.signs(p.key).promote("x")
+			p.promote("y")
+			p.signs("").promote("x")
+		}, false},
+		"old":                           {func(p *promoted) { p.signs(p.key).promote("x"); p.signs("").other(120) }, true},
+		"old and unsigned":              {func(p *promoted) { p.promote("x"); p.signs(p.key).other(70) }, false},
+		"unsigned branch, signed merge": {func(p *promoted) { p.branch("b", func() { p.promote("x") }); p.signs(p.key).Merge("b") }, true},
+		"signed branch, unsigned merge": {func(p *promoted) {
+			p.branch("b", func() { p.signs(p.key).promote("x") })
+			p.signs("").Merge("b")
+		}, true},
 		"unsigned branch, unsigned merge": {func(p *promoted) { p.branch("b", func() { p.promote("x") }); p.Merge("b") }, false},
 		"signed merge of something else": {func(p *promoted) {
 			p.promote("x")
@@ -102,15 +109,8 @@ func TestIntroducer(t *testing.T) {
 			s := p.HTTP(gittest.HTTPOptions{})
 			for _, old := range []bool{false, true} {
 				s.Fault(gittest.Faults{ProtocolV0: old})
-				r, err := git.Open(t.Context(), git.Options{URL: s.URL, Branch: "main"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				heads, err := r.Fetch(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				who, err := r.Introducer(t.Context(), heads.Main, promotion, p.list)
+				r := open(t, git.Options{URL: s.URL, Branch: "main"})
+				who, err := r.Introducer(t.Context(), fetch(t, r).Main, promotion, p.list)
 				if c.want && (err != nil || who != "ann") || !c.want && !errors.Is(err, git.ErrUnapproved) {
 					t.Errorf("old server %v: %q, %v", old, who, err)
 				}
@@ -124,39 +124,22 @@ func TestIntroducerCannotTell(t *testing.T) {
 	p.signs(p.key).promote("x")
 	p.CommitNothing(1100)
 	s := p.HTTP(gittest.HTTPOptions{})
-	r, err := git.Open(t.Context(), git.Options{URL: s.URL, Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	heads, err := r.Fetch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if who, err := r.Introducer(t.Context(), heads.Main, promotion, p.list); !errors.Is(err, git.ErrUnapproved) || !strings.Contains(err.Error(), "last 1000") {
-		t.Errorf("from before the limit: %q, %v", who, err)
-	}
-	if _, err := r.Introducer(t.Context(), heads.Main, "nothing", p.list); !errors.Is(err, git.ErrNotFound) {
-		t.Errorf("no such file: %v", err)
-	}
+	r := open(t, git.Options{URL: s.URL, Branch: "main"})
+	main := fetch(t, r).Main
+	_, err := r.Introducer(t.Context(), main, promotion, p.list)
+	wantError(t, "from before the limit", err, git.ErrUnapproved, "last 1000")
+	_, err = r.Introducer(t.Context(), main, "nothing", p.list)
+	wantError(t, "no such file", err, git.ErrNotFound)
 	s.Stop()
-	again, err := git.Open(t.Context(), git.Options{URL: s.URL, Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := again.Introducer(t.Context(), heads.Main, promotion, p.list); !errors.Is(err, git.ErrUnreachable) {
-		t.Errorf("server gone: %v", err)
-	}
+	_, err = open(t, git.Options{URL: s.URL, Branch: "main"}).Introducer(t.Context(), main, promotion, p.list)
+	wantError(t, "server gone", err, git.ErrUnreachable)
 }
 
 func TestLastSigned(t *testing.T) {
 	p := newPromoted(t)
-	r, err := git.Open(t.Context(), git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.LastSigned(t.Context(), p.Head(), p.list); !errors.Is(err, git.ErrUnapproved) {
-		t.Errorf("nothing is signed: %v", err)
-	}
+	r := mirrorOf(t, p.Repo)
+	_, err := r.LastSigned(t.Context(), p.Head(), p.list)
+	wantError(t, "nothing is signed", err, git.ErrUnapproved)
 	signed := p.signs(p.key).promote("x")
 	p.signs("").other(60)
 	for _, head := range []string{signed, p.Head()} {
@@ -164,15 +147,8 @@ func TestLastSigned(t *testing.T) {
 			t.Errorf("from %s: %s, %v; want %s", head, id, err, signed)
 		}
 	}
-	public, err := os.ReadFile(p.key + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	late, err := sign.ParseSigners("signers", []byte(`ann valid-after="20300101" `+string(public)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.LastSigned(t.Context(), p.Head(), sign.Policy{SSH: late}); !errors.Is(err, git.ErrUnapproved) {
-		t.Errorf("nothing is signed with a valid key: %v", err)
-	}
+	late, err := sign.ParseSigners("signers", []byte(`ann valid-after="20300101" `+read(t, p.key+".pub")))
+	must(t, err)
+	_, err = r.LastSigned(t.Context(), p.Head(), sign.Policy{SSH: late})
+	wantError(t, "nothing is signed with a valid key", err, git.ErrUnapproved)
 }

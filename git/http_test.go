@@ -23,8 +23,7 @@ import (
 
 func httpWorld(t *testing.T) (*world, *gittest.Server) {
 	t.Helper()
-	server := gittest.New(t)
-	server.CommitFiles("first", map[string]string{"README": "hello\n"})
+	server := newRepo(t, map[string]string{"README": "hello\n"})
 	s := server.HTTP(gittest.HTTPOptions{})
 	return &world{T: t, server: server, opts: git.Options{URL: s.URL}}, s
 }
@@ -33,37 +32,32 @@ func httpWorld(t *testing.T) (*world, *gittest.Server) {
 func TestHTTPRequests(t *testing.T) {
 	w, s := httpWorld(t)
 	r := w.open()
-	step := func(what string, want ...string) {
+	const poll, fetches, pushes = "POST /git-upload-pack", "POST /git-upload-pack", "POST /git-receive-pack"
+	var log []string
+	step := func(what string, requests ...string) {
 		t.Helper()
 		all := s.Requests()
 		for i := range all {
 			all[i] = strings.Replace(all[i], "/repo.git/", "/", 1)
 		}
-		if diff := compare.Diff(want, all); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		log = append(log, requests...)
+		compare.CheckNamed(t, what, log, all)
 	}
-	log := []string{"GET /info/refs?service=git-upload-pack", "POST /git-upload-pack", "POST /git-upload-pack"}
-	w.fetch(r)
-	step("clone", log...)
+	fetch(w, r)
+	step("clone", "GET /info/refs?service=git-upload-pack", poll, fetches)
 	for range 3 {
-		w.fetch(r)
-		log = append(log, "POST /git-upload-pack")
+		fetch(w, r)
 	}
-	step("three idle polls", log...)
-	first := w.push(r, stateUpdate("", "x", "1"))[0]
-	log = append(log, "GET /info/refs?service=git-receive-pack", "POST /git-receive-pack")
-	step("the first push", log...)
-	w.push(r, stateUpdate(first, "x", "2"))
-	log = append(log, "POST /git-receive-pack")
-	step("the second push", log...)
-	w.fetch(r)
-	log = append(log, "POST /git-upload-pack")
-	step("a poll after our own push", log...)
+	step("three idle polls", poll, poll, poll)
+	first := push(w, r, stateUpdate("", "x", "1"))[0]
+	step("the first push", "GET /info/refs?service=git-receive-pack", pushes)
+	push(w, r, stateUpdate(first, "x", "2"))
+	step("the second push", pushes)
+	fetch(w, r)
+	step("a poll after our own push", poll)
 	w.server.CommitFiles("next", map[string]string{"n": "1"})
-	w.fetch(r)
-	log = append(log, "POST /git-upload-pack", "POST /git-upload-pack")
-	step("a new commit", log...)
+	fetch(w, r)
+	step("a new commit", poll, fetches)
 
 	stats := r.Stats()
 	if int(stats.Requests) != len(s.Requests()) {
@@ -87,39 +81,30 @@ func greetings(s *gittest.Server) (n int) {
 
 func TestHTTPFaults(t *testing.T) {
 	cases := map[string]struct {
-		faults func(w *world) gittest.Faults
+		faults gittest.Faults
 		want   error // of the push
 		landed bool
 	}{
-		"the server is overloaded": {
-			faults: func(*world) gittest.Faults { return gittest.Faults{RejectPushes: 1} }, want: git.ErrUnreachable,
-		},
-		"the connection breaks before the server acts": {
-			faults: func(*world) gittest.Faults { return gittest.Faults{DropBefore: 1} }, want: git.ErrUnreachable,
-		},
-		"the connection breaks after the server acted": {
-			faults: func(*world) gittest.Faults { return gittest.Faults{DropAfter: 1} }, landed: true,
-		},
-		"the ref moves while the push is on its way": {
-			faults: func(w *world) gittest.Faults {
-				return gittest.Faults{BeforePush: func(int) {
-					w.server.InBare("update-ref", "refs/heads/"+stateBranch, "refs/heads/main")
-				}}
-			}, want: git.ErrConflict,
-		},
+		"the server is overloaded":                     {gittest.Faults{RejectPushes: 1}, git.ErrUnreachable, false},
+		"the connection breaks before the server acts": {gittest.Faults{DropBefore: 1}, git.ErrUnreachable, false},
+		"the connection breaks after the server acted": {gittest.Faults{DropAfter: 1}, nil, true},
+		"the ref moves while the push is on its way":   {gittest.Faults{}, git.ErrConflict, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w, s := httpWorld(t)
 			r := w.open()
-			w.fetch(r)
-			s.Fault(c.faults(w))
+			fetch(w, r)
+			if errors.Is(c.want, git.ErrConflict) {
+				c.faults.BeforePush = func(int) { w.server.InBare("update-ref", "refs/heads/"+stateBranch, "refs/heads/main") }
+			}
+			s.Fault(c.faults)
 			ids, err := pushAll(t.Context(), r, stateUpdate("", "x", "1"))
 			if !errors.Is(err, c.want) {
 				t.Fatalf("Push: %v, want %v", err, c.want)
 			}
 			s.Fault(gittest.Faults{})
-			heads := w.fetch(r)
+			heads := fetch(w, r)
 			switch {
 			case c.landed && heads.State != ids[0]:
 				t.Errorf("the commit %v did not land: %+v", ids, heads)
@@ -128,7 +113,7 @@ func TestHTTPFaults(t *testing.T) {
 					t.Errorf("something landed: %+v", heads)
 				}
 				before := greetings(s)
-				w.push(r, stateUpdate("", "x", "1"))
+				push(w, r, stateUpdate("", "x", "1"))
 				if greetings(s) == before {
 					t.Error("a server that did not do as it said was not greeted anew")
 				}
@@ -175,18 +160,15 @@ func TestHTTPAnswersThatAreNotGit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(c.handler)
 			defer srv.Close()
-			r, err := git.Open(t.Context(), git.Options{URL: srv.URL + "/x.git", Branch: "main", Auth: wire.Auth{Username: "u", Password: secret}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = r.Fetch(t.Context())
+			r := open(t, git.Options{URL: srv.URL + "/x.git", Branch: "main", Auth: wire.Auth{Username: "u", Password: secret}})
+			_, err := r.Fetch(t.Context())
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("Fetch: %v, want %v with %q", err, c.want, c.text)
+				t.Fatalf("Fetch: %v, want %v with %q", err, c.want, c.text)
 			}
 			if name == "rate limit" && rollout.RetryAfter(err) != 30*time.Second {
 				t.Errorf("the next attempt waits %s, want as long as the server says", rollout.RetryAfter(err))
 			}
-			if err != nil && strings.Contains(err.Error(), "<html>") {
+			if strings.Contains(err.Error(), "<html>") {
 				t.Errorf("a page is quoted: %v", err)
 			}
 			noSecret(t, err)
@@ -204,40 +186,39 @@ func noSecret(t *testing.T, err error) {
 }
 
 func TestHTTPCredentials(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	basic := repo.HTTP(gittest.HTTPOptions{User: "bot", Password: secret})
 	inURL := strings.Replace(basic.URL, "://", "://bot:"+secret+"@", 1)
 	wrongInURL := strings.Replace(basic.URL, "://", "://"+secret+":x@", 1)
-	refresh := 0
+	refreshed := 0
+	refresh := func(context.Context) (user, password string, err error) {
+		refreshed++
+		return "bot", secret, nil
+	}
+	sealed := func(context.Context) (user, password string, err error) { return "", "", errors.New("vault is sealed") }
 	cases := map[string]struct {
-		opts git.Options
+		url  string
+		auth wire.Auth
 		want error
 	}{
-		"in the URL":    {git.Options{URL: inURL}, nil},
-		"in Auth":       {git.Options{URL: basic.URL, Auth: wire.Auth{Username: "bot", Password: secret}}, nil},
-		"Auth wins":     {git.Options{URL: wrongInURL, Auth: wire.Auth{Username: "bot", Password: secret}}, nil},
-		"none":          {git.Options{URL: basic.URL}, git.ErrAuth},
-		"wrong":         {git.Options{URL: basic.URL, Auth: wire.Auth{Username: "bot", Password: secret + "x"}}, git.ErrAuth},
-		"wrong in URL":  {git.Options{URL: wrongInURL}, git.ErrAuth},
-		"refreshed":     {git.Options{URL: basic.URL, Auth: wire.Auth{Refresh: func(context.Context) (string, string, error) { refresh++; return "bot", secret, nil }}}, nil},
-		"not refreshed": {git.Options{URL: basic.URL, Auth: wire.Auth{Refresh: func(context.Context) (string, string, error) { return "", "", errors.New("vault is sealed") }}}, git.ErrAuth},
+		"in the URL":    {inURL, wire.Auth{}, nil},
+		"in Auth":       {basic.URL, wire.Auth{Username: "bot", Password: secret}, nil},
+		"Auth wins":     {wrongInURL, wire.Auth{Username: "bot", Password: secret}, nil},
+		"none":          {basic.URL, wire.Auth{}, git.ErrAuth},
+		"wrong":         {basic.URL, wire.Auth{Username: "bot", Password: secret + "x"}, git.ErrAuth},
+		"wrong in URL":  {wrongInURL, wire.Auth{}, git.ErrAuth},
+		"refreshed":     {basic.URL, wire.Auth{Refresh: refresh}, nil},
+		"not refreshed": {basic.URL, wire.Auth{Refresh: sealed}, git.ErrAuth},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			c.opts.Branch = "main"
-			r, err := git.Open(t.Context(), c.opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := open(t, git.Options{URL: c.url, Branch: "main", Auth: c.auth})
 			if strings.Contains(r.Remote().String(), secret) {
 				t.Errorf("Remote tells the secret: %s", r.Remote())
 			}
-			_, err = r.Fetch(t.Context())
-			if !errors.Is(err, c.want) {
-				t.Errorf("Fetch: %v, want %v", err, c.want)
-			}
-			_, pushErr := pushAll(t.Context(), r, rollout.Update{Branch: "b", Edits: map[string][]byte{name: {}}, Message: "m", When: when})
+			_, err := r.Fetch(t.Context())
+			wantError(t, "Fetch", err, c.want)
+			_, pushErr := pushAll(t.Context(), r, update("b", "", "m", map[string][]byte{name: {}}))
 			if c.want != nil && !errors.Is(pushErr, c.want) {
 				t.Errorf("Push: %v, want %v", pushErr, c.want)
 			}
@@ -245,7 +226,7 @@ func TestHTTPCredentials(t *testing.T) {
 			noSecret(t, pushErr)
 		})
 	}
-	if refresh == 0 {
+	if refreshed == 0 {
 		t.Error("Refresh was not asked")
 	}
 }
@@ -274,9 +255,9 @@ func TestHTTPRedirect(t *testing.T) {
 	defer origin.Close()
 	w.opts = git.Options{URL: origin.URL + "/old.git", Auth: wire.Auth{Username: "u", Password: secret}}
 	r := w.open()
-	w.fetch(r)
-	w.push(r, stateUpdate("", "x", "1"))
-	w.fetch(r)
+	fetch(w, r)
+	push(w, r, stateUpdate("", "x", "1"))
+	fetch(w, r)
 	if !posted {
 		t.Error("the final server was not asked for anything")
 	}
@@ -292,9 +273,7 @@ func TestIncompletePack(t *testing.T) {
 	alone := exec.Command("git", "pack-objects", "-q", "--stdout") // the commit without its files
 	alone.Dir, alone.Env, alone.Stdin = w.server.Bare, gittest.Env(), strings.NewReader(w.server.Head()+"\n")
 	pack, err := alone.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -309,13 +288,9 @@ func TestIncompletePack(t *testing.T) {
 		_, _ = fmt.Fprintf(rw, "%04x%s%04x\x01%s0000", len(line)+4, line, len(pack)+5, pack)
 	}))
 	defer srv.Close()
-	r, err := git.Open(t.Context(), git.Options{URL: srv.URL + "/repo.git", Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if heads, err := r.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "incomplete pack") {
-		t.Errorf("Fetch: %+v, %v", heads, err)
-	}
+	r := open(t, git.Options{URL: srv.URL + "/repo.git", Branch: "main"})
+	_, err = r.Fetch(t.Context())
+	compare.CheckError(t, "Fetch", err, "incomplete pack")
 	if held(r, w.server.Head()) {
 		t.Error("a commit without its files is held")
 	}
@@ -327,20 +302,18 @@ func TestPushOneByOne(t *testing.T) {
 	w, _ := httpWorld(t)
 	w.server.InBare("config", "receive.advertiseAtomic", "false")
 	r := w.open()
-	heads := w.fetch(r)
-	ids := w.push(r, stateUpdate("", "x", "1"), proposal("shop", "", heads.Main))
+	heads := fetch(w, r)
+	ids := push(w, r, stateUpdate("", "x", "1"), proposal("shop", "", heads.Main))
 	if got := r.Stats().Pushes; got != 2 {
 		t.Errorf("%d pushes for two branches", got)
 	}
-	w.push(r, stateUpdate(ids[0], "x", "2")) // a single update is a single push
+	push(w, r, stateUpdate(ids[0], "x", "2")) // a single update is a single push
 	if got := r.Stats().Pushes; got != 3 {
 		t.Errorf("%d pushes after one more", got)
 	}
 	state, next := w.server.Ref(stateBranch), w.server.CommitFiles("next", map[string]string{"n": "1"})
 	_, err := pushAll(t.Context(), r, proposal("shop", heads.Main, next), stateUpdate(state, "x", "3"))
-	if !errors.Is(err, git.ErrConflict) {
-		t.Errorf("a proposal that is elsewhere: %v, want ErrConflict", err)
-	}
+	wantError(t, "a proposal that is elsewhere", err, git.ErrConflict)
 	if got := w.server.Ref(stateBranch); got != state {
 		t.Errorf("the commit after the refusal was pushed: %s, was %s", got, state)
 	}
@@ -356,13 +329,10 @@ func randomText(n int) string {
 func TestHTTPTimeAndSize(t *testing.T) {
 	w, s := httpWorld(t)
 	s.Fault(gittest.Faults{Delay: 10 * time.Second})
-	r, err := git.Open(t.Context(), git.Options{URL: s.URL, Branch: "main", Timeout: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = r.Fetch(t.Context()); !errors.Is(err, git.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("slow server: %v", err)
-	}
+	r := open(t, git.Options{URL: s.URL, Branch: "main", Timeout: 100 * time.Millisecond})
+	_, err := r.Fetch(t.Context())
+	wantError(t, "slow server", err, git.ErrUnreachable)
+	wantError(t, "slow server", err, context.DeadlineExceeded)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	if _, err = r.Fetch(ctx); err == nil {
@@ -370,15 +340,9 @@ func TestHTTPTimeAndSize(t *testing.T) {
 	}
 	s.Fault(gittest.Faults{})
 	w.server.CommitFiles("big", map[string]string{"big": randomText(5000)})
-	small, err := git.Open(t.Context(), git.Options{URL: s.URL, Branch: "main", MaxBytes: 300})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := small.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "larger than the limit") {
-		t.Errorf("a pack larger than the limit: %v", err)
-	}
+	_, err = open(t, git.Options{URL: s.URL, Branch: "main", MaxBytes: 300}).Fetch(t.Context())
+	compare.CheckError(t, "a large pack", err, "larger than the limit")
 	s.Stop()
-	if _, err := r.Fetch(t.Context()); !errors.Is(err, git.ErrUnreachable) {
-		t.Errorf("server gone: %v, want ErrUnreachable", err)
-	}
+	_, err = r.Fetch(t.Context())
+	wantError(t, "server gone", err, git.ErrUnreachable)
 }

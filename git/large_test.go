@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,23 +22,16 @@ const (
 	atMost = 16 * megabyte / times // per file
 )
 
-func open(t *testing.T, url string) *git.Repo {
+// narrow opens a mirror with a limit of atMost for a file.
+func narrow(t *testing.T, repo *gittest.Repo) *git.Repo {
 	t.Helper()
-	r, err := git.Open(t.Context(), git.Options{URL: url, Branch: "main", Cluster: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return open(t, git.Options{URL: repo.Bare, Branch: "main"}).Narrow(times)
 }
 
 // readable checks whether files of the newest commit can be read, or are too large.
 func readable(t *testing.T, r *git.Repo, want map[string]bool) {
 	t.Helper()
-	heads, err := r.Fetch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, held := r.Held(heads.Main)
+	s, held := r.Held(fetch(t, r).Main)
 	if !held {
 		t.Fatal("the newest commit is not here")
 	}
@@ -52,6 +43,8 @@ func readable(t *testing.T, r *git.Repo, want map[string]bool) {
 	}
 }
 
+func zeros(size int) string { return strings.Repeat("\x00", size) }
+
 // noise returns bytes that do not compress, so that Git sends only the difference to the next version.
 func noise(size int) []byte {
 	data := make([]byte, size)
@@ -62,11 +55,10 @@ func noise(size int) []byte {
 // TestTheUsualBounds checks that a file of 16 MiB is kept, and one with another byte is not. It uses servers that can
 // omit such files and servers that cannot.
 func TestTheUsualBounds(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"limit.bin": strings.Repeat("\x00", 16*megabyte), "more.bin": strings.Repeat("\x00", 16*megabyte+1)})
+	repo := newRepo(t, map[string]string{"limit.bin": zeros(16 * megabyte), "more.bin": zeros(16*megabyte + 1)})
 	for _, filter := range []string{"false", "true"} {
 		repo.InBare("config", "uploadpack.allowFilter", filter)
-		readable(t, open(t, repo.Bare), map[string]bool{"limit.bin": true, "more.bin": false})
+		readable(t, open(t, git.Options{URL: repo.Bare}), map[string]bool{"limit.bin": true, "more.bin": false})
 	}
 }
 
@@ -82,14 +74,14 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	repo := gittest.New(t)
 	repo.InBare("config", "uploadpack.allowFilter", filter)
 	old := noise(atMost * 17 / 16)
-	repo.CommitFiles("first", map[string]string{"a.yaml": "a: 1\n", "docs/limit.bin": strings.Repeat("\x00", atMost),
-		"docs/zeros.bin": strings.Repeat("\x00", atMost+1), "docs/video.bin": string(old)})
+	repo.CommitFiles("first", map[string]string{"a.yaml": "a: 1\n", "docs/limit.bin": zeros(atMost),
+		"docs/zeros.bin": zeros(atMost + 1), "docs/video.bin": string(old)})
 	changed := bytes.Clone(old)
 	changed[atMost/2] ^= 1
 	repo.CommitFiles("second", map[string]string{"docs/video2.bin": string(changed)})
 	repo.InBare("repack", "-adfq", "--window=10")
 	want := map[string]bool{"a.yaml": true, "docs/limit.bin": true, "docs/zeros.bin": false, "docs/video.bin": false, "docs/video2.bin": false}
-	r := open(t, repo.Bare).Narrow(times)
+	r := narrow(t, repo)
 	readable(t, r, want)
 	if used := r.Stats().Bytes; used > atMost*20/16 {
 		t.Errorf("%d bytes are kept, want %d", used, atMost)
@@ -100,14 +92,15 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	// The store is renewed, and later deltas refer to missing files.
 	for i := range map[string]int{"false": 3, "true": 1}[filter] {
 		changed[i*atMost/16] ^= 1
-		repo.CommitFiles(fmt.Sprint("again ", i), map[string]string{"a.yaml": fmt.Sprintf("a: %d\n", i), fmt.Sprintf("b%d.bin", i): string(noise(3 * megabyte / 2)),
-			"docs/video2.bin": string(changed), "docs/zeros.bin": strings.Repeat("\x00", len(old)+i)})
+		repo.CommitFiles(fmt.Sprint("again ", i), map[string]string{"a.yaml": fmt.Sprintf("a: %d\n", i),
+			fmt.Sprintf("b%d.bin", i): string(noise(3 * megabyte / 2)),
+			"docs/video2.bin":         string(changed), "docs/zeros.bin": zeros(len(old) + i)})
 		readable(t, r, want)
 	}
 	repo.CommitFiles("gone", map[string]string{"docs/video.bin": "small\n", "docs/video2.bin": "small, too\n"})
 	want["docs/video.bin"], want["docs/video2.bin"] = true, true
 	readable(t, r, want)
-	readable(t, open(t, repo.Bare).Narrow(times), want)
+	readable(t, narrow(t, repo), want)
 }
 
 // TestManyLargeFilesAreNotKept checks that all files together take at most eight times the limit of one file, and
@@ -116,10 +109,10 @@ func TestManyLargeFilesAreNotKept(t *testing.T) {
 	repo := gittest.New(t)
 	files := map[string]string{"z.yaml": "a: 1\n"}
 	for i := range 20 {
-		files[fmt.Sprintf("docs/%d.bin", i)] = strings.Repeat("\x00", atMost*15/16+i)
+		files[fmt.Sprintf("docs/%d.bin", i)] = zeros(atMost*15/16 + i)
 	}
 	repo.CommitFiles("first", files)
-	r := open(t, repo.Bare).Narrow(times)
+	r := narrow(t, repo)
 	readable(t, r, map[string]bool{"z.yaml": true})
 	if used := r.Stats().Bytes; used > atMost*130/16 {
 		t.Errorf("%d bytes are kept, want %d", used, 8*atMost)
@@ -128,17 +121,9 @@ func TestManyLargeFilesAreNotKept(t *testing.T) {
 
 // TestALargeFileIsAnEntry checks that a large file is a normal entry of its folder.
 func TestALargeFileIsAnEntry(t *testing.T) {
-	repo := gittest.New(t)
-	if err := os.WriteFile(filepath.Join(repo.Work, "big.bin"), make([]byte, atMost*20/16), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	repo.CommitFiles("first", map[string]string{"a.yaml": "a: 1\n"})
-	r := open(t, repo.Bare).Narrow(times)
-	heads, err := r.Fetch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, _ := r.Held(heads.Main)
+	repo := newRepo(t, map[string]string{"a.yaml": "a: 1\n", "big.bin": zeros(atMost * 20 / 16)})
+	r := narrow(t, repo)
+	s, _ := r.Held(fetch(t, r).Main)
 	entries, err := s.ReadDir("")
 	if err != nil || len(entries) != 2 || entries[1].Name != "big.bin" || entries[1].Kind != rollout.File {
 		t.Errorf("entries %v, error %v", entries, err)

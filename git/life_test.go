@@ -2,7 +2,6 @@ package git_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/git"
@@ -21,16 +20,16 @@ func TestStoreIsRenewed(t *testing.T) {
 	repo.CommitFiles("first", files)
 	w := &world{T: t, server: repo, opts: git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL}}
 	r := w.open()
-	heads := w.fetch(r)
-	oldest := w.snapshot(r, heads.Main)
+	heads := fetch(w, r)
+	oldest := snapshot(w, r, heads.Main)
 	live := r.Stats().Bytes
 	state, was, renewed := "", int64(0), false
 	for i := range 20 {
 		content := randomText(300_000 + i)
-		state = w.push(r, stateUpdate(state, "apps/x.yaml", content))[0]
+		state = push(w, r, stateUpdate(state, "apps/x.yaml", content))[0]
 		if i%4 == 0 {
 			repo.CommitFiles("next", map[string]string{"apps/1/app.yaml": content})
-			heads = w.fetch(r)
+			heads = fetch(w, r)
 		}
 		got := r.Stats().Bytes
 		if got > live*5/4+3<<20 {
@@ -47,7 +46,7 @@ func TestStoreIsRenewed(t *testing.T) {
 	}
 	sameAsGit(w, r, heads.Main)
 	sameAsGit(w, r, state)
-	if fetched := w.fetch(r); fetched.Main != heads.Main || fetched.State != state {
+	if fetched := fetch(w, r); fetched.Main != heads.Main || fetched.State != state {
 		t.Errorf("heads %+v", fetched)
 	}
 }
@@ -55,14 +54,13 @@ func TestStoreIsRenewed(t *testing.T) {
 // TestStoreIsRenewedByFetches checks that a process that only reads drops old commits of the users' branch, too.
 func TestStoreIsRenewedByFetches(t *testing.T) {
 	const size, commits = 1 << 20, 8
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"big": randomText(size)})
+	repo := newRepo(t, map[string]string{"big": randomText(size)})
 	w := &world{T: t, server: repo, opts: git.Options{URL: repo.Bare}}
 	r := w.open()
-	w.fetch(r)
+	fetch(w, r)
 	for i := range commits {
 		repo.CommitFiles("next", map[string]string{"big": randomText(size + i + 1)})
-		w.fetch(r)
+		fetch(w, r)
 	}
 	if got := r.Stats().Bytes; got > 4*size {
 		t.Errorf("%d bytes are kept of %d commits with one file of %d", got, commits, size)
@@ -71,26 +69,23 @@ func TestStoreIsRenewedByFetches(t *testing.T) {
 
 // TestCostsDoNotGrow checks that a poll, a clone and a state commit cost the same with more refs and history.
 func TestCostsDoNotGrow(t *testing.T) {
-	cost := func(refs, commits int) (poll, clone, push git.Stats) {
-		repo := gittest.New(t)
-		repo.CommitFiles("first", map[string]string{"f": "1"})
-		var stream strings.Builder
-		for i := range refs {
-			fmt.Fprintf(&stream, "reset refs/heads/topic/%d\nfrom refs/heads/main\n\n", i)
-		}
+	cost := func(refs, commits int) (poll, clone, commit git.Stats) {
+		repo := newRepo(t, map[string]string{"f": "1"})
+		var s importer
+		s.topics(refs)
 		for i := range commits {
-			fmt.Fprintf(&stream, "commit refs/heads/%s\ncommitter D <d@e> %d +0000\ndata 1\nx\n", stateBranch, 1_700_000_000+i)
-			fmt.Fprintf(&stream, "M 100644 inline apps/%d/x.yaml\ndata %d\n%d\n", i%5, len(fmt.Sprint(i)), i)
+			s.commit(stateBranch, 0)
+			s.file(fmt.Sprintf("apps/%d/x.yaml", i%5), fmt.Sprint(i))
 		}
-		repo.FastImport(stream.String())
+		repo.FastImport(s.String())
 		w := &world{T: t, server: repo, opts: git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL}}
 		r := w.open()
-		heads := w.fetch(r)
+		heads := fetch(w, r)
 		clone = r.Stats()
-		w.fetch(r)
+		fetch(w, r)
 		poll = minus(r.Stats(), clone)
 		before := r.Stats()
-		w.push(r, stateUpdate(heads.State, "apps/1/x.yaml", "new"))
+		push(w, r, stateUpdate(heads.State, "apps/1/x.yaml", "new"))
 		return poll, clone, minus(r.Stats(), before)
 	}
 	poll1, clone1, push1 := cost(5, 10)
@@ -111,37 +106,32 @@ func TestCostsDoNotGrow(t *testing.T) {
 // TestCompactCostsNothingLater checks that a new start of a branch costs one small push. Later commits cost the same
 // as before, for the compacting and for a new process.
 func TestCompactCostsNothingLater(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	var s importer
+	s.topics(200)
 	for i := range 1000 {
 		s.commit(stateBranch, 0)
 		s.file(recordFile(i%300), record(i%300, i))
-		if i < 200 {
-			fmt.Fprintf(&s, "reset refs/heads/topic/%d\nfrom refs/heads/main\n\n", i)
-		}
 	}
 	repo.FastImport(s.String())
 	w := &world{T: t, server: repo, opts: git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL}}
 	fresh := func() git.Stats {
 		r := w.open()
-		w.fetch(r)
+		fetch(w, r)
 		return r.Stats()
 	}
 	r := w.open()
-	state := w.push(r, stateUpdate(w.fetch(r).State, recordFile(0), record(0, 2000)))[0]
+	state := push(w, r, stateUpdate(fetch(w, r).State, recordFile(0), record(0, 2000)))[0]
 	commit := func(version int) git.Stats {
 		before := r.Stats()
-		state = w.push(r, stateUpdate(state, recordFile(1), record(1, version)))[0]
+		state = push(w, r, stateUpdate(state, recordFile(1), record(1, version)))[0]
 		return minus(r.Stats(), before)
 	}
 	was, cloned, tree := commit(2001), fresh(), repo.InBare("rev-parse", "refs/heads/"+stateBranch+"^{tree}")
 
 	before := r.Stats()
 	root, err := r.Compact(t.Context(), stateBranch, "gitrollout/archive/prod/2026", state, "anew", when)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	state = root
 	if spent := minus(r.Stats(), before); spent.Sent > 1000 || spent.Received > 1000 || spent.Requests != 1 {
 		t.Errorf("compaction cost %+v", spent)
@@ -158,9 +148,7 @@ func TestCompactCostsNothingLater(t *testing.T) {
 		t.Errorf("a state commit: %+v before, %+v after", was, now)
 	}
 	before = r.Stats()
-	if heads := w.fetch(r); heads.State != state {
-		t.Errorf("heads %+v", heads)
-	}
+	wantState(t, "a poll", r, state)
 	if spent := minus(r.Stats(), before); spent.Requests != 1 || spent.Received > 400 || spent.Objects != 0 {
 		t.Errorf("a poll cost %+v", spent)
 	}
@@ -184,34 +172,23 @@ func benchRepo(b *testing.B, apps int) (*gittest.Repo, *git.Repo, rollout.Heads)
 		}
 	}
 	repo.CommitFiles("first", files)
-	r, err := git.Open(b.Context(), git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main", Cluster: "prod"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	heads, err := r.Fetch(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	return repo, r, heads
+	r := mirrorOf(b, repo)
+	return repo, r, fetch(b, r)
 }
 
 func report(b *testing.B, r *git.Repo, before git.Stats) {
-	after, n := r.Stats(), float64(b.N)
-	b.ReportMetric(float64(after.Requests-before.Requests)/n, "requests/op")
-	b.ReportMetric(float64(after.Sent-before.Sent)/n, "sent-B/op")
-	b.ReportMetric(float64(after.Received-before.Received)/n, "received-B/op")
+	spent, n := minus(r.Stats(), before), float64(b.N)
+	b.ReportMetric(float64(spent.Requests)/n, "requests/op")
+	b.ReportMetric(float64(spent.Sent)/n, "sent-B/op")
+	b.ReportMetric(float64(spent.Received)/n, "received-B/op")
 }
 
 func BenchmarkClone(b *testing.B) {
 	_, r, heads := benchRepo(b, 5000)
-	remote := r.Remote().String()
+	remote := git.Options{URL: r.Remote().String(), Branch: "main"}
 	for b.Loop() {
-		r, err := git.Open(b.Context(), git.Options{URL: remote, Branch: "main"})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if got, err := r.Fetch(b.Context()); err != nil || got.Main != heads.Main {
-			b.Fatal(got, err)
+		if got := fetch(b, open(b, remote)); got.Main != heads.Main {
+			b.Fatal(got)
 		}
 	}
 	b.ReportMetric(float64(r.Stats().Bytes)/5000, "store-B/app")
@@ -221,9 +198,7 @@ func BenchmarkIdlePoll(b *testing.B) {
 	_, r, _ := benchRepo(b, 10)
 	before := r.Stats()
 	for b.Loop() {
-		if _, err := r.Fetch(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		fetch(b, r)
 	}
 	report(b, r, before)
 }
@@ -233,11 +208,7 @@ func BenchmarkStateCommit(b *testing.B) {
 	state := ""
 	before := r.Stats()
 	for i := 0; b.Loop(); i++ {
-		ids, err := pushAll(b.Context(), r, stateUpdate(state, fmt.Sprintf("apps/%d/%d.yaml", i%10, i%1000), fmt.Sprintf("phase: %d\n", i)))
-		if err != nil {
-			b.Fatal(err)
-		}
-		state = ids[0]
+		state = push(b, r, stateUpdate(state, fmt.Sprintf("apps/%d/%d.yaml", i%10, i%1000), fmt.Sprintf("phase: %d\n", i)))[0]
 	}
 	report(b, r, before)
 }
@@ -251,19 +222,14 @@ func BenchmarkFetchOneOf5000Apps(b *testing.B) {
 		n++
 		repo.CommitFiles("next", map[string]string{fmt.Sprintf("apps/%02d/%d/0.yaml", n%50, n%50*100): fmt.Sprint(n)})
 		b.StartTimer()
-		if _, err := r.Fetch(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		fetch(b, r)
 	}
 	report(b, r, before)
 }
 
 func BenchmarkLookup(b *testing.B) {
 	_, r, heads := benchRepo(b, 5000)
-	s, err := r.Snapshot(b.Context(), heads.Main)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := snapshot(b, r, heads.Main)
 	for b.Loop() {
 		if _, ok, err := s.Lookup("apps/25/2550/3.yaml"); !ok || err != nil {
 			b.Fatal(ok, err)

@@ -1,7 +1,6 @@
 package git_test
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -16,13 +15,8 @@ func TestLine(t *testing.T) {
 	second := p.CommitFiles("second", map[string]string{"f": "2"})
 	p.other(120) // more than the first requested depth
 	last := p.CommitFiles("last", map[string]string{"f": "3"})
-	r, err := git.Open(t.Context(), git.Options{URL: p.Bare})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Fetch(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r := open(t, git.Options{URL: p.Bare})
+	fetch(t, r)
 	for name, c := range map[string]struct {
 		after, upTo string
 		n           int // including the commit before them
@@ -36,9 +30,7 @@ func TestLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			line, err := r.Line(t.Context(), c.after, c.upTo)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if len(line) != c.n || line[len(line)-1].Commit().ID != c.upTo || line[0].Commit().ID != c.after {
 				t.Fatalf("%d commits, want %d", len(line), c.n)
 			}
@@ -51,8 +43,7 @@ func TestLine(t *testing.T) {
 		})
 	}
 	for name, after := range map[string]string{"later": last, "never": "0123456789012345678901234567890123456789"} {
-		if _, err := r.Line(t.Context(), after, second); !errors.Is(err, git.ErrNotFound) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := r.Line(t.Context(), after, second)
+		wantError(t, name, err, git.ErrNotFound)
 	}
 }

@@ -2,9 +2,7 @@ package git_test
 
 import (
 	"context"
-	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,26 +15,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// knownAt returns a known_hosts file with the key of a server at another address.
+func knownAt(t *testing.T, addr string, s *gittest.Server) (file string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	must(t, err)
+	_, key, _ := strings.Cut(read(t, s.KnownHosts), " ")
+	return write(t, filepath.Join(t.TempDir(), "known_hosts"), "["+host+"]:"+port+" "+key)
+}
+
 func TestSSHTrust(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	s, other := repo.SSH(gittest.SSHOptions{}), repo.SSH(gittest.SSHOptions{})
-	empty := filepath.Join(t.TempDir(), "known_hosts")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	empty := write(t, filepath.Join(t.TempDir(), "known_hosts"), "")
 	// The other server's key under this server's name, as in an attack in the middle.
-	key, err := os.ReadFile(other.KnownHosts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(key), " ")
-	host := strings.TrimPrefix(s.URL, "ssh://git@")
-	changed := filepath.Join(t.TempDir(), "known_hosts")
-	addr, port, _ := strings.Cut(host[:strings.IndexByte(host, '/')], ":")
-	if err := os.WriteFile(changed, []byte("["+addr+"]:"+port+" "+rest), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	addr, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "ssh://git@"), "/")
+	changed := knownAt(t, addr, other)
 	cases := map[string]struct {
 		auth wire.Auth
 		text string
@@ -49,13 +43,8 @@ func TestSSHTrust(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", "")
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, err := git.Open(t.Context(), git.Options{URL: s.URL, Branch: "main", Auth: c.auth})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.Fetch(t.Context()); !errors.Is(err, git.ErrAuth) || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("Fetch: %v, want ErrAuth with %q", err, c.text)
-			}
+			_, err := open(t, git.Options{URL: s.URL, Branch: "main", Auth: c.auth}).Fetch(t.Context())
+			wantError(t, "Fetch", err, git.ErrAuth, c.text)
 		})
 	}
 	for name, auth := range map[string]wire.Auth{
@@ -70,142 +59,56 @@ func TestSSHTrust(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	ssh, daemon := repo.SSH(gittest.SSHOptions{}), repo.Daemon()
-	for name, opts := range map[string]git.Options{"ssh": sshOptions(ssh), "git": {URL: daemon.URL}} {
-		opts.Branch = "main"
-		r, err := git.Open(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Fetch(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if name == "ssh" {
-			ssh.Stop()
-		} else {
-			daemon.Stop()
-		}
-		if _, err := r.Fetch(t.Context()); !errors.Is(err, git.ErrUnreachable) {
-			t.Errorf("%s server gone: %v, want ErrUnreachable", name, err)
-		}
+	for server, opts := range map[*gittest.Server]git.Options{ssh: sshOptions(ssh), daemon: {URL: daemon.URL}} {
+		r := open(t, opts)
+		fetch(t, r)
+		server.Stop()
+		_, err := r.Fetch(t.Context())
+		wantError(t, opts.URL+" is gone", err, git.ErrUnreachable)
 	}
 	// A server that accepts and never answers must not exceed the time limit, in any phase.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	addr := l.Addr().String()
-	known := filepath.Join(t.TempDir(), "known_hosts")
-	line, err := os.ReadFile(ssh.KnownHosts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(line), " ")
-	_, port, _ := net.SplitHostPort(addr)
-	if err := os.WriteFile(known, []byte("[127.0.0.1]:"+port+" "+rest), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	auth := wire.Auth{SSHKeyFile: ssh.KeyFile, KnownHosts: knownAt(t, addr, ssh)}
 	for _, url := range []string{"http://" + addr + "/x", "git://" + addr + "/x", "ssh://git@" + addr + "/x"} {
-		r, err := git.Open(t.Context(), git.Options{URL: url, Branch: "main", Timeout: 100 * time.Millisecond,
-			Auth: wire.Auth{SSHKeyFile: ssh.KeyFile, KnownHosts: known}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		// Without the limit this would never return.
-		if _, err = r.Fetch(t.Context()); !errors.Is(err, git.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s, silent: %v", url, err)
-		}
+		r := open(t, git.Options{URL: url, Branch: "main", Timeout: 100 * time.Millisecond, Auth: auth})
+		_, err := r.Fetch(t.Context()) // without the limit this would never return
+		wantError(t, url, err, git.ErrUnreachable)
+		wantError(t, url, err, context.DeadlineExceeded)
 	}
 }
 
 func TestLocalRepository(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "1"})
+	repo := newRepo(t, map[string]string{"f": "1"})
 	repo.Git("branch", "other")
 	t.Chdir(repo.Work)
 	// As in a hook, where git sets these variables for another repository.
 	t.Setenv("GIT_DIR", "/nonexistent")
 	t.Setenv("GIT_INDEX_FILE", "/nonexistent/index")
-	r, err := git.Open(t.Context(), git.Options{URL: ".", Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
+	r := open(t, git.Options{URL: ".", Branch: "main"})
+	heads := fetch(t, r)
+	if heads.Main != repo.Head() || r.Remote().String() != repo.Work || !r.Remote().Local() {
+		t.Fatalf("worktree as a remote %s: %+v", r.Remote(), heads)
 	}
-	heads, err := r.Fetch(t.Context())
-	if err != nil || heads.Main != repo.Head() || r.Remote().String() != repo.Work || !r.Remote().Local() {
-		t.Fatalf("worktree as a remote %s: %+v, %v", r.Remote(), heads, err)
-	}
-	edit := rollout.Update{Branch: "main", Old: heads.Main, Parent: heads.Main, Edits: map[string][]byte{"f": []byte("2")}, Message: "m", When: when}
-	_, err = pushAll(t.Context(), r, edit)
-	if !errors.Is(err, git.ErrRejected) || !strings.Contains(err.Error(), "checked out") {
-		t.Errorf("push to the checked out branch: %v, want ErrRejected", err)
-	}
+	edit := update("main", heads.Main, "m", map[string][]byte{"f": []byte("2")})
+	_, err := pushAll(t.Context(), r, edit)
+	wantError(t, "push to the checked out branch", err, git.ErrRejected, "checked out")
 	edit.Branch = "other"
-	if _, err := pushAll(t.Context(), r, edit); err != nil {
-		t.Errorf("push to another branch: %v", err)
-	}
+	push(t, r, edit)
 	for _, path := range []string{"/nonexistent/repo", t.TempDir()} {
-		missing, err := git.Open(t.Context(), git.Options{URL: path, Branch: "main"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := missing.Fetch(t.Context()); !errors.Is(err, git.ErrNotFound) {
-			t.Errorf("%s: %v, want ErrNotFound", path, err)
-		}
+		_, err := open(t, git.Options{URL: path, Branch: "main"}).Fetch(t.Context())
+		wantError(t, path, err, git.ErrNotFound)
 	}
 }
 
-func TestParseRemote(t *testing.T) {
-	cases := map[string]string{ // "" = refused
-		"https://github.com/org/repo.git":            "https://github.com/org/repo.git",
-		"https://user:" + secret + "@github.com/o/r": "https://github.com/o/r",
-		"https://" + secret + "@GitHub.com/o/r/":     "https://github.com/o/r",
-		"http://127.0.0.1:8080/r":                    "http://127.0.0.1:8080/r",
-		"ssh://git@host:2222/org/repo":               "ssh://git@host:2222/org/repo",
-		"ssh://git:" + secret + "@host/org/repo":     "ssh://git@host/org/repo",
-		"git@github.com:org/repo.git":                "ssh://git@github.com/org/repo.git",
-		"host:repo":                                  "ssh://host/repo",
-		"git://host/repo":                            "git://host/repo",
-		"file:///srv/repo.git":                       "/srv/repo.git",
-		"/srv/repo.git":                              "/srv/repo.git",
-		"https://u:" + secret + "@/path":             "",
-		"https://u:" + secret + "@host":              "",
-		"https://u:" + secret + "/x@host:bad/y":      "",
-		"https://u:" + secret + "@host:port/r":       "",
-		"https://u:" + secret + "%zz@host/r":         "",
-		"https://host/r?token=" + secret:             "",
-		"ftp://u:" + secret + "@host/r":              "",
-		"ext::sh -c " + secret:                       "",
-		"ssh://-oProxyCommand=x/r":                   "",
-		"":                                           "",
-		"https://host/\nr":                           "",
-	}
-	for raw, want := range cases {
-		remote, _, err := wire.ParseRemote(raw)
-		if want == "" {
-			if err == nil {
-				t.Errorf("ParseRemote(%q) = %s", raw, remote)
-			} else if strings.Contains(err.Error(), secret) && !strings.HasPrefix(raw, "ext") {
-				t.Errorf("ParseRemote(%q) tells the secret: %v", raw, err)
-			}
-			continue
-		}
-		if err != nil || remote.String() != want {
-			t.Errorf("ParseRemote(%q) = %s, %v, want %s", raw, remote, err, want)
-		}
-	}
-	// Both forms are equal after parsing.
-	file, fileAuth, _ := wire.ParseRemote("file:///srv/repo.git")
-	if path, auth, err := wire.ParseRemote("/srv/repo.git"); err != nil || path != file || !compare.Equal(auth, fileAuth) {
-		t.Errorf("a path is %+v, and with file:// %+v, error %v", path, file, err)
-	}
+func TestPlainHTTPTakesNoCredentials(t *testing.T) {
 	for _, url := range []string{"http://u:" + secret + "@example.com/r", "http://example.com/r"} {
 		_, err := git.Open(t.Context(), git.Options{URL: url, Auth: wire.Auth{Password: secret}})
-		if err == nil || !strings.Contains(err.Error(), "plain http") {
-			t.Errorf("credentials over plain http to %s: %v", wire.RedactURL(url), err)
-		}
+		compare.CheckError(t, wire.RedactURL(url), err, "plain http")
 		noSecret(t, err)
 	}
 }

@@ -55,30 +55,25 @@ func TestLog(t *testing.T) {
 	t.Run("an error ends it", func(t *testing.T) {
 		m := mirrorOf(t, repo)
 		stop := errors.New("stop")
-		if _, err := m.Log(t.Context(), tip, 10, func(*git.Snapshot) (bool, error) { return true, stop }); !errors.Is(err, stop) {
-			t.Errorf("got %v", err)
-		}
+		_, err := m.Log(t.Context(), tip, 10, func(*git.Snapshot) (bool, error) { return true, stop })
+		wantError(t, "Log", err, stop)
 	})
 }
 
-func mirrorOf(t *testing.T, repo *gittest.Repo) *git.Repo {
+func mirrorOf(t testing.TB, repo *gittest.Repo) *git.Repo {
 	t.Helper()
-	m, err := git.Open(t.Context(), git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return open(t, git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
 }
 
 // logged returns a repository with a branch of so many commits, each of which changes a file, and its newest commit.
 func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	t.Helper()
-	repo = gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "0"})
+	repo = newRepo(t, map[string]string{"f": "0"})
 	var stream strings.Builder
 	for i := 1; i <= commits; i++ {
 		text := fmt.Sprint(i)
-		fmt.Fprintf(&stream, "commit refs/heads/state\ncommitter a <a@b> %d +0000\ndata %d\n%s\nM 644 inline f\ndata %d\n%s\n\n", 1e9+i, len(text), text, len(text), text)
+		data := fmt.Sprintf("data %d\n%s\n", len(text), text)
+		fmt.Fprintf(&stream, "commit refs/heads/state\ncommitter a <a@b> %d +0000\n%sM 644 inline f\n%s\n", 1e9+i, data, data)
 	}
 	repo.FastImport(stream.String())
 	return repo, repo.Ref("state")
@@ -107,13 +102,9 @@ func TestLogAfterACutOffAnswer(t *testing.T) {
 	}
 	cut := 0
 	for size := 1000; size < 20_000; size += 1000 {
-		m, err := git.Open(t.Context(), git.Options{URL: proxy.URL + "/" + path.Base(server.URL), Branch: "main"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := read(m, 1); err != nil {
-			t.Fatal(err)
-		}
+		m := open(t, git.Options{URL: proxy.URL + "/" + path.Base(server.URL), Branch: "main"})
+		_, err := read(m, 1)
+		must(t, err)
 		left.Store(int64(size))
 		if _, err := read(m, 1000); err != nil {
 			cut++

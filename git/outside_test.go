@@ -16,25 +16,16 @@ func TestOutside(t *testing.T) {
 			p := &promoted{Repo: gittest.New(t), t: t}
 			p.InBare("config", "uploadpack.allowFilter", filter)
 			first := p.CommitFiles("first", map[string]string{"f": "1"})
-			p.Git("checkout", "-q", "-b", "side")
-			side := p.CommitFiles("aside", map[string]string{"g": "1"})
-			p.Git("checkout", "-q", "main")
+			side := ""
+			p.branch("side", func() { side = p.CommitFiles("aside", map[string]string{"g": "1"}) })
 			p.other(60)
 			p.Merge("side")
-			p.Git("checkout", "-q", "-b", "gitrollout/promote/prod/zzz")
-			stranger := p.CommitFiles("a stranger's", map[string]string{"f": "evil"})
-			p.Git("checkout", "-q", "main")
+			stranger := ""
+			p.branch("gitrollout/promote/prod/zzz", func() { stranger = p.CommitFiles("a stranger's", map[string]string{"f": "evil"}) })
 			last := p.CommitFiles("last", map[string]string{"f": "2"})
-			r, err := git.Open(t.Context(), git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.Fetch(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.Snapshot(t.Context(), stranger); err != nil { // its presence proves nothing
-				t.Fatal(err)
-			}
+			r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL})
+			fetch(t, r)
+			snapshot(t, r, stranger) // its presence proves nothing
 			unknown := "0123456789012345678901234567890123456789"
 			got, err := r.Outside(t.Context(), last, []string{first, stranger, side, unknown, last})
 			if want := []string{stranger, unknown}; err != nil || !slices.Equal(got, want) {

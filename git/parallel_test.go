@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -44,9 +45,7 @@ func newGate(t *testing.T, repo *gittest.Repo) *gate {
 		if after != nil {
 			after(req)
 		}
-		for name, values := range answer.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes())
 	}))
@@ -78,10 +77,14 @@ func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered 
 	}, entered, sync.OnceFunc(func() { close(left) })
 }
 
-func openGate(t *testing.T, g *gate) (*world, *git.Repo) {
+// openGate opens a mirror of a repository behind a gate, and fetches its heads.
+func openGate(t *testing.T, repo *gittest.Repo) (*gate, *world, *git.Repo) {
 	t.Helper()
-	w := &world{T: t, opts: git.Options{URL: g.URL}}
-	return w, w.open()
+	g := newGate(t, repo)
+	w := &world{T: t, server: repo, opts: git.Options{URL: g.URL}}
+	r := w.open()
+	fetch(t, r)
+	return g, w, r
 }
 
 // TestHangingFetchHoldsUpNothing delays the look-up of a Fetch. Earlier commits can be read, and pushes and further
@@ -91,10 +94,7 @@ func TestHangingFetchHoldsUpNothing(t *testing.T) {
 	repo := gittest.New(t)
 	old := repo.CommitFiles("first", map[string]string{"a": "1\n"})
 	repo.CommitFiles("second", map[string]string{"a": "2\n"})
-	g := newGate(t, repo)
-	w, r := openGate(t, g)
-	heads := w.fetch(r)
-
+	g, _, r := openGate(t, repo)
 	hold, entered, leave := waiting(fetches)
 	defer leave()
 	g.hold(hold, nil)
@@ -105,38 +105,29 @@ func TestHangingFetchHoldsUpNothing(t *testing.T) {
 
 	soon, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	s, err := r.Snapshot(soon, heads.Main)
-	if err != nil {
-		t.Fatalf("a held commit: %v", err)
-	}
+	s, err := r.Snapshot(soon, repo.Head())
+	must(t, err)
 	if got, err := s.ReadFile("a"); err != nil || string(got) != "2\n" {
 		t.Errorf("a = %q, %v", got, err)
 	}
-	if _, err := pushAll(soon, r, stateUpdate("", "x", "1")); err != nil {
-		t.Errorf("push: %v", err)
-	}
-	if _, err := r.Snapshot(soon, old); err != nil {
-		t.Errorf("an old commit: %v", err)
-	}
+	_, err = pushAll(soon, r, stateUpdate("", "x", "1"))
+	must(t, err)
+	_, err = r.Snapshot(soon, old)
+	must(t, err)
 	select {
 	case err := <-ended:
 		t.Fatalf("the fetch did not hang: %v", err)
 	default:
 	}
 	leave()
-	if err := <-ended; err != nil {
-		t.Errorf("fetch: %v", err)
-	}
+	must(t, <-ended)
 }
 
 // TestHangingPushHoldsUpNoFetch delays a Push. Branches are looked up and fetched meanwhile.
 func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	t.Parallel()
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"a": "1\n"})
-	g := newGate(t, repo)
-	w, r := openGate(t, g)
-	w.fetch(r)
+	repo := newRepo(t, map[string]string{"a": "1\n"})
+	g, w, r := openGate(t, repo)
 
 	hold, entered, leave := waiting(func(req *http.Request) bool { return !fetches(req) })
 	defer leave()
@@ -145,14 +136,12 @@ func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	go func() { _, err := pushAll(t.Context(), r, stateUpdate("", "x", "1")); ended <- err }()
 	<-entered
 	second := repo.CommitFiles("second", map[string]string{"a": "2\n"})
-	if heads := w.fetch(r); heads.Main != second || heads.State != "" {
+	if heads := fetch(w, r); heads.Main != second || heads.State != "" {
 		t.Errorf("heads %+v", heads)
 	}
 	leave()
-	if err := <-ended; err != nil {
-		t.Errorf("push: %v", err)
-	}
-	if heads := w.fetch(r); heads.State != repo.Ref(stateBranch) || heads.State == "" {
+	must(t, <-ended)
+	if heads := fetch(w, r); heads.State != repo.Ref(stateBranch) || heads.State == "" {
 		t.Errorf("heads %+v, want the state branch at %s", heads, repo.Ref(stateBranch))
 	}
 }
@@ -163,12 +152,9 @@ func TestPushOvertakesFetch(t *testing.T) {
 	const ours = "gitrollout/promote/prod/shop"
 	repo := gittest.New(t)
 	main := repo.CommitFiles("first", map[string]string{"a": "1\n"})
-	g := newGate(t, repo)
-	w, r := openGate(t, g)
-	w.fetch(r)
-	proposal := rollout.Update{Branch: ours, Parent: main, Message: "m", When: when, Edits: map[string][]byte{"b": []byte("1")}}
-	ids := w.push(r, stateUpdate("", "x", "1"), proposal)
-	w.fetch(r)
+	g, w, r := openGate(t, repo)
+	ids := push(w, r, stateUpdate("", "x", "1"), proposal("shop", "", main))
+	fetch(w, r)
 
 	hold, entered, leave := waiting(fetches)
 	defer leave()
@@ -180,23 +166,18 @@ func TestPushOvertakesFetch(t *testing.T) {
 	ended := make(chan answer, 1)
 	go func() { heads, err := r.Fetch(t.Context()); ended <- answer{heads, err} }()
 	<-entered
-	second := w.push(r, stateUpdate(ids[0], "x", "2"), rollout.Update{Branch: ours, Old: ids[1], Delete: true})[0]
-	third := w.push(r, stateUpdate(second, "x", "3"))[0]
+	second := push(w, r, stateUpdate(ids[0], "x", "2"), rollout.Update{Branch: ours, Old: ids[1], Delete: true})[0]
+	third := push(w, r, stateUpdate(second, "x", "3"))[0]
 	g.hold(nil, nil)
 	leave()
 	got := <-ended
 	want := rollout.Heads{Main: main, State: third, Proposals: map[string]string{}}
-	if diff := compare.Diff(want, got.Heads); diff != "" || got.error != nil {
-		t.Errorf("the fetch that was overtaken: %v (-want +got):\n%s", got.error, diff)
-	}
-	if heads := w.fetch(r); !compare.Equal(heads, want) {
-		t.Errorf("the next fetch: %s", compare.Diff(want, heads))
-	}
+	must(t, got.error)
+	compare.CheckNamed(t, "the fetch that was overtaken", want, got.Heads)
+	compare.CheckNamed(t, "the next fetch", want, fetch(w, r))
 	// Only a running look-up is doubted: the next one sees others' changes.
 	repo.InBare("update-ref", "refs/heads/"+stateBranch, second)
-	if heads := w.fetch(r); heads.State != second {
-		t.Errorf("after a push by another client: %+v", heads)
-	}
+	wantState(t, "after a push by another client", r, second)
 }
 
 // TestDownloadAndRenewal delays a download while pushes fill the mirror until it drops old objects.
@@ -205,9 +186,7 @@ func TestDownloadAndRenewal(t *testing.T) {
 	repo := gittest.New(t)
 	big := strings.Repeat("0123456789abcdef", 100<<10)
 	main := repo.CommitFiles("first", map[string]string{"a": "1\n", "big": big})
-	g := newGate(t, repo)
-	w, r := openGate(t, g)
-	w.fetch(r)
+	g, w, r := openGate(t, repo)
 	repo.CommitFiles("second", map[string]string{"a": "2\n", "big": big + "2"}) // a delta against the first
 
 	posts := 0
@@ -224,23 +203,18 @@ func TestDownloadAndRenewal(t *testing.T) {
 	<-entered
 	base := ""
 	for i := range 3 {
-		base = w.push(r, stateUpdate(base, fmt.Sprint(i), strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
-		base = w.push(r, rollout.Update{Branch: stateBranch, Old: base, Parent: base, Message: "m", When: when,
-			Edits: map[string][]byte{fmt.Sprint(i): nil, "left": []byte(fmt.Sprint(i))}})[0]
+		base = push(w, r, stateUpdate(base, fmt.Sprint(i), strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
+		base = push(w, r, update(stateBranch, base, "m", map[string][]byte{fmt.Sprint(i): nil, "left": []byte(fmt.Sprint(i))}))[0]
 	}
 	leave()
-	if err := <-ended; err != nil {
-		t.Fatalf("fetch: %v", err)
-	}
+	must(t, <-ended)
 	if !held(r, repo.Head()) {
 		t.Error("the fetched commit is missing: it went into a mirror that was given up meanwhile")
 	}
-	sameAsGit(w.of(repo), r, repo.Head())
-	sameAsGit(w.of(repo), r, base)
-	sameAsGit(w.of(repo), r, main)
+	for _, id := range []string{repo.Head(), base, main} {
+		sameAsGit(w, r, id)
+	}
 }
-
-func (w *world) of(repo *gittest.Repo) *world { w.server = repo; return w }
 
 // TestEverythingAtOnce runs all calls at once, for the race detector, and compares the content with git.
 func TestEverythingAtOnce(t *testing.T) {
@@ -256,7 +230,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	commits := strings.Fields(repo.InBare("rev-list", "--reverse", "main"))
 	w := &world{T: t, server: repo, opts: git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL}}
 	r := w.open()
-	w.fetch(r)
+	fetch(w, r)
 	errs := make([]error, 4)
 	concurrently(4, func(n int) {
 		base := ""
@@ -278,9 +252,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			errs[n] = errors.Join(errs[n], err)
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(errs...))
 	for _, id := range append(commits, repo.Ref(stateBranch)) {
 		sameAsGit(w, r, id)
 	}
@@ -301,7 +273,7 @@ func TestBringMany(t *testing.T) {
 	commits := strings.Fields(repo.InBare("rev-list", "--reverse", "main"))
 	w := &world{T: t, server: repo, opts: git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL}}
 	r := w.open()
-	w.fetch(r)
+	fetch(w, r)
 	before := r.Stats()
 	if missing, err := r.Bring(t.Context(), commits); err != nil || len(missing) > 0 {
 		t.Fatalf("missing %d, %v", len(missing), err)
@@ -313,7 +285,7 @@ func TestBringMany(t *testing.T) {
 	// Renewals keep all of them: each push below changes a megabyte.
 	base := ""
 	for i := range 4 {
-		base = w.push(r, stateUpdate(base, "x", strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
+		base = push(w, r, stateUpdate(base, "x", strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
 	}
 	if r.Stats().Bytes > after.Bytes+3<<20 {
 		t.Error("the mirror was not renewed: the test does not test that")
@@ -348,12 +320,11 @@ func bringSome(w *world) {
 		}
 	}
 	r := w.open()
-	w.fetch(r)
+	fetch(w, r)
 	before := r.Stats()
 	missing, err := r.Bring(w.Context(), append(ids, ids[3]))
-	if diff := compare.Diff(lost, missing); diff != "" || err != nil {
-		w.Fatalf("Bring: %v; missing (-want +got):\n%s", err, diff)
-	}
+	must(w, err)
+	compare.CheckNamed(w, "missing", lost, missing)
 	if n := r.Stats().Requests - before.Requests; n > 4 {
 		w.Errorf("%d requests for %d commits of which %d are lost", n, len(ids), len(lost))
 	}

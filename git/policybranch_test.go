@@ -11,22 +11,15 @@ import (
 // TestPolicyBranch checks that an additional branch is looked up and fetched with the others, before it exists,
 // afterwards, and after it moved. Without a move it costs no request, and a renewal of the store keeps its commit.
 func TestPolicyBranch(t *testing.T) {
-	p := gittest.New(t)
-	p.CommitFiles("first", map[string]string{"f": "1"})
-	r, err := git.Open(t.Context(), git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Policy: "platform"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := newRepo(t, map[string]string{"f": "1"})
+	r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Policy: "platform"})
 	read := func(want string) {
 		t.Helper()
-		heads, err := r.Fetch(t.Context())
-		if err != nil || heads.Main != p.Head() {
-			t.Fatalf("heads %+v, %v", heads, err)
+		heads := fetch(t, r)
+		if heads.Main != p.Head() || (heads.Policy == "") != (want == "") {
+			t.Fatalf("heads %+v, want the policy %q", heads, want)
 		}
 		if want == "" {
-			if heads.Policy != "" {
-				t.Fatalf("there is a policy at %s", heads.Policy)
-			}
 			return
 		}
 		s, held := r.Held(heads.Policy)
@@ -40,9 +33,7 @@ func TestPolicyBranch(t *testing.T) {
 	push := func(content string) {
 		t.Helper()
 		p.Git("checkout", "-q", "-B", "platform")
-		p.Write(map[string]string{"policy.yaml": content})
-		p.Git("add", "-A")
-		p.Git("commit", "-q", "-m", content)
+		commit(p.Write(map[string]string{"policy.yaml": content}), content)
 		p.Git("push", "-q", "-f", "origin", "platform")
 		p.Git("checkout", "-q", "main")
 	}
@@ -54,8 +45,8 @@ func TestPolicyBranch(t *testing.T) {
 		read(want)
 		before := r.Stats()
 		read(want)
-		if after := r.Stats(); after.Requests != before.Requests+1 || after.Fetches != before.Fetches {
-			t.Errorf("at rest: %d requests, %d fetches", after.Requests-before.Requests, after.Fetches-before.Fetches)
+		if spent := minus(r.Stats(), before); spent.Requests != 1 || spent.Fetches != 0 {
+			t.Errorf("at rest: %d requests, %d fetches", spent.Requests, spent.Fetches)
 		}
 	}
 	atRest("one")

@@ -133,6 +133,10 @@ func (c *cost) ours(r *git.Repo, step func()) {
 	c.received, c.sent = c.received+spent.Received, c.sent+spent.Sent
 }
 
+func (c *cost) poll(b *testing.B, r *git.Repo) {
+	c.ours(r, func() { fetch(b, r) })
+}
+
 // plain measures one step of the git command.
 func (w *largeWorld) plain(c *cost, in cli, script string) {
 	if w.server == nil {
@@ -157,20 +161,8 @@ func (w *largeWorld) state() string { return stateOf(w.size.longest()) }
 
 func (w *largeWorld) open(b *testing.B, state string) (*git.Repo, rollout.Heads) {
 	b.Helper()
-	r, err := git.Open(b.Context(), git.Options{URL: w.url, Branch: "main", StateBranch: state, Cluster: "prod"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return r, poll(b, r)
-}
-
-func poll(b *testing.B, r *git.Repo) rollout.Heads {
-	b.Helper()
-	heads, err := r.Fetch(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	return heads
+	r := open(b, git.Options{URL: w.url, Branch: "main", StateBranch: state, Cluster: "prod"})
+	return r, fetch(b, r)
 }
 
 // mirror returns a bare clone with the two branches only.
@@ -215,12 +207,12 @@ func (w *largeWorld) idlePoll(b *testing.B) {
 	clone := w.mirror(b)
 	clone.run(firstFetch)
 	rounds(b, func(int) {
-		ours.ours(r, func() { poll(b, r) })
+		ours.poll(b, r)
 		w.plain(&plain, clone, nextFetch)
 	})
 	heap, before := liveHeap(), allocated()
 	for range 100 {
-		poll(b, r)
+		fetch(b, r)
 	}
 	garbage := (allocated() - before) / 100
 	ours.memory = fmt.Sprintf("allocates %d kB, keeps %d B", garbage>>10, max(0, liveHeap()-heap)/100)
@@ -237,14 +229,14 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 	rounds(b, func(i int) {
 		w.version++
 		usersPush(w.repo, w.version)
-		both := []func(){func() { ours.ours(r, func() { poll(b, r) }) }, func() { w.plain(&plain, clone, nextFetch) }}
+		both := []func(){func() { ours.poll(b, r) }, func() { w.plain(&plain, clone, nextFetch) }}
 		both[i%2]() // the second side finds the server's files in the system's cache
 		both[1-i%2]()
 	})
 	w.version++
 	usersPush(w.repo, w.version)
 	before := allocated()
-	poll(b, r)
+	fetch(b, r)
 	ours.memory = fmt.Sprintf("allocates %d kB", (allocated()-before)>>10)
 	plain.memory = w.resident(clone, nextFetch)
 	w.row(b, "fetch of one commit", &ours, &plain)
@@ -286,7 +278,8 @@ func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 		w.row(b, fmt.Sprintf("state commit of %d, after %d commits", n, c.commits), &c.ours, &c.plain)
 	}
 	if first, last := all[0], all[len(all)-1]; first != last {
-		_, _ = fmt.Fprintf(&w.notes, "first state commit of a process: %s ms, %d bytes received\n", millis(first.first.median()), first.first.received)
+		_, _ = fmt.Fprintf(&w.notes, "first state commit of a process: %s ms, %d bytes received\n",
+			millis(first.first.median()), first.first.received)
 		of := func(a, b *cost) float64 { return float64(a.median()) / float64(b.median()) }
 		b.ReportMetric(of(&last.ours, &first.ours), "longest/shortest")
 		_, _ = fmt.Fprintf(&w.notes, "state commit after %d commits : after %d = %.2f (git %.2f)\n",
@@ -307,22 +300,17 @@ func (w *largeWorld) records(n int) map[string][]byte {
 
 func (c *committer) commit(b *testing.B, w *largeWorld, n int, into *cost) {
 	b.Helper()
-	update := rollout.Update{Branch: stateOf(c.commits), Old: c.state, Parent: c.state, Edits: w.records(n), Message: "prod: next", When: when}
-	into.ours(c.r, func() {
-		ids, err := pushAll(b.Context(), c.r, update)
-		if err != nil || ids[0] == "" {
-			b.Fatal(ids, err)
-		}
-		c.state = ids[0]
-	})
+	next := update(stateOf(c.commits), c.state, "prod: next", w.records(n))
+	into.ours(c.r, func() { c.state = push(b, c.r, next)[0] })
+	if c.state == "" {
+		b.Fatal("nothing was pushed")
+	}
 }
 
 // script writes the records as cheaply as possible, and returns the commands for git.
 func (c *committer) script(b *testing.B, w *largeWorld, n int) string {
 	for path, content := range w.records(n) {
-		if err := os.WriteFile(c.clone.dir+"/"+path, content, 0o644); err != nil {
-			b.Fatal(err)
-		}
+		must(b, os.WriteFile(c.clone.dir+"/"+path, content, 0o644))
 	}
 	return "git commit -q -a -m next && git push -q origin HEAD"
 }
@@ -354,7 +342,7 @@ func (w *largeWorld) longLife(b *testing.B) {
 			w.version++
 			usersPush(w.repo, w.version)
 		}
-		polls.ours(r, func() { poll(b, r) })
+		polls.poll(b, r)
 		c.commit(b, w, 1, &c.ours)
 	}
 	late, stats := liveHeap(), r.Stats()
@@ -362,7 +350,8 @@ func (w *largeWorld) longLife(b *testing.B) {
 		first, last := &cost{walls: walls[:life/10]}, &cost{walls: walls[life-life/10:]}
 		return float64(last.median()) / float64(first.median())
 	}
-	fmt.Printf("\n\n%d polls and state commits: heap %s after 100, %s after all, at most %s in the first half and %s in the second (store %s, %d objects)\n",
+	fmt.Printf("\n\n%d polls and state commits: heap %s after 100, %s after all, "+
+		"at most %s in the first half and %s in the second (store %s, %d objects)\n",
 		life, mib(early), mib(late), mib(most[0]), mib(max(most[1], late)), mib(stats.Bytes), stats.Objects)
 	fmt.Printf("last tenth : first tenth = %.2f for polls, %.2f for commits\n", tenth(polls.walls), tenth(c.ours.walls))
 	b.ReportMetric(0, "ns/op")

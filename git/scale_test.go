@@ -85,6 +85,13 @@ func (s *importer) file(path, content string) {
 	fmt.Fprintf(s, "M 100644 inline %s\ndata %d\n%s\n", path, len(content), content)
 }
 
+// topics adds branches at main.
+func (s *importer) topics(n int) {
+	for i := range n {
+		fmt.Fprintf(s, "reset refs/heads/topic/%d\nfrom refs/heads/main\n\n", i)
+	}
+}
+
 // largeRepo creates the repository. It has refs on commits in all of main's history, and state branches with the same
 // files and separate histories. It also has the results of a server's maintenance (packed refs, a commit-graph).
 func largeRepo(b *testing.B, size scale) *gittest.Repo {
@@ -238,9 +245,7 @@ func (c cli) run(script string) time.Duration {
 func (c cli) resident(script string) int64 {
 	c.b.Helper()
 	cmd := c.command(script)
-	if err := cmd.Start(); err != nil {
-		c.b.Fatal(err)
-	}
+	must(c.b, cmd.Start())
 	var ended atomic.Bool
 	go func() {
 		_ = cmd.Wait()

@@ -3,9 +3,11 @@ package git_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -23,20 +25,15 @@ var errModel = errors.New("not possible")
 
 // apply implements the documentation of Update.Edits.
 func (m model) apply(edits map[string][]byte) (model, error) {
-	next := model{}
-	for p, content := range m {
-		next[p] = content
-	}
-	for p, content := range edits {
-		if content != nil {
-			continue
-		}
-		for old := range next {
-			if old == p || strings.HasPrefix(old, p+"/") {
-				delete(next, old)
+	next := maps.Clone(m)
+	maps.DeleteFunc(next, func(old, _ string) bool {
+		for p, content := range edits {
+			if content == nil && (old == p || strings.HasPrefix(old, p+"/")) {
+				return true
 			}
 		}
-	}
+		return false
+	})
 	for p, content := range edits {
 		if content == nil {
 			continue
@@ -59,29 +56,13 @@ func (m model) apply(edits map[string][]byte) (model, error) {
 func readAll(t *testing.T, s *git.Snapshot) model {
 	t.Helper()
 	m := model{}
-	var walk func(string)
-	walk = func(dir string) {
-		entries, err := s.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
+	walk(t, s, "", func(file string, e rollout.Entry) {
+		if e.Kind != rollout.Dir {
+			content, err := s.ReadFile(file)
+			must(t, err)
+			m[file] = string(content)
 		}
-		if len(entries) == 0 && dir != "" {
-			t.Errorf("the empty directory %q was written", dir)
-		}
-		for _, e := range entries {
-			p := path.Join(dir, e.Name)
-			if e.Kind == rollout.Dir {
-				walk(p)
-				continue
-			}
-			content, err := s.ReadFile(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m[p] = string(content)
-		}
-	}
-	walk("")
+	})
 	return m
 }
 
@@ -105,16 +86,13 @@ func randomEdits(r *rand.Rand) map[string][]byte {
 // each tree with its order and modes.
 func TestEditsAgainstModel(t *testing.T) {
 	repo := gittest.New(t)
-	r, err := git.Open(t.Context(), git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := mirrorOf(t, repo)
 	random := rand.New(rand.NewPCG(1, 2))
 	want, base, commits := model{}, "", 0
 	for i := range 200 {
 		edits := randomEdits(random)
 		next, wantErr := want.apply(edits)
-		ids, err := pushAll(t.Context(), r, rollout.Update{Branch: "main", Old: base, Parent: base, Edits: edits, Message: fmt.Sprint(i), When: when})
+		ids, err := pushAll(t.Context(), r, update("main", base, fmt.Sprint(i), edits))
 		if wantErr != nil {
 			if err == nil {
 				t.Fatalf("edits %q on %q were allowed", edits, want)
@@ -132,11 +110,7 @@ func TestEditsAgainstModel(t *testing.T) {
 		}
 		base = ids[0]
 		commits++
-		s, err := r.Snapshot(t.Context(), base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := compare.Diff(want, readAll(t, s)); diff != "" {
+		if diff := compare.Diff(want, readAll(t, snapshot(t, r, base))); diff != "" {
 			t.Fatalf("after %q (-model +snapshot):\n%s", edits, diff)
 		}
 	}
@@ -144,35 +118,17 @@ func TestEditsAgainstModel(t *testing.T) {
 		t.Fatalf("only %d commits: the test tests little", commits)
 	}
 	repo.Fsck()
-	sorted := []string{}
-	for p := range want {
-		sorted = append(sorted, p)
-	}
-	sort.Strings(sorted)
-	if diff := compare.Diff(sorted, repo.Files("main")); diff != "" {
-		t.Errorf("files (-model +git):\n%s", diff)
-	}
+	compare.CheckNamed(t, "files", slices.Sorted(maps.Keys(want)), repo.Files("main"))
 }
 
 func TestEditsKeepModes(t *testing.T) {
 	repo := gittest.New(t)
 	repo.Write(map[string]string{"run.sh": "1", "f": "1"})
-	if err := os.Chmod(repo.Work+"/run.sh", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("f", repo.Work+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(repo.Work+"/run.sh", 0o755))
+	must(t, os.Symlink("f", repo.Work+"/link"))
 	base := repo.Commit("first")
-	r, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = pushAll(t.Context(), r, rollout.Update{Branch: "main", Old: base, Parent: base, Message: "m", When: when,
-		Edits: map[string][]byte{"run.sh": []byte("2"), "link": []byte("a file now"), "new": {}, "f": nil}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	edits := map[string][]byte{"run.sh": []byte("2"), "link": []byte("a file now"), "new": {}, "f": nil}
+	push(t, open(t, git.Options{URL: repo.Bare, Branch: "main"}), update("main", base, "m", edits))
 	want := "100644 link\n100644 new\n100755 run.sh"
 	if got := repo.InBare("ls-tree", "-r", "--format=%(objectmode) %(path)", "main"); got != want {
 		t.Errorf("modes:\n%s\nwant:\n%s", got, want)
@@ -183,17 +139,12 @@ func TestEditsKeepModes(t *testing.T) {
 func TestEditPathsRefused(t *testing.T) {
 	repo := gittest.New(t)
 	base := repo.CommitFiles("first", map[string]string{"f": "1", "d/g": "1"})
-	r, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := open(t, git.Options{URL: repo.Bare, Branch: "main"})
 	for _, p := range []string{
 		"", ".", "/", "/abs", "a/", "a//b", "../x", "a/../b", "./a", ".git", "a/.GIT/hooks/x", ".git.", ".git /x",
 		"git~1", ".g\u200cit", ".git::$INDEX_ALLOCATION", `a\b`, "a\x00b", ".gitmodules", "GITMOD~1", "f/below", "d",
 	} {
-		_, err := pushAll(t.Context(), r, rollout.Update{Branch: "main", Old: base, Parent: base, Message: "m", When: when,
-			Edits: map[string][]byte{p: []byte("x")}})
-		if err == nil {
+		if _, err := pushAll(t.Context(), r, update("main", base, "m", map[string][]byte{p: []byte("x")})); err == nil {
 			t.Errorf("writing %q was allowed", p)
 		}
 	}
@@ -211,23 +162,11 @@ func TestChanges(t *testing.T) {
 	old := repo.CommitFiles("old", files)
 	repo.Remove("top", "apps/3", "sub").Write(map[string]string{"apps/7/70.yaml": "new", "apps/7/a": "added", "sub": "now a file"})
 	fresh := repo.Commit("new")
-	r, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := r.Snapshot(t.Context(), old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := r.Snapshot(t.Context(), fresh)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := open(t, git.Options{URL: repo.Bare, Branch: "main"})
+	a, b := snapshot(t, r, old), snapshot(t, r, fresh)
 	for _, dir := range []string{"", ".", "apps", "apps/7", "apps/3", "sub", "nope"} {
 		changes, err := git.Changes(a, b, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, c := range changes {
 			status := "M"
@@ -248,8 +187,6 @@ func TestChanges(t *testing.T) {
 		}
 		sort.Strings(got)
 		sort.Strings(want)
-		if diff := compare.Diff(want, got); diff != "" {
-			t.Errorf("Changes(%q) (-git +ours):\n%s", dir, diff)
-		}
+		compare.CheckNamed(t, "changes of "+dir, want, got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -70,25 +71,23 @@ func FuzzParseRemote(f *testing.F) {
 		}
 		raw := scheme + "://" + user + ":" + secret + "@" + rest
 		remote, _, err := ParseRemote(raw)
-		if strings.Contains(remote.String(), secret) {
-			t.Errorf("ParseRemote(%q) = %s", raw, remote)
-		}
-		if err != nil && strings.Contains(err.Error(), secret) {
-			t.Errorf("ParseRemote(%q): %v", raw, err)
-		}
-		if strings.Contains(RedactURL(raw), secret) {
-			t.Errorf("RedactURL(%q) = %s", raw, RedactURL(raw))
+		if shown := fmt.Sprintf("%s, %v, %s", remote.String(), err, RedactURL(raw)); strings.Contains(shown, secret) {
+			t.Errorf("%q is shown: %s", raw, shown)
 		}
 	})
 }
 
+// listedKey returns a server's key, and the key's form in a known_hosts file.
+func listedKey(t testing.TB) (key ssh.PublicKey, listed string) {
+	t.Helper()
+	key, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
+	must(t, err)
+	return key, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+}
+
 // FuzzKnownHosts checks that a server is known only if the file has its key.
 func FuzzKnownHosts(f *testing.F) {
-	key, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
-	if err != nil {
-		f.Fatal(err)
-	}
-	listed := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+	key, listed := listedKey(f)
 	_, encoded, _ := strings.Cut(listed, " ")
 	f.Add("git.example.com " + listed + " a comment\n# and more\n")
 	f.Add("[git.example.com]:2222,*.example.com,!x ssh-rsa AAAA")
@@ -99,9 +98,7 @@ func FuzzKnownHosts(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
 		file := filepath.Join(dir, "known_hosts")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		d := &sshDialer{known: file, addr: "git.example.com:22"}
 		check, err := d.hosts()
 		if err != nil {
@@ -117,11 +114,7 @@ func FuzzKnownHosts(f *testing.F) {
 
 // TestKnownHosts checks which seeds of FuzzKnownHosts make a key known.
 func TestKnownHosts(t *testing.T) {
-	key, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+	key, listed := listedKey(t)
 	for text, want := range map[string]bool{
 		"git.example.com " + listed:                               true,
 		knownhosts.HashHostname("git.example.com") + " " + listed: true,
@@ -133,14 +126,9 @@ func TestKnownHosts(t *testing.T) {
 		"# git.example.com " + listed:                             false,
 	} {
 		file := filepath.Join(t.TempDir(), "known_hosts")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		check, err := (&sshDialer{known: file}).hosts()
-		if err != nil {
-			t.Errorf("%q: %v", text, err)
-			continue
-		}
+		must(t, err)
 		err = check("git.example.com:22", &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 22}, key)
 		if (err == nil) != want {
 			t.Errorf("%q: %v, want known %t", text, err, want)

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,15 @@ func (p *packText) add(kind byte, told int, between, content []byte) *packText {
 	return p
 }
 
+func (p *packText) blob(content string) *packText {
+	return p.add(aBlob, len(content), nil, []byte(content))
+}
+
+// delta appends a delta on a base: the base's hash, or its distance.
+func (p *packText) delta(kind byte, base, delta []byte) *packText {
+	return p.add(kind, len(delta), base, delta)
+}
+
 func (p *packText) end() io.Reader {
 	sum := sha1.Sum(p.Bytes())
 	p.Write(sum[:])
@@ -49,10 +59,13 @@ func (p *packText) end() io.Reader {
 }
 
 // appending returns a delta that copies the base and appends a text.
-func appending(base int, text string) []byte {
+func appending(base int, text string) []byte { return appendingTo(base, base, text) }
+
+// appendingTo returns a delta that copies the first bytes of a base and appends a text.
+func appendingTo(base, first int, text string) []byte {
 	d := binary.AppendUvarint(nil, uint64(base))
-	d = binary.AppendUvarint(d, uint64(base+len(text)))
-	d = append(d, 0x80|0x10|0x20|0x40, byte(base), byte(base>>8), byte(base>>16)) // copy from 0
+	d = binary.AppendUvarint(d, uint64(first+len(text)))
+	d = append(d, 0x80|0x10|0x20|0x40, byte(first), byte(first>>8), byte(first>>16)) // copy from 0
 	return append(append(d, byte(len(text))), text...)
 }
 
@@ -92,19 +105,13 @@ func blobID(content string) plumbing.Hash {
 // TestDeltasInAnyOrder checks deltas before their base, and deltas of deltas.
 func TestDeltasInAnyOrder(t *testing.T) {
 	base := "the base of all of them\n"
-	one, two := blobID(base+"one"), blobID(base)
 	p := newPack(4)
-	d := appending(len(base)+3, "more")
-	p.add(aReferenceDelta, len(d), one[:], d)
-	d = appending(len(base), "one")
-	p.add(aReferenceDelta, len(d), two[:], d)
-	p.add(aBlob, len(base), nil, []byte(base))
-	d = appending(len(base), "two")
-	p.add(anOffsetDelta, len(d), []byte{byte(p.Len() - p.offsets[2])}, d)
+	p.delta(aReferenceDelta, hashOf(base+"one"), appending(len(base)+3, "more"))
+	p.delta(aReferenceDelta, hashOf(base), appending(len(base), "one"))
+	p.blob(base)
+	p.delta(anOffsetDelta, []byte{byte(p.Len() - p.offsets[2])}, appending(len(base), "two"))
 	into := newTestStore()
-	if err := readPack(p.end(), into, boundsOver(1)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, readPack(p.end(), into, boundsOver(1)))
 	for _, content := range []string{base, base + "one", base + "onemore", base + "two"} {
 		if string(into.objects[blobID(content)]) != content {
 			t.Errorf("%q is missing", content)
@@ -115,49 +122,31 @@ func TestDeltasInAnyOrder(t *testing.T) {
 // TestOmitted checks that a too large object is reported by its id, and a delta of an even larger base without an id.
 func TestOmitted(t *testing.T) {
 	fits, large, huge := strings.Repeat("a", maxBlob), strings.Repeat("b", maxBlob+1), strings.Repeat("c", maxBases+1)
-	p := newPack(5)
-	p.add(aBlob, len(fits), nil, []byte(fits))
-	p.add(aBlob, len(large), nil, []byte(large))
-	id := blobID(large)
-	d := appendingTo(len(large), 10, "small after all")
-	p.add(aReferenceDelta, len(d), id[:], d)
-	p.add(aBlob, len(huge), nil, []byte(huge))
-	id = blobID(huge)
-	d = appendingTo(len(huge), 10, "unknown")
-	p.add(aReferenceDelta, len(d), id[:], d)
+	p := newPack(5).blob(fits).blob(large).delta(aReferenceDelta, hashOf(large), appendingTo(len(large), 10, "small after all"))
+	p.blob(huge).delta(aReferenceDelta, hashOf(huge), appendingTo(len(huge), 10, "unknown"))
 	into := newTestStore()
-	if err := readPack(p.end(), into, boundsOver(1)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, readPack(p.end(), into, boundsOver(1)))
 	for content, kept := range map[string]bool{fits: true, large: false, huge: false, "bbbbbbbbbbsmall after all": true} {
 		if _, _, has := into.Content(blobID(content)); has != kept {
 			t.Errorf("%.30q of %d bytes: kept %t, want %t", content, len(content), !kept, kept)
 		}
 	}
-	if want := []plumbing.Hash{blobID(large), blobID(huge), plumbing.ZeroHash}; len(into.omitted) != 3 || into.omitted[0] != want[0] ||
-		into.omitted[1] != want[1] || into.omitted[2] != want[2] {
+	if want := []plumbing.Hash{blobID(large), blobID(huge), plumbing.ZeroHash}; !slices.Equal(into.omitted, want) {
 		t.Errorf("omitted %v, want %v", into.omitted, want)
 	}
 }
 
-// appendingTo returns a delta that copies the first bytes of a base and appends a text.
-func appendingTo(base, first int, text string) []byte {
-	d := binary.AppendUvarint(nil, uint64(base))
-	d = binary.AppendUvarint(d, uint64(first+len(text)))
-	d = append(d, 0x80|0x10, byte(first))
-	return append(append(d, byte(len(text))), text...)
-}
-
 // TestPacksThatAreRefused checks that invalid packs end in an error, and take no more memory than was sent.
 func TestPacksThatAreRefused(t *testing.T) {
+	growing := binary.AppendUvarint([]byte{1}, 1<<40)
 	for name, p := range map[string]*packText{
 		"a tree of a terabyte":           newPack(1).add(2, 1<<40, nil, []byte("x")),
 		"a file of fewer bytes":          newPack(1).add(aBlob, 3, nil, []byte("longer than that")),
 		"a delta on nothing":             newPack(1).add(aReferenceDelta, 8, bytes.Repeat([]byte{7}, 20), appending(3, "x")[:8]),
 		"a delta on no offset":           newPack(1).add(anOffsetDelta, 9, []byte{1}, appending(3, "x")),
-		"a delta that is none":           newPack(2).add(aBlob, 1, nil, []byte("x")).add(aReferenceDelta, 1, hashOf("x"), []byte{0x80}),
-		"a delta that grows a folder":    newPack(2).add(2, 1, nil, []byte("x")).add(anOffsetDelta, 6, []byte{10}, binary.AppendUvarint([]byte{1}, 1<<40)),
-		"more objects than are told of":  newPack(3).add(aBlob, 1, nil, []byte("x")),
+		"a delta that is none":           newPack(2).blob("x").delta(aReferenceDelta, hashOf("x"), []byte{0x80}),
+		"a delta that grows a folder":    newPack(2).add(2, 1, nil, []byte("x")).add(anOffsetDelta, 6, []byte{10}, growing),
+		"more objects than are told of":  newPack(3).blob("x"),
 		"a type that Git does not have":  newPack(1).add(5, 1, nil, []byte("x")),
 		"an end before the first object": newPack(1),
 	} {

@@ -15,7 +15,17 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // pkts returns lines as packets; "" is a flush.
 func pkts(lines ...string) []byte {
@@ -53,9 +63,7 @@ func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 		err := encode(o)
 		r, _ := o.Reader() // it returns no errors
 		data, read := io.ReadAll(r)
-		if err = errors.Join(err, read); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, read))
 		return st.Keep(kind, data)
 	}
 	blob := st.Keep(plumbing.BlobObject, []byte("hello\n"))
@@ -63,9 +71,7 @@ func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 	root := add(plumbing.TreeObject, tree.Encode)
 	commit = add(plumbing.CommitObject, (&object.Commit{TreeHash: root, Message: "m"}).Encode)
 	pack, err := encodePack(st, []plumbing.Hash{blob, root, commit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return commit, pack
 }
 
@@ -73,30 +79,28 @@ func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 func TestReports(t *testing.T) {
 	main, state := Command{Ref: "refs/heads/main"}, Command{Ref: "refs/heads/state"}
 	main.New, state.New = plumbing.NewHash(strings.Repeat("1", 40)), plumbing.NewHash(strings.Repeat("2", 40))
+	const okMain, okState = "ok refs/heads/main\n", "ok refs/heads/state\n"
+	const hooked, atomic = "ng refs/heads/main hook declined\n", "ng refs/heads/state atomic push failure\n"
 	for name, c := range map[string]struct {
 		report []string
 		want   string // "" = success
 		moved  bool
 	}{
-		"both are there":   {[]string{"unpack ok\n", "ok refs/heads/main\n", "ok refs/heads/state\n", ""}, "", false},
-		"one is left out":  {[]string{"unpack ok\n", "ok refs/heads/main\n", ""}, "state: no report", false},
-		"another is there": {[]string{"unpack ok\n", "ok refs/heads/main\n", "ok refs/heads/other\n", ""}, "state: no report", false},
-		"one has moved":    {[]string{"unpack ok\n", "ng refs/heads/main fetch first\n", "ok refs/heads/state\n", ""}, "main: fetch first", true},
-		"a hook":           {[]string{"unpack ok\n", "ng refs/heads/main hook declined\n", "ok refs/heads/state\n", ""}, "main: hook declined", false},
-		"a cause and another": {[]string{"unpack ok\n", "ng refs/heads/main hook declined\n",
-			"ng refs/heads/state atomic push failure\n", ""}, "main: hook declined", false},
-		"no cause": {[]string{"unpack ok\n", "ng refs/heads/main atomic push failure\n",
-			"ng refs/heads/state atomic push failure\n", ""}, "main: atomic push failure; state: atomic push failure", false},
-		"not unpacked": {[]string{"unpack index-pack abnormal exit\n", "ok refs/heads/main\n", "ok refs/heads/state\n", ""},
-			"unpack: index-pack abnormal exit", false},
+		"both are there":      {[]string{"unpack ok\n", okMain, okState}, "", false},
+		"one is left out":     {[]string{"unpack ok\n", okMain}, "state: no report", false},
+		"another is there":    {[]string{"unpack ok\n", okMain, "ok refs/heads/other\n"}, "state: no report", false},
+		"one has moved":       {[]string{"unpack ok\n", "ng refs/heads/main fetch first\n", okState}, "main: fetch first", true},
+		"a hook":              {[]string{"unpack ok\n", hooked, okState}, "main: hook declined", false},
+		"a cause and another": {[]string{"unpack ok\n", hooked, atomic}, "main: hook declined", false},
+		"no cause": {[]string{"unpack ok\n", "ng refs/heads/main atomic push failure\n", atomic},
+			"main: atomic push failure; state: atomic push failure", false},
+		"not unpacked": {[]string{"unpack index-pack abnormal exit\n", okMain, okState}, "unpack: index-pack abnormal exit", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := pkts("\x01"+string(pkts(c.report...)), "\x02from a hook\n", "")
+			answer := pkts("\x01"+string(pkts(append(c.report, "")...)), "\x02from a hook\n", "")
 			err := answering(false, answer).report(bytes.NewReader(answer), []Command{main, state})
 			if c.want == "" {
-				if err != nil {
-					t.Errorf("%v, want a success", err)
-				}
+				must(t, err)
 				return
 			}
 			var no *Refused
@@ -111,13 +115,13 @@ func TestReports(t *testing.T) {
 func TestFetchReadsAPack(t *testing.T) {
 	commit, pack := packed(t)
 	for name, answer := range packAnswers(pack) {
-		into := newTestStore()
-		err := answering(name == "v2", answer).Fetch(t.Context(), into, Question{Wants: []plumbing.Hash{commit}, Depth: Shallow})
+		into, question := newTestStore(), Question{Wants: []plumbing.Hash{commit}, Depth: Shallow}
+		err := answering(name == "v2", answer).Fetch(t.Context(), into, question)
 		if kind, _, has := into.Content(commit); err != nil || !has || kind != plumbing.CommitObject {
 			t.Errorf("%s: %v, %v", name, err, has)
 		}
 		cut := packAnswers(append(pack[:len(pack)-1:len(pack)-1], pack[len(pack)-1]^1))[name]
-		if err := answering(name == "v2", cut).Fetch(t.Context(), newTestStore(), Question{Wants: []plumbing.Hash{commit}, Haves: nil, Depth: Shallow}); err == nil {
+		if err := answering(name == "v2", cut).Fetch(t.Context(), newTestStore(), question); err == nil {
 			t.Errorf("%s: a pack with a wrong checksum was taken", name)
 		}
 	}
@@ -142,24 +146,17 @@ func TestRedirectToPlainHTTP(t *testing.T) {
 	defer server.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(ca, certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ca, certificate, 0o600))
 	for name, auth := range map[string]Auth{
 		"no credentials": {TLS: TLS{CAFile: ca}},
 		"credentials":    {TLS: TLS{CAFile: ca}, Username: "u", Password: "p"},
 	} {
 		remote, _, err := ParseRemote(server.URL + "/repo.git")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s, err := Open(remote, auth, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.ToFetch(t.Context()); err == nil || !strings.Contains(err.Error(), "from https to plain http") {
-			t.Errorf("%s: %v", name, err)
-		}
+		must(t, err)
+		_, err = s.ToFetch(t.Context())
+		compare.CheckError(t, name, err, "from https to plain http")
 	}
 	if asked {
 		t.Error("the plain server was asked")
@@ -185,30 +182,51 @@ func TestRedactURL(t *testing.T) {
 	}
 }
 
-// TestParseRemote checks the result of each form of a repository's address, with its credentials separate.
+// TestParseRemote checks each form of a repository's address: its parts, the text that is shown, and its credentials.
 func TestParseRemote(t *testing.T) {
+	const secret = "hunter2-secret"
 	for raw, want := range map[string]struct {
-		r    Remote
-		auth Auth
+		shown string
+		r     Remote
+		auth  Auth
 	}{
-		"https://Git.Example.com/org/repo/":     {Remote{scheme: "https", host: "git.example.com", path: "/org/repo"}, Auth{}},
-		"https://ann:s3cret@host/repo.git":      {Remote{scheme: "https", host: "host", path: "/repo.git"}, Auth{Username: "ann", Password: "s3cret"}},
-		"ssh://deploy@host:2222/org/repo":       {Remote{scheme: "ssh", user: "deploy", host: "host:2222", path: "/org/repo"}, Auth{}},
-		"git+ssh://deploy:x@host/repo":          {Remote{scheme: "ssh", user: "deploy", host: "host", path: "/repo"}, Auth{}},
-		"ssh://host/repo":                       {Remote{scheme: "ssh", host: "host", path: "/repo"}, Auth{}},
-		"deploy@host:org/repo":                  {Remote{scheme: "ssh", user: "deploy", host: "host", path: "org/repo"}, Auth{}},
-		"git://host/repo":                       {Remote{scheme: "git", host: "host", path: "/repo"}, Auth{}},
-		"file://elsewhere/srv/../srv/repo.git/": {Remote{scheme: "file", path: "/srv/repo.git"}, Auth{}},
+		"https://Git.Example.com/org/repo/": {"https://git.example.com/org/repo",
+			Remote{scheme: "https", host: "git.example.com", path: "/org/repo"}, Auth{}},
+		"https://ann:" + secret + "@host/repo.git": {"https://host/repo.git",
+			Remote{scheme: "https", host: "host", path: "/repo.git"}, Auth{Username: "ann", Password: secret}},
+		"https://" + secret + "@host/r": {"https://host/r", Remote{scheme: "https", host: "host", path: "/r"}, Auth{Username: secret}},
+		"http://127.0.0.1:8080/r":       {"http://127.0.0.1:8080/r", Remote{scheme: "http", host: "127.0.0.1:8080", path: "/r"}, Auth{}},
+		"ssh://deploy@host:2222/org/repo": {"ssh://deploy@host:2222/org/repo",
+			Remote{scheme: "ssh", user: "deploy", host: "host:2222", path: "/org/repo"}, Auth{}},
+		"ssh://deploy:" + secret + "@host/repo": {"ssh://deploy@host/repo",
+			Remote{scheme: "ssh", user: "deploy", host: "host", path: "/repo"}, Auth{}},
+		"git+ssh://deploy:x@host/repo": {"ssh://deploy@host/repo",
+			Remote{scheme: "ssh", user: "deploy", host: "host", path: "/repo"}, Auth{}},
+		"ssh://host/repo": {"ssh://host/repo", Remote{scheme: "ssh", host: "host", path: "/repo"}, Auth{}},
+		"deploy@host:org/repo": {"ssh://deploy@host/org/repo",
+			Remote{scheme: "ssh", user: "deploy", host: "host", path: "org/repo"}, Auth{}},
+		"host:repo":                             {"ssh://host/repo", Remote{scheme: "ssh", host: "host", path: "repo"}, Auth{}},
+		"git://host/repo":                       {"git://host/repo", Remote{scheme: "git", host: "host", path: "/repo"}, Auth{}},
+		"file://elsewhere/srv/../srv/repo.git/": {"/srv/repo.git", Remote{scheme: "file", path: "/srv/repo.git"}, Auth{}},
+		"file:///srv/repo.git":                  {"/srv/repo.git", Remote{scheme: "file", path: "/srv/repo.git"}, Auth{}},
+		"/srv/repo.git":                         {"/srv/repo.git", Remote{scheme: "file", path: "/srv/repo.git"}, Auth{}},
 	} {
-		if r, auth, err := ParseRemote(raw); err != nil || r != want.r || auth.Username != want.auth.Username || auth.Password != want.auth.Password {
+		r, auth, err := ParseRemote(raw)
+		if err != nil || r != want.r || r.String() != want.shown || auth.Username != want.auth.Username || auth.Password != want.auth.Password {
 			t.Errorf("%s is %+v %+v, %v", raw, r, auth, err)
 		}
 	}
 	for _, raw := range []string{
-		"", "a\nb", "ext::sh", "ftp://host/repo", "https://host/repo?a=b", "https://host/repo#main", "ssh:///repo", "ssh://-oProxy/repo", "https://host/",
+		"", "a\nb", "https://host/\nr", "ext::sh -c " + secret, "ftp://u:" + secret + "@host/r", "https://host/r?token=" + secret,
+		"https://host/repo#main", "https://host/", "https://u:" + secret + "@/path", "https://u:" + secret + "@host",
+		"https://u:" + secret + "/x@host:bad/y", "https://u:" + secret + "@host:port/r", "https://u:" + secret + "%zz@host/r",
+		"ssh:///repo", "ssh://-oProxyCommand=x/r",
 	} {
-		if r, _, err := ParseRemote(raw); err == nil {
+		r, _, err := ParseRemote(raw)
+		if err == nil {
 			t.Errorf("%q is %+v", raw, r)
+		} else if strings.Contains(err.Error(), secret) && !strings.HasPrefix(raw, "ext") {
+			t.Errorf("ParseRemote(%q) tells the secret: %v", raw, err)
 		}
 	}
 }

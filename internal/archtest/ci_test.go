@@ -23,12 +23,8 @@ func TestVulncheckInCI(t *testing.T) {
 	}))
 	t.Cleanup(database.Close)
 	copied := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(copied, "index"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(copied, "index", "db.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(copied, "index"), 0o755))
+	must(t, os.WriteFile(filepath.Join(copied, "index", "db.json"), []byte("{}"), 0o600))
 	const called = "make vulncheck was called\n"
 	for name, c := range map[string]struct {
 		database, found string
@@ -45,9 +41,7 @@ func TestVulncheckInCI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bin := t.TempDir()
-			if err := os.WriteFile(filepath.Join(bin, "make"), []byte("#!/bin/sh\necho make $1 was called\nexit "+c.found+"\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(bin, "make"), []byte("#!/bin/sh\necho make $1 was called\nexit "+c.found+"\n"), 0o755))
 			cmd := exec.Command(filepath.Join(root, ".ci", "vulncheck"))
 			cmd.Env = append(os.Environ(), "GOVULNDB="+c.database, "PATH="+bin+":"+os.Getenv("PATH"), "NO_PROXY=*")
 			out, err := cmd.CombinedOutput()

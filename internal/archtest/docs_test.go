@@ -3,7 +3,6 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,26 +16,8 @@ import (
 // pages returns the repository's Markdown files, relative to its root.
 func pages(t *testing.T) []string {
 	t.Helper()
-	var all []string
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && rel != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin" || entry.Name() == "testdata") {
-			return filepath.SkipDir
-		}
-		if strings.HasSuffix(rel, ".md") {
-			all = append(all, filepath.ToSlash(rel))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatalf("list pages: %v", err)
-	}
+	all, err := find(".md")
+	must(t, err)
 	return all
 }
 
@@ -94,28 +75,16 @@ var walkStep = regexp.MustCompile("`([A-Za-z.]+)\\(")
 // TestWalksExist looks up each call of the walks in docs/architecture.md: a function or method of the product.
 func TestWalksExist(t *testing.T) {
 	known := map[string]bool{}
-	for _, s := range sources(t) {
-		for _, d := range s.file.Decls {
-			f, is := d.(*ast.FuncDecl)
-			if !is || s.isTest() {
-				continue
-			}
-			name, pkg := f.Name.Name, s.file.Name.Name
+	for _, s := range product(t) {
+		for _, f := range s.functions() {
+			name := f.Name.Name
 			if f.Recv != nil {
-				of := f.Recv.List[0].Type
-				if p, is := of.(*ast.StarExpr); is {
-					of = p.X
-				}
-				if id, is := of.(*ast.Ident); is {
-					name = id.Name + "." + name
-				}
+				name = receiver(f.Recv.List[0].Type) + "." + name
 			}
-			known[name], known[pkg+"."+name] = true, true
+			known[name], known[s.file.Name.Name+"."+name] = true, true
 		}
 	}
-	_, walks, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Four walks\n")
-	walks, _, _ = strings.Cut(walks, "\n## ")
-	steps := walkStep.FindAllStringSubmatch(walks, -1)
+	steps := walkStep.FindAllStringSubmatch(section(t, "docs/architecture.md", "Four walks"), -1)
 	if len(steps) < 20 {
 		t.Fatalf("found %d calls in docs/architecture.md: is its section read right?", len(steps))
 	}
@@ -164,8 +133,9 @@ func TestCommandsExist(t *testing.T) {
 func commandsAndFlags(t *testing.T) (commands, flags []string) {
 	t.Helper()
 	commands, flags = []string{"help", "completion"}, []string{"help", "version"}
-	for _, s := range sources(t) {
-		if s.dir() != "cmd/gitrollout" || s.isTest() {
+	ofFlag := regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)?Var(P|PF)?$`)
+	for _, s := range product(t) {
+		if s.dir() != "cmd/gitrollout" {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -177,7 +147,7 @@ func commandsAndFlags(t *testing.T) (commands, flags []string) {
 					}
 				}
 			case *ast.CallExpr:
-				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && len(n.Args) > 1 && regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)?Var(P|PF)?$`).MatchString(sel.Sel.Name) {
+				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && len(n.Args) > 1 && ofFlag.MatchString(sel.Sel.Name) {
 					flags = append(flags, literal(n.Args[1]))
 				}
 			}
@@ -201,14 +171,7 @@ func literal(e ast.Expr) string {
 
 // TestSecurityNamesTests checks that each row of docs/security.md about attacks names an existing test.
 func TestSecurityNamesTests(t *testing.T) {
-	tests := map[string]bool{}
-	for _, s := range sources(t) {
-		for _, decl := range s.file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && s.isTest() {
-				tests[s.dir()+":"+f.Name.Name] = true
-			}
-		}
-	}
+	tests := testNames(t)
 	name := regexp.MustCompile("`([a-z0-9/]+:(?:Test|Fuzz)[A-Za-z0-9]+)`")
 	attacks, rows := false, 0
 	for line := range strings.Lines(read(t, "docs/security.md")) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,23 +49,17 @@ func TestSizeOfTheProduct(t *testing.T) {
 			tests += n
 		}
 	}
-	t.Logf("product %d lines, tests %d, %.2f of it", product, tests, float64(tests)/float64(product))
-	if share := float64(tests) / float64(product); share < leastTestShare {
+	share := float64(tests) / float64(product)
+	t.Logf("product %d lines, tests %d, %.2f of it", product, tests, share)
+	if share < leastTestShare {
 		t.Errorf("there are %.2f lines of tests for each line of the product, less than %.2f", share, leastTestShare)
 	}
 }
 
 func TestSizeOfFunctions(t *testing.T) {
 	var lengths []int
-	for _, s := range sources(t) {
-		if !s.isProduct() {
-			continue
-		}
-		for _, decl := range s.file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
+	for _, s := range product(t) {
+		for _, f := range s.functions() {
 			n := s.line(f.End()) - s.line(f.Pos()) + 1
 			lengths = append(lengths, n)
 			if n > longestFunction {
@@ -76,16 +71,17 @@ func TestSizeOfFunctions(t *testing.T) {
 	median, ninetieth := lengths[len(lengths)/2], lengths[len(lengths)*9/10]
 	t.Logf("%d functions: median %d lines, nine of ten within %d, at most %d", len(lengths), median, ninetieth, lengths[len(lengths)-1])
 	if median > medianFunction || ninetieth > ninetiethFunction {
-		t.Errorf("half of the functions have more than %d lines (want %d), a tenth more than %d (want %d)", median, medianFunction, ninetieth, ninetiethFunction)
+		t.Errorf("half of the functions have more than %d lines (want %d), a tenth more than %d (want %d)",
+			median, medianFunction, ninetieth, ninetiethFunction)
 	}
 }
 
 // TestReceivers limits the number of methods of each type.
 func TestReceivers(t *testing.T) {
 	methods := map[string]int{}
-	for _, s := range sources(t) {
-		for _, decl := range s.file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil && s.isProduct() {
+	for _, s := range product(t) {
+		for _, f := range s.functions() {
+			if f.Recv != nil {
 				methods[s.dir()+"."+receiver(f.Recv.List[0].Type)]++
 			}
 		}
@@ -112,10 +108,7 @@ func receiver(e ast.Expr) string {
 
 // TestInterfaces limits the number of methods of each interface.
 func TestInterfaces(t *testing.T) {
-	for _, s := range sources(t) {
-		if !s.isProduct() {
-			continue
-		}
+	for _, s := range product(t) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {
@@ -132,9 +125,7 @@ func TestInterfaces(t *testing.T) {
 // TestTopFolders limits the number of top-level folders.
 func TestTopFolders(t *testing.T) {
 	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var folders []string
 	for _, e := range entries {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" { // bin is not in Git
@@ -208,20 +199,16 @@ func linesOfText(file string) map[int]bool {
 // a goroutine, and have tests.
 func TestRaceListIsComplete(t *testing.T) {
 	out, err := exec.Command("make", "--no-print-directory", "-C", root, "race-list").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listed := map[string]bool{}
 	for _, name := range strings.Fields(string(out)) {
 		listed[strings.TrimPrefix(name, module+"/")] = true
 	}
 	concurrent := map[string]bool{}
-	for _, s := range sources(t) {
+	for _, s := range product(t) {
 		tests, err := filepath.Glob(filepath.Join(root, s.dir(), "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !s.isProduct() || len(tests) == 0 {
+		must(t, err)
+		if len(tests) == 0 {
 			continue
 		}
 		for _, p := range s.imports() {
@@ -244,21 +231,14 @@ func TestRaceListIsComplete(t *testing.T) {
 	}
 }
 
-// modules returns the folders of modules besides the product's; some have no Go files.
-func modules(t *testing.T) []string {
+// modules returns the folders of modules besides the product's; some have no Go files. A module in another is its part.
+func modules(t *testing.T) (dirs []string) {
 	t.Helper()
-	var dirs []string
-	for _, folder := range []string{"*", "peers/*"} {
-		found, err := filepath.Glob(filepath.Join(root, "internal", folder, "go.mod"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range found {
-			dir, err := filepath.Rel(root, filepath.Dir(file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			dirs = append(dirs, filepath.ToSlash(dir))
+	files, err := find("/go.mod")
+	must(t, err)
+	for _, file := range files {
+		if dir := path.Dir(file); !slices.Contains(files, path.Join(path.Dir(dir), "go.mod")) {
+			dirs = append(dirs, dir)
 		}
 	}
 	return dirs
@@ -278,9 +258,7 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 		}
 		inTree[s.dir()] = true
 	}
-	_, section, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Packages\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for line := range strings.Lines(section) {
+	for line := range strings.Lines(section(t, "docs/architecture.md", "Packages")) {
 		first, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
 		if !isRow || !strings.HasPrefix(first, "`") {
 			continue
@@ -333,7 +311,7 @@ var namesAKind = map[string]string{
 
 func TestKindsAreNamedInTheirFiles(t *testing.T) {
 	named := map[string]bool{}
-	for _, s := range sources(t) {
+	for _, s := range product(t) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			text := ""
 			switch n := n.(type) {
@@ -344,7 +322,7 @@ func TestKindsAreNamedInTheirFiles(t *testing.T) {
 			}
 			text = strings.ToLower(text)
 			isKind := func(kind string) bool { return strings.Contains(text, kind) }
-			if s.isProduct() && slices.ContainsFunc([]string{"statefulset", "daemonset", "cloneset"}, isKind) {
+			if slices.ContainsFunc([]string{"statefulset", "daemonset", "cloneset"}, isKind) {
 				if named[s.path] = true; namesAKind[s.path] == "" {
 					t.Errorf("%s:%d names a kind of workload: %s", s.path, s.line(n.Pos()), text)
 				}
@@ -360,14 +338,7 @@ func TestKindsAreNamedInTheirFiles(t *testing.T) {
 }
 
 func TestOneMoreIsARow(t *testing.T) {
-	tests := map[string]bool{}
-	for _, s := range sources(t) {
-		for _, decl := range s.file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && s.isTest() {
-				tests[s.dir()+":"+f.Name.Name] = true
-			}
-		}
-	}
+	tests := testNames(t)
 	for what, test := range oneRow {
 		if !tests[test] {
 			t.Errorf("%s is gone, which adds a %s by a row of a table", test, what)

@@ -64,9 +64,11 @@ var table = map[string]rule{
 		"helm.sh/helm/v4/pkg/chart", "helm.sh/helm/v4/pkg/engine", "helm.sh/helm/v4/pkg/ignore", "helm.sh/helm/v4/pkg/release/v1/util",
 		"sigs.k8s.io/yaml",
 	}},
-	"render": {own: []string{"analysis", "render/chart", "render/sops", "rollout/experiment", "rollout/hook", "rollout", "rollout/schedule", "traffic"}, others: []string{
+	"render": {own: []string{"analysis", "render/chart", "render/sops", "rollout/experiment", "rollout/hook", "rollout",
+		"rollout/schedule", "traffic"}, others: []string{
 		"github.com/fluxcd/pkg/envsubst",
-		"k8s.io/apimachinery/pkg/api/validate/content", "k8s.io/apimachinery/pkg/apis/meta/v1/validation", "k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/kubernetes/scheme",
+		"k8s.io/apimachinery/pkg/api/validate/content", "k8s.io/apimachinery/pkg/apis/meta/v1/validation",
+		"k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/kubernetes/scheme",
 		"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml",
 	}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
@@ -77,15 +79,17 @@ var table = map[string]rule{
 	"reconciler/measure": {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler/propose": {own: []string{"rollout", "strategies"}, pure: true},
 	"reconciler/report":  {own: []string{"rollout", "strategies"}},
-	"reconciler":         {own: []string{"reconciler/propose", "reconciler/report", "reconciler/source", "render", "rollout", "rollout/hook", "strategies"}, others: []string{"k8s.io/client-go/util/workqueue"}},
+	"reconciler": {own: []string{"reconciler/propose", "reconciler/report", "reconciler/source", "render", "rollout", "rollout/hook",
+		"strategies"}, others: []string{"k8s.io/client-go/util/workqueue"}},
 	"reconciler/adapters": {own: []string{
 		"cluster", "git", "git/sign", "reconciler", "reconciler/report", "reconciler/source", "render", "render/sops",
 		"rollout",
 	}},
 	"reconciler/source": {own: []string{"render", "render/policy", "rollout", "rollout/hook", "strategies",
 		"strategies/workloads"}},
-	"publish/forge":   {own: []string{"call", "rollout"}},
-	"views/dashboard": {own: []string{"reconciler/propose", "reconciler/report", "rollout", "views/status"}, others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
+	"publish/forge": {own: []string{"call", "rollout"}},
+	"views/dashboard": {own: []string{"reconciler/propose", "reconciler/report", "rollout", "views/status"},
+		others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
 	"views/console": {own: []string{
 		"cluster", "git", "publish/forge", "reconciler/propose", "reconciler/source", "render", "rollout", "strategies",
 		"views/dashboard", "author/plan", "views/status", "views/terminal",
@@ -113,9 +117,10 @@ var table = map[string]rule{
 		}, kubernetes...),
 	},
 	// The model is below the packages that are tested on it.
-	"simulate/kube":        {own: []string{"rollout"}},
-	"internal/guard":       {own: []string{"rollout", "simulate/kube"}},
-	"simulate":             {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook", "simulate/kube", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/txtar"}},
+	"simulate/kube":  {own: []string{"rollout"}},
+	"internal/guard": {own: []string{"rollout", "simulate/kube"}},
+	"simulate": {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook",
+		"simulate/kube", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/txtar"}},
 	"internal/archtest":    {},
 	"internal/attacks":     {},
 	"internal/contract":    {own: []string{"reconciler", "rollout"}},
@@ -194,11 +199,11 @@ func TestImports(t *testing.T) {
 // TestTopFoldersHaveNoCircle checks that no top-level folder imports itself through others.
 func TestTopFoldersHaveNoCircle(t *testing.T) {
 	imports := map[string]map[string]bool{}
-	for _, s := range sources(t) {
+	for _, s := range product(t) {
 		from, _, _ := strings.Cut(s.dir(), "/")
 		for _, p := range s.imports() {
 			own, isOwn := strings.CutPrefix(p, module+"/")
-			if to, _, _ := strings.Cut(own, "/"); isOwn && to != from && s.isProduct() {
+			if to, _, _ := strings.Cut(own, "/"); isOwn && to != from {
 				if imports[from] == nil {
 					imports[from] = map[string]bool{}
 				}
@@ -256,9 +261,7 @@ func TestRendersReachNoNetwork(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "./reconciler/...", "./render", "./render/worker", "./render/chart", "./simulate")
 	list.Dir = root
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	helm := 0
 	for _, p := range strings.Fields(string(out)) {
 		rest, is := strings.CutPrefix(p, "helm.sh/helm/v4/pkg/")
@@ -303,10 +306,7 @@ func hasPrefix(p string, prefixes []string) bool {
 // format for other versions.
 func TestNamesInGit(t *testing.T) {
 	seen := 0
-	for _, s := range sources(t) {
-		if !s.isProduct() {
-			continue
-		}
+	for _, s := range product(t) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			text, ok := n.(*ast.BasicLit)
 			if !ok || text.Kind != token.STRING {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -17,7 +16,8 @@ const mostVague = 6
 
 // vague matches words in place of a noun: "what it is", "who waits", "nobody", "one of those", "of its own".
 var vague = func() (all []*regexp.Regexp) {
-	const verb = `(?:is|are|was|were|has|have|had|does|do|did|can|may|must|will|would|needs?|waits?|says?|asks?|goes|made|makes|comes|runs?|keeps?|takes?)`
+	const verb = `(?:is|are|was|were|has|have|had|does|do|did|can|may|must|will|would|` +
+		`needs?|waits?|says?|asks?|goes|made|makes|comes|runs?|keeps?|takes?)`
 	for _, pattern := range []string{
 		`\bwhat (?:(?:(?:the|an?) )?\w+ )?` + verb + `\b`,
 		`\b(?:is|are|was|were|of|for) what\b`,
@@ -51,7 +51,8 @@ func (p *prose) check(t *testing.T) {
 	t.Helper()
 	t.Logf("%d of %d words are vague", len(p.hits), p.words)
 	if len(p.hits)*10_000 > mostVague*p.words {
-		t.Errorf("%d of %d words are vague, more than %d of 10,000; write the noun:\n%s", len(p.hits), p.words, mostVague, strings.Join(p.hits, "\n"))
+		t.Errorf("%d of %d words are vague, more than %d of 10,000; write the noun:\n%s",
+			len(p.hits), p.words, mostVague, strings.Join(p.hits, "\n"))
 	}
 }
 
@@ -79,15 +80,10 @@ func TestLanguage(t *testing.T) {
 	fenced := regexp.MustCompile("(?s)```.*?```")
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md"} {
 		pages, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, page := range pages {
-			data, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			kinds["pages"].add(strings.TrimPrefix(page, root), fenced.ReplaceAllString(string(data), ""))
+			page = strings.TrimPrefix(page, root+"/")
+			kinds["pages"].add(page, fenced.ReplaceAllString(read(t, page), ""))
 		}
 	}
 	for name, p := range kinds {
@@ -97,10 +93,7 @@ func TestLanguage(t *testing.T) {
 
 // TestDocComments checks that the comment of a declaration begins with its name.
 func TestDocComments(t *testing.T) {
-	for _, s := range sources(t) {
-		if !s.isProduct() {
-			continue
-		}
+	for _, s := range product(t) {
 		check := func(name *ast.Ident, doc *ast.CommentGroup) {
 			if doc == nil {
 				return

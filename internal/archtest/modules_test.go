@@ -13,28 +13,29 @@ const mostRequirements = 26
 
 // banned are modules that must not be direct requirements, each with its reason. Some are indirect ones.
 var banned = map[string]string{
-	"github.com/argoproj/argo-rollouts":                               "its documents are read by our own reader, which names unsupported fields",
-	"github.com/go-logr/logr":                                         "log/slog is the program's logger; klog's is silenced with klog's own type",
-	"github.com/google/go-cmp":                                        "only tests need it: internal/compare says what differs",
-	"github.com/google/go-github":                                     "a forge needs only a handful of requests",
-	"github.com/onsi/ginkgo":                                          "tests use the testing package",
-	"github.com/onsi/gomega":                                          "tests use the testing package and internal/compare",
-	"github.com/pkg/errors":                                           "errors are wrapped by fmt.Errorf",
-	"github.com/sirupsen/logrus":                                      "log/slog is the program's logger",
-	"github.com/spf13/pflag":                                          "cobra's commands have their flags: no type of it needs a name",
-	"github.com/spf13/viper":                                          "a setting is a flag or is in config.yaml, not both and an environment variable",
-	"github.com/stretchr/testify":                                     "tests use the testing package and internal/compare",
+	"github.com/argoproj/argo-rollouts":     "its documents are read by our own reader, which names unsupported fields",
+	"github.com/go-logr/logr":               "log/slog is the program's logger; klog's is silenced with klog's own type",
+	"github.com/google/go-cmp":              "only tests need it: internal/compare says what differs",
+	"github.com/google/go-github":           "a forge needs only a handful of requests",
+	"github.com/onsi/ginkgo":                "tests use the testing package",
+	"github.com/onsi/gomega":                "tests use the testing package and internal/compare",
+	"github.com/pkg/errors":                 "errors are wrapped by fmt.Errorf",
+	"github.com/sirupsen/logrus":            "log/slog is the program's logger",
+	"github.com/spf13/pflag":                "cobra's commands have their flags: no type of it needs a name",
+	"github.com/spf13/viper":                "a setting is a flag or is in config.yaml, not both and an environment variable",
+	"github.com/stretchr/testify":           "tests use the testing package and internal/compare",
+	"go.uber.org/zap":                       "log/slog is the program's logger",
+	"gopkg.in/yaml.v2":                      "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
+	"gopkg.in/yaml.v3":                      "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
+	"k8s.io/kubernetes":                     "the tests' control plane is made of it, in a separate module",
+	"sigs.k8s.io/controller-runtime":        "there is one loop, over Git, and no kind of our own to reconcile",
+	"gitlab.com/gitlab-org/api/client-go":   "a forge needs only a handful of requests",
+	"github.com/containrrr/shoutrrr":        "a service's message is one request, with keys, colours and links",
+	"github.com/chromedp/chromedp":          "only tests need it: internal/e2e requires it",
+	"github.com/santhosh-tekuri/jsonschema": "only tests need it: internal/e2e requires it",
+	"google.golang.org/grpc":                "traces are sent by OTLP over HTTP",
+
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": "it brings gRPC along, and spans are a small JSON document",
-	"go.uber.org/zap":                                                 "log/slog is the program's logger",
-	"gopkg.in/yaml.v2":                                                "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
-	"gopkg.in/yaml.v3":                                                "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
-	"k8s.io/kubernetes":                                               "the tests' control plane is made of it, in a separate module",
-	"sigs.k8s.io/controller-runtime":                                  "there is one loop, over Git, and no kind of our own to reconcile",
-	"gitlab.com/gitlab-org/api/client-go":                             "a forge needs only a handful of requests",
-	"github.com/containrrr/shoutrrr":                                  "a service's message is one request, with keys, colours and links",
-	"github.com/chromedp/chromedp":                                    "only tests need it: internal/e2e requires it",
-	"github.com/santhosh-tekuri/jsonschema":                           "only tests need it: internal/e2e requires it",
-	"google.golang.org/grpc":                                          "traces are sent by OTLP over HTTP",
 }
 
 // require is one requirement of a go.mod.
@@ -77,7 +78,7 @@ func TestDependencies(t *testing.T) {
 		if !strings.Contains(documented, "| `"+r.module+"` |") {
 			t.Errorf("docs/dependencies.md has no row for %s", r.module)
 		}
-		if !importedByProduct(t, r.module) {
+		if !importedIn(t, "", r.module) {
 			t.Errorf("go.mod requires %s, which only tests import: internal/e2e is a module for that", r.module)
 		}
 	}
@@ -96,12 +97,11 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-func importedByProduct(t *testing.T, module string) bool { return importedIn(t, "", module) }
-
 // importedIn reports whether product code below a folder imports a module.
 func importedIn(t *testing.T, folder, module string) bool {
-	return slices.ContainsFunc(sources(t), func(s source) bool {
-		return s.isProduct() && (folder == "" || hasPrefix(s.dir(), []string{folder})) && slices.ContainsFunc(s.imports(), func(p string) bool { return hasPrefix(p, []string{module}) })
+	isOf := func(p string) bool { return hasPrefix(p, []string{module}) }
+	return slices.ContainsFunc(product(t), func(s source) bool {
+		return (folder == "" || hasPrefix(s.dir(), []string{folder})) && slices.ContainsFunc(s.imports(), isOf)
 	})
 }
 

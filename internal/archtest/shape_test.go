@@ -12,45 +12,26 @@ const (
 	maxFile     = 450
 )
 
-// tooLong lists the files and functions that may be longer, each with its reason.
-var tooLong = map[string]string{}
-
 func TestLength(t *testing.T) {
-	used := map[string]bool{}
 	for _, s := range sources(t) {
 		if s.isTest() {
 			continue // a table of cases may have any length
 		}
-		if n := s.lines(); n > maxFile && !excused(used, s.path) {
+		if n := s.lines(); n > maxFile {
 			t.Errorf("%s has %d lines, more than %d: split it by subject", s.path, n, maxFile)
 		}
-		for _, decl := range s.file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			if n := s.line(f.End()) - s.line(f.Pos()) + 1; n > maxFunction && !excused(used, s.path+":"+f.Name.Name) {
+		for _, f := range s.functions() {
+			if n := s.line(f.End()) - s.line(f.Pos()) + 1; n > maxFunction {
 				t.Errorf("%s: %s has %d lines, more than %d", s.path, f.Name.Name, n, maxFunction)
 			}
 		}
 	}
-	for name := range tooLong {
-		if !used[name] {
-			t.Errorf("%s need not be excused any more", name)
-		}
-	}
-}
-
-func excused(used map[string]bool, name string) bool {
-	_, ok := tooLong[name]
-	used[name] = used[name] || ok
-	return ok
 }
 
 func TestNoInit(t *testing.T) {
 	for _, s := range sources(t) {
-		for _, decl := range s.file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+		for _, f := range s.functions() {
+			if f.Recv == nil && f.Name.Name == "init" {
 				t.Errorf("%s has an init function: nothing happens because a package was imported", s.path)
 			}
 		}
@@ -69,8 +50,8 @@ var clocks = map[string]string{
 
 func TestClock(t *testing.T) {
 	asked := map[string]bool{}
-	for _, s := range sources(t) {
-		if s.isTest() || strings.HasPrefix(s.path, "cmd/") || strings.HasPrefix(s.path, "internal/") {
+	for _, s := range product(t) {
+		if strings.HasPrefix(s.path, "cmd/") {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -97,9 +78,8 @@ func TestClock(t *testing.T) {
 }
 
 func TestOnlyTheLoopAndTheCommandsLog(t *testing.T) {
-	for _, s := range sources(t) {
-		dir := s.dir()
-		if s.isTest() || dir == "reconciler" || strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "internal/") {
+	for _, s := range product(t) {
+		if s.dir() == "reconciler" || strings.HasPrefix(s.path, "cmd/") {
 			continue
 		}
 		for _, p := range s.imports() {

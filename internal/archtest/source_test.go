@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +34,16 @@ func (s source) dir() string { return path.Dir(s.path) }
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
 func (s source) line(p token.Pos) int { return s.set.Position(p).Line }
+
+// functions returns the functions and methods that the file declares.
+func (s source) functions() (all []*ast.FuncDecl) {
+	for _, decl := range s.file.Decls {
+		if f, is := decl.(*ast.FuncDecl); is {
+			all = append(all, f)
+		}
+	}
+	return all
+}
 
 // imports returns the paths that the file imports.
 func (s source) imports() []string {
@@ -63,43 +75,75 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-func parse() ([]source, error) {
-	var all []source
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+func parse() (all []source, err error) {
+	files, err := find(".go")
+	for _, name := range files {
+		set := token.NewFileSet()
+		file, failed := parser.ParseFile(set, filepath.Join(root, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		all, err = append(all, source{path: name, file: file, set: set}), errors.Join(err, failed)
+	}
+	return all, err
+}
+
+// product returns the files of the program.
+func product(t *testing.T) []source {
+	t.Helper()
+	return slices.DeleteFunc(slices.Clone(sources(t)), func(s source) bool { return !s.isProduct() })
+}
+
+// find returns the repository's files with an ending, relative to its root.
+func find(ending string) (files []string, err error) {
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
+		base := entry.Name()
+		switch {
+		case entry.IsDir() && rel != "." && (strings.HasPrefix(base, ".") || base == "bin" || base == "testdata"):
+			return filepath.SkipDir
+		case !entry.IsDir() && strings.HasSuffix(rel, ending):
+			files = append(files, filepath.ToSlash(rel))
 		}
-		rel = filepath.ToSlash(rel)
-		if entry.IsDir() {
-			if base := entry.Name(); rel != "." && (strings.HasPrefix(base, ".") || base == "bin" || base == "testdata") {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(rel, ".go") {
-			return nil
-		}
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		all = append(all, source{path: rel, file: file, set: set})
-		return nil
+		return err
 	})
-	return all, err
+	return files, err
+}
+
+// testNames returns all tests of the repository, as folder:name.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, f := range s.functions() {
+			if s.isTest() {
+				names[s.dir()+":"+f.Name.Name] = true
+			}
+		}
+	}
+	return names
 }
 
 // read returns a file of the repository.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatalf("read %s: %v", name, err)
-	}
+	must(t, err)
 	return string(data)
+}
+
+// section returns a part of a page: the text after a title, up to the next title of its level.
+func section(t *testing.T, page, title string) string {
+	t.Helper()
+	_, text, _ := strings.Cut(read(t, page), "\n## "+title+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// must ends the test at an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -58,5 +59,28 @@ func TestDiff(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// reported keeps the text that a test is told.
+type reported struct{ text string }
+
+func (*reported) Helper() {}
+
+func (r *reported) Errorf(format string, args ...any) { r.text += fmt.Sprintf(format, args...) }
+
+func TestCheckError(t *testing.T) {
+	abc := errors.New("abc")
+	for _, c := range []struct {
+		err        error
+		want, told string
+	}{
+		{nil, "", ""}, {abc, "b", ""}, {abc, "", "x: abc"}, {abc, "d", `x: error abc, want one with "d"`},
+		{nil, "nil", `x: error <nil>, want one with "nil"`},
+	} {
+		var r reported
+		if CheckError(&r, "x", c.err, c.want); r.text != c.told {
+			t.Errorf("an error %v that needs %q is told as %q, want %q", c.err, c.want, r.text, c.told)
+		}
 	}
 }

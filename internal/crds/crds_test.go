@@ -1,7 +1,10 @@
 package crds_test
 
 import (
+	"slices"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/internal/crds"
 	"gitrollout.dev/gitrollout/internal/testcluster"
@@ -20,16 +23,9 @@ func TestKindsAreServed(t *testing.T) {
 		"traefik.io/v1alpha1":                {"IngressRoute", "TraefikService", "Middleware"},
 	} {
 		served, err := c.Kube.Discovery().ServerResourcesForGroupVersion(group)
-		if err != nil {
-			t.Errorf("%s: %v", group, err)
-			continue
-		}
-		known := map[string]bool{}
-		for _, resource := range served.APIResources {
-			known[resource.Kind] = true
-		}
+		must(t, err)
 		for _, kind := range kinds {
-			if !known[kind] {
+			if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }) {
 				t.Errorf("%s has no kind %s", group, kind)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -39,9 +38,7 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	asked := 0
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(objectsOf(t, file, archive, "after.yaml")) == 0 {
 			continue // the case is one that we refuse
 		}
@@ -55,6 +52,14 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 		}
 	}
 	t.Logf("asked about %d objects", asked)
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // world is a cluster with the kinds of all routers.
@@ -71,13 +76,9 @@ func newWorld(t *testing.T) world {
 	config := rest.CopyConfig(c.Config)
 	config.WarningHandler = rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	known, err := restmapper.GetAPIGroupResources(c.Kube.Discovery())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return world{client: client, kinds: restmapper.NewDiscoveryRESTMapper(known), namespace: c.Namespace(t)}
 }
 
@@ -94,8 +95,10 @@ func (w world) dryRun(t *testing.T, object *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Resource(mapping.Resource).Namespace(w.namespace).Patch(t.Context(), object.GetName(), types.ApplyPatchType, raw,
-		metav1.PatchOptions{FieldManager: "gitrollout", Force: new(true), DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	strict := metav1.PatchOptions{FieldManager: "gitrollout", Force: new(true), DryRun: []string{metav1.DryRunAll},
+		FieldValidation: metav1.FieldValidationStrict}
+	of := w.client.Resource(mapping.Resource).Namespace(w.namespace)
+	_, err = of.Patch(t.Context(), object.GetName(), types.ApplyPatchType, raw, strict)
 	return err
 }
 
@@ -110,9 +113,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 	for _, file := range append(files, "../../traffic/testdata/gatewayAPI/tcp-grpc.txtar", "../../traffic/testdata/istio/subsets.txtar") {
 		kind := filepath.Base(filepath.Dir(file))
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var config any
 		var route traffic.Route
 		for _, f := range archive.Files {
@@ -130,9 +131,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 			}
 		}
 		router, err := traffic.Parse(kind, config, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for name, managed := range hard() {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				var before []rollout.Object
@@ -174,25 +173,29 @@ func hard() map[string][]rollout.ManagedRoute {
 	one := func(m rollout.Match) []rollout.ManagedRoute {
 		return []rollout.ManagedRoute{{Name: rollout.MatchRoute, Matches: []rollout.Match{m}}}
 	}
-	header := func(name string, m rollout.StringMatch) rollout.Match {
-		return rollout.Match{Headers: []rollout.NamedMatch{{Name: name, StringMatch: m}}}
-	}
 	exact := func(s string) rollout.StringMatch { return rollout.StringMatch{Exact: s} }
+	named := func(name string, m rollout.StringMatch) rollout.NamedMatch {
+		return rollout.NamedMatch{Name: name, StringMatch: m}
+	}
+	header := func(name string, m rollout.StringMatch) rollout.Match {
+		return rollout.Match{Headers: []rollout.NamedMatch{named(name, m)}}
+	}
+	parameters := func(all ...rollout.NamedMatch) []rollout.ManagedRoute { return one(rollout.Match{QueryParams: all}) }
 	routes := map[string][]rollout.ManagedRoute{
 		"quotes":           one(header("X-Staff", exact("a\"b`c'd\\e"))),
 		"token":            one(header("!#$%&'*+-.^_`|~", exact("1"))),
 		"unicode":          one(header("X-Staff", exact("Zürich 東京"))),
 		"spaces":           one(header("X-Staff", rollout.StringMatch{Regex: "a  b"})),
-		"long parameter":   one(rollout.Match{QueryParams: []rollout.NamedMatch{{Name: "a", StringMatch: exact(strings.Repeat("a", 1025))}}}),
+		"long parameter":   parameters(named("a", exact(strings.Repeat("a", 1025)))),
 		"long path":        one(rollout.Match{Path: &rollout.StringMatch{Exact: "/" + strings.Repeat("a", 1025)}}),
 		"long value":       one(header("X-Staff", exact(strings.Repeat("a", 5000)))),
 		"long pattern":     one(header("X-Staff", rollout.StringMatch{Regex: strings.Repeat("a|", 3000) + "b"})),
 		"host":             one(header("Host", exact("example.com"))),
 		"cookie header":    one(header("Cookie", exact("a=1"))),
-		"two cookies":      one(rollout.Match{Cookies: []rollout.NamedMatch{{Name: "a", StringMatch: exact("1")}, {Name: "b", StringMatch: exact("1")}}}),
-		"twice":            one(rollout.Match{Headers: []rollout.NamedMatch{{Name: "X-A", StringMatch: exact("1")}, {Name: "x-a", StringMatch: exact("2")}}}),
-		"parameter twice":  one(rollout.Match{QueryParams: []rollout.NamedMatch{{Name: "a", StringMatch: exact("1")}, {Name: "a", StringMatch: exact("2")}}}),
-		"parameter's name": one(rollout.Match{QueryParams: []rollout.NamedMatch{{Name: "filter[name]", StringMatch: exact("1")}}}),
+		"two cookies":      one(rollout.Match{Cookies: []rollout.NamedMatch{named("a", exact("1")), named("b", exact("1"))}}),
+		"twice":            one(rollout.Match{Headers: []rollout.NamedMatch{named("X-A", exact("1")), named("x-a", exact("2"))}}),
+		"parameter twice":  parameters(named("a", exact("1")), named("a", exact("2"))),
+		"parameter's name": parameters(named("filter[name]", exact("1"))),
 		"method":           one(rollout.Match{Method: &rollout.StringMatch{Exact: "PROPFIND"}}),
 		"method's prefix":  one(rollout.Match{Method: &rollout.StringMatch{Prefix: "P"}}),
 		"path":             one(rollout.Match{Path: &rollout.StringMatch{Exact: "/a%20b/~c;d=e,f"}}),
@@ -204,21 +207,21 @@ func hard() map[string][]rollout.ManagedRoute {
 		"mirror":           {{Name: "copies", Mirror: new(10), Matches: []rollout.Match{{}}}},
 		"mirror of none":   {{Name: "copies", Mirror: new(0), Matches: []rollout.Match{{Path: &rollout.StringMatch{Prefix: "/"}}}}},
 		"all at once": one(rollout.Match{
-			Headers: []rollout.NamedMatch{{Name: "X-A", StringMatch: rollout.StringMatch{Prefix: "a"}}}, Cookies: []rollout.NamedMatch{{Name: "b", StringMatch: exact("1")}},
-			Path: &rollout.StringMatch{Prefix: "/a"}, Method: &rollout.StringMatch{Exact: "GET"},
+			Headers: []rollout.NamedMatch{named("X-A", rollout.StringMatch{Prefix: "a"})},
+			Cookies: []rollout.NamedMatch{named("b", exact("1"))},
+			Path:    &rollout.StringMatch{Prefix: "/a"}, Method: &rollout.StringMatch{Exact: "GET"},
 		}),
 		"long name": {{Name: strings.Repeat("a", 40), Matches: []rollout.Match{header("X-Staff", exact("1"))}}},
 	}
-	var headers, many []rollout.NamedMatch
+	var headers []rollout.NamedMatch
 	var matches []rollout.Match
 	for i := range 70 {
-		n := rollout.NamedMatch{Name: fmt.Sprintf("X-%d", i), StringMatch: exact("1")}
-		headers, many = append(headers, n), append(many, rollout.NamedMatch{Name: "x", StringMatch: exact(strconv.Itoa(i))})
-		matches = append(matches, rollout.Match{Headers: []rollout.NamedMatch{n}})
+		name := fmt.Sprintf("X-%d", i)
+		headers, matches = append(headers, named(name, exact("1"))), append(matches, header(name, exact("1")))
 	}
-	routes["many headers"], routes["many matches"] = one(rollout.Match{Headers: headers[:17]}), []rollout.ManagedRoute{{Name: "staff", Matches: matches}}
-	routes["many parameters"] = one(rollout.Match{QueryParams: headers[:17]})
-	for i := range many[:20] {
+	routes["many headers"], routes["many parameters"] = one(rollout.Match{Headers: headers[:17]}), parameters(headers[:17]...)
+	routes["many matches"] = []rollout.ManagedRoute{{Name: "staff", Matches: matches}}
+	for i := range 20 {
 		routes["many routes"] = append(routes["many routes"], rollout.ManagedRoute{Name: fmt.Sprintf("staff-%d", i), Matches: matches[:7]})
 	}
 	return routes

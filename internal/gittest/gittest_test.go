@@ -50,15 +50,11 @@ func TestRepoHelpers(t *testing.T) {
 		t.Errorf("merged file = %q", got)
 	}
 	repo.Revert(merge)
-	if diff := compare.Diff([]string{"f"}, repo.Files("main")); diff != "" {
-		t.Errorf("files after the revert (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "files after the revert", []string{"f"}, repo.Files("main"))
 	if repo.ForcePush(first); repo.Head() != first {
 		t.Errorf("head = %s, want %s", repo.Head(), first)
 	}
-	if diff := compare.Diff([]string{"first"}, repo.Log("main")); diff != "" {
-		t.Errorf("log (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "log", []string{"first"}, repo.Log("main"))
 
 	again := gittest.New(t)
 	if got := again.CommitFiles("first", map[string]string{"f": "1"}); got != first {
@@ -79,9 +75,7 @@ func TestCopy(t *testing.T) {
 	if copied.Head() != first || copied.Git("rev-parse", "topic") != first {
 		t.Errorf("head %s, want %s", copied.Head(), first)
 	}
-	if diff := compare.Diff("?? not/", copied.Git("status", "--porcelain")); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "status", "?? not/", copied.Git("status", "--porcelain"))
 	if got := copied.Git("remote", "get-url", "origin"); got != copied.Bare {
 		t.Errorf("origin is %s, want %s", got, copied.Bare)
 	}
@@ -136,9 +130,7 @@ func TestAnswersAboutRefsAreNew(t *testing.T) {
 				id, name, _ := strings.Cut(line, "\t")
 				refs[name] = id
 			}
-			if diff := compare.Diff(repo.Refs(), refs); diff != "" {
-				t.Errorf("refs (-want +got):\n%s", diff)
-			}
+			compare.CheckNamed(t, "refs", repo.Refs(), refs)
 		}
 	}
 }

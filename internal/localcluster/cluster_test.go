@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,13 +58,11 @@ func TestCluster(t *testing.T) {
 
 func testDeployment(t *testing.T, local *localCluster) {
 	ctx := t.Context()
-	if _, err := local.client.CoreV1().Services("default").Create(ctx, newService("shop"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := local.client.CoreV1().Services("default").Create(ctx, newService("shop"), metav1.CreateOptions{})
+	must(t, err)
 	deployments := local.client.AppsV1().Deployments("default")
-	if _, err := deployments.Create(ctx, newDeployment("shop", "shop:v7", 3), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = deployments.Create(ctx, newDeployment("shop", "shop:v7", 3), metav1.CreateOptions{})
+	must(t, err)
 	eventually(t, "3 available replicas", func() error {
 		deployment, err := deployments.Get(ctx, "shop", metav1.GetOptions{})
 		if err == nil && deployment.Status.AvailableReplicas != 3 {
@@ -74,9 +73,7 @@ func testDeployment(t *testing.T, local *localCluster) {
 	eventually(t, "3 ready endpoints", func() error { return readyEndpoints(ctx, local.client, "shop", 3) })
 
 	pods, err := local.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=shop"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nodes := make(map[string]bool)
 	for _, pod := range pods.Items {
 		nodes[pod.Spec.NodeName] = true
@@ -90,9 +87,7 @@ func testDeployment(t *testing.T, local *localCluster) {
 		t.Errorf("3 pods on %d nodes, want one on each", len(nodes))
 	}
 	foreground := metav1.DeletePropagationForeground
-	if err := deployments.Delete(ctx, "shop", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, deployments.Delete(ctx, "shop", metav1.DeleteOptions{PropagationPolicy: &foreground}))
 	eventually(t, "Deployment and pods to be gone", func() error {
 		pods, err := local.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=shop"})
 		if err == nil && len(pods.Items) > 0 {
@@ -106,13 +101,13 @@ func testDeployment(t *testing.T, local *localCluster) {
 }
 
 func readyEndpoints(ctx context.Context, client kubernetes.Interface, service string, want int) error {
-	slices, err := client.DiscoveryV1().EndpointSlices("default").List(ctx,
+	all, err := client.DiscoveryV1().EndpointSlices("default").List(ctx,
 		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + service})
 	if err != nil {
 		return err
 	}
 	ready := 0
-	for _, slice := range slices.Items {
+	for _, slice := range all.Items {
 		for _, endpoint := range slice.Endpoints {
 			if endpoint.Conditions.Ready != nil && *endpoint.Conditions.Ready {
 				ready++
@@ -128,9 +123,7 @@ func readyEndpoints(ctx context.Context, client kubernetes.Interface, service st
 func checkAnswer(t *testing.T, request *http.Request, pod, version string) {
 	t.Helper()
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	var answer struct{ Pod, Version string }
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
@@ -142,7 +135,7 @@ func checkAnswer(t *testing.T, request *http.Request, pod, version string) {
 }
 
 func testCrashLoop(t *testing.T, client kubernetes.Interface) {
-	createPod(t, client, "crash", "shop:v1-crash")
+	createPod(t, client, "crash", podSpec("shop:v1-crash"))
 	eventually(t, "a second restart", func() error {
 		status := containerOf(t, client, "crash")
 		if status.RestartCount < 2 || status.State.Waiting == nil || status.State.Waiting.Reason != "CrashLoopBackOff" {
@@ -153,7 +146,7 @@ func testCrashLoop(t *testing.T, client kubernetes.Interface) {
 }
 
 func testNeverReady(t *testing.T, client kubernetes.Interface) {
-	createPod(t, client, "never", "shop:v1-neverready")
+	createPod(t, client, "never", podSpec("shop:v1-neverready"))
 	eventually(t, "a running container", func() error {
 		if status := containerOf(t, client, "never"); status.State.Running == nil {
 			return fmt.Errorf("container status %+v", status)
@@ -166,28 +159,20 @@ func testNeverReady(t *testing.T, client kubernetes.Interface) {
 }
 
 func testUnschedulable(t *testing.T, client kubernetes.Interface) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "picky"}, Spec: podSpec("shop:v1")}
-	pod.Spec.NodeSelector = map[string]string{"disk": "fast"}
-	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	spec := podSpec("shop:v1")
+	spec.NodeSelector = map[string]string{"disk": "fast"}
+	createPod(t, client, "picky", spec)
 	scheduled := func(want corev1.ConditionStatus) error {
-		pod, err := client.CoreV1().Pods("default").Get(t.Context(), "picky", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodScheduled && condition.Status == want {
-				return nil
-			}
+		pod := getPod(t, client, "picky")
+		if hasCondition(pod, corev1.PodScheduled, want) {
+			return nil
 		}
 		return fmt.Errorf("conditions %v", pod.Status.Conditions)
 	}
 	eventually(t, "PodScheduled=False", func() error { return scheduled(corev1.ConditionFalse) })
 	label := []byte(`{"metadata":{"labels":{"disk":"fast"}}}`)
-	if _, err := client.CoreV1().Nodes().Patch(t.Context(), "node-2", types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := client.CoreV1().Nodes().Patch(t.Context(), "node-2", types.MergePatchType, label, metav1.PatchOptions{})
+	must(t, err)
 	eventually(t, "PodScheduled=True", func() error { return scheduled(corev1.ConditionTrue) })
 }
 
@@ -200,13 +185,11 @@ func measureReadiness(t *testing.T, client kubernetes.Interface) {
 	for n := range pods {
 		name := fmt.Sprintf("quick-%d", n)
 		watch, err := client.CoreV1().Pods("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		began := time.Now()
-		createPod(t, client, name, "shop:v1")
+		createPod(t, client, name, podSpec("shop:v1"))
 		for event := range watch.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok && isReady(pod) {
+			if pod, ok := event.Object.(*corev1.Pod); ok && hasCondition(pod, corev1.PodReady, corev1.ConditionTrue) {
 				break
 			}
 		}
@@ -219,33 +202,30 @@ func measureReadiness(t *testing.T, client kubernetes.Interface) {
 	t.Logf("from create to Ready: %s on average of %d", (total / pods).Round(100*time.Microsecond), pods)
 }
 
-func isReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == status })
 }
 
-func createPod(t *testing.T, client kubernetes.Interface, name, image string) {
+func createPod(t *testing.T, client kubernetes.Interface, name string, spec corev1.PodSpec) {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: podSpec(image)}
-	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	_, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
+	must(t, err)
+}
+
+func getPod(t *testing.T, client kubernetes.Interface, name string) *corev1.Pod {
+	t.Helper()
+	pod, err := client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	return pod
 }
 
 func containerOf(t *testing.T, client kubernetes.Interface, pod string) corev1.ContainerStatus {
 	t.Helper()
-	got, err := client.CoreV1().Pods("default").Get(t.Context(), pod, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
+	if all := getPod(t, client, pod).Status.ContainerStatuses; len(all) > 0 {
+		return all[0]
 	}
-	if len(got.Status.ContainerStatuses) == 0 {
-		return corev1.ContainerStatus{}
-	}
-	return got.Status.ContainerStatuses[0]
+	return corev1.ContainerStatus{}
 }
 
 func podSpec(image string) corev1.PodSpec {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -35,24 +36,19 @@ func TestPodsListenOnTheirAddresses(t *testing.T) {
 		}
 	}
 	local := start(t, nil, "--bind-pod-ips", "--nodes", "1")
-	createPod(t, local.client, "web", "shop:v3")
+	createPod(t, local.client, "web", podSpec("shop:v3"))
 	var address string
 	eventually(t, "a ready pod", func() error {
-		pod, err := local.client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
-		if err == nil && !isReady(pod) {
-			err = fmt.Errorf("status %v", pod.Status)
+		pod := getPod(t, local.client, "web")
+		if address = "http://" + pod.Status.PodIP + ":8080/"; !hasCondition(pod, corev1.PodReady, corev1.ConditionTrue) {
+			return fmt.Errorf("status %v", pod.Status)
 		}
-		if err == nil {
-			address = "http://" + pod.Status.PodIP + ":8080/"
-		}
-		return err
+		return nil
 	})
 	if answer, err := get(address); err != nil || !strings.Contains(answer, `"version":"v3"`) {
 		t.Errorf("answer at %s: %q, %v; want version v3", address, answer, err)
 	}
-	if err := local.client.CoreV1().Pods("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, local.client.CoreV1().Pods("default").Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	eventually(t, "the address to be closed", func() error {
 		if answer, err := get(address); err == nil {
 			return fmt.Errorf("still answers %s", answer)

@@ -29,6 +29,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // localCluster is a running program under test.
 type localCluster struct {
 	command    *exec.Cmd
@@ -47,12 +55,8 @@ func start(t *testing.T, env []string, args ...string) *localCluster {
 	local.command.Env = append(append(os.Environ(), asProgram), env...)
 	local.command.Stderr = local.stderr
 	stdout, err := local.command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := local.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, local.command.Start())
 	t.Cleanup(func() { local.command.Process.Kill() })
 
 	line := make([]byte, 1024)
@@ -63,9 +67,7 @@ func start(t *testing.T, env []string, args ...string) *localCluster {
 		t.Fatalf("program printed %q, on stderr %s", local.ready, local.stderr)
 	}
 	url, err := os.ReadFile(filepath.Join(filepath.Dir(local.kubeconfig), "pods-url"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	local.podsURL = strings.TrimSpace(string(url))
 	local.client = clientOf(t, local.kubeconfig)
 	return local
@@ -74,14 +76,10 @@ func start(t *testing.T, env []string, args ...string) *localCluster {
 func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config.QPS = -1 // otherwise the client, not the cluster, would be measured
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -89,9 +87,7 @@ func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
 func (l *localCluster) terminate(t *testing.T) int {
 	t.Helper()
 	began := time.Now()
-	if err := l.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.command.Process.Signal(syscall.SIGTERM))
 	if err := l.command.Wait(); err != nil {
 		if exit := new(exec.ExitError); !errors.As(err, &exit) {
 			t.Fatal(err)
@@ -116,11 +112,7 @@ func (l *localCluster) residentMemory(t *testing.T) string {
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Minute)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
+	for err := check(); err != nil; err = check() {
 		if time.Now().After(deadline) {
 			t.Fatalf("still waiting for %s: %v", what, err)
 		}
@@ -131,30 +123,23 @@ func eventually(t *testing.T, what string, check func() error) {
 func TestResumesFromItsFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	first := start(t, nil, "--dir", dir, "--nodes", "1")
-	createPod(t, first.client, "survivor", "shop:v1")
+	createPod(t, first.client, "survivor", podSpec("shop:v1"))
 	var before string
 	eventually(t, "the pod's address", func() error {
-		pod, err := first.client.CoreV1().Pods("default").Get(t.Context(), "survivor", metav1.GetOptions{})
-		if err == nil && pod.Status.PodIP == "" {
-			err = errors.New("no address yet")
+		if before = getPod(t, first.client, "survivor").Status.PodIP; before == "" {
+			return errors.New("no address yet")
 		}
-		if err == nil {
-			before = pod.Status.PodIP
-		}
-		return err
+		return nil
 	})
 	credentials, err := os.ReadFile(first.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if code := first.terminate(t); code != 0 {
 		t.Fatalf("exit code %d, want 0", code)
 	}
 
 	second := start(t, nil, "--dir", dir, "--nodes", "1")
-	pod, err := second.client.CoreV1().Pods("default").Get(t.Context(), "survivor", metav1.GetOptions{})
-	if err != nil || pod.Status.PodIP != before {
-		t.Errorf("pod after the restart: address %s, %v; want %s", pod.Status.PodIP, err, before)
+	if now := getPod(t, second.client, "survivor").Status.PodIP; now != before {
+		t.Errorf("pod after the restart: address %s, want %s", now, before)
 	}
 	eventually(t, "the pod's answer", func() error {
 		answer, err := get(second.podsURL + "/namespaces/default/pods/survivor/")
@@ -180,18 +165,12 @@ func TestResumesFromItsFolder(t *testing.T) {
 func oldCredentials(t *testing.T, kubeconfig []byte, now *localCluster) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	current, err := clientcmd.BuildConfigFromFlags("", now.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config.Host = current.Host
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -199,16 +178,12 @@ func TestEndsWithItsParent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	parent := exec.Command("sh", "-c", `"$0" --exit-with-parent --dir "$1" & wait`, os.Args[0], dir)
 	parent.Env = append(os.Environ(), asProgram)
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, parent.Start())
 	eventually(t, "the kubeconfig", func() error {
 		_, err := os.Stat(filepath.Join(dir, "kubeconfig"))
 		return err
 	})
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, parent.Process.Kill())
 	parent.Wait()
 	// The state folder is free again when its process has ended.
 	eventually(t, "the program to end", func() error {

@@ -13,6 +13,22 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// namesOf returns the names of tests.
+func namesOf(tests []test) (names []string) {
+	for _, x := range tests {
+		names = append(names, x.name)
+	}
+	return names
+}
+
 // TestWho lists the tests that executed a mutant, the fast ones first.
 func TestWho(t *testing.T) {
 	known := asked{tests: []test{
@@ -20,13 +36,7 @@ func TestWho(t *testing.T) {
 		{name: "TestQuick", took: time.Second, ran: map[int]bool{1: true}},
 	}}
 	for number, want := range [][]string{nil, {"TestQuick", "TestSlow"}, {"TestSlow"}} {
-		var got []string
-		for _, x := range known.who(&mutant{number: number}) {
-			got = append(got, x.name)
-		}
-		if diff := compare.Diff(want, got); diff != "" {
-			t.Errorf("mutant %d: %s", number, diff)
-		}
+		compare.CheckNamed(t, fmt.Sprint("mutant ", number), want, namesOf(known.who(&mutant{number: number})))
 	}
 }
 
@@ -37,15 +47,15 @@ func TestGroups(t *testing.T) {
 		{name: "TestA", took: 1}, {name: "TestS/a", took: 2}, {name: "TestB", took: 3},
 		{name: "TestS/b", took: time.Minute}, {name: "TestC", took: time.Minute},
 	}) {
-		var names []string
-		for _, x := range group {
-			names = append(names, x.name)
-		}
-		got = append(got, names)
+		got = append(got, namesOf(group))
 	}
-	if diff := compare.Diff([][]string{{"TestA", "TestB"}, {"TestS/a", "TestS/b"}, {"TestC"}}, got); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, [][]string{{"TestA", "TestB"}, {"TestS/a", "TestS/b"}, {"TestC"}}, got)
+}
+
+// write writes a file, with its folder.
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)))
 }
 
 // moduleOf writes the files of a module of one package, in its folder a, and returns its drawn mutants and the tests
@@ -55,28 +65,17 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	root := t.TempDir()
 	files["go.mod"] = "module example.org/m\n\ngo 1.26\n"
 	for name, content := range files {
-		path := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(root, name), content)
 	}
-	sources := map[string][]*source{}
-	var err error
-	if sources["a"], err = sourcesOf(root, "a"); err != nil {
-		t.Fatal(err)
-	}
+	own, err := sourcesOf(root, "a")
+	must(t, err)
+	sources := map[string][]*source{"a": own}
 	compiler, err := newChecker(root, "example.org/m", []string{"a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	drawn, err := compiler.draw(1000, 1, sources["a"][0].mutants, sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	drawn, err := compiler.draw(1000, 1, own[0].mutants, sources)
+	must(t, err)
 	asking, err := compiler.tests(root, sources, drawn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(asking.copy.dir) })
 	asking.limit = time.Minute
 	return drawn, asking
@@ -170,20 +169,14 @@ func TestByChance(t *testing.T) {
 			asking.slow, asking.worth, asking.known = c.slow, c.worth, map[string]*asked{}
 			for _, d := range drawn {
 				verdict, by, err := asking.try(d.mutant, []string{"./a"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if what := fmt.Sprintf("%d: %s", d.at[0], d.what); d.own != (what == "8: 4 becomes 5") {
+				must(t, err)
+				what := fmt.Sprintf("%d: %s", d.at[0], d.what)
+				if got[what] = verdict + by; d.own != (what == "8: 4 becomes 5") {
 					t.Errorf("%s is built by itself: %t", what, d.own)
 				}
-				got[fmt.Sprintf("%d: %s", d.at[0], d.what)] = verdict + by
-				if err := os.WriteFile(mark, nil, 0o600); err != nil { // from the second mutant on
-					t.Fatal(err)
-				}
+				write(t, mark, "") // from the second mutant on
 			}
-			if diff := compare.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			compare.Check(t, want, got)
 		})
 	}
 }
@@ -192,31 +185,20 @@ func TestByChance(t *testing.T) {
 // programs would take ten times as long.
 func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary string) {
 	t.Helper()
-	write := func(name, content string) {
-		t.Helper()
-		file := filepath.Join(of.root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	imports, calls := "import \"testing\"\n", ""
 	for _, d := range drawn {
 		only := fmt.Sprintf("only%d", d.number)
-		write(only+"/a.go", string(d.apply(of.files[d.file].content)))
-		write(only+"/live.go", lived)
+		write(t, filepath.Join(of.root, only, "a.go"), string(d.apply(of.files[d.file].content)))
+		write(t, filepath.Join(of.root, only, "live.go"), lived)
 		imports += fmt.Sprintf("import %s \"example.org/m/%s\"\n", only, only)
 		calls += fmt.Sprintf("func TestOnly%d(*testing.T) { %s.Live() }\n", d.number, only)
 	}
-	write("all/all_test.go", "package all\n"+imports+calls)
+	write(t, filepath.Join(of.root, "all", "all_test.go"), "package all\n"+imports+calls)
 	one, err := newBuild(of.root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(one.dir) })
 	binary = filepath.Join(one.dir, "test")
-	if err := one.compile("./all", binary); err != nil {
-		t.Fatal(err)
-	}
+	must(t, one.compile("./all", binary))
 	return binary
 }
 
@@ -287,9 +269,7 @@ func TestWrite(*testing.T) { Live() }
 	drawn = slices.DeleteFunc(drawn, func(d draw) bool { return d.own })
 	alone := byThemselves(t, asking, drawn, lived)
 	known, err := asking.about("./a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said := func(binary string, number int, test string) string {
 		a := asking.run("./a", question{binary: binary, mutant: number, limit: time.Minute, names: []string{test}})
 		out, _, _ := strings.Cut(a.out, "--- FAIL") // durations and addresses differ
@@ -298,9 +278,7 @@ func TestWrite(*testing.T) { Live() }
 	asIs, switched := said(known.binary, 0, "TestWrite"), 0
 	for _, d := range drawn {
 		one, other := said(alone, 0, fmt.Sprintf("TestOnly%d", d.number)), said(known.binary, d.number, "TestWrite")
-		if diff := compare.Diff(one, other); diff != "" {
-			t.Errorf("line %d: %s: %s", d.at[0], d.what, diff)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("line %d: %s", d.at[0], d.what), one, other)
 		if one != asIs {
 			switched++
 		}

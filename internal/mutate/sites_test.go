@@ -3,10 +3,12 @@ package main
 import (
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const sample = `package sample
@@ -24,18 +26,12 @@ func less(a, b int, done bool) bool {
 // TestMutants lists the mutants of a small file, and checks that each can be parsed.
 func TestMutants(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "sample.go")
-	if err := os.WriteFile(file, []byte(sample), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "sample.go"), sample)
 	files, err := sourcesOf(dir, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := files[0].mutants
-	got := map[string]bool{}
-	for _, m := range all {
-		got[m.what] = true
+	must(t, err)
+	var got []string
+	for _, m := range files[0].mutants {
+		got = append(got, m.what)
 		changed := string(m.apply([]byte(sample)))
 		if changed == sample {
 			t.Errorf("%s changes nothing", m.what)
@@ -47,23 +43,16 @@ func TestMutants(t *testing.T) {
 	want := strings.Split(`< becomes <=,&& becomes ||,! goes from !done,true becomes false,`+
 		`always: if a < b && !done,never: if a < b && !done,left out: a = b + 1,+ becomes -,1 becomes 2,`+
 		`left out: print("left " + "out"),>= becomes >,0 becomes 1`, ",")
-	for _, what := range want {
-		if !got[what] {
-			t.Errorf("no mutant %q", what)
-		}
-	}
-	if len(all) != len(want) {
-		t.Errorf("%d mutants, want %d: %v", len(all), len(want), got)
-	}
+	slices.Sort(want)
+	slices.Sort(got)
+	compare.Check(t, want, got)
 }
 
 // TestSomebodyIsAsked checks that a package without tests is used by others with tests, or else its mutants would
 // survive untested.
 func TestSomebodyIsAsked(t *testing.T) {
 	root, _, err := module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folders, err := product(root, []string{"./..."})
 	if err != nil || len(folders) < 30 {
 		t.Fatalf("%v: %v", folders, err)

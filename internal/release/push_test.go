@@ -15,6 +15,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // fakeRelease has files instead of programs, whose contents do not matter.
 func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	t.Helper()
@@ -25,44 +33,39 @@ func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	programs := map[platform]string{}
 	for _, p := range r.platforms {
 		programs[p] = filepath.Join(t.TempDir(), "program")
-		if err := os.WriteFile(programs[p], []byte("program for "+p.String()), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(programs[p], []byte("program for "+p.String()), 0o755))
 	}
 	return r, programs
 }
 
+// archive writes the image of a fake release, and returns its file.
+func archive(t *testing.T) string {
+	t.Helper()
+	r, programs := fakeRelease(t)
+	must(t, r.writeImage(programs))
+	return filepath.Join(r.out, "image-v1.2.3.tar")
+}
+
 // TestPush sends an image to a registry, twice. The registry then has it for each Linux platform and by its digest.
 func TestPush(t *testing.T) {
-	r, programs := fakeRelease(t)
-	if err := r.writeImage(programs); err != nil {
-		t.Fatal(err)
-	}
+	file := archive(t)
 	server := httptest.NewServer(registry.New())
 	t.Cleanup(server.Close)
 	to := strings.TrimPrefix(server.URL, "http://") + "/team/gitrollout:v1.2.3"
 	var out bytes.Buffer
 	for range 2 {
 		out.Reset()
-		if err := run(t.Context(), []string{"push", filepath.Join(r.out, "image-v1.2.3.tar"), to}, &out); err != nil {
-			t.Fatal(err)
-		}
+		must(t, run(t.Context(), []string{"push", file, to}, &out))
 	}
 	reference, err := name.ParseReference(strings.TrimSpace(strings.Replace(out.String(), ":v1.2.3@", "@", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	index, err := remote.Index(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var platforms []string
 	for _, m := range manifest.Manifests {
 		platforms = append(platforms, m.Platform.String())
@@ -74,12 +77,7 @@ func TestPush(t *testing.T) {
 
 // TestPushNeedsATag refuses an image without a tag, since "latest" is in none of our manifests.
 func TestPushNeedsATag(t *testing.T) {
-	r, programs := fakeRelease(t)
-	if err := r.writeImage(programs); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(r.out, "image-v1.2.3.tar")
-	if err := run(t.Context(), []string{"push", file, "registry.example.com/gitrollout"}, &bytes.Buffer{}); err == nil {
+	if err := run(t.Context(), []string{"push", archive(t), "registry.example.com/gitrollout"}, &bytes.Buffer{}); err == nil {
 		t.Error("an image was pushed without a tag")
 	}
 }

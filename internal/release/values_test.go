@@ -13,18 +13,12 @@ var update = flag.Bool("update", false, "write the chart's files that follow fro
 // deploy/kubernetes.
 func TestChartFiles(t *testing.T) {
 	files, err := chartFiles("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range files {
 		path := filepath.Join("../../deploy/chart", name)
 		if *update {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			must(t, os.WriteFile(path, []byte(want), 0o644))
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
 			t.Errorf("%s does not follow from internal/release/values.go and deploy/kubernetes (%v): go test -update writes it", path, err)

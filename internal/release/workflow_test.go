@@ -14,9 +14,7 @@ import (
 // elsewhere. Only signing with the CI's identity is left, after the release is made and before it is published.
 func TestWorkflowCallsMake(t *testing.T) {
 	data, err := os.ReadFile("../../.github/workflows/release.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var workflow struct {
 		Permissions map[string]string `json:"permissions"`
 		Jobs        map[string]struct {
@@ -28,9 +26,7 @@ func TestWorkflowCallsMake(t *testing.T) {
 			} `json:"steps"`
 		} `json:"jobs"`
 	}
-	if err := yaml.Unmarshal(data, &workflow); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(data, &workflow))
 	job, allowed := workflow.Jobs["release"], regexp.MustCompile(`^(make (release|push)|gh release create .*|install .*"\$(KEY|BUNDLE)".*)$`)
 	var made []string
 	for _, s := range job.Steps {
@@ -47,9 +43,7 @@ func TestWorkflowCallsMake(t *testing.T) {
 		t.Errorf("the steps are %q, want %q, with the permissions %v", made, want, workflow.Permissions)
 	}
 	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range []string{"VERSION", "IMAGE", "DOWNLOADS", "KEY"} {
 		if job.Env[name] == "" || !regexp.MustCompile(`\$\(`+name+`\)`).Match(makefile) {
 			t.Errorf("%s is not set by the workflow, or not used by make", name)

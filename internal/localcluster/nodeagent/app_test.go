@@ -15,14 +15,20 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
+// get returns the app's answer.
+func get(app *app, path string) *httptest.ResponseRecorder {
+	answer := httptest.NewRecorder()
+	app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+	return answer
+}
+
 func TestAppSaysWhoItIs(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},
 		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Image: "shop:v2"}}},
 	}
 	app := newApp(pod, corev1.PodStatus{PodIP: "10.244.0.1"}, podsim.Behaviour{Version: "v2"})
-	answer := httptest.NewRecorder()
-	app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/any/path", nil))
+	answer := get(app, "/any/path")
 	var got identity
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
 		t.Fatalf("answer %q: %v", answer.Body, err)
@@ -42,8 +48,7 @@ func TestAppSaysWhetherItIsReady(t *testing.T) {
 			if ready {
 				want = http.StatusOK
 			}
-			answer := httptest.NewRecorder()
-			app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+			answer := get(app, path)
 			if got := answer.Header().Get("X-Ready"); got != strconv.FormatBool(ready) || answer.Code != want {
 				t.Errorf("%s of a pod whose readiness is %v: %d, X-Ready %q", path, ready, answer.Code, got)
 			}
@@ -59,9 +64,7 @@ func TestAppFailsItsShare(t *testing.T) {
 		app := &app{behaviour: podsim.Behaviour{FailRate: test.rate}}
 		failed := 0
 		for range 100 {
-			answer := httptest.NewRecorder()
-			app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", nil))
-			if answer.Code == http.StatusInternalServerError {
+			if get(app, "/").Code == http.StatusInternalServerError {
 				failed++
 			}
 		}
@@ -74,20 +77,18 @@ func TestAppFailsItsShare(t *testing.T) {
 // TestAppHasMetrics checks that a pod counts its answers for Prometheus, but not the scrapes.
 func TestAppHasMetrics(t *testing.T) {
 	app := &app{behaviour: podsim.Behaviour{FailRate: 0.5, Latency: time.Millisecond}}
-	fresh := httptest.NewRecorder()
-	app.ServeHTTP(fresh, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if strings.Contains(fresh.Body.String(), "500") {
-		t.Errorf("nothing has failed, and there is a counter for it:\n%s", fresh.Body)
+	if fresh := get(app, "/metrics").Body.String(); strings.Contains(fresh, "500") {
+		t.Errorf("nothing has failed, and there is a counter for it:\n%s", fresh)
 	}
 	for range 4 {
-		app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		get(app, "/")
 	}
 	for range 2 {
-		answer := httptest.NewRecorder()
-		app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		for _, want := range []string{`http_requests_total{code="200"} 2`, `http_requests_total{code="500"} 2`, "http_request_duration_seconds_count 4", `bucket{le="0.05"} 4`} {
-			if !strings.Contains(answer.Body.String(), want) {
-				t.Errorf("metrics lack %s:\n%s", want, answer.Body)
+		metrics := get(app, "/metrics").Body.String()
+		for _, want := range []string{`http_requests_total{code="200"} 2`, `http_requests_total{code="500"} 2`,
+			"http_request_duration_seconds_count 4", `bucket{le="0.05"} 4`} {
+			if !strings.Contains(metrics, want) {
+				t.Errorf("metrics lack %s:\n%s", want, metrics)
 			}
 		}
 	}

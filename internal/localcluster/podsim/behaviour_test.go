@@ -21,51 +21,40 @@ func podOf(image string, env ...string) *corev1.Pod {
 }
 
 func TestOf(t *testing.T) {
-	plain := func(version string, change func(*Behaviour)) Behaviour {
-		b := Behaviour{Version: version, StopAfter: defaultStopAfter, RunFor: defaultRunFor}
-		if change != nil {
-			change(&b)
-		}
-		return b
-	}
-	tests := []struct {
-		name  string
-		image string
-		env   []string
-		want  Behaviour
+	plain := func(*Behaviour) {}
+	for name, test := range map[string]struct {
+		image   string
+		env     []string
+		version string
+		change  func(*Behaviour) // of a plain image's behaviour
 	}{
-		{"ordinary image", "nginx:1.27-alpine", nil, plain("1.27-alpine", nil)},
-		{"rollouts demo", "argoproj/rollouts-demo:blue", nil, plain("blue", nil)},
-		{"no tag", "registry.example:5000/team/shop", nil, plain("latest", nil)},
-		{"digest only", "shop@sha256:0123456789abcdef", nil, plain("0123456789ab", nil)},
-		{"tag and digest", "shop:v2@sha256:0123456789abcdef", nil, plain("v2", nil)},
-		{"version variable", "shop:v2", []string{"VERSION=2.1.0"}, plain("2.1.0", nil)},
-		{"slow", "shop:v2-slow", nil, plain("v2-slow", func(b *Behaviour) { b.ReadyAfter = 3 * time.Second })},
-		{"slow with value", "shop:v2-slow1.5s", nil, plain("v2-slow1.5s", func(b *Behaviour) { b.ReadyAfter = 1500 * time.Millisecond })},
-		{"never ready", "shop:v2-neverready", nil, plain("v2-neverready", func(b *Behaviour) { b.NeverReady = true })},
-		{"unready later", "shop:v2-unready30s", nil, plain("v2-unready30s", func(b *Behaviour) { b.UnreadyAfter = 30 * time.Second })},
-		{"crash", "shop:v2-crash", nil, plain("v2-crash", func(b *Behaviour) { b.Crashes = true })},
-		{"crash by variable", "shop:v2", []string{"LOCALCLUSTER_CRASH=1"}, plain("v2", func(b *Behaviour) { b.Crashes = true })},
-		{"crash later", "shop:v2-crash2s", nil, plain("v2-crash2s", func(b *Behaviour) { b.Crashes, b.CrashAfter = true, 2*time.Second })},
-		{"bad image", "shop:v2-badimage", nil, plain("v2-badimage", func(b *Behaviour) { b.BadImage = true })},
-		{"several words", "shop:v2-fail0.05-latency100ms-stop1s", nil, plain("v2-fail0.05-latency100ms-stop1s", func(b *Behaviour) {
+		"ordinary image":    {"nginx:1.27-alpine", nil, "1.27-alpine", plain},
+		"rollouts demo":     {"argoproj/rollouts-demo:blue", nil, "blue", plain},
+		"no tag":            {"registry.example:5000/team/shop", nil, "latest", plain},
+		"digest only":       {"shop@sha256:0123456789abcdef", nil, "0123456789ab", plain},
+		"tag and digest":    {"shop:v2@sha256:0123456789abcdef", nil, "v2", plain},
+		"version variable":  {"shop:v2", []string{"VERSION=2.1.0"}, "2.1.0", plain},
+		"slow":              {"shop:v2-slow", nil, "v2-slow", func(b *Behaviour) { b.ReadyAfter = 3 * time.Second }},
+		"slow with value":   {"shop:v2-slow1.5s", nil, "v2-slow1.5s", func(b *Behaviour) { b.ReadyAfter = 1500 * time.Millisecond }},
+		"never ready":       {"shop:v2-neverready", nil, "v2-neverready", func(b *Behaviour) { b.NeverReady = true }},
+		"unready later":     {"shop:v2-unready30s", nil, "v2-unready30s", func(b *Behaviour) { b.UnreadyAfter = 30 * time.Second }},
+		"crash":             {"shop:v2-crash", nil, "v2-crash", func(b *Behaviour) { b.Crashes = true }},
+		"crash by variable": {"shop:v2", []string{"LOCALCLUSTER_CRASH=1"}, "v2", func(b *Behaviour) { b.Crashes = true }},
+		"crash later":       {"shop:v2-crash2s", nil, "v2-crash2s", func(b *Behaviour) { b.Crashes, b.CrashAfter = true, 2*time.Second }},
+		"bad image":         {"shop:v2-badimage", nil, "v2-badimage", func(b *Behaviour) { b.BadImage = true }},
+		"several words": {"shop:v2-fail0.05-latency100ms-stop1s", nil, "v2-fail0.05-latency100ms-stop1s", func(b *Behaviour) {
 			b.FailRate, b.Latency, b.StopAfter = 0.05, 100*time.Millisecond, time.Second
-		})},
-		{"variable wins over tag", "shop:v2-slow-neverready-crash",
+		}},
+		"variable wins over tag": {"shop:v2-slow-neverready-crash",
 			[]string{"LOCALCLUSTER_READY_AFTER=1s", "LOCALCLUSTER_READY=always", "LOCALCLUSTER_CRASH=0"},
-			plain("v2-slow-neverready-crash", func(b *Behaviour) { b.ReadyAfter = time.Second })},
-		{"empty variable says nothing", "shop:v2", []string{"LOCALCLUSTER_READY_AFTER="}, plain("v2", nil)},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := Of(podOf(test.image, test.env...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != test.want {
-				t.Errorf("behaviour of %s %v:\n got %+v\nwant %+v", test.image, test.env, got, test.want)
-			}
-		})
+			"v2-slow-neverready-crash", func(b *Behaviour) { b.ReadyAfter = time.Second }},
+		"empty variable says nothing": {"shop:v2", []string{"LOCALCLUSTER_READY_AFTER="}, "v2", plain},
+	} {
+		want := Behaviour{Version: test.version, StopAfter: defaultStopAfter, RunFor: defaultRunFor}
+		test.change(&want)
+		if got, err := Of(podOf(test.image, test.env...)); err != nil || got != want {
+			t.Errorf("%s: behaviour of %s %v:\n got %+v, %v\nwant %+v", name, test.image, test.env, got, err, want)
+		}
 	}
 }
 
@@ -79,19 +68,14 @@ func TestOfHonoursProbeDelay(t *testing.T) {
 }
 
 func TestOfRefuses(t *testing.T) {
-	tests := []struct{ image, env, want string }{
-		{"shop:v2-slow3", "", `tag word "slow3"`},
-		{"shop:v2-fail5", "", "not between 0 and 1"},
+	for _, test := range []struct{ image, env, want string }{
+		{"shop:v2-slow3", "OTHER=x", `tag word "slow3"`},
+		{"shop:v2-fail5", "OTHER=x", "not between 0 and 1"},
 		{"shop:v2", "LOCALCLUSTER_LATENCY=fast", "LOCALCLUSTER_LATENCY"},
 		{"shop:v2", "LOCALCLUSTER_READY=maybe", "want never or always"},
 		{"shop:v2", "LOCALCLUSTER_STOP_AFTER=-1s", "negative"},
-	}
-	for _, test := range tests {
-		pod := podOf(test.image)
-		if test.env != "" {
-			pod = podOf(test.image, test.env)
-		}
-		if _, err := Of(pod); err == nil || !strings.Contains(err.Error(), test.want) {
+	} {
+		if _, err := Of(podOf(test.image, test.env)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("Of(%s %s) = %v, want an error with %q", test.image, test.env, err, test.want)
 		}
 	}

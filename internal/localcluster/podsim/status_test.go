@@ -93,14 +93,14 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		pod.Status, _ = StatusAt(pod, Life{Start: born}, born.Add(age))
 		return findCondition(&pod.Status, corev1.PodReady).LastTransitionTime.Time
 	}
-	if got := readyChanged(time.Second); !got.Equal(born.Add(time.Second)) {
-		t.Errorf("first seen at %s, want %s", got, born.Add(time.Second))
-	}
-	if got := readyChanged(3 * time.Second); !got.Equal(born.Add(3 * time.Second)) {
-		t.Errorf("became ready at %s, want %s", got, born.Add(3*time.Second))
-	}
-	if got := readyChanged(9 * time.Second); !got.Equal(born.Add(3 * time.Second)) {
-		t.Errorf("stayed ready since %s, want %s", got, born.Add(3*time.Second))
+	for _, c := range []struct {
+		what     string
+		age, due time.Duration
+	}{{"first seen", time.Second, time.Second}, {"became ready", 3 * time.Second, 3 * time.Second},
+		{"stayed ready", 9 * time.Second, 3 * time.Second}} {
+		if got := readyChanged(c.age); !got.Equal(born.Add(c.due)) {
+			t.Errorf("%s: changed at %s, want %s", c.what, got, born.Add(c.due))
+		}
 	}
 }
 
