@@ -10,20 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fromYAML parses a case.
-func fromYAML(t *testing.T, written string, into any) {
-	t.Helper()
-	raw, err := yaml.YAMLToJSONStrict([]byte(written))
-	if err == nil {
-		err = decodeJSON(raw, into)
-	}
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, written)
-	}
-}
-
-// routerOf is a router of a case.
+// routerOf is a router of a case, with its configuration in YAML.
 type routerOf struct{ kind, config string }
+
+func (r routerOf) parse(t *testing.T) rollout.Router {
+	t.Helper()
+	parsed, err := Parse(r.kind, read[any](t, r.config), nil)
+	must(t, err)
+	return parsed
+}
 
 var (
 	httpRoute     = routerOf{"gatewayAPI", "httpRoute: web"}
@@ -43,7 +38,11 @@ func manifest(kind, spec string) string {
 const (
 	routeKind   = "apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute"
 	ingressKind = "apiVersion: networking.k8s.io/v1, kind: Ingress"
+	istioKind   = "apiVersion: networking.istio.io/v1, kind: VirtualService"
 	traefikKind = "apiVersion: traefik.io/v1alpha1, kind: TraefikService"
+	usersKind   = "apiVersion: traefik.io/v1alpha1, kind: IngressRoute"
+	apisixKind  = "apiVersion: apisix.apache.org/v2, kind: ApisixRoute"
+	mappingKind = "apiVersion: getambassador.io/v3alpha1, kind: Mapping"
 )
 
 // ingress returns an Ingress of the Service shop.
@@ -55,17 +54,13 @@ func ingress(port string) string {
 // checkLaid checks the objects after a route's weight is set, or the error if want begins with !.
 func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	t.Helper()
-	var config any
-	var object rollout.Object
 	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Max: 100, Active: true}
-	fromYAML(t, router.config, &config)
-	fromYAML(t, written, &object)
-	fromYAML(t, fields, &route)
-	objects, err := lay(t, router.kind, config, route, []rollout.Object{object})
+	must(t, yaml.UnmarshalStrict([]byte(fields), &route))
+	objects, err := lay(t, router.kind, read[any](t, router.config), route, objectsIn(t, written))
 	text, refused := strings.CutPrefix(want, "!")
 	got := fmt.Sprint(err)
 	if err == nil {
-		got = string(bytesOf(t, objects.List()))
+		got = manifests(t, objects.List())
 	}
 	if (err != nil) != refused || !strings.Contains(got, text) {
 		t.Errorf("got %s\nwant %s", got, want)
@@ -83,14 +78,13 @@ func TestMatches(t *testing.T) {
 	}
 	grpc := strings.Replace(plain, "HTTPRoute", "GRPCRoute", 1)
 	apisix := func(match string) string {
-		return manifest("apiVersion: apisix.apache.org/v2, kind: ApisixRoute",
-			"http: [{name: a, match: {"+match+"}, backends: [{serviceName: shop, servicePort: 80}]}]")
+		return manifest(apisixKind, "http: [{name: a, match: {"+match+"}, backends: [{serviceName: shop, servicePort: 80}]}]")
 	}
 	alb := ingress("{name: use-annotation}")
 	hosted := strings.Replace(alb, "{http:", "{host: a.example.com, http:", 1)
 	nginx := ingress("{number: 80}")
 	ambassador := func(fields string) string {
-		return manifest("apiVersion: getambassador.io/v3alpha1, kind: Mapping", "prefix: /, service: \"shop:80\", "+fields)
+		return manifest(mappingKind, "prefix: /, service: \"shop:80\", "+fields)
 	}
 	const get, header = "method: {exact: GET}", "headers: [{name: a, exact: b}]"
 	const anyPath = "path: {type: PathPrefix, value: /}"
@@ -263,43 +257,24 @@ func TestBounds(t *testing.T) {
 
 // TestAllOfThem sets the weight at each router of a Rollout, and in each object that its configuration names.
 func TestAllOfThem(t *testing.T) {
-	read := func(objects ...string) (all []rollout.Object) {
-		for _, written := range objects {
-			var o rollout.Object
-			fromYAML(t, written, &o)
-			all = append(all, o)
-		}
-		return all
+	named := func(name, object string) string {
+		return strings.Replace(object, "name: web", "name: "+name, 1) + "\n---\n"
 	}
-	parse := func(kind, written string) rollout.Router {
-		var config any
-		fromYAML(t, written, &config)
-		r, err := Parse(kind, config, nil)
-		must(t, err)
-		return r
-	}
-	virtual := func(name string) string {
-		return "{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: " + name +
-			", namespace: shop}, spec: {http: [{name: all, route: [{destination: {host: shop}}]}]}}"
-	}
-	gateway := manifest(routeKind, "rules: [{backendRefs: [{name: shop}]}]")
-	traefik := manifest(traefikKind, "weighted: {services: [{name: shop, port: 80}]}")
-	users := func(name string) string {
-		return "{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: " + name +
-			", namespace: shop}, spec: {routes: [{match: Host(`a`), services: [{name: web, kind: TraefikService}]}]}}"
-	}
-	staff := []rollout.ManagedRoute{{Name: "staff",
-		Matches: []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "a", StringMatch: rollout.StringMatch{Exact: "b"}}}}}}}
-	objects := NewObjects(read(virtual("a"), virtual("b"), virtual("c"), gateway, traefik, users("d"), users("e")))
+	virtual := manifest(istioKind, "http: [{name: all, route: [{destination: {host: shop}}]}]")
+	users := manifest(usersKind, "routes: [{match: Host(`a`), services: [{name: web, kind: TraefikService}]}]")
+	objects := NewObjects(objectsIn(t, named("a", virtual)+named("b", virtual)+named("c", virtual)+named("d", users)+named("e", users)+
+		named("web", manifest(routeKind, "rules: [{backendRefs: [{name: shop}]}]"))+
+		manifest(traefikKind, "weighted: {services: [{name: shop, port: 80}]}")))
 	routers := []rollout.Router{
-		parse("gatewayAPI", "{httpRoute: web}"),
-		parse("istio", "{virtualService: {name: a}, virtualServices: [{name: b}, {name: c, routes: [all]}]}"),
-		parse("traefik", "{weightedTraefikServiceName: web, ingressRoutes: [d, e]}"),
+		httpRoute.parse(t),
+		routerOf{"istio", "{virtualService: {name: a}, virtualServices: [{name: b}, {name: c, routes: [all]}]}"}.parse(t),
+		routerOf{"traefik", "{weightedTraefikServiceName: web, ingressRoutes: [d, e]}"}.parse(t),
 	}
-	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true, Managed: staff}
+	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true,
+		Managed: []rollout.ManagedRoute{{Name: "staff", Matches: []rollout.Match{withHeader("a", "b")}}}}
 	must(t, Overlay(objects, routers, route))
 	for _, o := range objects.List() {
-		if !strings.Contains(string(bytesOf(t, []rollout.Object{o})), "shop-canary") {
+		if !strings.Contains(manifests(t, []rollout.Object{o}), "shop-canary") {
 			t.Errorf("%s gives the canary nothing", o.Ref())
 		}
 	}
@@ -309,22 +284,23 @@ func TestAllOfThem(t *testing.T) {
 		"istio.virtualServices[0].name": "{virtualServices: [{name: x}, {name: a}]}",
 		"istio.virtualServices[1].name": "{virtualService: {name: a}, virtualServices: [{name: b}, {name: x}]}",
 	} {
-		err := Overlay(NewObjects(read(virtual("a"), virtual("b"))), []rollout.Router{parse("istio", config)}, route)
+		two := NewObjects(objectsIn(t, named("a", virtual)+named("b", virtual)))
+		err := Overlay(two, []rollout.Router{routerOf{"istio", config}.parse(t)}, route)
 		if err == nil || !strings.HasPrefix(err.Error(), field+": ") {
 			t.Errorf("%v, want one about %s", err, field)
 		}
 	}
-	if err := Overlay(NewObjects(nil), []rollout.Router{{Kind: "haproxy"}}, route); err == nil ||
-		!strings.HasPrefix(err.Error(), "haproxy: is not a router") {
+	err := Overlay(NewObjects(nil), []rollout.Router{{Kind: "haproxy"}}, route)
+	if err == nil || !strings.HasPrefix(err.Error(), "haproxy: is not a router") {
 		t.Errorf("%v", err)
 	}
 	// Services without a name belong to no Rollout.
-	subsets := Route{Name: "a", Namespace: "shop"}
-	if err := Overlay(objects, nil, subsets); err != nil {
-		t.Error(err)
+	for _, name := range []string{"a", "b"} {
+		must(t, Overlay(objects, nil, Route{Name: name, Namespace: "shop"}))
 	}
-	subsets.Name = "b"
-	if err := Overlay(objects, nil, subsets); err != nil {
-		t.Errorf("two Rollouts without Services: %v", err)
-	}
+}
+
+// withHeader returns a match of a header with exactly a value.
+func withHeader(name, value string) rollout.Match {
+	return rollout.Match{Headers: []rollout.NamedMatch{{Name: name, StringMatch: rollout.StringMatch{Exact: value}}}}
 }

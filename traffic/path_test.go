@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"encoding/json"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
@@ -44,7 +45,7 @@ func FuzzPath(f *testing.F) {
 			t.Fatalf("%q is written as %q, which is %d steps and not %d (%v)", written, p, len(again), len(p), err)
 		}
 		var object map[string]any
-		if decodeJSON([]byte(content), &object) != nil {
+		if json.Unmarshal([]byte(content), &object) != nil {
 			return
 		}
 		places, err := p.find(object)
