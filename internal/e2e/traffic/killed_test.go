@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/internal/proxytest"
 	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -28,9 +27,7 @@ func killedWhileMeasuring(t *testing.T) {
 		measured{name: "good", version: "v1", steps: steps,
 			metric: metric("errors", share, "10s", "interval: 2s", "count: 4", "onNoData: wait", "successCondition: result[0] < 0.05")})
 	bad, good := w.app("bad"), w.app("good")
-	for _, a := range w.apps {
-		a.load = proxytest.StartLoad(t, 50, proxytest.Always(a.user()))
-	}
+	w.users(50)
 	_, pushed := w.push("v2", func(s shop) shop {
 		if s.version = "v2"; s.name == "bad" {
 			s.version = "v2-fail0.2"
@@ -67,8 +64,8 @@ func prometheusIsAwayForAWhile(t *testing.T) {
 	w := newMeasured(t, measured{name: "good", version: "v1", steps: []string{"setWeight: 20", inline},
 		metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.05")})
 	a := w.app("good")
-	a.load = proxytest.StartLoad(t, 50, proxytest.Always(a.user()))
-	_, pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
+	w.users(50)
+	_, pushed := w.release("v2")
 	a.await(pushed, "it has begun", func(s rollout.State) bool { return len(s.Analyses) == 1 })
 	time.Sleep(3 * time.Second)
 	w.prometheus.stop()

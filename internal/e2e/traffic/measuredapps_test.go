@@ -32,9 +32,7 @@ const (
 func shipped(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../../examples/analysis/apps/shop/base/analysis.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, query, _ := strings.Cut(string(raw), "query: |-\n")
 	query, _, _ = strings.Cut(query, "\n---\n")
 	return strings.ReplaceAll(strings.TrimSpace(query), "pod_template_hash=", `namespace="NS",pod_template_hash=`)
@@ -42,12 +40,8 @@ func shipped(t *testing.T) string {
 
 // metric returns a metric whose query covers a period.
 func metric(name, query, back string, fields ...string) string {
-	text := "  - name: " + name + "\n"
-	for _, f := range fields {
-		text += "    " + f + "\n"
-	}
 	query = strings.ReplaceAll(query, "%[1]s", back)
-	return text +
+	return "  - name: " + name + "\n" + lines("    ", fields) +
 		"    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + query + "\n"
 }
 
