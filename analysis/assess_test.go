@@ -27,47 +27,44 @@ func measured(r Run, m Metric, took string) Run {
 // assessMetricFailureInconclusiveOrError).
 func TestAssess(t *testing.T) {
 	usual := func(m Metric) Metric { m.ConsecutiveErrorLimit = 4; return m }
-	for name, tc := range map[string]struct {
-		reason string
+	for _, tc := range []struct {
+		name   string
 		metric Metric
 		took   string
 		want   Phase
 	}{
-		"Nothing":           {"nothing measured is nothing decided", usual(Metric{}), "", Running},
-		"Endless":           {"without a count it runs on", usual(Metric{}), "ssssssss", Running},
-		"Counted":           {"so many measurements without a failure pass", usual(Metric{Count: 3}), "sss", Successful},
-		"OneFailure":        {"by default one failure is one too many", usual(Metric{Count: 3}), "sf", Failed},
-		"WithinLimit":       {"as many failures as the limit are not", usual(Metric{Count: 3, FailureLimit: 1}), "sfs", Successful},
-		"BeyondLimit":       {"one more is", usual(Metric{FailureLimit: 1}), "sfsf", Failed},
-		"LimitOff":          {"-1 never fails it", usual(Metric{FailureLimit: -1, ConsecutiveSuccessLimit: 3}), "fffff", Running},
-		"Inconclusive":      {"nor is it known", usual(Metric{}), "si", Inconclusive},
-		"InconclusiveLimit": {"unless some may be", usual(Metric{InconclusiveLimit: 1}), "sis", Running},
-		"FourErrors":        {"four errors in a row are bad luck", usual(Metric{}), "eeee", Running},
-		"FiveErrors":        {"five are not", usual(Metric{}), "eeeee", Errored},
-		"ErrorsBetween":     {"a measurement between them starts the count anew", usual(Metric{}), "eeeeseeee", Running},
-		"ErrorsDoNotCount":  {"errors do not count as measurements", usual(Metric{Count: 2}), "ses", Successful},
-		"AgainInARow": {"an inconclusive one breaks the row", usual(Metric{ConsecutiveSuccessLimit: 3, InconclusiveLimit: 9}),
-			"ssis", Running},
-		"OneInARow": {"one is enough", usual(Metric{ConsecutiveSuccessLimit: 1, FailureLimit: 9}), "s", Successful},
-		"CountNoFailure": {"count is reached, and no failure is allowed",
+		{"nothing measured is nothing decided", usual(Metric{}), "", Running},
+		{"without a count it runs on", usual(Metric{}), "ssssssss", Running},
+		{"so many measurements without a failure pass", usual(Metric{Count: 3}), "sss", Successful},
+		{"by default one failure is one too many", usual(Metric{Count: 3}), "sf", Failed},
+		{"as many failures as the limit pass", usual(Metric{Count: 3, FailureLimit: 1}), "sfs", Successful},
+		{"one failure more than the limit fails", usual(Metric{FailureLimit: 1}), "sfsf", Failed},
+		{"the limit -1 never fails", usual(Metric{FailureLimit: -1, ConsecutiveSuccessLimit: 3}), "fffff", Running},
+		{"one inconclusive measurement is one too many", usual(Metric{}), "si", Inconclusive},
+		{"unless some may be inconclusive", usual(Metric{InconclusiveLimit: 1}), "sis", Running},
+		{"four errors in a row are bad luck", usual(Metric{}), "eeee", Running},
+		{"five errors in a row are not", usual(Metric{}), "eeeee", Errored},
+		{"a measurement between errors starts their count anew", usual(Metric{}), "eeeeseeee", Running},
+		{"errors do not count as measurements", usual(Metric{Count: 2}), "ses", Successful},
+		{"an inconclusive one breaks the row", usual(Metric{ConsecutiveSuccessLimit: 3, InconclusiveLimit: 9}), "ssis", Running},
+		{"one success in a row is enough", usual(Metric{ConsecutiveSuccessLimit: 1, FailureLimit: 9}), "s", Successful},
+		{"count is reached, and no failure is allowed",
 			usual(Metric{Count: 2, ConsecutiveSuccessLimit: 2, InconclusiveLimit: 2}), "si", Inconclusive},
-		"InARow":    {"successes in a row pass at once", usual(Metric{ConsecutiveSuccessLimit: 3, FailureLimit: 9}), "sfsss", Successful},
-		"NotInARow": {"not in a row", usual(Metric{ConsecutiveSuccessLimit: 3, FailureLimit: 9}), "ssfss", Running},
-		"CountSuccessOnly": {"count is reached without enough in a row, and failures never fail",
+		{"successes in a row pass at once", usual(Metric{ConsecutiveSuccessLimit: 3, FailureLimit: 9}), "sfsss", Successful},
+		{"three successes are not in a row", usual(Metric{ConsecutiveSuccessLimit: 3, FailureLimit: 9}), "ssfss", Running},
+		{"count is reached without enough in a row, and failures never fail",
 			usual(Metric{Count: 4, ConsecutiveSuccessLimit: 3, FailureLimit: -1}), "sfsf", Failed},
-		"CountBoth": {"count is reached with neither", usual(Metric{Count: 5, ConsecutiveSuccessLimit: 3, FailureLimit: 2}),
-			"sfsfs", Inconclusive},
-		"WorstOfAll":  {"errors are said last, so they win over failures", Metric{FailureLimit: 5}, "ffe", Errored},
-		"NoData":      {"a pending measurement does not count", usual(Metric{Count: 2}), "pppspps", Successful},
-		"AfterTheEnd": {"measurements after a verdict change nothing", usual(Metric{}), "fsss", Failed},
-		"InconclusiveCounts": {"an inconclusive measurement counts towards count", usual(Metric{Count: 2, InconclusiveLimit: 1}),
-			"si", Successful},
+		{"count is reached with neither", usual(Metric{Count: 5, ConsecutiveSuccessLimit: 3, FailureLimit: 2}), "sfsfs", Inconclusive},
+		{"errors are said last, so they win over failures", Metric{FailureLimit: 5}, "ffe", Errored},
+		{"a pending measurement does not count", usual(Metric{Count: 2}), "pppspps", Successful},
+		{"measurements after a verdict change nothing", usual(Metric{}), "fsss", Failed},
+		{"an inconclusive measurement counts towards count", usual(Metric{Count: 2, InconclusiveLimit: 1}), "si", Successful},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			tc.metric.Name, tc.metric.Interval = "errors", time.Minute
 			r := measured(begin(tc.metric), tc.metric, tc.took)
 			if r.Phase != tc.want {
-				t.Errorf("%s: %s is %s (%s), want %s", tc.reason, tc.took, r.Phase, r.Message, tc.want)
+				t.Errorf("%s is %s (%s), want %s", tc.took, r.Phase, r.Message, tc.want)
 			}
 		})
 	}

@@ -45,7 +45,8 @@ const (
 // TestInstantiate fills in arguments, joins templates, and sets defaults.
 func TestInstantiate(t *testing.T) {
 	metric := func(name, url string, change func(*Metric)) Metric {
-		m := Metric{Name: name, Provider: "web", Config: map[string]any{"url": url}, Count: 1, ConsecutiveErrorLimit: 4, Retention: 10}
+		m := Metric{Name: name, Provider: "web", Config: map[string]any{"url": url}, Count: 1, ConsecutiveErrorLimit: 4, Retention: 10,
+			Secrets: map[string]SecretRef{}, Pods: map[string]string{}}
 		if change != nil {
 			change(&m)
 		}
@@ -113,14 +114,6 @@ func TestInstantiate(t *testing.T) {
 			got, err := Instantiate(templates(t, specs), append([]TemplateRef{{"a", false}}, c.also...), c.given, nil)
 			if err != nil {
 				t.Fatal(err)
-			}
-			for i := range got { // empty and absent are the same
-				if len(got[i].Secrets) == 0 {
-					got[i].Secrets = nil
-				}
-				if len(got[i].Pods) == 0 {
-					got[i].Pods = nil
-				}
 			}
 			compare.Check(t, c.want, got)
 		})

@@ -86,8 +86,11 @@ func TestMatches(t *testing.T) {
 	ambassador := func(fields string) string {
 		return manifest(mappingKind, "prefix: /, service: \"shop:80\", "+fields)
 	}
-	const get, header = "method: {exact: GET}", "headers: [{name: a, exact: b}]"
-	const anyPath = "path: {type: PathPrefix, value: /}"
+	byPattern := func(path string) string { return own("path: {type: RegularExpression, value: " + path + "}") }
+	const get, header, cookie = "method: {exact: GET}", "headers: [{name: a, exact: b}]", "cookies: [{name: a, exact: b}]"
+	const param, otherHeader = "queryParams: [{name: a, exact: b}]", "headers: [{name: c, exact: d}]"
+	const two, three = "headers: [{name: a, exact: b}, {name: c, exact: d}]", "headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}]"
+	const anyPath, belowA = "path: {type: PathPrefix, value: /}", "path: {type: PathPrefix, value: /a}"
 	const noRule = "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n" // and none for the match
 	for name, c := range map[string]struct {
 		router              routerOf
@@ -96,12 +99,12 @@ func TestMatches(t *testing.T) {
 		"GRPCHeader": {grpcRoute, grpc, header, "kind: GRPCRoute"},
 		"GRPCPath":   {grpcRoute, grpc, "path: {prefix: /a}", "!is of a GRPCRoute, which can be matched by headers and cookies only"},
 		"GRPCMethod": {grpcRoute, grpc, get, "!is of a GRPCRoute"},
-		"GRPCQuery":  {grpcRoute, grpc, "queryParams: [{name: a, exact: b}]", "!is of a GRPCRoute"},
+		"GRPCQuery":  {grpcRoute, grpc, param, "!is of a GRPCRoute"},
 		"TCP": {routerOf{"gatewayAPI", "tcpRoute: web"}, strings.Replace(plain, "HTTPRoute", "TCPRoute", 1), header,
 			"!is a TCPRoute, which matches no requests, and the steps have the route staff; leave out the match"},
 		"UnknownMethod": {httpRoute, plain, "method: {exact: PURGE}",
 			"!spec.rules[0].matches[0].method: could not be the step's PURGE, which the Gateway API does not have; use one of GET"},
-		"SameMethod": {httpRoute, own("method: GET"), get + ", headers: [{name: a, exact: b}]",
+		"SameMethod": {httpRoute, own("method: GET"), get + ", " + header,
 			"- headers:\n      - name: a\n        type: Exact\n        value: b\n      method: GET"},
 		"OtherMethod": {httpRoute, own("method: POST"), get,
 			noRule + "    - name: shop-canary\n      weight: 5\n    matches:\n    - method: POST\n"},
@@ -115,30 +118,25 @@ func TestMatches(t *testing.T) {
 		"SixtyLetters": {httpRoute, plain, "headers: [{name: a, exact: " + x(56) + "  cd}]", "!the header a with \"" + x(56) + "  cd\": the"},
 		"HeaderTwice": {httpRoute, own("headers: [{name: X-A, value: b}]"), "headers: [{name: x-a, exact: b}]",
 			"!would compare the header x-a twice, which the Gateway API does not allow; match only one"},
-		"ParamName": {httpRoute, plain, "queryParams: [{name: a b, exact: b}]", "!could not have the step's parameter \"a b\": "},
-		"ParamTwice": {httpRoute, own("queryParams: [{name: a, value: b}]"), "queryParams: [{name: a, exact: b}]",
-			"!would compare the parameter a twice"},
+		"ParamName":  {httpRoute, plain, "queryParams: [{name: a b, exact: b}]", "!could not have the step's parameter \"a b\": "},
+		"ParamTwice": {httpRoute, own("queryParams: [{name: a, value: b}]"), param, "!would compare the parameter a twice"},
 		"ParamsBoth": {httpRoute, own("queryParams: [{name: a, value: b}]"), "queryParams: [{name: A, exact: b}]",
 			"- name: a\n        value: b\n      - name: A\n        type: Exact"},
 		"LongParam": {httpRoute, plain, "queryParams: [{name: a, exact: " + x(1024) + "}]", "value: " + x(1024)},
 		"LongerParam": {httpRoute, plain, "queryParams: [{name: a, exact: " + x(1025) + "}]",
 			"!the parameter a with \"" + x(60) + "…\": the Gateway API allows up to 1024"},
-		"PatternsOfBoth": {httpRoute, own("path: {type: RegularExpression, value: /a.*}"), "path: {prefix: /a}",
-			"!\"/a.*\" and the step's match are not both plain"},
-		"AnyPattern": {httpRoute, own("path: {type: RegularExpression, value: /}"), "path: {prefix: /a}",
-			"!\"/\" and the step's match are not both plain"},
-		"ExactRoot":    {httpRoute, own("path: {type: Exact, value: /}"), "path: {prefix: /a}", noRule},
-		"BelowRoot":    {httpRoute, own("path: {value: /}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
-		"BelowNothing": {httpRoute, own("path: {type: PathPrefix}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
+		"PatternsOfBoth": {httpRoute, byPattern("/a.*"), "path: {prefix: /a}", "!\"/a.*\" and the step's match are not both plain"},
+		"AnyPattern":     {httpRoute, byPattern("/"), "path: {prefix: /a}", "!\"/\" and the step's match are not both plain"},
+		"ExactRoot":      {httpRoute, own("path: {type: Exact, value: /}"), "path: {prefix: /a}", noRule},
+		"BelowRoot":      {httpRoute, own("path: {value: /}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
+		"BelowNothing":   {httpRoute, own("path: {type: PathPrefix}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
 		// Requests for a longer path that lead to another Service stay there.
-		"TakenPath":   {httpRoute, beside(anyPath, "path: {type: PathPrefix, value: /a}"), "path: {prefix: /a/b}", noRule},
-		"TakenSame":   {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a}", noRule},
-		"NotTaken":    {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
-		"NotAPattern": {httpRoute, beside(anyPath, "path: {type: RegularExpression, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
-		"AsLong": {httpRoute, beside("path: {type: PathPrefix, value: /a}", "path: {type: PathPrefix, value: /a}"),
-			"path: {prefix: /a}, headers: [{name: a, exact: b}]", "type: Exact\n        value: b"},
-		"ForItsHeader": {httpRoute, beside(anyPath, "path: {type: PathPrefix, value: /a}, headers: [{name: x, value: y}]"),
-			"path: {prefix: /a/b}", "value: /a/b"},
+		"TakenPath":    {httpRoute, beside(anyPath, belowA), "path: {prefix: /a/b}", noRule},
+		"TakenSame":    {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a}", noRule},
+		"NotTaken":     {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
+		"NotAPattern":  {httpRoute, beside(anyPath, "path: {type: RegularExpression, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
+		"AsLong":       {httpRoute, beside(belowA, belowA), "path: {prefix: /a}, " + header, "type: Exact\n        value: b"},
+		"ForItsHeader": {httpRoute, beside(anyPath, belowA+", headers: [{name: x, value: y}]"), "path: {prefix: /a/b}", "value: /a/b"},
 
 		"APISIXSame": {apisixRule, apisix("methods: [GET, POST]"), get, "methods:\n      - GET\n    name:"},
 		"APISIXOther": {apisixRule, apisix("methods: [POST]"), get,
@@ -146,19 +144,16 @@ func TestMatches(t *testing.T) {
 		"APISIXUnknown": {apisixRule, apisix("hosts: [b]"), "method: {exact: PURGE}",
 			"!.methods: could not have the step's PURGE, which Apache APISIX does not know; use one of GET"},
 
-		"ALBHost": {albIngress, hosted, header + ", " + get, "name: staff"},
-		"ALBTooMuch": {albIngress, hosted, "headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}], " + get,
-			"!would be a rule with 6 values"},
-		"ALBFive":      {albIngress, alb, "headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}], " + get, "name: staff"},
-		"ALBWildcards": {albIngress, alb, "cookies: [{name: a, exact: b}], headers: [{name: x, prefix: w}]", "name: staff"},
-		"ALBSixth": {albIngress, alb, "cookies: [{name: a, exact: b}], headers: [{name: x, prefix: w}, {name: z, prefix: w}]",
+		"ALBHost":      {albIngress, hosted, header + ", " + get, "name: staff"},
+		"ALBTooMuch":   {albIngress, hosted, three + ", " + get, "!would be a rule with 6 values"},
+		"ALBFive":      {albIngress, alb, three + ", " + get, "name: staff"},
+		"ALBWildcards": {albIngress, alb, cookie + ", headers: [{name: x, prefix: w}]", "name: staff"},
+		"ALBSixth": {albIngress, alb, cookie + ", headers: [{name: x, prefix: w}, {name: z, prefix: w}]",
 			"!wildcards, and a load balancer takes 5"},
-		"ALBPathHost": {albIngress, hosted, "path: {prefix: /a}, headers: [{name: a, exact: b}], " + get, "path: /a"},
-		"ALBPathsHost": {albIngress, hosted, "path: {prefix: /a}, headers: [{name: a, exact: b}, {name: c, exact: d}], " + get,
-			"!would be a rule with 6 values"},
-		"ALBExactHost": {albIngress, hosted, "path: {exact: /a}, headers: [{name: a, exact: b}, {name: c, exact: d}], " + get, "path: /a"},
-		"ALBExactsHost": {albIngress, hosted,
-			"path: {exact: /a}, headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}], " + get, "!would be a rule with 6 values"},
+		"ALBPathHost":   {albIngress, hosted, "path: {prefix: /a}, " + header + ", " + get, "path: /a"},
+		"ALBPathsHost":  {albIngress, hosted, "path: {prefix: /a}, " + two + ", " + get, "!would be a rule with 6 values"},
+		"ALBExactHost":  {albIngress, hosted, "path: {exact: /a}, " + two + ", " + get, "path: /a"},
+		"ALBExactsHost": {albIngress, hosted, "path: {exact: /a}, " + three + ", " + get, "!would be a rule with 6 values"},
 
 		"NGINXName": {nginxIngress, nginx, "headers: [{name: a b, exact: c}]",
 			"!ingress-nginx takes no header of the name \"a b\"; match another header"},
@@ -168,15 +163,13 @@ func TestMatches(t *testing.T) {
 
 		"MappingSame": {ambassadorMap, ambassador("method: GET"), get,
 			"!is GET, and the step's match asks for nothing more; set the weight instead, or match a header too"},
-		"MappingMore":   {ambassadorMap, ambassador("method: GET"), get + ", headers: [{name: a, exact: b}]", "headers:\n    a: b"},
-		"MappingCookie": {ambassadorMap, ambassador("method: GET"), get + ", cookies: [{name: a, exact: b}]", "regex_headers:"},
-		"MappingQuery":  {ambassadorMap, ambassador("method: GET"), get + ", queryParams: [{name: a, exact: b}]", "query_parameters:\n    a: b"},
-		"MappingHeaderQ": {ambassadorMap, ambassador("method: GET"), get + ", headers: [{name: c, exact: d}], queryParams: [{name: a, exact: b}]",
-			"query_parameters:\n    a: b"},
-		"MappingTwo": {ambassadorMap, ambassador("method: GET"), get + ", headers: [{name: c, exact: d}], cookies: [{name: a, exact: b}]",
-			"headers:\n    c: d"},
-		"MappingOther": {ambassadorMap, ambassador("method: POST"), get, "weight: 5"},
-		"MappingAny":   {ambassadorMap, ambassador("status: {x: y}"), get, "method: GET"},
+		"MappingMore":    {ambassadorMap, ambassador("method: GET"), get + ", " + header, "headers:\n    a: b"},
+		"MappingCookie":  {ambassadorMap, ambassador("method: GET"), get + ", " + cookie, "regex_headers:"},
+		"MappingQuery":   {ambassadorMap, ambassador("method: GET"), get + ", " + param, "query_parameters:\n    a: b"},
+		"MappingHeaderQ": {ambassadorMap, ambassador("method: GET"), get + ", " + otherHeader + ", " + param, "query_parameters:\n    a: b"},
+		"MappingTwo":     {ambassadorMap, ambassador("method: GET"), get + ", " + otherHeader + ", " + cookie, "headers:\n    c: d"},
+		"MappingOther":   {ambassadorMap, ambassador("method: POST"), get, "weight: 5"},
+		"MappingAny":     {ambassadorMap, ambassador("status: {x: y}"), get, "method: GET"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkLaid(t, c.router, c.object, "{weight: 5, managed: [{name: staff, matches: [{"+c.match+"}]}]}", c.want)

@@ -129,7 +129,14 @@ func TestSameAsHelm(t *testing.T) {
 			}
 			app := rollout.App{Name: "eu", Path: "shop", Namespace: "shop", APIVersions: "example.com/v1",
 				Helm: rollout.Helm{ValueFiles: strings.Join(s.values(), "\n")}}
-			checkSame(t, rendered(t, dir, app), objects(t, run(t, program, args...)))
+			cmd := exec.Command(program, args...)
+			var problems bytes.Buffer
+			cmd.Stderr = &problems
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, problems.Bytes())
+			}
+			checkSame(t, rendered(t, dir, app), objects(t, out))
 		})
 	}
 	if len(all) < 20 {
@@ -174,18 +181,6 @@ func TestSameAsKustomize(t *testing.T) {
 	if len(all) < 30 {
 		t.Errorf("%d kustomizations, want at least 30", len(all))
 	}
-}
-
-func run(t *testing.T, program string, args ...string) []byte {
-	t.Helper()
-	cmd := exec.Command(program, args...)
-	var problems bytes.Buffer
-	cmd.Stderr = &problems
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, problems.Bytes())
-	}
-	return out
 }
 
 // rendered returns the rendered objects of an app, without hooks.

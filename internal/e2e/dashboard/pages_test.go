@@ -120,15 +120,19 @@ func (records) History(context.Context, string) (dashboard.History, error) {
 	}, nil
 }
 
+// released returns a version, with a digit in its hash and its commit.
+func released(digit, author, subject string, since time.Time) *status.Release {
+	return &status.Release{Hash: rollout.Hash("h1-" + strings.Repeat(digit, 10)), Commit: strings.Repeat(digit, 40), Author: author,
+		Subject: subject, Since: since}
+}
+
 // shop is an app during a release, with everything that the page can show.
 func shop(now time.Time, ready int) status.App {
 	entered := now.Add(-3 * time.Minute)
 	a := status.App{
 		App: "shop", Cluster: "prod-eu", Path: "apps/shop/overlays/prod", Phase: rollout.Paused, Reason: "the step is a pause",
-		Release: &status.Release{Hash: "h1-2222222222", Commit: strings.Repeat("2", 40), Author: "Ann Lee <ann@example.com>",
-			Subject: "shop 1.42: faster checkout", Since: now.Add(-5 * time.Minute)},
-		Stable: &status.Release{Hash: "h1-1111111111", Commit: strings.Repeat("1", 40), Author: "Bob Ray <bob@example.com>",
-			Subject: "shop 1.41", Since: now.Add(-26 * time.Hour)},
+		Release: released("2", "Ann Lee <ann@example.com>", "shop 1.42: faster checkout", now.Add(-5*time.Minute)),
+		Stable:  released("1", "Bob Ray <bob@example.com>", "shop 1.41", now.Add(-26*time.Hour)),
 		Waiting: "promotion of h1-2222222222 at step 3/6",
 		Next: []status.Next{
 			{To: "go on", Command: "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"},
@@ -185,8 +189,7 @@ func revision(role, hash string, n int, now time.Time) status.Revision {
 func healthy(name, subject string, now time.Time) status.App {
 	return status.App{
 		App: name, Cluster: "prod-eu", Path: "apps/" + name, Phase: rollout.Healthy,
-		Stable: &status.Release{Hash: "h1-3333333333", Commit: strings.Repeat("3", 40), Author: "Eve Sun <eve@example.com>", Subject: subject,
-			Since: now.Add(-time.Hour)},
+		Stable:    released("3", "Eve Sun <eve@example.com>", subject, now.Add(-time.Hour)),
 		Workloads: []status.Workload{{Workload: name + "/" + name, Strategy: "canary", Replicas: 3, Ready: 3, FullWeight: 100}},
 	}
 }
@@ -203,8 +206,7 @@ func some(now time.Time) []status.App {
 		Message: "apps/billing/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 400 is more than 100", Commit: strings.Repeat("8", 40)}
 	moving := healthy("checkout", "checkout 2.9", now)
 	moving.Phase = rollout.Progressing
-	moving.Release = &status.Release{Hash: "h1-7777777777", Commit: strings.Repeat("7", 40), Author: "Kim <kim@example.com>",
-		Subject: "checkout 2.10: wallets", Since: now.Add(-time.Minute)}
+	moving.Release = released("7", "Kim <kim@example.com>", "checkout 2.10: wallets", now.Add(-time.Minute))
 	moving.Workloads = []status.Workload{{Workload: "checkout/checkout", Strategy: "canary", Replicas: 8, Ready: 9, Moving: true, Step: 1,
 		Weight: 25, FullWeight: 100, RealWeight: 11,
 		Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause 10m0s", Weight: 25, Status: "pending"}}}}

@@ -20,8 +20,8 @@ import (
 // same, or both refuse. Only gitrollout refuses expressions that Flux reads differently from a shell (${a:?b},
 // ${a:+b}), and a number for a text, which the API server would refuse.
 func TestSameAsFlux(t *testing.T) {
-	vars := map[string]string{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb", "_x1": "u",
-		"hash": "#x", "dollar": "$5", "nested": "${name}"}
+	vars := map[string]string{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb",
+		"_x1": "u", "hash": "#x", "dollar": "$5", "nested": "${name}"}
 	for i, value := range []string{
 		"${name}", "x-${name}-y", `"${n}"`, "${n}", "${on}", `"${on}"`, "${absent}", "${absent:=d}", "${absent:-d}", "${name:=d}", "${empty:=d}",
 		"${empty:-d}", "${empty}", "${name:0:2}", "${name:1}", "${name/w/b}", "${name//e/E}", "${name^^}", "${name^}", "${name,,}", "${#name}",

@@ -29,6 +29,20 @@ spec:
 `
 }
 
+// ingressRouteTo returns the IngressRoute of users to a service.
+func ingressRouteTo(service string) string {
+	return `apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: shop}
+spec:
+  entryPoints: [crd]
+  routes:
+  - match: Host("HOST")
+    kind: Rule
+    services: [` + service + `]
+`
+}
+
 // ingressTo returns the Ingress of users to a Service.
 func ingressTo(service string) string {
 	return `apiVersion: networking.k8s.io/v1
@@ -62,26 +76,8 @@ spec:
     - {name: shop-stable, port: 80}
     - {name: shop-canary, port: 80}
 ---
-apiVersion: traefik.io/v1alpha1
-kind: IngressRoute
-metadata: {name: shop}
-spec:
-  entryPoints: [crd]
-  routes:
-  - match: Host("HOST")
-    kind: Rule
-    services: [{name: shop, kind: TraefikService}]
-`,
-	plain: `apiVersion: traefik.io/v1alpha1
-kind: IngressRoute
-metadata: {name: shop}
-spec:
-  entryPoints: [crd]
-  routes:
-  - match: Host("HOST")
-    kind: Rule
-    services: [{name: shop, port: 80}]
-`,
+` + ingressRouteTo("{name: shop, kind: TraefikService}"),
+	plain:  ingressRouteTo("{name: shop, port: 80}"),
 	router: "traefik: {weightedTraefikServiceName: shop, ingressRoutes: [shop]}",
 }
 

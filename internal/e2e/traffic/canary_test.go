@@ -16,13 +16,7 @@ const (
 )
 
 // each returns one shop for each provider.
-func each(make func(provider) shop) []shop {
-	var all []shop
-	for _, p := range providers {
-		all = append(all, make(p))
-	}
-	return all
-}
+func each(of func(provider) shop) []shop { return rollout.Mapped(providers, of) }
 
 // TestCanary releases at 5, 20, 50 and 100 % and reverts the completed release in Git. A pod stops 200ms after its
 // deletion, and must get no requests by then.

@@ -22,10 +22,8 @@ func killedWhileMeasuring(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", inline}
 	w := newMeasured(t,
-		measured{name: "bad", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 20", "failureLimit: 4",
-			"onNoData: wait", "successCondition: result[0] < 0.05")},
-		measured{name: "good", version: "v1", steps: steps,
-			metric: metric("errors", share, "10s", "interval: 2s", "count: 4", "onNoData: wait", "successCondition: result[0] < 0.05")})
+		measured{name: "bad", version: "v1", steps: steps, metric: failuresBelow("0.05", "interval: 2s", "count: 20", "failureLimit: 4")},
+		measured{name: "good", version: "v1", steps: steps, metric: failuresBelow("0.05", "interval: 2s", "count: 4")})
 	bad, good := w.app("bad"), w.app("good")
 	w.users(50)
 	_, pushed := w.push("v2", func(s shop) shop {
@@ -62,7 +60,7 @@ func prometheusIsAwayForAWhile(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	w := newMeasured(t, measured{name: "good", version: "v1", steps: []string{"setWeight: 20", inline},
-		metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.05")})
+		metric: failuresBelow("0.05", "interval: 1s", "count: 8")})
 	a := w.app("good")
 	w.users(50)
 	_, pushed := w.release("v2")

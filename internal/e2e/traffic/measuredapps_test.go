@@ -45,6 +45,11 @@ func metric(name, query, back string, fields ...string) string {
 		"    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + query + "\n"
 }
 
+// failuresBelow returns the metric errors: measurements with a smaller share of failures in 10 seconds are successful.
+func failuresBelow(limit string, fields ...string) string {
+	return metric("errors", share, "10s", append(fields, "onNoData: wait", "successCondition: result[0] < "+limit)...)
+}
+
 const (
 	templates = `templates: [{templateName: errors}], args: [{name: hash, valueFrom: {podTemplateHashValue: Latest}}]`
 	inline    = `analysis: {` + templates + `}`

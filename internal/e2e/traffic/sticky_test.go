@@ -97,11 +97,9 @@ func wentBack(all []proxytest.Results, version string) (seen int, back proxytest
 // visitor has it after an abort.
 func TestStickyUsers(t *testing.T) {
 	t.Parallel()
-	var shops []shop
-	for _, p := range []provider{crd, ingress} {
-		shops = append(shops, p.routedShop(append(services, quick...), []string{"sticky: {}"}, weights(20, 50)))
-	}
-	w := newWorld(t, beside, shops...)
+	w := newWorld(t, beside, rollout.Mapped([]provider{crd, ingress}, func(p provider) shop {
+		return p.routedShop(append(services, quick...), []string{"sticky: {}"}, weights(20, 50))
+	})...)
 	w.users(slow) // each of these requests is from a new user
 	crowds := map[*app]*crowd{}
 	for _, a := range w.apps {

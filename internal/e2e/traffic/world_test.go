@@ -79,13 +79,8 @@ const token = "Zm9v-s3cr3t-t0ken"
 // fast the proxy follows a weight.
 func newMeasured(t *testing.T, shops ...measured) *world {
 	t.Helper()
-	var all []shop
-	for _, m := range shops {
-		all = append(all, m.shop())
-	}
 	w := &world{t: t, settled: alone, prometheus: startPrometheus(t)}
-	w.begin(all)
-	return w
+	return w.begin(rollout.Mapped(shops, measured.shop))
 }
 
 func (w *world) begin(shops []shop) *world {
