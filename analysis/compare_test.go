@@ -9,25 +9,27 @@ import (
 	"time"
 )
 
-// TestWorse compares with exact values from R: fisher.test(..., alternative="greater") and binom.test.
+// TestWorse compares with exact values: without a margin from R, by fisher.test(..., alternative="greater") and
+// binom.test, and with a margin from binomial sums.
 func TestWorse(t *testing.T) {
-	for name, tc := range map[string]struct {
-		c, s   sample
-		margin float64
-		want   float64
+	for name, c := range map[string]struct {
+		c, s                     sample
+		margin, alpha, want, off float64
 	}{
-		"Tea":       {sample{3, 4}, sample{1, 4}, 0, 0.2428571},
-		"AllBad":    {sample{5, 5}, sample{0, 5}, 0, 0.003968254},
-		"Same":      {sample{5, 100}, sample{5, 100}, 0, 0.6204},
-		"NoneBad":   {sample{0, 100}, sample{0, 1000}, 0, 1},
-		"TwentyOne": {sample{10, 50}, sample{5, 1000}, 0, 2.6e-10},
+		"Tea":       {sample{3, 4}, sample{1, 4}, 0, 0.001, 0.2428571, 0.0048},
+		"AllBad":    {sample{5, 5}, sample{0, 5}, 0, 0.001, 0.003968254, 7.9e-5},
+		"Same":      {sample{5, 100}, sample{5, 100}, 0, 0.001, 0.6204, 0.0124},
+		"NoneBad":   {sample{0, 100}, sample{0, 1000}, 0, 0.001, 1, 0.02},
+		"TwentyOne": {sample{10, 50}, sample{5, 1000}, 0, 0.001, 2.6e-10, 1e-9},
+		// Half of alpha is for the upper bound of stable's share and half for the test. With the whole alpha in both, there
+		// were up to twice as many false alarms.
+		"Margin":      {sample{9, 50}, sample{0, 100}, 0.01, 0.05, 0.0008589978490531522, 8e-10},
+		"LargeMargin": {sample{20, 60}, sample{3, 200}, 0.05, 0.01, 2.8171063113710506e-06, 2e-12},
+		"NotWorse":    {sample{12, 40}, sample{10, 100}, 0.02, 0.001, 0.6087052218083367, 6e-7},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := worse(tc.c, tc.s, tc.margin, 0.001)
-			if math.Abs(got-tc.want) > 0.02*tc.want+1e-9 {
-				t.Errorf("p = %.6g, want %.6g", got, tc.want)
-			}
-		})
+		if got := worse(c.c, c.s, c.margin, c.alpha); math.Abs(got-c.want) > c.off {
+			t.Errorf("%s: p = %v, want %v", name, got, c.want)
+		}
 	}
 	if got := upper(sample{0, 100}, 0.05); math.Abs(got-0.02951) > 0.0002 { // 1-0.05^(1/100)
 		t.Errorf("upper end for 0 of 100 is %.5f", got)
@@ -204,23 +206,6 @@ func FuzzWorse(f *testing.F) {
 			t.Errorf("none is bad, and p = %v", p)
 		}
 	})
-}
-
-// TestWorseByAMargin uses half of alpha for the upper bound of stable's share and half for the test. With the whole
-// alpha in both, there were up to twice as many false alarms. The values are exact binomial sums.
-func TestWorseByAMargin(t *testing.T) {
-	for _, c := range []struct {
-		c, s                sample
-		margin, alpha, want float64
-	}{
-		{sample{9, 50}, sample{0, 100}, 0.01, 0.05, 0.0008589978490531522},
-		{sample{20, 60}, sample{3, 200}, 0.05, 0.01, 2.8171063113710506e-06},
-		{sample{12, 40}, sample{10, 100}, 0.02, 0.001, 0.6087052218083367},
-	} {
-		if got := worse(c.c, c.s, c.margin, c.alpha); math.Abs(got-c.want) > 1e-6*c.want {
-			t.Errorf("%v and %v by %v: %v, want %v", c.c, c.s, c.margin, got, c.want)
-		}
-	}
 }
 
 // TestFalseAlarms sums the probabilities of all outcomes for two versions that are alike or differ by the margin: at

@@ -18,10 +18,8 @@ func TestApisixSources(t *testing.T) {
 		{"wider", []any{"10.1.2.3", "10.1.3.0/24"}, "10.1.0.0/16", []any{"10.1.2.3", "10.1.3.0/24"}},
 		{"elsewhere", []any{"10.2.0.0/16", "::1"}, "10.1.0.0/16", nil},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := apisixSources(c.own, c.network)
-			must(t, err)
-			compare.Check(t, c.want, got)
-		})
+		got, err := apisixSources(c.own, c.network)
+		must(t, err)
+		compare.CheckNamed(t, c.name, c.want, got)
 	}
 }

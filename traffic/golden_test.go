@@ -166,13 +166,11 @@ func manifests(t testing.TB, objects []rollout.Object) string {
 // write replaces the expected results of the case.
 func (e example) write(t *testing.T, after, problem string) {
 	t.Helper()
-	isResult := func(f txtar.File) bool { return f.Name == "after.yaml" || f.Name == "error.txt" }
-	e.archive.Files = slices.DeleteFunc(e.archive.Files, isResult)
-	if after != "" {
-		e.archive.Files = append(e.archive.Files, txtar.File{Name: "after.yaml", Data: []byte(after)})
-	}
-	if problem != "" {
-		e.archive.Files = append(e.archive.Files, txtar.File{Name: "error.txt", Data: []byte(problem)})
+	for _, f := range []txtar.File{{Name: "after.yaml", Data: []byte(after)}, {Name: "error.txt", Data: []byte(problem)}} {
+		e.archive.Files = slices.DeleteFunc(e.archive.Files, func(was txtar.File) bool { return was.Name == f.Name })
+		if len(f.Data) > 0 {
+			e.archive.Files = append(e.archive.Files, f)
+		}
 	}
 	must(t, os.WriteFile(filepath.Join("testdata", e.name+".txtar"), txtar.Format(e.archive), 0o644))
 }

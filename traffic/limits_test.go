@@ -89,7 +89,8 @@ func TestMatches(t *testing.T) {
 	byPattern := func(path string) string { return own("path: {type: RegularExpression, value: " + path + "}") }
 	const get, header, cookie = "method: {exact: GET}", "headers: [{name: a, exact: b}]", "cookies: [{name: a, exact: b}]"
 	const param, otherHeader = "queryParams: [{name: a, exact: b}]", "headers: [{name: c, exact: d}]"
-	const two, three = "headers: [{name: a, exact: b}, {name: c, exact: d}]", "headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}]"
+	const two = "headers: [{name: a, exact: b}, {name: c, exact: d}]"
+	const three = "headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}]"
 	const anyPath, belowA = "path: {type: PathPrefix, value: /}", "path: {type: PathPrefix, value: /a}"
 	const noRule = "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n" // and none for the match
 	for name, c := range map[string]struct {
@@ -186,6 +187,7 @@ func TestBounds(t *testing.T) {
 		return strings.Replace(object, "namespace: shop}", "namespace: shop, annotations: {"+annotation+"}}", 1)
 	}
 	albWith := func(fields string) routerOf { return routerOf{"alb", "{ingress: web, " + fields + "}"} }
+	albSticking := func(fields string) routerOf { return albWith("servicePort: 80, stickinessConfig: {" + fields + "}") }
 	nginxOwn := routerOf{"nginx", "{stableIngress: web, additionalIngressAnnotations: {canary-by-header: X}}"}
 	const sticky = ", sticky: {Cookie: c, MaxAge: 60000000000}"
 	const total = "    nginx.ingress.kubernetes.io/canary-weight-total: "
@@ -199,14 +201,12 @@ func TestBounds(t *testing.T) {
 		"HighPort":  {albWith("servicePort: 65536"), alb, "weight: 5", "!servicePort: is not the port of a Service"},
 		"ALBMost":   {albIngress, alb, "weight: 5, max: 999", `"Weight":994`},
 		"ALBMore":   {albIngress, alb, "weight: 5, max: 1000", "!takes weights up to 999, and maxTrafficWeight is 1000"},
-		"ALBSecond": {albWith("servicePort: 80, stickinessConfig: {enabled: true, durationSeconds: 1}"), alb, "weight: 5",
-			`"DurationSeconds":1}`},
-		"ALBWeek": {albWith("servicePort: 80, stickinessConfig: {enabled: true, durationSeconds: 604800}"), alb, "weight: 5",
-			`"DurationSeconds":604800}`},
-		"ALBLonger": {albWith("servicePort: 80, stickinessConfig: {enabled: true, durationSeconds: 604801}"), alb, "weight: 5",
+		"ALBSecond": {albSticking("enabled: true, durationSeconds: 1"), alb, "weight: 5", `"DurationSeconds":1}`},
+		"ALBWeek":   {albSticking("enabled: true, durationSeconds: 604800"), alb, "weight: 5", `"DurationSeconds":604800}`},
+		"ALBLonger": {albSticking("enabled: true, durationSeconds: 604801"), alb, "weight: 5",
 			"!durationSeconds: is 604801; give 1 to 604800 seconds"},
-		"ALBNever":  {albWith("servicePort: 80, stickinessConfig: {enabled: true}"), alb, "weight: 5", "!durationSeconds: is 0"},
-		"ALBOff":    {albWith("servicePort: 80, stickinessConfig: {durationSeconds: 0}"), alb, "weight: 5", `"Weight":95`},
+		"ALBNever":  {albSticking("enabled: true"), alb, "weight: 5", "!durationSeconds: is 0"},
+		"ALBOff":    {albSticking("durationSeconds: 0"), alb, "weight: 5", `"Weight":95`},
 		"ALBSticks": {albIngress, alb, "weight: 1" + sticky, `"DurationSeconds":60}`},
 		"ALBAlone":  {albIngress, alb, "weight: 100" + sticky, `"Weight":0}]}}`},
 		"ALBAnyText": {albIngress, annotated(alb, "alb.ingress.kubernetes.io/conditions.shop: x"),

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,13 +87,8 @@ func TestOnePlaceHasOneRollout(t *testing.T) {
 		{"spec.a", "web", ""}, {"spec.a", "web", ""}, {"spec.b", "api", ""},
 		{"spec.a", "api", "core/ConfigMap/shop/a: spec.a: is moved by two Rollouts, web and api; give each a separate route or Service"},
 	} {
-		got := ""
-		if err := o.Claim(ref, c.place, Route{Name: c.by}); err != nil {
-			got = err.Error()
-		}
-		if got != c.want {
-			t.Errorf("%s by %s: %q, want %q", c.place, c.by, got, c.want)
-		}
+		err := o.Claim(ref, c.place, Route{Name: c.by})
+		compare.CheckNamed(t, c.place+" by "+c.by, cmp.Or(c.want, "<nil>"), fmt.Sprint(err))
 	}
 }
 

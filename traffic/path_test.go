@@ -1,7 +1,9 @@
 package traffic
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
@@ -23,11 +25,7 @@ func TestParsePath(t *testing.T) {
 		{`spec[?(@.name=="a)]`, `the bracket is not closed, at "[?(@.name==\"a)]"`},
 	} {
 		_, err := parsePath(c.path)
-		got := ""
-		if err != nil {
-			got = err.Error()
-		}
-		compare.CheckNamed(t, c.path, c.problem, got)
+		compare.CheckNamed(t, c.path, cmp.Or(c.problem, "<nil>"), fmt.Sprint(err))
 	}
 }
 

@@ -113,20 +113,19 @@ func TestAWSCredentials(t *testing.T) {
 
 // TestSignedHosts signs requests to AWS's services only, not to servers that customers run on AWS.
 func TestSignedHosts(t *testing.T) {
-	for host, want := range map[string]bool{
-		"aps-workspaces.eu-west-1.amazonaws.com": true, "APS-workspaces.cn-north-1.amazonaws.com.cn": true,
-		"vpce-0a1b-2c3d.aps-workspaces.eu-west-1.vpce.amazonaws.com": true, "aps-workspaces-fips.us-gov-west-1.amazonaws.com:443": true,
-		"aps-workspaces.eu-west-1.api.aws": true, "search-shop-x1.eu-west-1.es.amazonaws.com": true, "search-shop-x1.aos.eu-west-1.on.aws": true,
-		"127.0.0.1:9090": true, "[::1]:9090": true, "localhost": true,
-		"prometheus.monitoring:9090": false, "example.com": false, "aps-workspaces.eu-west-1.amazonaws.com.example.com": false,
-		"aps-workspaces.example.com": false, "aps-workspaces.eu-west-1.xamazonaws.com": false,
-		"user@aps-workspaces.eu-west-1.amazonaws.com@example.com": false,
-		"ec2-192-0-2-1.eu-west-1.compute.amazonaws.com":           false, "a1b2.execute-api.eu-west-1.amazonaws.com": false,
-		"es-1.eu-west-1.elb.amazonaws.com": false,
-		"a1b2.lambda-url.eu-west-1.on.aws": false, "192.0.2.1": false, "": false,
+	for want, hosts := range map[bool][]string{
+		true: {"aps-workspaces.eu-west-1.amazonaws.com", "APS-workspaces.cn-north-1.amazonaws.com.cn", "aps-workspaces.eu-west-1.api.aws",
+			"vpce-0a1b-2c3d.aps-workspaces.eu-west-1.vpce.amazonaws.com", "aps-workspaces-fips.us-gov-west-1.amazonaws.com:443",
+			"search-shop-x1.eu-west-1.es.amazonaws.com", "search-shop-x1.aos.eu-west-1.on.aws", "127.0.0.1:9090", "[::1]:9090", "localhost"},
+		false: {"prometheus.monitoring:9090", "example.com", "aps-workspaces.eu-west-1.amazonaws.com.example.com", "aps-workspaces.example.com",
+			"aps-workspaces.eu-west-1.xamazonaws.com", "user@aps-workspaces.eu-west-1.amazonaws.com@example.com",
+			"ec2-192-0-2-1.eu-west-1.compute.amazonaws.com", "a1b2.execute-api.eu-west-1.amazonaws.com",
+			"es-1.eu-west-1.elb.amazonaws.com", "a1b2.lambda-url.eu-west-1.on.aws", "192.0.2.1", ""},
 	} {
-		if err := checkAWS("https://" + host + "/x"); (err == nil) != want {
-			t.Errorf("%s: %v", host, err)
+		for _, host := range hosts {
+			if err := checkAWS("https://" + host + "/x"); (err == nil) != want {
+				t.Errorf("%s: %v", host, err)
+			}
 		}
 	}
 	b := newBench(t, signed(prometheusAddresses[0]+"=http://prometheus.monitoring:9090 AWS_REGION=r AWS_ACCESS_KEY_ID=A "+

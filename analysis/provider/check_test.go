@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestArgoExamples accepts the examples of Argo Rollouts' documentation.
@@ -26,13 +28,7 @@ func TestArgoExamples(t *testing.T) {
 	for _, e := range examples {
 		for kind, config := range e.Provider {
 			kinds[kind] = true
-			text := ""
-			if err := Check(kind, config); err != nil {
-				text = err.Error()
-			}
-			if text != e.Refused {
-				t.Errorf("%s: %s: got %q, want %q", e.From, kind, text, e.Refused)
-			}
+			compare.CheckNamed(t, e.From+": "+kind, cmp.Or(e.Refused, "<nil>"), fmt.Sprint(Check(kind, config)))
 		}
 	}
 	for _, p := range table {

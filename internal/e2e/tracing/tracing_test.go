@@ -85,6 +85,12 @@ func start(tb testing.TB) *tracing.Tracing {
 	return sender
 }
 
+// trace sends a span.
+func trace(ctx context.Context, sender *tracing.Tracing, part report.Part, app string, err error) {
+	_, end := sender.Trace(ctx, part, app)
+	end(err)
+}
+
 // TestSpans sends a pass to a collector, whose address and headers come from OpenTelemetry's variables.
 func TestSpans(t *testing.T) {
 	s := newSink(t)
@@ -94,18 +100,14 @@ func TestSpans(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod")
 	sender := start(t)
 	inPass, endPass := sender.Trace(t.Context(), report.PartPass, "")
-	_, endFetch := sender.Trace(inPass, report.PartFetch, "")
-	endFetch(nil)
-	_, quick := sender.Trace(inPass, report.PartRender, "from-memory")
-	quick(nil)
-	_, bad := sender.Trace(inPass, report.PartRender, "bad")
-	bad(errors.New("apps/bad: no such file"))
+	trace(inPass, sender, report.PartFetch, "", nil)
+	trace(inPass, sender, report.PartRender, "from-memory", nil)
+	trace(inPass, sender, report.PartRender, "bad", errors.New("apps/bad: no such file"))
 	_, built := sender.Trace(inPass, report.PartRender, "shop")
 	time.Sleep(2 * time.Millisecond)
 	built(nil)
 	inDecide, endDecide := sender.Trace(inPass, report.PartDecide, "shop")
-	_, endApply := sender.Trace(inDecide, report.PartApply, "shop")
-	endApply(nil)
+	trace(inDecide, sender, report.PartApply, "shop", nil)
 	endDecide(nil)
 	endPass(errors.New("app bad: held"))
 	must(t, sender.Stop(t.Context()))
@@ -141,8 +143,7 @@ func TestCollectorIsAway(t *testing.T) {
 	sender, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now, Problem: func(err error) { told <- err }})
 	must(t, err)
 	for range 10_000 { // far more than the queue's size: a pass does not wait for a collector
-		_, end := sender.Trace(t.Context(), report.PartPass, "")
-		end(nil)
+		trace(t.Context(), sender, report.PartPass, "", nil)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -181,8 +182,7 @@ func TestTrustedCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", s.URL+"/there")
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", file)
 	sender := start(t)
-	_, end := sender.Trace(t.Context(), report.PartPass, "")
-	end(nil)
+	trace(t.Context(), sender, report.PartPass, "", nil)
 	must(t, sender.Stop(t.Context()))
 	if path := <-asked; path != "/there" {
 		t.Errorf("it was asked at %s", path)
@@ -194,7 +194,6 @@ func BenchmarkSpan(b *testing.B) {
 	sender, err := tracing.Start(b.Context(), tracing.Options{Now: time.Now, Problem: func(error) {}})
 	must(b, err)
 	for b.Loop() {
-		_, end := sender.Trace(b.Context(), report.PartApply, "shop")
-		end(nil)
+		trace(b.Context(), sender, report.PartApply, "shop", nil)
 	}
 }
