@@ -74,30 +74,28 @@ func (e example) section(name string) string {
 // modified.
 func TestOverlays(t *testing.T) {
 	for _, e := range examples(t) {
-		t.Run(e.name, func(t *testing.T) { playOverlay(t, e) })
+		t.Run(e.name, func(t *testing.T) {
+			untouched := manifests(t, e.objects)
+			after, problem := "", ""
+			objects, err := lay(t, e.kind, e.config, e.route, e.objects)
+			if err != nil {
+				problem = err.Error() + "\n"
+				var known *rollout.InvalidError
+				if !errors.As(err, &known) {
+					t.Errorf("the error is no InvalidError: %T", err)
+				}
+			} else {
+				after = manifests(t, objects.List())
+			}
+			compare.CheckNamed(t, "the objects before were changed", untouched, manifests(t, e.objects))
+			if *update {
+				e.write(t, after, problem)
+				return
+			}
+			compare.CheckNamed(t, "error", e.section("error.txt"), problem)
+			compare.CheckNamed(t, "after", e.section("after.yaml"), after)
+		})
 	}
-}
-
-func playOverlay(t *testing.T, e example) {
-	untouched := manifests(t, e.objects)
-	after, problem := "", ""
-	objects, err := lay(t, e.kind, e.config, e.route, e.objects)
-	if err != nil {
-		problem = err.Error() + "\n"
-		var known *rollout.InvalidError
-		if !errors.As(err, &known) {
-			t.Errorf("the error is no InvalidError: %T", err)
-		}
-	} else {
-		after = manifests(t, objects.List())
-	}
-	compare.CheckNamed(t, "the objects before were changed", untouched, manifests(t, e.objects))
-	if *update {
-		e.write(t, after, problem)
-		return
-	}
-	compare.CheckNamed(t, "error", e.section("error.txt"), problem)
-	compare.CheckNamed(t, "after", e.section("after.yaml"), after)
 }
 
 // must ends the test at an error.

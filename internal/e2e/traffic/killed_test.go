@@ -22,8 +22,8 @@ func killedWhileMeasuring(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", inline}
 	w := newMeasured(t,
-		measured{name: "bad", version: "v1", steps: steps, metric: failuresBelow("0.05", "interval: 2s", "count: 20", "failureLimit: 4")},
-		measured{name: "good", version: "v1", steps: steps, metric: failuresBelow("0.05", "interval: 2s", "count: 4")})
+		measured{name: "bad", steps: steps, metric: failuresBelow("0.05", "interval: 2s", "count: 20", "failureLimit: 4")},
+		measured{name: "good", steps: steps, metric: failuresBelow("0.05", "interval: 2s", "count: 4")})
 	bad, good := w.app("bad"), w.app("good")
 	w.users(50)
 	_, pushed := w.push("v2", func(s shop) shop {
@@ -59,7 +59,7 @@ func killedWhileMeasuring(t *testing.T) {
 func prometheusIsAwayForAWhile(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	w := newMeasured(t, measured{name: "good", version: "v1", steps: []string{"setWeight: 20", inline},
+	w := newMeasured(t, measured{name: "good", steps: []string{"setWeight: 20", inline},
 		metric: failuresBelow("0.05", "interval: 1s", "count: 8")})
 	a := w.app("good")
 	w.users(50)

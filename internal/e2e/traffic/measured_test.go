@@ -89,14 +89,7 @@ func goodAndBadReleases(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	all := stories(t)
-	var shops []measured
-	for i := range all {
-		if all[i].version == "" {
-			all[i].version = "v1"
-		}
-		shops = append(shops, all[i].measured)
-	}
-	w := newMeasured(t, shops...)
+	w := newMeasured(t, rollout.Mapped(all, func(s story) measured { return s.measured })...)
 	for i, a := range w.apps {
 		a.load = proxytest.StartLoad(t, all[i].rate, proxytest.Always(a.user()))
 	}

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 // measured is a shop with measured releases: by default a canary with requests routed by the Gateway.
 type measured struct {
 	name     string
-	version  string
+	version  string // "" is v1
 	metric   string // entry of the template errors, indented as in a list
 	fields   string // more of the canary, a line
 	steps    []string
@@ -61,7 +62,7 @@ func (m measured) shop() shop {
 	if m.fields != "" {
 		fields = "      " + m.fields + "\n"
 	}
-	s := shop{provider: gateway, version: m.version, replicas: 10, route: gateway.routed, unasked: m.plain}
+	s := shop{provider: gateway, version: cmp.Or(m.version, "v1"), replicas: 10, route: gateway.routed, unasked: m.plain}
 	s.name = m.name
 	routing := `      stableService: shop-stable
       canaryService: shop-canary

@@ -84,7 +84,7 @@ func oddServers(t *testing.T) {
 		m := metric("m", "up", "", fields...)
 		m = strings.NewReplacer("PROMETHEUS", address, "timeout: 5",
 			`headers: [{key: Authorization, value: "Bearer {{args.token}}"}]`+"\n        timeout: 2").Replace(m)
-		return measured{name: name, version: "v1", plain: true, steps: steps, metric: m}
+		return measured{name: name, plain: true, steps: steps, metric: m}
 	}
 	serve := func(answer http.HandlerFunc) string {
 		s := httptest.NewServer(answer)
