@@ -26,7 +26,10 @@ func measured(r Run, m Metric, took string) Run {
 // TestAssess checks the decisions of Argo Rollouts v1.10 (analysis/analysis.go, assessMetricStatus and
 // assessMetricFailureInconclusiveOrError).
 func TestAssess(t *testing.T) {
-	usual := func(m Metric) Metric { m.ConsecutiveErrorLimit = 4; return m }
+	usual := func(m Metric) Metric {
+		m.ConsecutiveErrorLimit = 4
+		return m
+	}
 	for _, tc := range []struct {
 		name   string
 		metric Metric

@@ -31,9 +31,12 @@ type crowd struct {
 }
 
 func newCrowd(a *app) *crowd {
-	c := &crowd{a: a}
 	stop, cancel := context.WithCancel(context.Background())
-	c.stop, c.leave = stop, func() { cancel(); c.all.Wait() }
+	c := &crowd{a: a, stop: stop}
+	c.leave = func() {
+		cancel()
+		c.all.Wait()
+	}
 	a.w.t.Cleanup(c.leave)
 	return c
 }
