@@ -197,7 +197,8 @@ func TestAWSFaults(t *testing.T) {
 func TestAgentIsAskedApart(t *testing.T) {
 	b := newBench(t, signed("AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=ADDRESS/agent", "{}", nil))
 	b.deps.Agent = func(bool) *http.Client { return &http.Client{Transport: refusing{}} }
-	if b.wantError("not by this one"); b.asked.Load() != 0 {
+	b.wantError("not by this one")
+	if b.asked.Load() != 0 {
 		t.Errorf("after %d requests", b.asked.Load())
 	}
 }

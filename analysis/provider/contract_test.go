@@ -452,7 +452,8 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 				name + " cannot be read":       nil,
 			} {
 				b.deps.Secret = secret
-				if b.wantError(want); b.asked.Load() != 0 {
+				b.wantError(want)
+				if b.asked.Load() != 0 {
 					t.Errorf("%s: after %d requests", want, b.asked.Load())
 				}
 			}
