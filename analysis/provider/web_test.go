@@ -32,7 +32,7 @@ var webContract = contract{
 
 var webPostContract = contract{
 	kind: "web", name: "post", doc: "https://argo-rollouts.readthedocs.io/en/stable/analysis/web/#optional-web-methods",
-	config: "{url: ADDRESS/measure, method: POST, jsonBody: {key1: value_1, key2: {n: 5}}, authentication: {oauth2: {" +
+	config: "{url: ADDRESS/measure, method: POST, jsonBody: {key1: value_1, key2: {'n': 5}}, authentication: {oauth2: {" +
 		"tokenUrl: ADDRESS/token, clientId: gitrollout, clientSecret: " + token + ", scopes: [read, metrics]}}}",
 	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 		if r.URL.Path == "/token" {
