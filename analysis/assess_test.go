@@ -12,62 +12,62 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // phases is a shorthand: s successful, f failed, i inconclusive, e error, p no data.
 var phases = map[rune]Phase{'s': Successful, 'f': Failed, 'i': Inconclusive, 'e': Errored, 'p': Pending}
 
+// begin starts a run at noon.
+func begin(metrics ...Metric) Run { return Start("web/step-1", "h1-x", metrics, noon) }
+
+// measured records a metric's measurements, one each minute from noon, with these phases.
+func measured(r Run, m Metric, took string) Run {
+	for i, c := range took {
+		r = Record(r, m, Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"})
+	}
+	return r
+}
+
 // TestAssess checks the decisions of Argo Rollouts v1.10 (analysis/analysis.go, assessMetricStatus and
 // assessMetricFailureInconclusiveOrError).
 func TestAssess(t *testing.T) {
-	metric := func(change func(*Metric)) Metric {
-		m := Metric{Name: "errors", Interval: time.Minute, ConsecutiveErrorLimit: 4}
-		if change != nil {
-			change(&m)
-		}
+	usual := func(m Metric) Metric {
+		m.ConsecutiveErrorLimit = 4
 		return m
 	}
-	for name, tc := range map[string]struct {
-		reason string
+	for _, tc := range []struct {
+		name   string
 		metric Metric
 		took   string
 		want   Phase
 	}{
-		"Nothing":     {"nothing measured is nothing decided", metric(nil), "", Running},
-		"Endless":     {"without a count it runs on", metric(nil), "ssssssss", Running},
-		"Counted":     {"so many measurements without a failure pass", metric(func(m *Metric) { m.Count = 3 }), "sss", Successful},
-		"OneFailure":  {"by default one failure is one too many", metric(func(m *Metric) { m.Count = 3 }), "sf", Failed},
-		"WithinLimit": {"as many failures as the limit are not", metric(func(m *Metric) { m.Count, m.FailureLimit = 3, 1 }), "sfs", Successful},
-		"BeyondLimit": {"one more is", metric(func(m *Metric) { m.FailureLimit = 1 }), "sfsf", Failed},
-		"LimitOff": {"-1 never fails it", metric(func(m *Metric) { m.FailureLimit, m.ConsecutiveSuccessLimit = -1, 3 }),
-			"fffff", Running},
-		"Inconclusive":      {"nor is it known", metric(nil), "si", Inconclusive},
-		"InconclusiveLimit": {"unless some may be", metric(func(m *Metric) { m.InconclusiveLimit = 1 }), "sis", Running},
-		"FourErrors":        {"four errors in a row are bad luck", metric(nil), "eeee", Running},
-		"FiveErrors":        {"five are not", metric(nil), "eeeee", Errored},
-		"ErrorsBetween":     {"a measurement between them starts the count anew", metric(nil), "eeeeseeee", Running},
-		"ErrorsDoNotCount":  {"errors do not count as measurements", metric(func(m *Metric) { m.Count = 2 }), "ses", Successful},
-		"AgainInARow": {"an inconclusive one breaks the row",
-			metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.InconclusiveLimit = 3, 9 }), "ssis", Running},
-		"OneInARow": {"one is enough", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 1, 9 }), "s", Successful},
-		"CountNoFailure": {"count is reached, and no failure is allowed",
-			metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.InconclusiveLimit = 2, 2, 2 }), "si", Inconclusive},
-		"InARow": {"successes in a row pass at once", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }),
-			"sfsss", Successful},
-		"NotInARow": {"not in a row", metric(func(m *Metric) { m.ConsecutiveSuccessLimit, m.FailureLimit = 3, 9 }), "ssfss", Running},
-		"CountSuccessOnly": {"count is reached without enough in a row, and failures never fail",
-			metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 4, 3, -1 }), "sfsf", Failed},
-		"CountBoth": {"count is reached with neither",
-			metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 5, 3, 2 }), "sfsfs", Inconclusive},
-		"WorstOfAll": {"errors are said last, so they win over failures",
-			metric(func(m *Metric) { m.FailureLimit = 5; m.ConsecutiveErrorLimit = 0 }), "ffe", Errored},
-		"NoData":      {"a pending measurement does not count", metric(func(m *Metric) { m.Count = 2 }), "pppspps", Successful},
-		"AfterTheEnd": {"measurements after a verdict change nothing", metric(nil), "fsss", Failed},
-		"InconclusiveCounts": {"an inconclusive measurement counts towards count",
-			metric(func(m *Metric) { m.Count, m.InconclusiveLimit = 2, 1 }), "si", Successful},
+		{"nothing measured is nothing decided", usual(Metric{}), "", Running},
+		{"without a count it runs on", usual(Metric{}), "ssssssss", Running},
+		{"so many measurements without a failure pass", usual(Metric{Count: 3}), "sss", Successful},
+		{"by default one failure is one too many", usual(Metric{Count: 3}), "sf", Failed},
+		{"as many failures as the limit pass", usual(Metric{Count: 3, FailureLimit: 1}), "sfs", Successful},
+		{"one failure more than the limit fails", usual(Metric{FailureLimit: 1}), "sfsf", Failed},
+		{"the limit -1 never fails", usual(Metric{FailureLimit: -1, ConsecutiveSuccessLimit: 3}), "fffff", Running},
+		{"one inconclusive measurement is one too many", usual(Metric{}), "si", Inconclusive},
+		{"unless some may be inconclusive", usual(Metric{InconclusiveLimit: 1}), "sis", Running},
+		{"four errors in a row are bad luck", usual(Metric{}), "eeee", Running},
+		{"five errors in a row are not", usual(Metric{}), "eeeee", Errored},
+		{"a measurement between errors starts their count anew", usual(Metric{}), "eeeeseeee", Running},
+		{"errors do not count as measurements", usual(Metric{Count: 2}), "ses", Successful},
+		{"an inconclusive one breaks the row", usual(Metric{ConsecutiveSuccessLimit: 3, InconclusiveLimit: 9}), "ssis", Running},
+		{"one success in a row is enough", usual(Metric{ConsecutiveSuccessLimit: 1, FailureLimit: 9}), "s", Successful},
+		{"count is reached, and no failure is allowed",
+			usual(Metric{Count: 2, ConsecutiveSuccessLimit: 2, InconclusiveLimit: 2}), "si", Inconclusive},
+		{"successes in a row pass at once", usual(Metric{ConsecutiveSuccessLimit: 3, FailureLimit: 9}), "sfsss", Successful},
+		{"three successes are not in a row", usual(Metric{ConsecutiveSuccessLimit: 3, FailureLimit: 9}), "ssfss", Running},
+		{"count is reached without enough in a row, and failures never fail",
+			usual(Metric{Count: 4, ConsecutiveSuccessLimit: 3, FailureLimit: -1}), "sfsf", Failed},
+		{"count is reached with neither", usual(Metric{Count: 5, ConsecutiveSuccessLimit: 3, FailureLimit: 2}), "sfsfs", Inconclusive},
+		{"errors are said last, so they win over failures", Metric{FailureLimit: 5}, "ffe", Errored},
+		{"a pending measurement does not count", usual(Metric{Count: 2}), "pppspps", Successful},
+		{"measurements after a verdict change nothing", usual(Metric{}), "fsss", Failed},
+		{"an inconclusive measurement counts towards count", usual(Metric{Count: 2, InconclusiveLimit: 1}), "si", Successful},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := Start("web/step-1", "h1-x", []Metric{tc.metric}, noon)
-			for i, c := range tc.took {
-				r = Record(r, tc.metric, Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"})
-			}
+		t.Run(tc.name, func(t *testing.T) {
+			tc.metric.Name, tc.metric.Interval = "errors", time.Minute
+			r := measured(begin(tc.metric), tc.metric, tc.took)
 			if r.Phase != tc.want {
-				t.Errorf("%s: %s is %s (%s), want %s", tc.reason, tc.took, r.Phase, r.Message, tc.want)
+				t.Errorf("%s is %s (%s), want %s", tc.took, r.Phase, r.Message, tc.want)
 			}
 		})
 	}
@@ -76,52 +76,44 @@ func TestAssess(t *testing.T) {
 // TestAssessRun checks that a run has the verdict of its worst metric, and that a dry run decides nothing.
 func TestAssessRun(t *testing.T) {
 	good, bad := Metric{Name: "good", Count: 1}, Metric{Name: "bad", Count: 1}
-	at := Measurement{At: noon, Phase: Failed}
-	r := Start("r", "h1-x", []Metric{good, bad}, noon)
-	r = Record(r, good, Measurement{At: noon, Phase: Successful})
-	if r.Phase != Running {
-		t.Errorf("one metric of two has ended, and the run is %s", r.Phase)
+	half := measured(begin(good, bad), good, "s")
+	if half.Phase != Running {
+		t.Errorf("one metric of two has ended, and the run is %s", half.Phase)
 	}
-	before := r
-	r = Record(r, bad, at)
-	if r.Phase != Failed || before.Phase != Running || before.Metrics[1].Count != 0 {
-		t.Errorf("the run is %s, and the one before is %s with %d", r.Phase, before.Phase, before.Metrics[1].Count)
+	if r := measured(half, bad, "f"); r.Phase != Failed || half.Phase != Running || half.Metrics[1].Count != 0 {
+		t.Errorf("the run is %s, and the one before is %s with %d", r.Phase, half.Phase, half.Metrics[1].Count)
 	}
 	bad.DryRun = true
-	if r := Record(Start("r", "h1-x", []Metric{good, bad}, noon), good, Measurement{At: noon, Phase: Successful}); r.Phase != Running {
-		t.Errorf("a dry run is to be measured to its end, and the run is %s before", r.Phase)
+	half = measured(begin(good, bad), good, "s")
+	if half.Phase != Running {
+		t.Errorf("a dry run is to be measured to its end, and the run is %s before", half.Phase)
 	}
-	r = Start("r", "h1-x", []Metric{good, bad}, noon)
-	r = Record(Record(r, good, Measurement{At: noon, Phase: Successful}), bad, at)
-	if r.Phase != Successful || r.Metrics[1].Phase != Failed {
+	if r := measured(half, bad, "f"); r.Phase != Successful || r.Metrics[1].Phase != Failed {
 		t.Errorf("a dry run makes the run %s, itself %s", r.Phase, r.Metrics[1].Phase)
 	}
-	if s := Stop(Start("r", "h1-x", []Metric{good}, noon)); s.Phase != Stopped || s.Metrics[0].Phase != Stopped {
+	if s := Stop(begin(good)); s.Phase != Stopped || s.Metrics[0].Phase != Stopped {
 		t.Errorf("a run that is stopped is %s, its metric %s", s.Phase, s.Metrics[0].Phase)
 	}
-	if s := Stop(Record(Start("r", "h1-x", []Metric{{Name: "bad"}}, noon), Metric{Name: "bad"}, at)); s.Phase != Failed {
+	if s := Stop(measured(begin(good), good, "f")); s.Phase != Failed {
 		t.Errorf("one that had failed is %s", s.Phase)
 	}
 }
 
 func TestDue(t *testing.T) {
 	m := Metric{Name: "errors", Interval: time.Minute, InitialDelay: 30 * time.Second, ConsecutiveErrorLimit: 4}
-	r := Start("r", "h1-x", []Metric{m}, noon)
-	next := func(want time.Duration) {
+	r := begin(m)
+	next := func(want time.Duration, then Phase) {
 		t.Helper()
 		at, ok := Due(r, m)
 		if !ok || !at.Equal(noon.Add(want)) {
 			t.Errorf("due at %v (%t), want %v", at.Sub(noon), ok, want)
 		}
+		r = Record(r, m, Measurement{At: noon.Add(want), Phase: then})
 	}
-	next(30 * time.Second)
-	r = Record(r, m, Measurement{At: noon.Add(30 * time.Second), Phase: Successful})
-	next(90 * time.Second)
-	r = Record(r, m, Measurement{At: noon.Add(90 * time.Second), Phase: Errored})
-	next(100 * time.Second) // errors are retried after 10s
-	r = Record(r, m, Measurement{At: noon.Add(100 * time.Second), Phase: Pending})
-	next(160 * time.Second)
-	r = Record(r, m, Measurement{At: noon.Add(160 * time.Second), Phase: Failed})
+	next(30*time.Second, Successful)
+	next(90*time.Second, Errored)
+	next(100*time.Second, Pending) // errors are retried after 10s
+	next(160*time.Second, Failed)
 	if _, ok := Due(r, m); ok {
 		t.Error("a failed metric is measured again")
 	}
@@ -131,12 +123,11 @@ func TestDue(t *testing.T) {
 func TestDueWithoutInterval(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{0: errorRetry, time.Second: time.Second, time.Hour: time.Hour} {
 		m := Metric{Name: "errors", Interval: interval}
-		r := Record(Start("r", "h1-x", []Metric{m}, noon), m, Measurement{At: noon, Phase: Pending})
-		if at, ok := Due(r, m); !ok || !at.Equal(noon.Add(want)) {
+		if at, ok := Due(measured(begin(m), m, "p"), m); !ok || !at.Equal(noon.Add(want)) {
 			t.Errorf("every %s it is due %s later, %t", interval, at.Sub(noon), ok)
 		}
 	}
-	if at, ok := Due(Start("r", "h1-x", nil, noon), Metric{Name: "errors"}); ok || !at.IsZero() {
+	if at, ok := Due(begin(), Metric{Name: "errors"}); ok || !at.IsZero() {
 		t.Errorf("a metric that is not of the run is due at %s", at)
 	}
 }
@@ -149,7 +140,7 @@ func TestConditionOf(t *testing.T) {
 		"compare: stable":              {Compare: &Compare{}},
 	} {
 		m.Name = "errors"
-		r := Record(Start("r", "h1-x", []Metric{m}, noon), m, Measurement{At: noon, Phase: Failed})
+		r := measured(begin(m), m, "f")
 		if p := r.Metrics[0]; p.Condition != want || p.Message != "1 of 1 measurements failed, more than 0" ||
 			r.Message != "metric errors: "+p.Message {
 			t.Errorf("%q, %q, %q; want %q", p.Condition, p.Message, r.Message, want)
@@ -206,20 +197,10 @@ func TestFollow(t *testing.T) {
 }
 
 func TestRetention(t *testing.T) {
-	by := Metric{Name: "errors"}
-	kept := Start("r", "h1-x", []Metric{by}, noon)
-	for i := range 15 {
-		kept = Record(kept, by, Measurement{At: noon.Add(time.Duration(i) * time.Second), Phase: Successful})
-	}
-	if n := len(kept.Metrics[0].Measurements); n != 10 {
-		t.Errorf("%d measurements are kept by default", n)
-	}
-	m := Metric{Name: "errors", Retention: 2}
-	r := Start("r", "h1-x", []Metric{m}, noon)
-	for i := range 5 {
-		r = Record(r, m, Measurement{At: noon.Add(time.Duration(i) * time.Second), Phase: Successful})
-	}
-	if got := r.Metrics[0]; len(got.Measurements) != 2 || got.Count != 5 {
-		t.Errorf("%d measurements are kept of %d", len(got.Measurements), got.Count)
+	for retention, want := range map[int]int{0: 10, 2: 2} {
+		m := Metric{Name: "errors", Retention: retention}
+		if got := measured(begin(m), m, strings.Repeat("s", 15)).Metrics[0]; len(got.Measurements) != want || got.Count != 15 {
+			t.Errorf("with %d, %d measurements are kept of %d, want %d", retention, len(got.Measurements), got.Count, want)
+		}
 	}
 }

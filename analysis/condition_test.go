@@ -2,74 +2,71 @@ package analysis
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
 
 func TestJudge(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason  string
+	for _, tc := range []struct {
+		name    string
 		metric  Metric
 		result  any
 		samples int
 		want    Phase
 	}{
-		"NoCondition":   {"any result will do", Metric{}, 0.5, -1, Successful},
-		"Success":       {"the condition holds", Metric{SuccessCondition: "result < 0.01"}, 0.005, -1, Successful},
-		"NotSuccess":    {"its opposite is a failure", Metric{SuccessCondition: "result < 0.01"}, 0.05, -1, Failed},
-		"Failure":       {"the condition holds", Metric{FailureCondition: "result >= 0.01"}, 0.05, -1, Failed},
-		"NotFailure":    {"its opposite is a success", Metric{FailureCondition: "result >= 0.01"}, 0.005, -1, Successful},
-		"Both":          {"failure is asked first", Metric{SuccessCondition: "true", FailureCondition: "result > 1"}, 2.0, -1, Failed},
-		"Neither":       {"neither holds", Metric{SuccessCondition: "result < 1", FailureCondition: "result > 2"}, 1.5, -1, Inconclusive},
-		"Vector":        {"of Prometheus", Metric{SuccessCondition: "result[0] >= 0.95"}, []any{0.99}, -1, Successful},
-		"All":           {"of several", Metric{SuccessCondition: "all(result, # < 5)"}, []any{1.0, 2.0}, -1, Successful},
-		"Outside":       {"an index beyond the end cannot be evaluated", Metric{SuccessCondition: "result[1] > 0"}, []any{0.99}, -1, Errored},
-		"EmptyVector":   {"nor can an index into an empty result", Metric{SuccessCondition: "result[0] > 0"}, []any{}, -1, Errored},
-		"EmptyHandled":  {"unless it says so", Metric{SuccessCondition: "len(result) == 0 || result[0] > 0"}, []any{}, -1, Successful},
-		"Nil":           {"with the function for it", Metric{SuccessCondition: "default(result, 0) < 1"}, nil, -1, Successful},
-		"IsNil":         {"or the other", Metric{SuccessCondition: "isNil(result)"}, nil, -1, Successful},
-		"NaN":           {"NaN is neither more nor less", Metric{SuccessCondition: "result < 1"}, math.NaN(), -1, Failed},
-		"IsNaN":         {"unless it says so", Metric{SuccessCondition: "isNaN(result) || result < 1"}, math.NaN(), -1, Successful},
-		"IsInf":         {"the same", Metric{FailureCondition: "isInf(result)"}, math.Inf(1), -1, Failed},
-		"AsFloat":       {"texts become numbers", Metric{SuccessCondition: "asFloat(result) > 1.5"}, "2.5", -1, Successful},
-		"AsInt":         {"whole ones", Metric{SuccessCondition: "asInt(result) == 2"}, "2", -1, Successful},
-		"AsFloatOfMuch": {"a whole number of any size, too", Metric{SuccessCondition: "asFloat(result) > 1"}, uint64(1 << 63), -1, Successful},
-		"NotANumber":    {"if they are", Metric{SuccessCondition: "asInt(result) == 2"}, "two", -1, Errored},
-		"Field": {"of a JSON answer", Metric{SuccessCondition: "result.ok && result.count < 10"},
+		{"any result will do", Metric{}, 0.5, -1, Successful},
+		{"the condition for success holds", Metric{SuccessCondition: "result < 0.01"}, 0.005, -1, Successful},
+		{"its opposite is a failure", Metric{SuccessCondition: "result < 0.01"}, 0.05, -1, Failed},
+		{"the condition for failure holds", Metric{FailureCondition: "result >= 0.01"}, 0.05, -1, Failed},
+		{"its opposite is a success", Metric{FailureCondition: "result >= 0.01"}, 0.005, -1, Successful},
+		{"failure is asked first", Metric{SuccessCondition: "true", FailureCondition: "result > 1"}, 2.0, -1, Failed},
+		{"neither holds", Metric{SuccessCondition: "result < 1", FailureCondition: "result > 2"}, 1.5, -1, Inconclusive},
+		{"a vector of Prometheus", Metric{SuccessCondition: "result[0] >= 0.95"}, []any{0.99}, -1, Successful},
+		{"a vector of several values", Metric{SuccessCondition: "all(result, # < 5)"}, []any{1.0, 2.0}, -1, Successful},
+		{"an index beyond the end cannot be evaluated", Metric{SuccessCondition: "result[1] > 0"}, []any{0.99}, -1, Errored},
+		{"nor can an index into an empty result", Metric{SuccessCondition: "result[0] > 0"}, []any{}, -1, Errored},
+		{"unless the condition allows an empty result", Metric{SuccessCondition: "len(result) == 0 || result[0] > 0"}, []any{}, -1, Successful},
+		{"nil has a default", Metric{SuccessCondition: "default(result, 0) < 1"}, nil, -1, Successful},
+		{"nil can be asked for", Metric{SuccessCondition: "isNil(result)"}, nil, -1, Successful},
+		{"NaN is neither more nor less", Metric{SuccessCondition: "result < 1"}, math.NaN(), -1, Failed},
+		{"unless the condition allows NaN", Metric{SuccessCondition: "isNaN(result) || result < 1"}, math.NaN(), -1, Successful},
+		{"infinity can be asked for", Metric{FailureCondition: "isInf(result)"}, math.Inf(1), -1, Failed},
+		{"texts become numbers", Metric{SuccessCondition: "asFloat(result) > 1.5"}, "2.5", -1, Successful},
+		{"texts become whole numbers", Metric{SuccessCondition: "asInt(result) == 2"}, "2", -1, Successful},
+		{"whole numbers of any size become numbers", Metric{SuccessCondition: "asFloat(result) > 1"}, uint64(1 << 63), -1, Successful},
+		{"a text that is no number", Metric{SuccessCondition: "asInt(result) == 2"}, "two", -1, Errored},
+		{"fields of a JSON answer", Metric{SuccessCondition: "result.ok && result.count < 10"},
 			map[string]any{"ok": true, "count": 5.0}, -1, Successful},
-		"NotBool":        {"a condition is true or false", Metric{SuccessCondition: "result"}, 1.0, -1, Errored},
-		"NoDataWait":     {"no data can be waited for", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataWait}, []any{}, -1, Pending},
-		"NoDataNaN":      {"not a number is no data", Metric{SuccessCondition: "result > 0", OnNoData: NoDataWait}, math.NaN(), -1, Pending},
-		"NoDataPass":     {"or pass", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataPass}, nil, -1, Successful},
-		"NoDataFail":     {"or fail", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataFail}, nil, -1, Failed},
-		"FewSamples":     {"too few samples are none", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 7, Pending},
-		"EnoughSamples":  {"enough are", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 100, Failed},
-		"UnknownSamples": {"an unknown number of samples is enough", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, -1, Failed},
-		"NoSamples":      {"none are too few", Metric{SuccessCondition: "result < 1", MinSamples: 1}, 5.0, 0, Pending},
-		"NoSamplesPass":  {"which may pass", Metric{SuccessCondition: "result < 1", MinSamples: 1, OnNoData: NoDataPass}, 5.0, 0, Successful},
-		"EmptyNoSamples": {"nothing of nothing is asked about", Metric{SuccessCondition: "len(result) == 0"}, []any{}, 0, Successful},
-		"SomeData": {"some data is data", Metric{SuccessCondition: "len(result) == 2", OnNoData: NoDataFail},
-			[]any{math.NaN(), 1.0}, -1, Successful},
-		"OnlyNaN":   {"nothing but NaN is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, []any{math.NaN(), nil}, -1, Failed},
-		"EmptyText": {"an empty text is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "", -1, Failed},
-		"Text":      {"another is", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "x", -1, Successful},
-		"EmptyMap":  {"and so is a mapping", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, map[string]any{}, -1, Successful},
-		"FailureUnknown": {"a condition that cannot be evaluated decides nothing", Metric{FailureCondition: "result[1] > 0"},
-			[]any{1.0}, -1, Errored},
-		"NaNOfAText":    {"a text is not NaN", Metric{SuccessCondition: "isNaN(result)"}, "x", -1, Failed},
-		"InfOfAText":    {"nor infinite", Metric{SuccessCondition: "isInf(result)"}, "x", -1, Failed},
-		"MinusInf":      {"minus infinity is infinite", Metric{SuccessCondition: "isInf(result)"}, math.Inf(-1), -1, Successful},
-		"NumberOfAList": {"a list is no number", Metric{SuccessCondition: "asFloat(result) > 0"}, []any{1.0}, -1, Errored},
-		"DefaultOfSome": {"default leaves a value as it is", Metric{SuccessCondition: "default(result, 0) == 5"}, 5.0, -1, Successful},
-		"NotBegun": {"it begins when the condition holds", Metric{SuccessCondition: "result < 1", StartWhen: "result > 10"},
-			5.0, -1, Pending},
-		"Begun": {"and then it does", Metric{SuccessCondition: "result < 100", StartWhen: "result > 10"}, 50.0, -1, Successful},
-		"BeginsWithNoData": {"no data is no beginning", Metric{SuccessCondition: "result[0] < 1", StartWhen: "result[0] > 10"},
-			[]any{}, -1, Pending},
+		{"a condition is true or false", Metric{SuccessCondition: "result"}, 1.0, -1, Errored},
+		{"no data can be waited for", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataWait}, []any{}, -1, Pending},
+		{"not a number is no data", Metric{SuccessCondition: "result > 0", OnNoData: NoDataWait}, math.NaN(), -1, Pending},
+		{"no data can pass", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataPass}, nil, -1, Successful},
+		{"no data can fail", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataFail}, nil, -1, Failed},
+		{"too few samples are none", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 7, Pending},
+		{"enough samples are judged", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 100, Failed},
+		{"an unknown number of samples is enough", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, -1, Failed},
+		{"no samples are too few", Metric{SuccessCondition: "result < 1", MinSamples: 1}, 5.0, 0, Pending},
+		{"too few samples can pass", Metric{SuccessCondition: "result < 1", MinSamples: 1, OnNoData: NoDataPass}, 5.0, 0, Successful},
+		{"nothing of nothing is asked about", Metric{SuccessCondition: "len(result) == 0"}, []any{}, 0, Successful},
+		{"some data is data", Metric{SuccessCondition: "len(result) == 2", OnNoData: NoDataFail}, []any{math.NaN(), 1.0}, -1, Successful},
+		{"nothing but NaN is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, []any{math.NaN(), nil}, -1, Failed},
+		{"an empty text is none", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "", -1, Failed},
+		{"another text is some", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, "x", -1, Successful},
+		{"an empty mapping is some", Metric{SuccessCondition: "true", OnNoData: NoDataFail}, map[string]any{}, -1, Successful},
+		{"a condition that cannot be evaluated decides nothing", Metric{FailureCondition: "result[1] > 0"}, []any{1.0}, -1, Errored},
+		{"a text is not NaN", Metric{SuccessCondition: "isNaN(result)"}, "x", -1, Failed},
+		{"a text is not infinite", Metric{SuccessCondition: "isInf(result)"}, "x", -1, Failed},
+		{"minus infinity is infinite", Metric{SuccessCondition: "isInf(result)"}, math.Inf(-1), -1, Successful},
+		{"a list is no number", Metric{SuccessCondition: "asFloat(result) > 0"}, []any{1.0}, -1, Errored},
+		{"default leaves a value as it is", Metric{SuccessCondition: "default(result, 0) == 5"}, 5.0, -1, Successful},
+		{"a metric waits for startWhen", Metric{SuccessCondition: "result < 1", StartWhen: "result > 10"}, 5.0, -1, Pending},
+		{"it begins when startWhen holds", Metric{SuccessCondition: "result < 100", StartWhen: "result > 10"}, 50.0, -1, Successful},
+		{"no data is no beginning", Metric{SuccessCondition: "result[0] < 1", StartWhen: "result[0] > 10"}, []any{}, -1, Pending},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			if got := Judge(tc.metric, Progress{}, tc.result, tc.samples, noon); got.Phase != tc.want {
-				t.Errorf("%s: %s (%s), want %s", tc.reason, got.Phase, got.Message, tc.want)
+				t.Errorf("%s (%s), want %s", got.Phase, got.Message, tc.want)
 			}
 		})
 	}
@@ -104,7 +101,8 @@ func TestShort(t *testing.T) {
 			t.Errorf("short(%v) = %q, want %q", v, got, want)
 		}
 	}
-	for want, v := range map[string]any{"0.1235": 0.123456, "123.5": 123.456, "[" + strings.Repeat("1 ", 60): many(1000)} {
+	ones := slices.Repeat([]any{1.0}, 1000)
+	for want, v := range map[string]any{"0.1235": 0.123456, "123.5": 123.456, "[" + strings.Repeat("1 ", 60): ones} {
 		if got := short(v); !strings.HasPrefix(got, want[:min(len(want), 100)]) || len(got) > 130 {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -115,11 +113,4 @@ func TestShort(t *testing.T) {
 	if got := short(strings.Repeat("x", 500)); len(got) > 130 {
 		t.Errorf("%d letters are kept", len(got))
 	}
-}
-
-func many(n int) (all []any) {
-	for range n {
-		all = append(all, 1.0)
-	}
-	return all
 }

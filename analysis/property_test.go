@@ -38,7 +38,7 @@ func FuzzRecord(f *testing.F) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		metrics := []Metric{randomMetric(rng), randomMetric(rng)}
 		metrics[1].Name = "n"
-		r := Start("r", "h1-x", metrics, noon)
+		r := begin(metrics...)
 		for i := range 30 {
 			m := metrics[rng.IntN(2)]
 			got := Measurement{At: noon.Add(time.Duration(i) * time.Second), Phase: every[rng.IntN(len(every))], Value: "1"}
@@ -121,7 +121,7 @@ func FuzzJudge(f *testing.F) {
 // TestErrorsDoNotStart checks that an error before the first result is no start: startWhen still applies.
 func TestErrorsDoNotStart(t *testing.T) {
 	m := Metric{Name: "m", StartWhen: "result[0] > 100", SuccessCondition: "result[0] < 500"}
-	r := Record(Start("r", "h1-x", []Metric{m}, noon), m, Measurement{At: noon, Phase: Errored})
+	r := measured(begin(m), m, "e")
 	if got := Judge(m, r.Metrics[0], []any{5.0}, -1, noon); got.Phase != Pending {
 		t.Errorf("after an error, startWhen is not asked: %+v", got)
 	}

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,13 +17,17 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+func numbersBelow(n int) (numbers []any) {
+	for i := range n {
+		numbers = append(numbers, float64(i))
+	}
+	return numbers
+}
+
 // TestConditionsEnd evaluates expensive conditions on expensive answers: each takes a few seconds and megabytes at
 // most.
 func TestConditionsEnd(t *testing.T) {
-	numbers := make([]any, 50_000)
-	for i := range numbers {
-		numbers[i] = float64(i)
-	}
+	numbers := numbersBelow(50_000)
 	var nested any = 1.0
 	for range 10_000 {
 		nested = []any{nested}
@@ -77,14 +82,8 @@ func doubling(n int) string {
 
 // TestConditionsHaveRoom evaluates sums, loops and texts of realistic size.
 func TestConditionsHaveRoom(t *testing.T) {
-	numbers := make([]any, 5000)
-	for i := range numbers {
-		numbers[i] = float64(i)
-	}
-	rows := make([]any, 150)
-	for i := range rows {
-		rows[i] = map[string]any{"name": "web", "values": []any{1.0, 2.0, 3.0}}
-	}
+	numbers := numbersBelow(5000)
+	rows := slices.Repeat([]any{map[string]any{"name": "web", "values": []any{1.0, 2.0, 3.0}}}, 150)
 	for condition, result := range map[string]any{
 		"all(result, # < 5000)": numbers, "sum(filter(result, # > 4998)) == 4999": numbers,
 		"all(result, {all(.values, {# > 0})})":           rows,

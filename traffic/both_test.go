@@ -238,10 +238,8 @@ func TestTraefikCopiesWin(t *testing.T) {
 		}
 		return route
 	}
-	managed := []rollout.ManagedRoute{{Name: "a"}, {Name: "b"}}
-	for i := range managed {
-		managed[i].Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "x", StringMatch: rollout.StringMatch{Exact: "1"}}}}}
-	}
+	staff := []rollout.Match{withHeader("x", "1")}
+	managed := []rollout.ManagedRoute{{Name: "a", Matches: staff}, {Name: "b", Matches: staff}}
 	for name, own := range map[string][]any{
 		"by length":         {rule("Host(`shop`)", 0), rule("Host(`shop`) && Path(`/api`)", 0)},
 		"one letter longer": {rule("Host(`shop`)", 0), rule("Host(`shops`)", 0), rule("Host(`shopss`)", 0)},
@@ -275,17 +273,11 @@ func TestGatewayLeavesOtherRulesTheirRequests(t *testing.T) {
 		{Prefix: "/s"}: 1, {Exact: "/searching"}: 1, {Prefix: "/cart"}: 1, {Prefix: "/"}: 1,
 	} {
 		e := plainObjects(t)["gatewayAPI"]
-		object := e.objects[0].Copy()
-		search := map[string]any{
-			"matches":     []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/search"}}},
-			"backendRefs": []any{map[string]any{"name": "search", "port": int64(80)}},
-		}
-		rules := append([]any{search}, list(object.Map("spec")["rules"])...)
-		set(object, rules, "spec", "rules")
-		route := e.route
-		route.Managed = []rollout.ManagedRoute{{Name: "staff", Matches: []rollout.Match{{Path: &step}}}}
-		after := e.lay(t, []rollout.Object{object}, route)[0]
-		if got := len(list(after.Map("spec")["rules"])) - len(rules); got != want {
+		e.objects = objectsIn(t, manifest(routeKind, "rules: [{backendRefs: [{name: search, port: 80}], matches: "+
+			"[{path: {type: PathPrefix, value: /search}}]}, {backendRefs: [{name: shop, port: 80}]}]"))
+		e.route.Managed = []rollout.ManagedRoute{{Name: "staff", Matches: []rollout.Match{{Path: &step}}}}
+		after := e.lay(t, e.objects, e.route)[0]
+		if got := len(list(after.Map("spec")["rules"])) - 2; got != want {
 			t.Errorf("%+v adds %d rules, want %d", step, got, want)
 		}
 	}

@@ -16,15 +16,9 @@ const docsPage = "../docs/traffic.md"
 
 // TestDocsTable compares the table of routers in the docs with the code.
 func TestDocsTable(t *testing.T) {
-	docpage.Table(t, docsPage, "routers", docsTable(), *update)
-}
-
-func docsTable() string {
 	var b strings.Builder
 	b.WriteString("| router | field | since |")
-	features := []feature{
-		splits, anyTotal, byHeader, byCookie, byQuery, byPath, byMethod, bySource, mirrors, sticks, reports,
-	}
+	features := []feature{splits, anyTotal, byHeader, byCookie, byQuery, byPath, byMethod, bySource, mirrors, sticks, reports}
 	for _, f := range features {
 		b.WriteString(" " + string(f) + " |")
 	}
@@ -43,7 +37,7 @@ func docsTable() string {
 		}
 		b.WriteString("\n")
 	}
-	return b.String()
+	docpage.Table(t, docsPage, "routers", b.String(), *update)
 }
 
 // TestDocsExample follows the docs' example of a custom router: a description and an object, without code.
@@ -64,25 +58,18 @@ func TestDocsExample(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(example), &block); err != nil {
 		t.Fatalf("%v in\n%s", err, example)
 	}
-	service := func(name string, weight int64) any {
-		return map[string]any{"name": name, "port": int64(80), "weight": weight}
-	}
-	routes := []any{map[string]any{"name": "main", "services": []any{service("shop", 100), service("shop-canary", 0)}}}
-	proxy := rollout.Object{
-		"apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": map[string]any{"name": "shop", "namespace": "shop"},
-		"spec": map[string]any{"routes": routes},
-	}
+	proxy := objectsIn(t, "{apiVersion: projectcontour.io/v1, kind: HTTPProxy, metadata: {name: shop, namespace: shop}, spec: {routes: "+
+		"[{name: main, services: [{name: shop, port: 80, weight: 100}, {name: shop-canary, port: 80, weight: 0}]}]}}")
 	objects, err := lay(t, "object", block.TrafficRouting.Object,
-		Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true},
-		[]rollout.Object{proxy})
+		Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true}, proxy)
 	must(t, err)
-	want := []any{service("shop", 95), service("shop-canary", 5)}
+	want := read[any](t, "[{name: shop, port: 80, weight: 95}, {name: shop-canary, port: 80, weight: 5}]")
 	got := mapping(list(objects.List()[0].Map("spec")["routes"])[0])["services"]
 	compare.CheckNamed(t, "services", want, got)
 	parsed, err := Parse("object", block.TrafficRouting.Object, nil)
 	must(t, err)
 	for status, taken := range map[string]bool{"valid": true, "invalid": false} {
-		seen := map[rollout.Ref]rollout.ObservedRoute{proxy.Ref(): {Generation: 1, Status: map[string]any{"currentStatus": status}}}
+		seen := map[rollout.Ref]rollout.ObservedRoute{proxy[0].Ref(): {Generation: 1, Status: map[string]any{"currentStatus": status}}}
 		if v := Verify([]rollout.Router{parsed}, "shop", seen); v.Taken != taken {
 			t.Errorf("status %s: %+v", status, v)
 		}

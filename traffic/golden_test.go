@@ -1,11 +1,12 @@
 package traffic
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,49 +19,83 @@ import (
 
 var update = flag.Bool("update", false, "write the expected objects anew")
 
+// example is a case of testdata: a router's configuration, a route, and a user's objects.
+type example struct {
+	name, kind string
+	archive    *txtar.Archive
+	config     any
+	route      Route
+	objects    []rollout.Object
+}
+
+// readExample reads the case of a name, such as istio/weight.
+func readExample(t testing.TB, name string) example {
+	t.Helper()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
+	must(t, err)
+	e := example{name: name, kind: filepath.Dir(name), archive: archive}
+	e.config = read[any](t, e.section("config.yaml"))
+	must(t, yaml.UnmarshalStrict([]byte(e.section("route.yaml")), &e.route))
+	e.objects = objectsIn(t, e.section("before.yaml"))
+	return e
+}
+
+// examples returns all cases of testdata.
+func examples(t testing.TB) (all []example) {
+	t.Helper()
+	for _, r := range table {
+		files, err := filepath.Glob(filepath.Join("testdata", r.kind, "*.txtar"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no cases (%v)", r.kind, err)
+		}
+		for _, file := range files {
+			all = append(all, readExample(t, r.kind+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar")))
+		}
+	}
+	return all
+}
+
+// accepted returns the cases without an error, of all routers or of some.
+func accepted(t testing.TB, kinds ...string) []example {
+	t.Helper()
+	return slices.DeleteFunc(examples(t), func(e example) bool {
+		return e.section("error.txt") != "" || len(kinds) > 0 && !slices.Contains(kinds, e.kind)
+	})
+}
+
+// section returns a file of the case, "" if there is none.
+func (e example) section(name string) string {
+	f, _ := rollout.Find(e.archive.Files, func(f txtar.File) bool { return f.Name == name })
+	return string(f.Data)
+}
+
 // TestOverlays runs testdata/KIND/CASE.txtar: a router's block of trafficRouting, a route, and the objects before. The
 // expected result is after.yaml, or error.txt for an error. Each case also checks that the objects before are not
 // modified.
 func TestOverlays(t *testing.T) {
-	for _, r := range table {
-		files, err := filepath.Glob(filepath.Join("testdata", r.kind, "*.txtar"))
-		if err != nil || len(files) == 0 {
-			t.Errorf("router %s has no cases in testdata/%s (%v)", r.kind, r.kind, err)
-		}
-		for _, file := range files {
-			t.Run(r.kind+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { playOverlay(t, r.kind, file) })
-		}
+	for _, e := range examples(t) {
+		t.Run(e.name, func(t *testing.T) {
+			untouched := manifests(t, e.objects)
+			after, problem := "", ""
+			objects, err := lay(t, e.kind, e.config, e.route, e.objects)
+			if err != nil {
+				problem = err.Error() + "\n"
+				var known *rollout.InvalidError
+				if !errors.As(err, &known) {
+					t.Errorf("the error is no InvalidError: %T", err)
+				}
+			} else {
+				after = manifests(t, objects.List())
+			}
+			compare.CheckNamed(t, "the objects before were changed", untouched, manifests(t, e.objects))
+			if *update {
+				e.write(t, after, problem)
+				return
+			}
+			compare.CheckNamed(t, "error", e.section("error.txt"), problem)
+			compare.CheckNamed(t, "after", e.section("after.yaml"), after)
+		})
 	}
-}
-
-func playOverlay(t *testing.T, kind, file string) {
-	archive, err := txtar.ParseFile(file)
-	must(t, err)
-	var config any
-	section(t, archive, "config.yaml", &config)
-	var route Route
-	section(t, archive, "route.yaml", &route)
-	before := objectsOf(t, archive, "before.yaml")
-	untouched := bytesOf(t, before)
-
-	after, problem := "", ""
-	objects, err := lay(t, kind, config, route, before)
-	if err != nil {
-		problem = err.Error() + "\n"
-		var known *rollout.InvalidError
-		if !asError(err, &known) {
-			t.Errorf("the error is no InvalidError: %T", err)
-		}
-	} else {
-		after = string(bytesOf(t, objects.List()))
-	}
-	compare.CheckNamed(t, "the objects before were changed", string(untouched), string(bytesOf(t, before)))
-	if *update {
-		writeSections(t, file, archive, map[string]string{"after.yaml": after, "error.txt": problem})
-		return
-	}
-	compare.CheckNamed(t, "error", sectionText(archive, "error.txt"), problem)
-	compare.CheckNamed(t, "after", sectionText(archive, "after.yaml"), after)
 }
 
 // must ends the test at an error.
@@ -78,85 +113,62 @@ func lay(t testing.TB, kind string, config any, route Route, before []rollout.Ob
 	if err != nil {
 		return nil, err
 	}
-	written := jsonOf(t, parsed.Config)
+	written := dump(t, parsed.Config)
 	objects := NewObjects(before)
 	err = Overlay(objects, []rollout.Router{parsed}, route)
-	if now := jsonOf(t, parsed.Config); now != written {
-		t.Errorf("the configuration was changed from %s to %s", written, now)
-	}
+	compare.CheckNamed(t, "the configuration was changed", written, dump(t, parsed.Config))
 	return objects, err
 }
 
-func jsonOf(t testing.TB, v any) string {
+func dump(t testing.TB, v any) string {
 	t.Helper()
-	data, err := json.Marshal(v)
+	raw, err := json.MarshalIndent(v, "", " ")
 	must(t, err)
-	return string(data)
+	return string(raw)
 }
 
-func sectionText(a *txtar.Archive, name string) string {
-	for _, f := range a.Files {
-		if f.Name == name {
-			return string(f.Data)
-		}
-	}
-	return ""
-}
-
-func section(t testing.TB, a *txtar.Archive, name string, into any) {
+// read reads a value in YAML like render: whole numbers are int64.
+func read[T any](t testing.TB, written string) T {
 	t.Helper()
-	raw, err := yaml.YAMLToJSONStrict([]byte(sectionText(a, name)))
+	raw, err := yaml.YAMLToJSONStrict([]byte(written))
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatalf("%v:\n%s", err, written)
 	}
-	if err := decodeJSON(raw, into); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	v, err := rollout.FromJSON[T](raw)
+	must(t, err)
+	return v
 }
 
-func objectsOf(t testing.TB, a *txtar.Archive, name string) []rollout.Object {
+func objectsIn(t testing.TB, written string) (objects []rollout.Object) {
 	t.Helper()
-	var objects []rollout.Object
-	for _, doc := range bytes.Split([]byte(sectionText(a, name)), []byte("---\n")) {
-		raw, err := yaml.YAMLToJSONStrict(doc)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		var o rollout.Object
-		if err := decodeJSON(raw, &o); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if o != nil {
+	for _, doc := range strings.Split(written, "---\n") {
+		if o := read[map[string]any](t, doc); o != nil {
 			objects = append(objects, o)
 		}
 	}
 	return objects
 }
 
-func bytesOf(t *testing.T, objects []rollout.Object) []byte {
+// manifests writes objects in YAML.
+func manifests(t testing.TB, objects []rollout.Object) string {
 	t.Helper()
-	var docs [][]byte
+	var docs []string
 	for _, o := range objects {
 		raw, err := yaml.Marshal(o)
 		must(t, err)
-		docs = append(docs, raw)
+		docs = append(docs, string(raw))
 	}
-	return bytes.Join(docs, []byte("---\n"))
+	return strings.Join(docs, "---\n")
 }
 
-func writeSections(t *testing.T, file string, a *txtar.Archive, sections map[string]string) {
+// write replaces the expected results of the case.
+func (e example) write(t *testing.T, after, problem string) {
 	t.Helper()
-	kept := a.Files[:0]
-	for _, f := range a.Files {
-		if _, replaced := sections[f.Name]; !replaced {
-			kept = append(kept, f)
+	for _, f := range []txtar.File{{Name: "after.yaml", Data: []byte(after)}, {Name: "error.txt", Data: []byte(problem)}} {
+		e.archive.Files = slices.DeleteFunc(e.archive.Files, func(was txtar.File) bool { return was.Name == f.Name })
+		if len(f.Data) > 0 {
+			e.archive.Files = append(e.archive.Files, f)
 		}
 	}
-	a.Files = kept
-	for _, name := range []string{"after.yaml", "error.txt"} {
-		if sections[name] != "" {
-			a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(sections[name])})
-		}
-	}
-	must(t, os.WriteFile(file, txtar.Format(a), 0o644))
+	must(t, os.WriteFile(filepath.Join("testdata", e.name+".txtar"), txtar.Format(e.archive), 0o644))
 }

@@ -10,20 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fromYAML parses a case.
-func fromYAML(t *testing.T, written string, into any) {
-	t.Helper()
-	raw, err := yaml.YAMLToJSONStrict([]byte(written))
-	if err == nil {
-		err = decodeJSON(raw, into)
-	}
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, written)
-	}
-}
-
-// routerOf is a router of a case.
+// routerOf is a router of a case, with its configuration in YAML.
 type routerOf struct{ kind, config string }
+
+func (r routerOf) parse(t *testing.T) rollout.Router {
+	t.Helper()
+	parsed, err := Parse(r.kind, read[any](t, r.config), nil)
+	must(t, err)
+	return parsed
+}
 
 var (
 	httpRoute     = routerOf{"gatewayAPI", "httpRoute: web"}
@@ -43,7 +38,11 @@ func manifest(kind, spec string) string {
 const (
 	routeKind   = "apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute"
 	ingressKind = "apiVersion: networking.k8s.io/v1, kind: Ingress"
+	istioKind   = "apiVersion: networking.istio.io/v1, kind: VirtualService"
 	traefikKind = "apiVersion: traefik.io/v1alpha1, kind: TraefikService"
+	usersKind   = "apiVersion: traefik.io/v1alpha1, kind: IngressRoute"
+	apisixKind  = "apiVersion: apisix.apache.org/v2, kind: ApisixRoute"
+	mappingKind = "apiVersion: getambassador.io/v3alpha1, kind: Mapping"
 )
 
 // ingress returns an Ingress of the Service shop.
@@ -55,17 +54,13 @@ func ingress(port string) string {
 // checkLaid checks the objects after a route's weight is set, or the error if want begins with !.
 func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	t.Helper()
-	var config any
-	var object rollout.Object
 	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Max: 100, Active: true}
-	fromYAML(t, router.config, &config)
-	fromYAML(t, written, &object)
-	fromYAML(t, fields, &route)
-	objects, err := lay(t, router.kind, config, route, []rollout.Object{object})
+	must(t, yaml.UnmarshalStrict([]byte(fields), &route))
+	objects, err := lay(t, router.kind, read[any](t, router.config), route, objectsIn(t, written))
 	text, refused := strings.CutPrefix(want, "!")
 	got := fmt.Sprint(err)
 	if err == nil {
-		got = string(bytesOf(t, objects.List()))
+		got = manifests(t, objects.List())
 	}
 	if (err != nil) != refused || !strings.Contains(got, text) {
 		t.Errorf("got %s\nwant %s", got, want)
@@ -83,17 +78,20 @@ func TestMatches(t *testing.T) {
 	}
 	grpc := strings.Replace(plain, "HTTPRoute", "GRPCRoute", 1)
 	apisix := func(match string) string {
-		return manifest("apiVersion: apisix.apache.org/v2, kind: ApisixRoute",
-			"http: [{name: a, match: {"+match+"}, backends: [{serviceName: shop, servicePort: 80}]}]")
+		return manifest(apisixKind, "http: [{name: a, match: {"+match+"}, backends: [{serviceName: shop, servicePort: 80}]}]")
 	}
 	alb := ingress("{name: use-annotation}")
 	hosted := strings.Replace(alb, "{http:", "{host: a.example.com, http:", 1)
 	nginx := ingress("{number: 80}")
 	ambassador := func(fields string) string {
-		return manifest("apiVersion: getambassador.io/v3alpha1, kind: Mapping", "prefix: /, service: \"shop:80\", "+fields)
+		return manifest(mappingKind, "prefix: /, service: \"shop:80\", "+fields)
 	}
-	const get, header = "method: {exact: GET}", "headers: [{name: a, exact: b}]"
-	const anyPath = "path: {type: PathPrefix, value: /}"
+	byPattern := func(path string) string { return own("path: {type: RegularExpression, value: " + path + "}") }
+	const get, header, cookie = "method: {exact: GET}", "headers: [{name: a, exact: b}]", "cookies: [{name: a, exact: b}]"
+	const param, otherHeader = "queryParams: [{name: a, exact: b}]", "headers: [{name: c, exact: d}]"
+	const two = "headers: [{name: a, exact: b}, {name: c, exact: d}]"
+	const three = "headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}]"
+	const anyPath, belowA = "path: {type: PathPrefix, value: /}", "path: {type: PathPrefix, value: /a}"
 	const noRule = "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n" // and none for the match
 	for name, c := range map[string]struct {
 		router              routerOf
@@ -102,12 +100,12 @@ func TestMatches(t *testing.T) {
 		"GRPCHeader": {grpcRoute, grpc, header, "kind: GRPCRoute"},
 		"GRPCPath":   {grpcRoute, grpc, "path: {prefix: /a}", "!is of a GRPCRoute, which can be matched by headers and cookies only"},
 		"GRPCMethod": {grpcRoute, grpc, get, "!is of a GRPCRoute"},
-		"GRPCQuery":  {grpcRoute, grpc, "queryParams: [{name: a, exact: b}]", "!is of a GRPCRoute"},
+		"GRPCQuery":  {grpcRoute, grpc, param, "!is of a GRPCRoute"},
 		"TCP": {routerOf{"gatewayAPI", "tcpRoute: web"}, strings.Replace(plain, "HTTPRoute", "TCPRoute", 1), header,
 			"!is a TCPRoute, which matches no requests, and the steps have the route staff; leave out the match"},
 		"UnknownMethod": {httpRoute, plain, "method: {exact: PURGE}",
 			"!spec.rules[0].matches[0].method: could not be the step's PURGE, which the Gateway API does not have; use one of GET"},
-		"SameMethod": {httpRoute, own("method: GET"), get + ", headers: [{name: a, exact: b}]",
+		"SameMethod": {httpRoute, own("method: GET"), get + ", " + header,
 			"- headers:\n      - name: a\n        type: Exact\n        value: b\n      method: GET"},
 		"OtherMethod": {httpRoute, own("method: POST"), get,
 			noRule + "    - name: shop-canary\n      weight: 5\n    matches:\n    - method: POST\n"},
@@ -121,30 +119,25 @@ func TestMatches(t *testing.T) {
 		"SixtyLetters": {httpRoute, plain, "headers: [{name: a, exact: " + x(56) + "  cd}]", "!the header a with \"" + x(56) + "  cd\": the"},
 		"HeaderTwice": {httpRoute, own("headers: [{name: X-A, value: b}]"), "headers: [{name: x-a, exact: b}]",
 			"!would compare the header x-a twice, which the Gateway API does not allow; match only one"},
-		"ParamName": {httpRoute, plain, "queryParams: [{name: a b, exact: b}]", "!could not have the step's parameter \"a b\": "},
-		"ParamTwice": {httpRoute, own("queryParams: [{name: a, value: b}]"), "queryParams: [{name: a, exact: b}]",
-			"!would compare the parameter a twice"},
+		"ParamName":  {httpRoute, plain, "queryParams: [{name: a b, exact: b}]", "!could not have the step's parameter \"a b\": "},
+		"ParamTwice": {httpRoute, own("queryParams: [{name: a, value: b}]"), param, "!would compare the parameter a twice"},
 		"ParamsBoth": {httpRoute, own("queryParams: [{name: a, value: b}]"), "queryParams: [{name: A, exact: b}]",
 			"- name: a\n        value: b\n      - name: A\n        type: Exact"},
 		"LongParam": {httpRoute, plain, "queryParams: [{name: a, exact: " + x(1024) + "}]", "value: " + x(1024)},
 		"LongerParam": {httpRoute, plain, "queryParams: [{name: a, exact: " + x(1025) + "}]",
 			"!the parameter a with \"" + x(60) + "…\": the Gateway API allows up to 1024"},
-		"PatternsOfBoth": {httpRoute, own("path: {type: RegularExpression, value: /a.*}"), "path: {prefix: /a}",
-			"!\"/a.*\" and the step's match are not both plain"},
-		"AnyPattern": {httpRoute, own("path: {type: RegularExpression, value: /}"), "path: {prefix: /a}",
-			"!\"/\" and the step's match are not both plain"},
-		"ExactRoot":    {httpRoute, own("path: {type: Exact, value: /}"), "path: {prefix: /a}", noRule},
-		"BelowRoot":    {httpRoute, own("path: {value: /}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
-		"BelowNothing": {httpRoute, own("path: {type: PathPrefix}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
+		"PatternsOfBoth": {httpRoute, byPattern("/a.*"), "path: {prefix: /a}", "!\"/a.*\" and the step's match are not both plain"},
+		"AnyPattern":     {httpRoute, byPattern("/"), "path: {prefix: /a}", "!\"/\" and the step's match are not both plain"},
+		"ExactRoot":      {httpRoute, own("path: {type: Exact, value: /}"), "path: {prefix: /a}", noRule},
+		"BelowRoot":      {httpRoute, own("path: {value: /}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
+		"BelowNothing":   {httpRoute, own("path: {type: PathPrefix}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
 		// Requests for a longer path that lead to another Service stay there.
-		"TakenPath":   {httpRoute, beside(anyPath, "path: {type: PathPrefix, value: /a}"), "path: {prefix: /a/b}", noRule},
-		"TakenSame":   {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a}", noRule},
-		"NotTaken":    {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
-		"NotAPattern": {httpRoute, beside(anyPath, "path: {type: RegularExpression, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
-		"AsLong": {httpRoute, beside("path: {type: PathPrefix, value: /a}", "path: {type: PathPrefix, value: /a}"),
-			"path: {prefix: /a}, headers: [{name: a, exact: b}]", "type: Exact\n        value: b"},
-		"ForItsHeader": {httpRoute, beside(anyPath, "path: {type: PathPrefix, value: /a}, headers: [{name: x, value: y}]"),
-			"path: {prefix: /a/b}", "value: /a/b"},
+		"TakenPath":    {httpRoute, beside(anyPath, belowA), "path: {prefix: /a/b}", noRule},
+		"TakenSame":    {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a}", noRule},
+		"NotTaken":     {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
+		"NotAPattern":  {httpRoute, beside(anyPath, "path: {type: RegularExpression, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
+		"AsLong":       {httpRoute, beside(belowA, belowA), "path: {prefix: /a}, " + header, "type: Exact\n        value: b"},
+		"ForItsHeader": {httpRoute, beside(anyPath, belowA+", headers: [{name: x, value: y}]"), "path: {prefix: /a/b}", "value: /a/b"},
 
 		"APISIXSame": {apisixRule, apisix("methods: [GET, POST]"), get, "methods:\n      - GET\n    name:"},
 		"APISIXOther": {apisixRule, apisix("methods: [POST]"), get,
@@ -152,19 +145,16 @@ func TestMatches(t *testing.T) {
 		"APISIXUnknown": {apisixRule, apisix("hosts: [b]"), "method: {exact: PURGE}",
 			"!.methods: could not have the step's PURGE, which Apache APISIX does not know; use one of GET"},
 
-		"ALBHost": {albIngress, hosted, header + ", " + get, "name: staff"},
-		"ALBTooMuch": {albIngress, hosted, "headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}], " + get,
-			"!would be a rule with 6 values"},
-		"ALBFive":      {albIngress, alb, "headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}], " + get, "name: staff"},
-		"ALBWildcards": {albIngress, alb, "cookies: [{name: a, exact: b}], headers: [{name: x, prefix: w}]", "name: staff"},
-		"ALBSixth": {albIngress, alb, "cookies: [{name: a, exact: b}], headers: [{name: x, prefix: w}, {name: z, prefix: w}]",
+		"ALBHost":      {albIngress, hosted, header + ", " + get, "name: staff"},
+		"ALBTooMuch":   {albIngress, hosted, three + ", " + get, "!would be a rule with 6 values"},
+		"ALBFive":      {albIngress, alb, three + ", " + get, "name: staff"},
+		"ALBWildcards": {albIngress, alb, cookie + ", headers: [{name: x, prefix: w}]", "name: staff"},
+		"ALBSixth": {albIngress, alb, cookie + ", headers: [{name: x, prefix: w}, {name: z, prefix: w}]",
 			"!wildcards, and a load balancer takes 5"},
-		"ALBPathHost": {albIngress, hosted, "path: {prefix: /a}, headers: [{name: a, exact: b}], " + get, "path: /a"},
-		"ALBPathsHost": {albIngress, hosted, "path: {prefix: /a}, headers: [{name: a, exact: b}, {name: c, exact: d}], " + get,
-			"!would be a rule with 6 values"},
-		"ALBExactHost": {albIngress, hosted, "path: {exact: /a}, headers: [{name: a, exact: b}, {name: c, exact: d}], " + get, "path: /a"},
-		"ALBExactsHost": {albIngress, hosted,
-			"path: {exact: /a}, headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}], " + get, "!would be a rule with 6 values"},
+		"ALBPathHost":   {albIngress, hosted, "path: {prefix: /a}, " + header + ", " + get, "path: /a"},
+		"ALBPathsHost":  {albIngress, hosted, "path: {prefix: /a}, " + two + ", " + get, "!would be a rule with 6 values"},
+		"ALBExactHost":  {albIngress, hosted, "path: {exact: /a}, " + two + ", " + get, "path: /a"},
+		"ALBExactsHost": {albIngress, hosted, "path: {exact: /a}, " + three + ", " + get, "!would be a rule with 6 values"},
 
 		"NGINXName": {nginxIngress, nginx, "headers: [{name: a b, exact: c}]",
 			"!ingress-nginx takes no header of the name \"a b\"; match another header"},
@@ -174,15 +164,13 @@ func TestMatches(t *testing.T) {
 
 		"MappingSame": {ambassadorMap, ambassador("method: GET"), get,
 			"!is GET, and the step's match asks for nothing more; set the weight instead, or match a header too"},
-		"MappingMore":   {ambassadorMap, ambassador("method: GET"), get + ", headers: [{name: a, exact: b}]", "headers:\n    a: b"},
-		"MappingCookie": {ambassadorMap, ambassador("method: GET"), get + ", cookies: [{name: a, exact: b}]", "regex_headers:"},
-		"MappingQuery":  {ambassadorMap, ambassador("method: GET"), get + ", queryParams: [{name: a, exact: b}]", "query_parameters:\n    a: b"},
-		"MappingHeaderQ": {ambassadorMap, ambassador("method: GET"), get + ", headers: [{name: c, exact: d}], queryParams: [{name: a, exact: b}]",
-			"query_parameters:\n    a: b"},
-		"MappingTwo": {ambassadorMap, ambassador("method: GET"), get + ", headers: [{name: c, exact: d}], cookies: [{name: a, exact: b}]",
-			"headers:\n    c: d"},
-		"MappingOther": {ambassadorMap, ambassador("method: POST"), get, "weight: 5"},
-		"MappingAny":   {ambassadorMap, ambassador("status: {x: y}"), get, "method: GET"},
+		"MappingMore":    {ambassadorMap, ambassador("method: GET"), get + ", " + header, "headers:\n    a: b"},
+		"MappingCookie":  {ambassadorMap, ambassador("method: GET"), get + ", " + cookie, "regex_headers:"},
+		"MappingQuery":   {ambassadorMap, ambassador("method: GET"), get + ", " + param, "query_parameters:\n    a: b"},
+		"MappingHeaderQ": {ambassadorMap, ambassador("method: GET"), get + ", " + otherHeader + ", " + param, "query_parameters:\n    a: b"},
+		"MappingTwo":     {ambassadorMap, ambassador("method: GET"), get + ", " + otherHeader + ", " + cookie, "headers:\n    c: d"},
+		"MappingOther":   {ambassadorMap, ambassador("method: POST"), get, "weight: 5"},
+		"MappingAny":     {ambassadorMap, ambassador("status: {x: y}"), get, "method: GET"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkLaid(t, c.router, c.object, "{weight: 5, managed: [{name: staff, matches: [{"+c.match+"}]}]}", c.want)
@@ -199,6 +187,7 @@ func TestBounds(t *testing.T) {
 		return strings.Replace(object, "namespace: shop}", "namespace: shop, annotations: {"+annotation+"}}", 1)
 	}
 	albWith := func(fields string) routerOf { return routerOf{"alb", "{ingress: web, " + fields + "}"} }
+	albSticking := func(fields string) routerOf { return albWith("servicePort: 80, stickinessConfig: {" + fields + "}") }
 	nginxOwn := routerOf{"nginx", "{stableIngress: web, additionalIngressAnnotations: {canary-by-header: X}}"}
 	const sticky = ", sticky: {Cookie: c, MaxAge: 60000000000}"
 	const total = "    nginx.ingress.kubernetes.io/canary-weight-total: "
@@ -212,14 +201,12 @@ func TestBounds(t *testing.T) {
 		"HighPort":  {albWith("servicePort: 65536"), alb, "weight: 5", "!servicePort: is not the port of a Service"},
 		"ALBMost":   {albIngress, alb, "weight: 5, max: 999", `"Weight":994`},
 		"ALBMore":   {albIngress, alb, "weight: 5, max: 1000", "!takes weights up to 999, and maxTrafficWeight is 1000"},
-		"ALBSecond": {albWith("servicePort: 80, stickinessConfig: {enabled: true, durationSeconds: 1}"), alb, "weight: 5",
-			`"DurationSeconds":1}`},
-		"ALBWeek": {albWith("servicePort: 80, stickinessConfig: {enabled: true, durationSeconds: 604800}"), alb, "weight: 5",
-			`"DurationSeconds":604800}`},
-		"ALBLonger": {albWith("servicePort: 80, stickinessConfig: {enabled: true, durationSeconds: 604801}"), alb, "weight: 5",
+		"ALBSecond": {albSticking("enabled: true, durationSeconds: 1"), alb, "weight: 5", `"DurationSeconds":1}`},
+		"ALBWeek":   {albSticking("enabled: true, durationSeconds: 604800"), alb, "weight: 5", `"DurationSeconds":604800}`},
+		"ALBLonger": {albSticking("enabled: true, durationSeconds: 604801"), alb, "weight: 5",
 			"!durationSeconds: is 604801; give 1 to 604800 seconds"},
-		"ALBNever":  {albWith("servicePort: 80, stickinessConfig: {enabled: true}"), alb, "weight: 5", "!durationSeconds: is 0"},
-		"ALBOff":    {albWith("servicePort: 80, stickinessConfig: {durationSeconds: 0}"), alb, "weight: 5", `"Weight":95`},
+		"ALBNever":  {albSticking("enabled: true"), alb, "weight: 5", "!durationSeconds: is 0"},
+		"ALBOff":    {albSticking("durationSeconds: 0"), alb, "weight: 5", `"Weight":95`},
 		"ALBSticks": {albIngress, alb, "weight: 1" + sticky, `"DurationSeconds":60}`},
 		"ALBAlone":  {albIngress, alb, "weight: 100" + sticky, `"Weight":0}]}}`},
 		"ALBAnyText": {albIngress, annotated(alb, "alb.ingress.kubernetes.io/conditions.shop: x"),
@@ -263,43 +250,24 @@ func TestBounds(t *testing.T) {
 
 // TestAllOfThem sets the weight at each router of a Rollout, and in each object that its configuration names.
 func TestAllOfThem(t *testing.T) {
-	read := func(objects ...string) (all []rollout.Object) {
-		for _, written := range objects {
-			var o rollout.Object
-			fromYAML(t, written, &o)
-			all = append(all, o)
-		}
-		return all
+	named := func(name, object string) string {
+		return strings.Replace(object, "name: web", "name: "+name, 1) + "\n---\n"
 	}
-	parse := func(kind, written string) rollout.Router {
-		var config any
-		fromYAML(t, written, &config)
-		r, err := Parse(kind, config, nil)
-		must(t, err)
-		return r
-	}
-	virtual := func(name string) string {
-		return "{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: " + name +
-			", namespace: shop}, spec: {http: [{name: all, route: [{destination: {host: shop}}]}]}}"
-	}
-	gateway := manifest(routeKind, "rules: [{backendRefs: [{name: shop}]}]")
-	traefik := manifest(traefikKind, "weighted: {services: [{name: shop, port: 80}]}")
-	users := func(name string) string {
-		return "{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: " + name +
-			", namespace: shop}, spec: {routes: [{match: Host(`a`), services: [{name: web, kind: TraefikService}]}]}}"
-	}
-	staff := []rollout.ManagedRoute{{Name: "staff",
-		Matches: []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "a", StringMatch: rollout.StringMatch{Exact: "b"}}}}}}}
-	objects := NewObjects(read(virtual("a"), virtual("b"), virtual("c"), gateway, traefik, users("d"), users("e")))
+	virtual := manifest(istioKind, "http: [{name: all, route: [{destination: {host: shop}}]}]")
+	users := manifest(usersKind, "routes: [{match: Host(`a`), services: [{name: web, kind: TraefikService}]}]")
+	objects := NewObjects(objectsIn(t, named("a", virtual)+named("b", virtual)+named("c", virtual)+named("d", users)+named("e", users)+
+		named("web", manifest(routeKind, "rules: [{backendRefs: [{name: shop}]}]"))+
+		manifest(traefikKind, "weighted: {services: [{name: shop, port: 80}]}")))
 	routers := []rollout.Router{
-		parse("gatewayAPI", "{httpRoute: web}"),
-		parse("istio", "{virtualService: {name: a}, virtualServices: [{name: b}, {name: c, routes: [all]}]}"),
-		parse("traefik", "{weightedTraefikServiceName: web, ingressRoutes: [d, e]}"),
+		httpRoute.parse(t),
+		routerOf{"istio", "{virtualService: {name: a}, virtualServices: [{name: b}, {name: c, routes: [all]}]}"}.parse(t),
+		routerOf{"traefik", "{weightedTraefikServiceName: web, ingressRoutes: [d, e]}"}.parse(t),
 	}
-	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true, Managed: staff}
+	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 5, Max: 100, Active: true,
+		Managed: []rollout.ManagedRoute{{Name: "staff", Matches: []rollout.Match{withHeader("a", "b")}}}}
 	must(t, Overlay(objects, routers, route))
 	for _, o := range objects.List() {
-		if !strings.Contains(string(bytesOf(t, []rollout.Object{o})), "shop-canary") {
+		if !strings.Contains(manifests(t, []rollout.Object{o}), "shop-canary") {
 			t.Errorf("%s gives the canary nothing", o.Ref())
 		}
 	}
@@ -309,22 +277,23 @@ func TestAllOfThem(t *testing.T) {
 		"istio.virtualServices[0].name": "{virtualServices: [{name: x}, {name: a}]}",
 		"istio.virtualServices[1].name": "{virtualService: {name: a}, virtualServices: [{name: b}, {name: x}]}",
 	} {
-		err := Overlay(NewObjects(read(virtual("a"), virtual("b"))), []rollout.Router{parse("istio", config)}, route)
+		two := NewObjects(objectsIn(t, named("a", virtual)+named("b", virtual)))
+		err := Overlay(two, []rollout.Router{routerOf{"istio", config}.parse(t)}, route)
 		if err == nil || !strings.HasPrefix(err.Error(), field+": ") {
 			t.Errorf("%v, want one about %s", err, field)
 		}
 	}
-	if err := Overlay(NewObjects(nil), []rollout.Router{{Kind: "haproxy"}}, route); err == nil ||
-		!strings.HasPrefix(err.Error(), "haproxy: is not a router") {
+	err := Overlay(NewObjects(nil), []rollout.Router{{Kind: "haproxy"}}, route)
+	if err == nil || !strings.HasPrefix(err.Error(), "haproxy: is not a router") {
 		t.Errorf("%v", err)
 	}
 	// Services without a name belong to no Rollout.
-	subsets := Route{Name: "a", Namespace: "shop"}
-	if err := Overlay(objects, nil, subsets); err != nil {
-		t.Error(err)
+	for _, name := range []string{"a", "b"} {
+		must(t, Overlay(objects, nil, Route{Name: name, Namespace: "shop"}))
 	}
-	subsets.Name = "b"
-	if err := Overlay(objects, nil, subsets); err != nil {
-		t.Errorf("two Rollouts without Services: %v", err)
-	}
+}
+
+// withHeader returns a match of a header with exactly a value.
+func withHeader(name, value string) rollout.Match {
+	return rollout.Match{Headers: []rollout.NamedMatch{{Name: name, StringMatch: rollout.StringMatch{Exact: value}}}}
 }

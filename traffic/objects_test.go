@@ -1,6 +1,8 @@
 package traffic
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,21 +19,7 @@ func configMap(name string) rollout.Object {
 	}
 }
 
-func configMaps(names ...string) *Objects {
-	var all []rollout.Object
-	for _, name := range names {
-		all = append(all, configMap(name))
-	}
-	return NewObjects(all)
-}
-
-func namesOf(o *Objects) string {
-	var names []string
-	for _, object := range o.List() {
-		names = append(names, object.Name())
-	}
-	return strings.Join(names, " ")
-}
+func configMaps(names ...string) *Objects { return NewObjects(rollout.Mapped(names, configMap)) }
 
 func TestEditCopiesOnce(t *testing.T) {
 	before := []rollout.Object{configMap("a"), configMap("b")}
@@ -59,39 +47,35 @@ func TestEditCopiesOnce(t *testing.T) {
 func TestGeneratedObjectsHaveTheirPlace(t *testing.T) {
 	by := Route{Name: "web"}
 	ref := func(name string) rollout.Ref { return configMap(name).Ref() }
-	for after, want := range map[string]string{"a": "a new b c", "c": "a b c new", "nobody": "a b c new"} {
+	for name, c := range map[string]struct {
+		beside string
+		shift  int
+		want   string
+	}{
+		"after the first":  {"a", 0, "a new b c"},
+		"after the last":   {"c", 0, "a b c new"},
+		"after no object":  {"d", 0, "a b c new"},
+		"before the first": {"a", -1, "new a b c"},
+		"before another":   {"b", -1, "a new b c"},
+		"before the last":  {"c", -1, "a b new c"},
+	} {
 		o := configMaps("a", "b", "c")
-		must(t, o.generate(configMap("new"), o.after(ref(after)), by))
-		if got := namesOf(o); got != want {
-			t.Errorf("after %s: %s, want %s", after, got, want)
+		must(t, o.generate(configMap("new"), o.after(ref(c.beside))+c.shift, by))
+		if got := strings.Join(rollout.Mapped(o.List(), rollout.Object.Name), " "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 		made, _ := o.Find(ref("new"))
 		if made.Annotation(rollout.AnnotationGenerated) != "web" {
 			t.Errorf("it is not marked: %v", made)
 		}
-		for _, name := range []string{"a", "b", "c", "new"} {
-			if found, _ := o.Find(ref(name)); found.Name() != name {
-				t.Errorf("%s is found as %s", name, found.Name())
+		for _, one := range []string{"a", "b", "c", "new"} {
+			if found, _ := o.Find(ref(one)); found.Name() != one {
+				t.Errorf("%s is found as %s", one, found.Name())
 			}
 		}
 		err := o.generate(configMap("b"), o.after(ref("a")), by)
 		if err == nil || !strings.HasPrefix(err.Error(), "core/ConfigMap/shop/b: has the name of the object that Rollout web makes") {
 			t.Errorf("an object of the user's is taken over: %v", err)
-		}
-	}
-}
-
-func TestAnObjectIsGeneratedBeforeAnother(t *testing.T) {
-	for other, want := range map[string]string{"a": "new a b c", "b": "a new b c", "c": "a b new c"} {
-		o := configMaps("a", "b", "c")
-		must(t, o.generate(configMap("new"), o.after(configMap(other).Ref())-1, Route{Name: "web"}))
-		if got := namesOf(o); got != want {
-			t.Errorf("before %s: %s, want %s", other, got, want)
-		}
-		for _, name := range []string{"a", "b", "c", "new"} {
-			if found, _ := o.Find(configMap(name).Ref()); found.Name() != name {
-				t.Errorf("%s is found as %s", name, found.Name())
-			}
 		}
 	}
 }
@@ -103,13 +87,8 @@ func TestOnePlaceHasOneRollout(t *testing.T) {
 		{"spec.a", "web", ""}, {"spec.a", "web", ""}, {"spec.b", "api", ""},
 		{"spec.a", "api", "core/ConfigMap/shop/a: spec.a: is moved by two Rollouts, web and api; give each a separate route or Service"},
 	} {
-		got := ""
-		if err := o.Claim(ref, c.place, Route{Name: c.by}); err != nil {
-			got = err.Error()
-		}
-		if got != c.want {
-			t.Errorf("%s by %s: %q, want %q", c.place, c.by, got, c.want)
-		}
+		err := o.Claim(ref, c.place, Route{Name: c.by})
+		compare.CheckNamed(t, c.place+" by "+c.by, cmp.Or(c.want, "<nil>"), fmt.Sprint(err))
 	}
 }
 
@@ -128,10 +107,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		err       error
 		want, fix string
 	}{
-		{
-			wrong(ref, "spec.x", "is %d", 3).WithFix("write %s", "2"),
-			"example.com/Switch/shop/a: spec.x: is 3; write 2", "write 2",
-		},
+		{wrong(ref, "spec.x", "is %d", 3).WithFix("write %s", "2"), "example.com/Switch/shop/a: spec.x: is 3; write 2", "write 2"},
 		{wrong(ref, "", "is odd"), "example.com/Switch/shop/a: is odd", ""},
 		{misfit("alb.ingress", "100%% odd").WithFix("name %q", "x"), `alb.ingress: 100% odd; name "x"`, `name "x"`},
 		{missing("a", "Service", "shop", ""), "a: is missing; name the Service", "name the Service"},
@@ -139,39 +115,27 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 			"add it to the kustomization"},
 	} {
 		var known *rollout.InvalidError
-		if !asError(c.err, &known) || known.Error() != c.want || known.Fix != c.fix {
+		if !errors.As(c.err, &known) || known.Error() != c.want || known.Fix != c.fix {
 			t.Errorf("%v; %+v", c.err, known)
 		}
 	}
 }
 
 func TestManagedRoutesComeAndGo(t *testing.T) {
-	match := []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "x", StringMatch: rollout.StringMatch{Exact: "1"}}}}}
-	route := func(name string, matches []rollout.Match) rollout.Step {
-		return rollout.Step{Route: &rollout.ManagedRoute{Name: name, Matches: matches}}
+	set := func(name string) rollout.Step {
+		return rollout.Step{Route: &rollout.ManagedRoute{Name: name, Matches: []rollout.Match{withHeader("x", "1")}}}
 	}
-	steps := []rollout.Step{
-		route("b", match), {}, route("a", match), route("c", match), route("a", nil), route("b", match), route("a", match),
+	unset := func(name string) rollout.Step { return rollout.Step{Route: &rollout.ManagedRoute{Name: name}} }
+	steps := []rollout.Step{set("b"), {}, set("a"), set("c"), unset("a"), set("b"), set("a")}
+	names := func(n int, order ...string) []string {
+		return rollout.Mapped(Managed(steps[:n], order), func(r rollout.ManagedRoute) string { return r.Name })
 	}
-	for n, want := range []string{"", "b", "b", "a b", "a b c", "b c", "c b", "a c b"} {
-		var names []string
-		for _, r := range Managed(steps[:n], []string{"a", "c", "b"}[:min(n, 1)]) {
-			names = append(names, r.Name)
-		}
-		ordered := strings.Fields(want)
-		slices.Sort(ordered)
-		slices.Sort(names)
-		if !slices.Equal(names, ordered) {
-			t.Errorf("after %d steps: %v, want %s", n, names, want)
-		}
+	for n, want := range []string{"", "b", "b", "a b", "a b c", "b c", "b c", "a b c"} {
+		got := names(n, []string{"a", "c", "b"}[:min(n, 1)]...)
+		slices.Sort(got)
+		compare.CheckNamed(t, fmt.Sprintf("after %d steps", n), want, strings.Join(got, " "))
 	}
-	var names []string
-	for _, r := range Managed(steps, []string{"c", "a"}) {
-		names = append(names, r.Name)
-	}
-	if got := fmt.Sprint(names); got != "[b c a]" {
-		t.Errorf("precedence %s: want unnamed routes first, then named routes in their order", got)
-	}
+	compare.CheckNamed(t, "unnamed routes first, then named routes in their order", []string{"b", "c", "a"}, names(len(steps), "c", "a"))
 }
 
 func TestStagesAreAllThatAReleaseAsksFor(t *testing.T) {
@@ -192,19 +156,14 @@ func TestStagesAreAllThatAReleaseAsksFor(t *testing.T) {
 		"web web-canary 0/1000 false 0", "web web-canary 1000/1000 true 0",
 		"web web-canary 50/1000 true 0", "web web-canary 1000/1000 true 1", "web web-canary 500/1000 true 1",
 	}
-	var got []string
 	for _, r := range Stages(spec) {
-		got = append(got, describe(r))
 		if r.Active != (r.CanaryPods != "") || r.Active != (r.StablePods != "") {
 			t.Errorf("pods of %+v", r)
 		}
 	}
-	compare.Check(t, want, got)
+	compare.Check(t, want, rollout.Mapped(Stages(spec), describe))
 	spec.Canary.PingPong = &rollout.PingPong{PingService: "ping", PongService: "pong"}
-	got = nil
-	for _, r := range Stages(spec) {
-		got = append(got, describe(r))
-	}
+	got := rollout.Mapped(Stages(spec), describe)
 	if len(got) != 10 || !strings.HasPrefix(got[0], "ping pong 0/") || !strings.HasPrefix(got[5], "pong ping 0/") {
 		t.Errorf("with pingPong: %q", got)
 	}

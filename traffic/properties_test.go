@@ -2,10 +2,10 @@ package traffic
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,46 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-// example is a case of testdata: a user's objects and a route.
-type example struct {
-	name, kind string
-	config     any
-	route      Route
-	objects    []rollout.Object
-	refused    bool
-}
-
-// examples returns all cases of testdata, of all routers or of one.
-func examples(t testing.TB, kinds ...string) []example {
-	t.Helper()
-	var all []example
-	for _, r := range table {
-		if len(kinds) > 0 && !slices.Contains(kinds, r.kind) {
-			continue
-		}
-		files, err := filepath.Glob(filepath.Join("testdata", r.kind, "*.txtar"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s has no cases (%v)", r.kind, err)
-		}
-		for _, file := range files {
-			archive, err := txtar.ParseFile(file)
-			must(t, err)
-			e := example{name: r.kind + "/" + strings.TrimSuffix(filepath.Base(file), ".txtar"), kind: r.kind}
-			section(t, archive, "config.yaml", &e.config)
-			section(t, archive, "route.yaml", &e.route)
-			e.objects = objectsOf(t, archive, "before.yaml")
-			e.refused = sectionText(archive, "error.txt") != ""
-			all = append(all, e)
-		}
-	}
-	return all
-}
 
 // at returns the example's route with another weight and nothing else to set.
 func (e example) at(weight int) Route {
@@ -75,13 +38,6 @@ func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.
 		t.Fatalf("%s at %d of %d: %v", e.name, r.Weight, r.Max, err)
 	}
 	return out.List()
-}
-
-func dump(t testing.TB, v any) string {
-	t.Helper()
-	raw, err := json.MarshalIndent(v, "", " ")
-	must(t, err)
-	return string(raw)
 }
 
 // weighted returns the lists of an object that share out requests, by path: the weight of each entry by its name.
@@ -189,10 +145,7 @@ func someWeights(all int) []int {
 }
 
 func TestWeightsAddUpToAllRequests(t *testing.T) {
-	for _, e := range examples(t) {
-		if e.refused {
-			continue
-		}
+	for _, e := range accepted(t) {
 		at := map[int][]rollout.Object{}
 		for _, w := range someWeights(e.route.Max) {
 			at[w] = e.lay(t, e.objects, e.at(w))
@@ -203,10 +156,7 @@ func TestWeightsAddUpToAllRequests(t *testing.T) {
 
 // TestSharesOfGeneratedObjects checks routers that set the share in an object generated for the release.
 func TestSharesOfGeneratedObjects(t *testing.T) {
-	for _, e := range examples(t, "nginx", "ambassador") {
-		if e.refused {
-			continue
-		}
+	for _, e := range accepted(t, "nginx", "ambassador") {
 		for _, w := range someWeights(e.route.Max) {
 			made := 0
 			for _, o := range e.lay(t, e.objects, e.at(w)) {
@@ -296,10 +246,7 @@ func changed(path string, before, after any) []string {
 }
 
 func TestNothingElseOfTheUsersIsTouched(t *testing.T) {
-	for _, e := range examples(t) {
-		if e.refused {
-			continue
-		}
+	for _, e := range accepted(t) {
 		mine := regexp.MustCompile(own[e.kind])
 		for _, w := range someWeights(e.route.Max) {
 			after := map[rollout.Ref]rollout.Object{}
@@ -360,10 +307,7 @@ func withoutZeros(v any) any {
 // TestOverlaysCanBeRepeated checks that an overlay does not depend on earlier overlays, and that nothing of a release
 // remains at rest.
 func TestOverlaysCanBeRepeated(t *testing.T) {
-	for _, e := range examples(t) {
-		if e.refused {
-			continue
-		}
+	for _, e := range accepted(t) {
 		w := e.route.Max / 3
 		rest := e.lay(t, e.objects, e.rest())
 		if made := len(rest) - len(users(rest)); made > 0 {
@@ -453,7 +397,7 @@ func checkSpoiled(t testing.TB, e example, seed uint64) {
 			t.Errorf("%s, seed %d: the objects before were changed:\n%s", e.name, seed, compare.Diff(untouched, after))
 		}
 		var known *rollout.InvalidError
-		if err != nil && (!asError(err, &known) || known.Msg == "") {
+		if err != nil && (!errors.As(err, &known) || known.Msg == "") {
 			t.Errorf("%s, seed %d: the error is no InvalidError with a message: %v", e.name, seed, err)
 		}
 		if err == nil && len(route.Managed) == 0 && route.Sticky == nil {

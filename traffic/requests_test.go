@@ -186,11 +186,10 @@ func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 			}
 			route.Managed = append(route.Managed, managed)
 		}
-		config := map[string]any{"virtualService": map[string]any{"name": "shop", "routes": anySlice(split)}}
+		named := rollout.Mapped(split, func(name string) any { return name })
+		config := map[string]any{"virtualService": map[string]any{"name": "shop", "routes": named}}
 		objects, err := lay(t, "istio", config, route, []rollout.Object{object})
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
+		must(t, err)
 		after := objects.List()[0]
 		for range 60 {
 			q := anyRequest(random)
@@ -216,12 +215,4 @@ func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 	if toCanary < 1000 || byWeight < 1000 || elsewhere < 1000 {
 		t.Errorf("%d requests to the canary, %d by weight, %d elsewhere", toCanary, byWeight, elsewhere)
 	}
-}
-
-func anySlice(names []string) []any {
-	var all []any
-	for _, name := range names {
-		all = append(all, name)
-	}
-	return all
 }

@@ -1,7 +1,7 @@
 package traffic
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,10 +55,7 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 	parsed, err := Parse("fake", map[string]any{"switch": "main"}, func(kind, name string) string { return kind + "-" + name })
 	must(t, err)
 	all := []rollout.Router{parsed}
-	object := rollout.Object{
-		"apiVersion": "example.com/v1", "kind": "Switch",
-		"metadata": map[string]any{"name": "Switch-main", "namespace": "shop"},
-	}
+	object := objectsIn(t, "{apiVersion: example.com/v1, kind: Switch, metadata: {name: Switch-main, namespace: shop}}")[0]
 	objects := NewObjects([]rollout.Object{object})
 	must(t, Overlay(objects, all, Route{Name: "shop", Namespace: "shop", Weight: 7, Max: 100}))
 	if got := objects.List()[0].Map("spec")["share"]; got != int64(7) || object["spec"] != nil {
@@ -68,12 +65,9 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 	if len(refs) != 1 || refs[0] != object.Ref() {
 		t.Fatalf("watches %v", refs)
 	}
-	for ready, want := range map[bool]Verdict{true: {Taken: true, Text: "Switch/Switch-main is not ready"},
-		false: {Text: "Switch/Switch-main is not ready"}} {
+	for ready, want := range map[bool]Verdict{true: {Taken: true}, false: {Text: "Switch/Switch-main is not ready"}} {
 		seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: {Status: map[string]any{"ready": ready}}}
-		if got := Verify(all, "shop", seen); got.Taken != want.Taken || !got.Taken && got != want {
-			t.Errorf("ready %v: %+v", ready, got)
-		}
+		compare.CheckNamed(t, fmt.Sprint("ready ", ready), want, Verify(all, "shop", seen))
 	}
 	if why := NeedsHundred("fake"); !strings.HasPrefix(why, "Fake takes percentages") {
 		t.Error(why)
@@ -93,28 +87,20 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 // matchesOf returns one match for each feature and comparison.
 func matchesOf() map[feature]map[comparison]rollout.Match {
 	all := map[feature]map[comparison]rollout.Match{}
-	for ways, m := range map[comparison]rollout.StringMatch{
-		exact: {Exact: "GET"}, prefix: {Prefix: "G"}, regex: {Regex: "G|H"},
+	for way, m := range map[comparison]struct{ plain, path, source rollout.StringMatch }{
+		exact:  {rollout.StringMatch{Exact: "GET"}, rollout.StringMatch{Exact: "/a"}, rollout.StringMatch{Exact: "10.1.2.3"}},
+		prefix: {rollout.StringMatch{Prefix: "G"}, rollout.StringMatch{Prefix: "/a"}, rollout.StringMatch{Prefix: "10.1.0.0/16"}},
+		regex:  {rollout.StringMatch{Regex: "G|H"}, rollout.StringMatch{Regex: "/a|/b"}, rollout.StringMatch{Regex: "10.*"}},
 	} {
-		path := rollout.StringMatch{Exact: cmp.Or("/a", m.Exact)}
-		switch ways {
-		case prefix:
-			path = rollout.StringMatch{Prefix: "/a"}
-		case regex:
-			path = rollout.StringMatch{Regex: "/a|/b"}
-		}
-		source := map[comparison]rollout.StringMatch{
-			exact: {Exact: "10.1.2.3"}, prefix: {Prefix: "10.1.0.0/16"}, regex: {Regex: "10.*"},
-		}[ways]
-		named := []rollout.NamedMatch{{Name: "x-staff", StringMatch: m}}
+		named := []rollout.NamedMatch{{Name: "x-staff", StringMatch: m.plain}}
 		for f, match := range map[feature]rollout.Match{
 			byHeader: {Headers: named}, byCookie: {Cookies: named}, byQuery: {QueryParams: named},
-			byPath: {Path: &path}, byMethod: {Method: &m}, bySource: {Source: &source},
+			byPath: {Path: &m.path}, byMethod: {Method: &m.plain}, bySource: {Source: &m.source},
 		} {
 			if all[f] == nil {
 				all[f] = map[comparison]rollout.Match{}
 			}
-			all[f][ways] = match
+			all[f][way] = match
 		}
 	}
 	return all
@@ -124,57 +110,21 @@ func matchesOf() map[feature]map[comparison]rollout.Match {
 // stable Service.
 func plainObjects(t *testing.T) map[string]example {
 	t.Helper()
-	object := func(apiVersion, kind, name string, spec map[string]any) rollout.Object {
-		return rollout.Object{
-			"apiVersion": apiVersion, "kind": kind,
-			"metadata": map[string]any{"name": name, "namespace": "shop"}, "spec": spec,
-		}
-	}
-	ingress := func(kind string, port map[string]any) rollout.Object {
-		path := map[string]any{
-			"path": "/", "pathType": kind, "backend": map[string]any{"service": map[string]any{"name": "shop", "port": port}},
-		}
-		return object("networking.k8s.io/v1", "Ingress", "web", map[string]any{
-			"rules": []any{map[string]any{"http": map[string]any{"paths": []any{path}}}},
-		})
-	}
-	entries := func(field string) []any { return []any{map[string]any{field: "shop", "port": int64(80)}} }
-	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 20, Max: 100, Active: true}
-	all := map[string]example{
-		"gatewayAPI": {config: map[string]any{"httpRoute": "web"}, objects: []rollout.Object{
-			object("gateway.networking.k8s.io/v1", "HTTPRoute", "web", map[string]any{
-				"rules": []any{map[string]any{"backendRefs": entries("name")}},
-			}),
-		}},
-		"nginx": {config: map[string]any{"stableIngress": "web"}, objects: []rollout.Object{
-			ingress("Prefix", map[string]any{"number": int64(80)}),
-		}},
-		"alb": {config: map[string]any{"ingress": "web", "servicePort": int64(80)}, objects: []rollout.Object{
-			ingress("Prefix", map[string]any{"name": "use-annotation"}),
-		}},
-		"traefik": {config: map[string]any{"weightedTraefikServiceName": "web", "ingressRoutes": []any{"web"}}, objects: []rollout.Object{
-			object("traefik.io/v1alpha1", "TraefikService", "web", map[string]any{"weighted": map[string]any{"services": entries("name")}}),
-			object("traefik.io/v1alpha1", "IngressRoute", "web", map[string]any{"routes": []any{map[string]any{
-				"match": "Host(`shop`)", "services": []any{map[string]any{"name": "web", "kind": "TraefikService"}},
-			}}}),
-		}},
-		"istio": {config: map[string]any{"virtualService": map[string]any{"name": "web"}}, objects: []rollout.Object{
-			object("networking.istio.io/v1", "VirtualService", "web", map[string]any{"http": []any{map[string]any{
-				"route": []any{map[string]any{"destination": map[string]any{"host": "shop"}}},
-			}}}),
-		}},
-		"ambassador": {config: map[string]any{"mappings": []any{"web"}}, objects: []rollout.Object{
-			object("getambassador.io/v3alpha1", "Mapping", "web", map[string]any{"prefix": "/", "service": "shop"}),
-		}},
-		"apisix": {config: map[string]any{"route": map[string]any{"name": "web"}}, objects: []rollout.Object{
-			object("apisix.apache.org/v2", "ApisixRoute", "web", map[string]any{"http": []any{map[string]any{
-				"name": "web", "match": map[string]any{"paths": []any{"/*"}}, "backends": entries("serviceName"),
-			}}}),
-		}},
-	}
-	for kind, e := range all {
-		e.kind, e.name, e.route = kind, kind, route
-		all[kind] = e
+	all := map[string]example{}
+	for router, objects := range map[routerOf]string{
+		httpRoute:                                manifest(routeKind, "rules: [{backendRefs: [{name: shop, port: 80}]}]"),
+		nginxIngress:                             ingress("{number: 80}"),
+		albIngress:                               ingress("{name: use-annotation}"),
+		ambassadorMap:                            manifest(mappingKind, "prefix: /, service: shop"),
+		{"istio", "virtualService: {name: web}"}: manifest(istioKind, "http: [{route: [{destination: {host: shop}}]}]"),
+		{"apisix", "route: {name: web}"}: manifest(apisixKind,
+			"http: [{name: web, match: {paths: [/*]}, backends: [{serviceName: shop, port: 80}]}]"),
+		{"traefik", "{weightedTraefikServiceName: web, ingressRoutes: [web]}"}: manifest(traefikKind,
+			"weighted: {services: [{name: shop, port: 80}]}") + "\n---\n" +
+			manifest(usersKind, "routes: [{match: Host(`shop`), services: [{name: web, kind: TraefikService}]}]"),
+	} {
+		all[router.kind] = example{name: router.kind, kind: router.kind, config: read[any](t, router.config), objects: objectsIn(t, objects),
+			route: Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Weight: 20, Max: 100, Active: true}}
 	}
 	return all
 }
@@ -246,52 +196,42 @@ func TestNamesFollowKustomize(t *testing.T) {
 			return "dev-" + name
 		})
 		must(t, err)
-		renamed := NewObjects(nil)
-		for _, o := range e.objects {
-			o = o.Copy()
-			set(o, "dev-"+o.Name(), "metadata", "name")
-			renamed.list = append(renamed.list, o)
-		}
-		renamed.number()
+		var renamed []rollout.Object
 		for _, o := range e.objects {
 			if !slices.Contains(seen, o.Kind()+"/"+o.Name()) {
 				t.Errorf("%s: %s/%s is not renamed, only %v", kind, o.Kind(), o.Name(), seen)
 			}
+			o = o.Copy()
+			set(o, "dev-"+o.Name(), "metadata", "name")
+			renamed = append(renamed, o)
 		}
-		err = Overlay(renamed, []rollout.Router{r}, e.route)
+		err = Overlay(NewObjects(renamed), []rollout.Router{r}, e.route)
 		if kind == "traefik" { // kustomize renames the reference in the IngressRoute too
 			if err == nil || !strings.Contains(err.Error(), "dev-web") {
 				t.Errorf("traefik: %v", err)
 			}
-			continue
-		}
-		if err != nil {
+		} else if err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, c := range []struct {
-		kind   string
-		config any
-		want   string
-	}{
-		{"haproxy", nil, "haproxy: is not a router that gitrollout knows"},
-		{"smi", map[string]any{"rootservice": "x"}, "smi.rootservice: is not a known field"},
-		{"smi", []any{"x"}, "smi: is a list where a mapping belongs"},
-		{"istio", map[string]any{"virtualServices": map[string]any{}}, "istio.virtualServices: is a mapping where a list belongs"},
-		{"istio", map[string]any{"virtualService": map[string]any{"tlsRoutes": []any{map[string]any{"port": "80"}}}},
+	for _, c := range []struct{ kind, config, want string }{
+		{"haproxy", "", "haproxy: is not a router that gitrollout knows"},
+		{"smi", "{rootservice: x}", "smi.rootservice: is not a known field"},
+		{"smi", "[x]", "smi: is a list where a mapping belongs"},
+		{"istio", "{virtualServices: {}}", "istio.virtualServices: is a mapping where a list belongs"},
+		{"istio", `{virtualService: {tlsRoutes: [{port: "80"}]}}`,
 			`istio.virtualService.tlsRoutes[0].port: is the text "80" where a whole number belongs`},
-		{"alb", map[string]any{"stickinessConfig": map[string]any{"enabled": "yes"}},
-			`alb.stickinessConfig.enabled: is the text "yes" where true or false belongs`},
-		{"object", map[string]any{"name": int64(1)}, "object[0].name: is 1 where a text belongs"},
-		{"object", []any{map[string]any{}, map[string]any{"verify": "x"}}, `object[1].verify: is the text "x" where a mapping belongs`},
+		{"alb", `{stickinessConfig: {enabled: "yes"}}`, `alb.stickinessConfig.enabled: is the text "yes" where true or false belongs`},
+		{"object", "{name: 1}", "object[0].name: is 1 where a text belongs"},
+		{"object", "[{}, {verify: x}]", `object[1].verify: is the text "x" where a mapping belongs`},
 	} {
-		_, err := Parse(c.kind, c.config, nil)
+		_, err := Parse(c.kind, read[any](t, c.config), nil)
 		var known *rollout.InvalidError
-		if err == nil || !asError(err, &known) || !strings.HasPrefix(err.Error(), c.want+"; ") {
-			t.Errorf("%s %v: %v, want %s", c.kind, c.config, err, c.want)
+		if !errors.As(err, &known) || !strings.HasPrefix(err.Error(), c.want+"; ") {
+			t.Errorf("%s %s: %v, want %s", c.kind, c.config, err, c.want)
 		}
 	}
 }

@@ -1,56 +1,102 @@
 package traffic
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-func parent(controller string, conditions ...any) any {
-	return map[string]any{"controllerName": controller, "conditions": conditions}
+// condition returns a condition of a status.
+func condition(kind, status, reason, message string, generation int) string {
+	return fmt.Sprintf("{type: %s, status: %q, reason: %q, message: %q, observedGeneration: %d}", kind, status, reason, message, generation)
 }
 
-func parentCondition(kind, status, reason, message string, seen int64) any {
-	return map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "observedGeneration": seen}
+// parents returns an HTTPRoute's status with one parent.
+func parents(controller string, conditions ...string) string {
+	return "parents: [{controllerName: " + controller + ", conditions: [" + strings.Join(conditions, ", ") + "]}]"
 }
 
-func TestVerifyParents(t *testing.T) {
-	accepted := parentCondition("Accepted", "True", "Accepted", "", 2)
-	resolved := parentCondition("ResolvedRefs", "True", "ResolvedRefs", "", 2)
+// TestVerify reads the status of an object whose spec has the generation 2.
+func TestVerify(t *testing.T) {
+	taken := Verdict{Taken: true}
+	late := func(text string) Verdict { return Verdict{Text: text} }
+	rejected := func(text string) Verdict { return Verdict{Rejected: true, Text: text} }
+	accepted, resolved := condition("Accepted", "True", "Accepted", "", 2), condition("ResolvedRefs", "True", "ResolvedRefs", "", 2)
+	older := condition("Accepted", "True", "Accepted", "", 1)
+	apisix := func(kind, status, reason string, generation int) string {
+		return "conditions: [" + condition(kind, status, reason, "why", generation) + "]"
+	}
+	virtualService := routerOf{"istio", "virtualService: {name: web}"}
+	const analysis = "https://istio.io/latest/docs/reference/config/analysis/ist0101/"
+	proxy := func(path, value string) routerOf {
+		return routerOf{"object", "{apiVersion: projectcontour.io/v1, kind: HTTPProxy, name: web, canaryWeight: spec.weight, " +
+			"verify: {path: '" + path + "', value: " + value + "}}"}
+	}
+	current, valid := proxy("status.currentStatus", "valid"), proxy(`status.conditions[?(@.type=="Valid")].status`, `"True"`)
 	for name, c := range map[string]struct {
-		parents []any
-		want    Verdict
+		router routerOf
+		status string
+		want   Verdict
 	}{
-		"no parent yet": {nil, Verdict{Taken: true}},
-		"accepted":      {[]any{parent("a.example/x", accepted, resolved)}, Verdict{Taken: true}},
-		"programming":   {[]any{parent("a.example/x", accepted, parentCondition("Programmed", "False", "Pending", "", 1))}, Verdict{Taken: true}},
-		"an older version": {
-			[]any{parent("a.example/x", parentCondition("Accepted", "True", "Accepted", "", 1))},
-			Verdict{Text: "is not yet accepted by a.example/x"},
-		},
-		"one parent is late": {
-			[]any{parent("a.example/x", accepted), parent("", parentCondition("Accepted", "True", "Accepted", "", 1))},
-			Verdict{Text: "is not yet accepted by its controller"},
-		},
-		"not accepted": {
-			[]any{parent("a.example/x", parentCondition("Accepted", "False", "NoMatchingParent", "no listener", 2))},
-			Verdict{Rejected: true, Text: "is rejected by a.example/x: Accepted is False, NoMatchingParent: no listener"},
-		},
-		"a Service is not there": {
-			[]any{parent("traefik.io/gateway", accepted, parentCondition("ResolvedRefs", "False", "BackendNotFound", "", 2))},
-			Verdict{Rejected: true, Text: "is rejected by traefik.io/gateway: ResolvedRefs is False, BackendNotFound"},
-		},
-		"refused an older version": {
-			[]any{parent("a.example/x", parentCondition("Accepted", "False", "NoMatchingParent", "", 1))},
-			Verdict{Text: "is not yet accepted by a.example/x"},
-		},
-		"a status without sense": {[]any{"x", map[string]any{"conditions": "y"}, nil}, Verdict{Taken: true}},
+		"Gateway, no parent yet":   {httpRoute, "parents: []", taken},
+		"Gateway, accepted":        {httpRoute, parents("a.example/x", accepted, resolved), taken},
+		"Gateway, programming":     {httpRoute, parents("a.example/x", accepted, condition("Programmed", "False", "Pending", "", 1)), taken},
+		"Gateway, an older status": {httpRoute, parents("a.example/x", older), late("HTTPRoute/web is not yet accepted by a.example/x")},
+		"Gateway, one parent is late": {httpRoute, "parents: [{controllerName: a.example/x, conditions: [" + accepted + "]}, {conditions: [" +
+			older + "]}]", late("HTTPRoute/web is not yet accepted by its controller")},
+		"Gateway, not accepted": {httpRoute, parents("a.example/x", condition("Accepted", "False", "NoMatchingParent", "no listener", 2)),
+			rejected("HTTPRoute/web is rejected by a.example/x: Accepted is False, NoMatchingParent: no listener")},
+		"Gateway, a Service is not there": {httpRoute,
+			parents("traefik.io/gateway", accepted, condition("ResolvedRefs", "False", "BackendNotFound", "", 2)),
+			rejected("HTTPRoute/web is rejected by traefik.io/gateway: ResolvedRefs is False, BackendNotFound")},
+		"Gateway, refused an older spec": {httpRoute, parents("a.example/x", condition("Accepted", "False", "NoMatchingParent", "", 1)),
+			late("HTTPRoute/web is not yet accepted by a.example/x")},
+		"Gateway, a status without sense": {httpRoute, "parents: [x, {conditions: y}, ~]", taken},
+
+		"APISIX 1": {apisixRule, apisix("ResourcesAvailable", "True", "ResourcesSynced", 2), taken},
+		"APISIX 1, failed": {apisixRule, apisix("ResourcesAvailable", "False", "ResourceSyncAborted", 2),
+			late("ApisixRoute/web has not reached APISIX: ResourceSyncAborted: why")},
+		"APISIX 2": {apisixRule, apisix("Accepted", "True", "Accepted", 2), taken},
+		"APISIX 2, failed": {apisixRule, apisix("Accepted", "False", "SyncFailed", 2),
+			late("ApisixRoute/web has not reached APISIX: SyncFailed: why")},
+		"APISIX 2, refused": {apisixRule, apisix("Accepted", "False", "InvalidSpec", 2),
+			rejected("ApisixRoute/web is rejected by the APISIX ingress controller: InvalidSpec: why")},
+		"APISIX, an older status": {apisixRule, apisix("Accepted", "True", "Accepted", 1),
+			late("ApisixRoute/web is not yet seen by the APISIX ingress controller")},
+		"APISIX, another condition": {apisixRule, apisix("Programmed", "False", "Pending", 1), taken},
+
+		"Istio, everywhere": {virtualService, `conditions: [{type: Reconciled, status: "True", message: 61/122 complete}]`, taken},
+		"Istio, on its way": {virtualService, `conditions: [{type: Reconciled, status: "False", message: 61/122 complete}]`,
+			late("VirtualService/web has not reached every proxy: 61/122 complete")},
+		"Istio, an analysis that failed alone": {virtualService, `conditions: [{type: PassedAnalysis, status: "False"}]`, taken},
+		"Istio, an older status":               {virtualService, "observedGeneration: 1", late("VirtualService/web is not yet seen by istiod")},
+		"Istio, broken": {virtualService, `{observedGeneration: "2", validationMessages: [{level: WARNING, type: {code: IST0102}}, ` +
+			`{level: ERROR, type: {code: IST0101}, documentationUrl: "` + analysis + `"}]}`,
+			rejected("VirtualService/web is rejected by istiod: IST0101 " + analysis)},
+
+		"object, in force":     {current, "currentStatus: valid", taken},
+		"object, not in force": {current, "currentStatus: invalid", late(`HTTPProxy/web has status.currentStatus "invalid" and not "valid"`)},
+		"object, a number":     {proxy("status.ready", "1"), "ready: 1", taken},
+		"object, a condition":  {valid, `conditions: [{type: Valid, status: "True", observedGeneration: 2}]`, taken},
+		"object, a condition of an older spec": {valid, `conditions: [{type: Valid, status: "True", observedGeneration: 1}]`,
+			late("HTTPProxy/web has a status of an older version")},
+		"object, an older status": {current, "{currentStatus: valid, observedGeneration: 1}",
+			late("HTTPProxy/web has a status of an older version")},
+		"object, nothing yet": {valid, "loadBalancer: {}",
+			late("HTTPProxy/web does not say yet that it is in force: status.conditions finds nothing: status has no field conditions")},
+		"object, no status at all": {valid, "", taken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := (&gatewayConfig{}).verify(rollout.Ref{},
-				rollout.ObservedRoute{Generation: 2, Status: map[string]any{"parents": c.parents}})
-			compare.Check(t, c.want, got)
+			routers := []rollout.Router{c.router.parse(t)}
+			refs := Watched(routers, "shop")
+			if len(refs) != 1 {
+				t.Fatalf("watches %v", refs)
+			}
+			seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: {Generation: 2, Status: read[map[string]any](t, c.status)}}
+			compare.Check(t, c.want, Verify(routers, "shop", seen))
 		})
 	}
 }
@@ -58,96 +104,69 @@ func TestVerifyParents(t *testing.T) {
 // TestTheWorstVerdictIsTold queries several routers: a refusal is reported before a delay, and a router without a
 // verdict does not block.
 func TestTheWorstVerdictIsTold(t *testing.T) {
-	both := append(
-		parsed(t, "gatewayAPI", map[string]any{"httpRoutes": []any{map[string]any{"name": "a"}, map[string]any{"name": "b"}}}),
-		parsed(t, "istio", map[string]any{"virtualService": map[string]any{"name": "c"}})...)
-	both = append(both, parsed(t, "smi", map[string]any{})...)
-	refs := Watched(both, "shop")
+	routers := []rollout.Router{routerOf{"gatewayAPI", "httpRoutes: [{name: a}, {name: b}]"}.parse(t),
+		routerOf{"istio", "virtualService: {name: c}"}.parse(t), routerOf{"smi", "{}"}.parse(t)}
+	refs := Watched(routers, "shop")
 	if len(refs) != 3 {
 		t.Fatalf("watches %v", refs)
 	}
-	route := func(condition any) rollout.ObservedRoute {
-		return rollout.ObservedRoute{Generation: 2, Status: map[string]any{"parents": []any{parent("x", condition)}}}
-	}
-	late := route(parentCondition("Accepted", "True", "", "", 1))
-	refused := route(parentCondition("Accepted", "False", "No", "no", 2))
-	fine := route(parentCondition("Accepted", "True", "", "", 2))
-	behind := rollout.ObservedRoute{Generation: 2, Status: map[string]any{"observedGeneration": int64(1)}}
+	late, refused := parents("x", condition("Accepted", "True", "", "", 1)), parents("x", condition("Accepted", "False", "No", "no", 2))
+	fine := parents("x", condition("Accepted", "True", "", "", 2))
+	const behind = "observedGeneration: 1"
 	for name, c := range map[string]struct {
-		a, b, c rollout.ObservedRoute
+		a, b, c string
 		want    Verdict
 	}{
-		"all":           {fine, fine, rollout.ObservedRoute{}, Verdict{Taken: true}},
+		"all":           {fine, fine, "", Verdict{Taken: true}},
 		"late":          {fine, late, behind, Verdict{Text: "HTTPRoute/b is not yet accepted by x"}},
 		"the last":      {fine, fine, behind, Verdict{Text: "VirtualService/c is not yet seen by istiod"}},
 		"late, refused": {late, refused, behind, Verdict{Rejected: true, Text: "HTTPRoute/b is rejected by x: Accepted is False, No: no"}},
 	} {
-		seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: c.a, refs[1]: c.b, refs[2]: c.c}
-		compare.CheckNamed(t, name, c.want, Verify(both, "shop", seen))
+		seen := map[rollout.Ref]rollout.ObservedRoute{}
+		for i, status := range []string{c.a, c.b, c.c} {
+			seen[refs[i]] = rollout.ObservedRoute{Generation: 2, Status: read[map[string]any](t, status)}
+		}
+		compare.CheckNamed(t, name, c.want, Verify(routers, "shop", seen))
 	}
-	if got := Verify(both, "shop", nil); !got.Taken {
+	if got := Verify(routers, "shop", nil); !got.Taken {
 		t.Errorf("nothing is seen: %+v", got)
 	}
 }
 
 func TestWatched(t *testing.T) {
-	ref := func(group, kind, namespace, name string) rollout.Ref {
-		return rollout.Ref{Group: group, Kind: kind, Namespace: namespace, Name: name}
-	}
-	names := func(all ...string) []any {
-		var list []any
-		for _, name := range all {
-			list = append(list, map[string]any{"name": name})
-		}
-		return list
-	}
-	for _, c := range []struct {
-		kind   string
-		config map[string]any
-		want   []rollout.Ref
-	}{
-		{"gatewayAPI", map[string]any{"httpRoute": "a", "grpcRoutes": names("b", "c"), "namespace": "edge"}, []rollout.Ref{
-			ref(gatewayGroup, "HTTPRoute", "edge", "a"), ref(gatewayGroup, "GRPCRoute", "edge", "b"), ref(gatewayGroup, "GRPCRoute", "edge", "c"),
-		}},
-		{"istio", map[string]any{"virtualService": map[string]any{"name": "shop.edge"}, "destinationRule": map[string]any{"name": "shop"}},
-			[]rollout.Ref{
-				ref(istioGroup, "VirtualService", "shop", "shop.edge"), ref(istioGroup, "VirtualService", "edge", "shop"),
-				ref(istioGroup, "DestinationRule", "shop", "shop"),
-			}},
-		{"istio", map[string]any{"virtualServices": names("a.b.c", "d")}, []rollout.Ref{
-			ref(istioGroup, "VirtualService", "shop", "a.b.c"), ref(istioGroup, "VirtualService", "shop", "d"),
-		}},
-		{"apisix", map[string]any{"route": map[string]any{"name": "a"}}, []rollout.Ref{ref(apisixGroup, "ApisixRoute", "shop", "a")}},
-		{"object", map[string]any{"apiVersion": "v1", "kind": "Switch", "name": "a"}, nil},
-		{"object", map[string]any{"apiVersion": "v1", "kind": "Switch", "name": "a", "verify": map[string]any{"path": "status.x", "value": "y"}},
-			[]rollout.Ref{ref("", "Switch", "shop", "a")}},
-		{"nginx", map[string]any{"stableIngress": "a"}, nil},
-		{"alb", map[string]any{"ingress": "a"}, nil},
-		{"traefik", map[string]any{"weightedTraefikServiceName": "a"}, nil},
-		{"smi", map[string]any{}, nil},
-		{"ambassador", map[string]any{"mappings": []any{"a"}}, nil},
+	const gateway, istio = "gateway.networking.k8s.io/", "networking.istio.io/"
+	for _, c := range []struct{ kind, config, want string }{
+		{"gatewayAPI", "{httpRoute: a, grpcRoutes: [{name: b}, {name: c}], namespace: edge}",
+			gateway + "HTTPRoute/edge/a " + gateway + "GRPCRoute/edge/b " + gateway + "GRPCRoute/edge/c"},
+		{"istio", "{virtualService: {name: shop.edge}, destinationRule: {name: shop}}",
+			istio + "VirtualService/shop/shop.edge " + istio + "VirtualService/edge/shop " + istio + "DestinationRule/shop/shop"},
+		{"istio", "{virtualServices: [{name: a.b.c}, {name: d}]}", istio + "VirtualService/shop/a.b.c " + istio + "VirtualService/shop/d"},
+		{"apisix", "{route: {name: a}}", "apisix.apache.org/ApisixRoute/shop/a"},
+		{"object", "{apiVersion: v1, kind: Switch, name: a}", ""},
+		{"object", "{apiVersion: v1, kind: Switch, name: a, verify: {path: status.x, value: up}}", "core/Switch/shop/a"},
+		{"nginx", "{stableIngress: a}", ""},
+		{"alb", "{ingress: a}", ""},
+		{"traefik", "{weightedTraefikServiceName: a}", ""},
+		{"smi", "{}", ""},
+		{"ambassador", "{mappings: [a]}", ""},
 	} {
-		if diff := compare.Diff(c.want, Watched(parsed(t, c.kind, c.config), "shop")); diff != "" {
-			t.Errorf("%s %v: %s", c.kind, c.config, diff)
-		}
+		refs := Watched([]rollout.Router{routerOf{c.kind, c.config}.parse(t)}, "shop")
+		got := strings.Join(rollout.Mapped(refs, rollout.Ref.String), " ")
+		compare.CheckNamed(t, c.kind+" "+c.config, c.want, got)
 	}
 }
 
 func TestNeedsServices(t *testing.T) {
-	for _, c := range []struct {
-		kind   string
-		config any
-		want   bool
-	}{
-		{"gatewayAPI", map[string]any{"httpRoute": "a"}, true},
-		{"istio", map[string]any{"virtualService": map[string]any{"name": "a"}}, true},
-		{"istio", map[string]any{"virtualService": map[string]any{"name": "a"}, "destinationRule": map[string]any{"name": "b"}}, false},
-		{"object", []any{}, true},
-		{"object", []any{map[string]any{"name": "a", "canaryHash": "spec.a"}}, false},
-		{"object", []any{map[string]any{"name": "a", "canaryHash": "spec.a"}, map[string]any{"name": "b"}}, true},
+	for router, want := range map[routerOf]bool{
+		httpRoute:                                true,
+		{"istio", "{virtualService: {name: a}}"}: true,
+		{"istio", "{virtualService: {name: a}, destinationRule: {name: b}}"}: false,
+		{"object", "[]"}: true,
+		{"object", "[{name: a, canaryHash: spec.a}]"}:            false,
+		{"object", "[{name: a, canaryHash: spec.a}, {name: b}]"}: true,
 	} {
-		if got := NeedsServices(parsed(t, c.kind, c.config)[0]); got != c.want {
-			t.Errorf("%s %v: %v", c.kind, c.config, got)
+		if got := NeedsServices(router.parse(t)); got != want {
+			t.Errorf("%v: %v", router, got)
 		}
 	}
 	if !NeedsServices(rollout.Router{Kind: "haproxy"}) || !NeedsServices(rollout.Router{Kind: "smi", Config: "x"}) {

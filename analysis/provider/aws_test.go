@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -49,6 +50,19 @@ func TestSigv4(t *testing.T) {
 	}
 }
 
+// signed returns a contract of Prometheus on AWS. The environment is written as in a shell.
+func signed(env, sigv4 string, serve server) contract {
+	c := prometheusContract
+	c.config = "{address: ADDRESS/workspaces/ws-1, query: up, authentication: {sigv4: " + sigv4 + "}}"
+	c.env = map[string]string{}
+	for _, pair := range strings.Fields(env) {
+		name, value, _ := strings.Cut(pair, "=")
+		c.env[name] = value
+	}
+	c.serve = serve
+	return c
+}
+
 // TestAWSCredentials looks for credentials where AWS's SDKs do, and exchanges them at STS.
 func TestAWSCredentials(t *testing.T) {
 	dir := t.TempDir()
@@ -60,42 +74,20 @@ func TestAWSCredentials(t *testing.T) {
 	profiles := write("credentials", "[default]\naws_access_key_id = no\n[metrics]\naws_access_key_id = AKIDPROFILE\naws_secret_access_key = "+
 		token+"\naws_session_token = s3cr3t-session\n[other]\naws_access_key_id=no\n")
 	identity := write("token", token+"\n")
-	for name, c := range map[string]struct {
-		env   func(address string) map[string]string
-		sigv4 map[string]any
-		scope string
-	}{
-		"environment": {func(string) map[string]string {
-			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": token,
-				"AWS_SESSION_TOKEN": "s3cr3t-session"}
-		}, map[string]any{}, "AKIDENV/20260131/eu-west-1/aps/aws4_request"},
-		"half of the environment": {func(address string) map[string]string {
-			return map[string]string{"AWS_DEFAULT_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_ROLE_ARN": "arn:aws:iam::1:role/pod",
-				"AWS_CONTAINER_CREDENTIALS_FULL_URI": address + "/agent", "AWS_CONTAINER_AUTHORIZATION_TOKEN": token}
-		}, map[string]any{}, "AKIDAGENT/20260131/eu-west-1/aps/aws4_request"},
-		"profile": {func(string) map[string]string {
-			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": profiles}
-		}, map[string]any{"profile": "metrics", "region": "eu-north-1"}, "AKIDPROFILE/20260131/eu-north-1/aps/aws4_request"},
-		"service account": {func(address string) map[string]string {
-			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_WEB_IDENTITY_TOKEN_FILE": identity, "AWS_ROLE_ARN": "arn:aws:iam::1:role/pod",
-				"AWS_ENDPOINT_URL_STS": address + "/sts/"}
-		}, map[string]any{}, "AKIDWEB/20260131/eu-west-1/aps/aws4_request"},
-		"pod identity": {func(address string) map[string]string {
-			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_CONTAINER_CREDENTIALS_FULL_URI": address + "/agent",
-				"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": identity}
-		}, map[string]any{}, "AKIDAGENT/20260131/eu-west-1/aps/aws4_request"},
-		"another role": {func(address string) map[string]string {
-			return map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": token,
-				"AWS_ENDPOINT_URL_STS": address + "/sts/"}
-		}, map[string]any{"roleArn": "arn:aws:iam::1:role/metrics"}, "AKIDROLE/20260131/eu-west-1/aps/aws4_request"},
+	const keys = "AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=AKIDENV AWS_SECRET_ACCESS_KEY=" + token
+	const agent = " AWS_CONTAINER_CREDENTIALS_FULL_URI=ADDRESS/agent"
+	for name, c := range map[string]struct{ env, sigv4, id, region string }{
+		"environment": {keys + " AWS_SESSION_TOKEN=s3cr3t-session", "{}", "AKIDENV", "eu-west-1"},
+		"half of the environment": {"AWS_DEFAULT_REGION=eu-west-1 AWS_ACCESS_KEY_ID=AKIDENV AWS_ROLE_ARN=arn:aws:iam::1:role/pod" + agent +
+			" AWS_CONTAINER_AUTHORIZATION_TOKEN=" + token, "{}", "AKIDAGENT", "eu-west-1"},
+		"profile": {"AWS_SHARED_CREDENTIALS_FILE=" + profiles, "{profile: metrics, region: eu-north-1}", "AKIDPROFILE", "eu-north-1"},
+		"service account": {"AWS_REGION=eu-west-1 AWS_ROLE_ARN=arn:aws:iam::1:role/pod AWS_ENDPOINT_URL_STS=ADDRESS/sts/ " +
+			"AWS_WEB_IDENTITY_TOKEN_FILE=" + identity, "{}", "AKIDWEB", "eu-west-1"},
+		"pod identity": {"AWS_REGION=eu-west-1" + agent + " AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=" + identity, "{}", "AKIDAGENT", "eu-west-1"},
+		"another role": {keys + " AWS_ENDPOINT_URL_STS=ADDRESS/sts/", "{roleArn: 'arn:aws:iam::1:role/metrics'}", "AKIDROLE", "eu-west-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c2 := prometheusContract
-			c2.env = c.env
-			c2.config = func(address string) map[string]any {
-				return map[string]any{"address": address + "/workspaces/ws-1", "query": "up", "authentication": map[string]any{"sigv4": c.sigv4}}
-			}
-			c2.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
+			b := newBench(t, signed(c.env, c.sigv4, func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 				switch r.URL.Path {
 				case "/sts/":
 					return serveSTS(f, w, r, body)
@@ -104,16 +96,12 @@ func TestAWSCredentials(t *testing.T) {
 					_, _ = io.WriteString(w, `{"AccessKeyId":"AKIDAGENT","SecretAccessKey":"`+token+`","Token":"s3cr3t-session"}`)
 					return true
 				}
-				f.want(r, http.MethodPost, "/workspaces/ws-1/api/v1/query")
-				wantSignature(f.t, r, c.scope, "content-type;host;x-amz-date;x-amz-security-token")
-				f.send(w, "application/json")
+				f.want(r, "POST /workspaces/ws-1/api/v1/query")
+				wantSignature(f.t, r, c.id+"/20260131/"+c.region+"/aps/aws4_request", "content-type;host;x-amz-date;x-amz-security-token")
+				f.send(w)
 				return true
-			}
-			b := newBench(t, c2)
-			b.reply = prometheusAnswers[0].reply
-			if _, err := b.measure(t.Context()); err != nil {
-				t.Errorf("got the error %q", err)
-			}
+			}))
+			b.wantValue([]any{0.97})
 			for _, mode := range []string{"500", "tells"} {
 				b.mode = mode
 				got, err := b.measure(t.Context())
@@ -125,37 +113,30 @@ func TestAWSCredentials(t *testing.T) {
 
 // TestSignedHosts signs requests to AWS's services only, not to servers that customers run on AWS.
 func TestSignedHosts(t *testing.T) {
-	for host, want := range map[string]bool{
-		"aps-workspaces.eu-west-1.amazonaws.com": true, "APS-workspaces.cn-north-1.amazonaws.com.cn": true,
-		"vpce-0a1b-2c3d.aps-workspaces.eu-west-1.vpce.amazonaws.com": true, "aps-workspaces-fips.us-gov-west-1.amazonaws.com:443": true,
-		"aps-workspaces.eu-west-1.api.aws": true, "search-shop-x1.eu-west-1.es.amazonaws.com": true, "search-shop-x1.aos.eu-west-1.on.aws": true,
-		"127.0.0.1:9090": true, "[::1]:9090": true, "localhost": true,
-		"prometheus.monitoring:9090": false, "example.com": false, "aps-workspaces.eu-west-1.amazonaws.com.example.com": false,
-		"aps-workspaces.example.com": false, "aps-workspaces.eu-west-1.xamazonaws.com": false,
-		"user@aps-workspaces.eu-west-1.amazonaws.com@example.com": false,
-		"ec2-192-0-2-1.eu-west-1.compute.amazonaws.com":           false, "a1b2.execute-api.eu-west-1.amazonaws.com": false,
-		"es-1.eu-west-1.elb.amazonaws.com": false,
-		"a1b2.lambda-url.eu-west-1.on.aws": false, "192.0.2.1": false, "": false,
+	for want, hosts := range map[bool][]string{
+		true: {"aps-workspaces.eu-west-1.amazonaws.com", "APS-workspaces.cn-north-1.amazonaws.com.cn", "aps-workspaces.eu-west-1.api.aws",
+			"vpce-0a1b-2c3d.aps-workspaces.eu-west-1.vpce.amazonaws.com", "aps-workspaces-fips.us-gov-west-1.amazonaws.com:443",
+			"search-shop-x1.eu-west-1.es.amazonaws.com", "search-shop-x1.aos.eu-west-1.on.aws", "127.0.0.1:9090", "[::1]:9090", "localhost"},
+		false: {"prometheus.monitoring:9090", "example.com", "aps-workspaces.eu-west-1.amazonaws.com.example.com", "aps-workspaces.example.com",
+			"aps-workspaces.eu-west-1.xamazonaws.com", "user@aps-workspaces.eu-west-1.amazonaws.com@example.com",
+			"ec2-192-0-2-1.eu-west-1.compute.amazonaws.com", "a1b2.execute-api.eu-west-1.amazonaws.com",
+			"es-1.eu-west-1.elb.amazonaws.com", "a1b2.lambda-url.eu-west-1.on.aws", "192.0.2.1", ""},
 	} {
-		if err := checkAWS("https://" + host + "/x"); (err == nil) != want {
-			t.Errorf("%s: %v", host, err)
+		for _, host := range hosts {
+			if err := checkAWS("https://" + host + "/x"); (err == nil) != want {
+				t.Errorf("%s: %v", host, err)
+			}
 		}
 	}
-	b := newBench(t, prometheusContract)
-	b.deps.Getenv = func(name string) string {
-		return map[string]string{prometheusAddresses[0]: "http://prometheus.monitoring:9090", "AWS_REGION": "r", "AWS_ACCESS_KEY_ID": "A",
-			"AWS_SECRET_ACCESS_KEY": "B"}[name]
-	}
-	config := fromYAML(t, "{query: up, authentication: {sigv4: {}}}")
-	if _, err := Measure(t.Context(), b.deps, Request{Kind: "prometheus", Config: config}); err == nil ||
-		!strings.Contains(err.Error(), "is no server of AWS") {
-		t.Errorf("the address of the environment: %v", err)
-	}
+	b := newBench(t, signed(prometheusAddresses[0]+"=http://prometheus.monitoring:9090 AWS_REGION=r AWS_ACCESS_KEY_ID=A "+
+		"AWS_SECRET_ACCESS_KEY=B", "{}", nil))
+	delete(b.request.Config, "address")
+	b.wantError("is no server of AWS")
 }
 
 // TestAWSFaults sends no request without credentials; the error names the missing ones.
 func TestAWSFaults(t *testing.T) {
-	sts := func(answer string) func(*fake, http.ResponseWriter, *http.Request, string) bool {
+	sts := func(answer string) server {
 		return func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
 			if r.URL.Path != "/other/" {
 				f.t.Errorf("%s is asked", r.URL.Path)
@@ -173,15 +154,14 @@ func TestAWSFaults(t *testing.T) {
 	profiles := filepath.Join(t.TempDir(), "credentials")
 	must(t, os.WriteFile(profiles, []byte("aws_access_key_id = A\naws_secret_access_key = B\n[half]\naws_access_key_id = A\n[rest]\n"+
 		"aws_secret_access_key = B\n"), 0o600))
-	const agent = "AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/"
-	const asked = "AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other"
+	const agent = "AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=ADDRESS/other/"
+	const asked = "AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=ADDRESS/other"
 	const noCredentials = "the answer of the credentials' agent has no credentials"
 	files := "AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=" + profiles
 	for name, c := range map[string]struct {
-		env   string
-		sigv4 string
-		serve func(*fake, http.ResponseWriter, *http.Request, string) bool
-		want  string
+		env, sigv4 string
+		serve      server
+		want       string
 	}{
 		"no region":         {"AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B", "{}", nil, "there is no AWS region: set AWS_REGION"},
 		"nothing":           {"AWS_REGION=r", "{}", nil, "there are no AWS credentials"},
@@ -202,25 +182,7 @@ func TestAWSFaults(t *testing.T) {
 		"half a profile":    {files, "{profile: half}", nil, "has no profile half with credentials"},
 		"the other half":    {files, "{profile: rest}", nil, "has no profile rest with credentials"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			asks := prometheusContract
-			asks.serve = c.serve
-			asks.config = func(address string) map[string]any {
-				return map[string]any{"address": address, "query": "up", "authentication": map[string]any{"sigv4": fromYAML(t, c.sigv4)}}
-			}
-			asks.env = func(address string) map[string]string {
-				env := map[string]string{}
-				for _, pair := range strings.Fields(c.env) {
-					key, value, _ := strings.Cut(pair, "=")
-					env[key] = strings.Replace(value, "@", address, 1)
-				}
-				return env
-			}
-			b := newBench(t, asks)
-			if got, err := b.measure(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v and %v, want %q", got, err, c.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { newBench(t, signed(c.env, c.sigv4, c.serve)).wantError(c.want) })
 	}
 	bare := &session{deps: Deps{Getenv: func(string) string { return "" }}}
 	for region, want := range map[string]string{"eu-west-1": "https://sts.eu-west-1.amazonaws.com",
@@ -233,19 +195,11 @@ func TestAWSFaults(t *testing.T) {
 
 // TestAgentIsAskedApart uses a separate client for the node's agent, if there is one.
 func TestAgentIsAskedApart(t *testing.T) {
-	asks := prometheusContract
-	asks.env = func(address string) map[string]string {
-		return map[string]string{"AWS_REGION": "r", "AWS_CONTAINER_CREDENTIALS_FULL_URI": address + "/agent"}
-	}
-	asks.config = func(address string) map[string]any {
-		return map[string]any{"address": address, "query": "up", "authentication": map[string]any{"sigv4": map[string]any{}}}
-	}
-	b := newBench(t, asks)
-	b.deps.Agent = func(bool) *http.Client {
-		return &http.Client{Transport: refusing{}}
-	}
-	if _, err := b.measure(t.Context()); err == nil || !strings.Contains(err.Error(), "not by this one") || b.asked.Load() != 0 {
-		t.Errorf("got %v after %d requests", err, b.asked.Load())
+	b := newBench(t, signed("AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=ADDRESS/agent", "{}", nil))
+	b.deps.Agent = func(bool) *http.Client { return &http.Client{Transport: refusing{}} }
+	b.wantError("not by this one")
+	if b.asked.Load() != 0 {
+		t.Errorf("after %d requests", b.asked.Load())
 	}
 }
 
@@ -257,21 +211,18 @@ func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 
 // serveSTS follows https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html and …WithWebIdentity.html.
 func serveSTS(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
-	f.want(r, http.MethodPost, "/sts/")
+	f.want(r, "POST /sts/")
+	action, id := "AssumeRole", "AKIDROLE"
 	if strings.Contains(body, "Action=AssumeRoleWithWebIdentity") {
 		if !strings.Contains(body, "WebIdentityToken=s3cr3t%2Fwith%2Bodd%3Dchars") || r.Header.Get("Authorization") != "" {
 			return false
 		}
-		_, _ = io.WriteString(w,
-			`<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>`+
-				`<SessionToken>s3cr3t-session</SessionToken><SecretAccessKey>`+token+
-				`</SecretAccessKey><AccessKeyId>AKIDWEB</AccessKeyId></Credentials>`+
-				`</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`)
-		return true
+		action, id = "AssumeRoleWithWebIdentity", "AKIDWEB"
+	} else {
+		wantSignature(f.t, r, "AKIDENV/20260131/eu-west-1/sts/aws4_request", "content-type;host;x-amz-date")
 	}
-	wantSignature(f.t, r, "AKIDENV/20260131/eu-west-1/sts/aws4_request", "content-type;host;x-amz-date")
-	_, _ = io.WriteString(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>`+
-		`<SessionToken>s3cr3t-session</SessionToken><SecretAccessKey>`+token+
-		`</SecretAccessKey><AccessKeyId>AKIDROLE</AccessKeyId></Credentials></AssumeRoleResult></AssumeRoleResponse>`)
+	_, _ = fmt.Fprintf(w, `<%[1]sResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><%[1]sResult><Credentials>`+
+		`<SessionToken>s3cr3t-session</SessionToken><SecretAccessKey>%[2]s</SecretAccessKey><AccessKeyId>%[3]s</AccessKeyId>`+
+		`</Credentials></%[1]sResult></%[1]sResponse>`, action, token, id)
 	return true
 }

@@ -3,12 +3,15 @@ package provider
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestArgoExamples accepts the examples of Argo Rollouts' documentation.
@@ -25,13 +28,7 @@ func TestArgoExamples(t *testing.T) {
 	for _, e := range examples {
 		for kind, config := range e.Provider {
 			kinds[kind] = true
-			text := ""
-			if err := Check(kind, config); err != nil {
-				text = err.Error()
-			}
-			if text != e.Refused {
-				t.Errorf("%s: %s: got %q, want %q", e.From, kind, text, e.Refused)
-			}
+			compare.CheckNamed(t, e.From+": "+kind, cmp.Or(e.Refused, "<nil>"), fmt.Sprint(Check(kind, config)))
 		}
 	}
 	for _, p := range table {
@@ -89,8 +86,19 @@ func fromYAML(t *testing.T, text string) map[string]any {
 	return config
 }
 
-// TestRefused checks that errors name the field, the value and the remedy. Each case is merged into the minimal
-// configuration; ~ removes a field.
+// changed returns a kind's minimal configuration with a change; ~ removes a field.
+func changed(t *testing.T, kind, change string) map[string]any {
+	t.Helper()
+	config := fromYAML(t, cmp.Or(minimal[kind], "{}"))
+	for field, value := range fromYAML(t, change) {
+		if config[field] = value; value == nil {
+			delete(config, field)
+		}
+	}
+	return config
+}
+
+// TestRefused checks that errors name the field, the value and the remedy.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ kind, change, field, msg, fix string }{
 		{"prometeus", "{}", "", "is not a provider", "use one of prometheus, web"},
@@ -211,13 +219,7 @@ func TestRefused(t *testing.T) {
 		{"webhook", "{metadata: {a: 1}}", ".metadata[a]", "is 1 where a text belongs", "quote it"},
 		{"webhook", "{timeout: 10}", ".timeout", "is 10 where a text belongs", "quote it"},
 	} {
-		config := fromYAML(t, cmp.Or(minimal[c.kind], "{}"))
-		for field, value := range fromYAML(t, c.change) {
-			if config[field] = value; value == nil {
-				delete(config, field)
-			}
-		}
-		err := Check(c.kind, config)
+		err := Check(c.kind, changed(t, c.kind, c.change))
 		var got *fieldError
 		if !errors.As(err, &got) {
 			t.Errorf("%s %s: got %v, want an InvalidError", c.kind, c.change, err)
@@ -250,19 +252,13 @@ func TestTaken(t *testing.T) {
 		{"prometheus", "{address: 'http://p:0'}", false}, {"prometheus", "{address: 'http://p:65536'}", false},
 		{"elasticsearch", "{index: _all}", true}, {"elasticsearch", "{index: _x}", false}, {"elasticsearch", "{query: '{{args.q}}'}", true},
 	} {
-		config := fromYAML(t, minimal[c.kind])
-		for field, value := range fromYAML(t, c.change) {
-			config[field] = value
-		}
-		if err := Check(c.kind, config); (err == nil) != c.taken {
+		if err := Check(c.kind, changed(t, c.kind, c.change)); (err == nil) != c.taken {
 			t.Errorf("%s %s: %v", c.kind, c.change, err)
 		}
 	}
-	for _, text := range []string{`"` + strings.Repeat("x", 61) + `"`} {
-		if err := Check("graphite", fromYAML(t, "{address: http://g, query: "+text+"}")); err == nil ||
-			strings.Contains(err.Error(), strings.Repeat("x", 61)) || !strings.Contains(err.Error(), strings.Repeat("x", 50)) {
-			t.Errorf("a long query is shown as %v", err)
-		}
+	err := Check("graphite", changed(t, "graphite", "{query: "+strings.Repeat("x", 61)+"}"))
+	if text := fmt.Sprint(err); strings.Contains(text, strings.Repeat("x", 61)) || !strings.Contains(text, strings.Repeat("x", 50)) {
+		t.Errorf("a long query is shown as %s", text)
 	}
 }
 

@@ -2,10 +2,12 @@ package provider
 
 import (
 	"flag"
+	"reflect"
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/docpage"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 var update = flag.Bool("update", false, "write the docs' table of providers anew")
@@ -20,12 +22,13 @@ func TestDocsTable(t *testing.T) {
 func docsTable() string {
 	var b strings.Builder
 	b.WriteString("| provider | `result` | credentials | fields |\n|---|---|---|---|\n")
-	for _, row := range Rows() {
-		name := "`" + row.Kind + "`: " + row.Title
-		if !row.Argo {
+	for _, p := range table {
+		name := "`" + p.kind + "`: " + p.title
+		if !p.argo {
 			name += " (not in Argo Rollouts)"
 		}
-		b.WriteString("| " + name + " | " + row.Result + " | " + row.Keys + " | `" + strings.Join(row.Fields, "`, `") + "` |\n")
+		fields := rollout.Mapped(rollout.Fields(reflect.TypeOf(p.config()).Elem()), func(f rollout.Field) string { return f.Name })
+		b.WriteString("| " + name + " | " + p.result + " | " + p.keys + " | `" + strings.Join(fields, "`, `") + "` |\n")
 	}
 	return b.String()
 }

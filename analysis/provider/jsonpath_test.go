@@ -30,9 +30,8 @@ func TestJSONPath(t *testing.T) {
 		`{.a.list[?(@.v>9.0)].v}`: nil, "{..v}": 1.0, "{..list[0].n}": "x",
 	} {
 		got, err := valueAt(path, doc)
-		if diff := compare.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", path, err, diff)
-		}
+		must(t, err)
+		compare.CheckNamed(t, path, want, got)
 	}
 	for path, want := range map[string]string{
 		"{$.nope}": "nope is not found in the answer", "{.a.list[7]}": "index 7, length 3", "{.t.x}": "x is not found",

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,19 +21,11 @@ import (
 var kayentaContract = contract{
 	kind: "kayenta",
 	doc:  "https://github.com/spinnaker/kayenta/blob/master/kayenta-web/src/main/java/com/netflix/kayenta/controllers/CanaryController.java",
-	config: func(address string) map[string]any {
-		return map[string]any{
-			"address": "http://" + userinfo + address[len("http://"):], "application": "guestbook", "canaryConfigName": "my-test",
-			"metricsAccountName": "m", "configurationAccountName": "c", "storageAccountName": "s",
-			"threshold": map[string]any{"pass": 90, "marginal": 75},
-			"scopes": []any{map[string]any{
-				"name": "default", "controlScope": map[string]any{"scope": "app=a", "region": "eu", "step": 60},
-				"experimentScope": map[string]any{"scope": "app=b", "step": 60},
-			}},
-		}
-	},
+	config: "{address: '" + asReader + "', application: guestbook, canaryConfigName: my-test, metricsAccountName: m, " +
+		"configurationAccountName: c, storageAccountName: s, threshold: {pass: 90, marginal: 75}, scopes: [{name: default, " +
+		"controlScope: {scope: app=a, region: eu, step: 60}, experimentScope: {scope: app=b, step: 60}}]}",
 	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
-		if _, password, _ := r.BasicAuth(); password != token {
+		if !isReader(r) {
 			return false
 		}
 		switch r.Method + " " + r.URL.Path {
@@ -42,20 +35,13 @@ var kayentaContract = contract{
 		case "POST /canary/id-1":
 			f.wantEqual("query", r.URL.Query(),
 				url.Values{"application": {"guestbook"}, "metricsAccountName": {"m"}, "configurationAccountName": {"c"}, "storageAccountName": {"s"}})
-			var got any
-			if err := json.Unmarshal([]byte(body), &got); err != nil {
-				f.t.Errorf("the body is no JSON: %v", err)
-			}
-			scope := func(name, location string) any {
-				return map[string]any{"scope": name, "location": location, "step": 60.0, "start": "2026-01-31T11:55:30Z", "end": "2026-01-31T12:00:30Z"}
-			}
-			f.wantEqual("body", got, any(map[string]any{
-				"scopes":     map[string]any{"default": map[string]any{"controlScope": scope("app=a", "eu"), "experimentScope": scope("app=b", "")}},
-				"thresholds": map[string]any{"pass": 90.0, "marginal": 75.0},
-			}))
+			const lastInterval = `"step": 60, "start": "2026-01-31T11:55:30Z", "end": "2026-01-31T12:00:30Z"`
+			f.wantEqual("body", f.object(body), parsed(f.t, `{"thresholds": {"pass": 90, "marginal": 75}, "scopes": {"default": {
+				"controlScope": {"scope": "app=a", "location": "eu", `+lastInterval+`},
+				"experimentScope": {"scope": "app=b", "location": "", `+lastInterval+`}}}}`))
 			_, _ = w.Write([]byte(`{"canaryExecutionId":"01ABC"}`))
 		case "GET /canary/01ABC":
-			f.send(w, "application/json")
+			f.send(w)
 		default:
 			f.t.Errorf("%s %s is not documented", r.Method, r.URL)
 		}
@@ -78,27 +64,18 @@ func kayentaReply(score string) string {
 
 var webhookContract = contract{
 	kind: "webhook", doc: "https://docs.flagger.app/usage/webhooks", anyStatus: true,
-	config: func(address string) map[string]any {
-		return map[string]any{
-			"url": address + "/gate/check", "metadata": map[string]any{"type": "cmd", "cmd": "hey -z 1m http://shop"},
-			"headers": []any{map[string]any{"key": "X-Token", "value": token}},
-		}
-	},
+	config: "{url: ADDRESS/gate/check, metadata: {type: cmd, cmd: 'hey -z 1m http://shop'}, headers: [{key: X-Token, value: " + token + "}]}",
 	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 		if r.Header.Get("X-Token") != token {
 			return false
 		}
-		f.want(r, http.MethodPost, "/gate/check")
+		f.want(r, "POST /gate/check")
 		f.wantEqual("Content-Type", r.Header.Get("Content-Type"), "application/json")
 		f.wantEqual("body", body, `{"checksum":"v1:abc","metadata":{"cmd":"hey -z 1m `+
 			`http://shop","type":"cmd"},"name":"checkout","namespace":"shop","phase":"Progressing"}`)
-		if f.reply == "closed" {
-			w.WriteHeader(http.StatusForbidden)
-		}
-		if f.reply == "begun" {
-			w.WriteHeader(http.StatusAccepted)
-		}
-		f.send(w, "text/plain")
+		status := map[string]int{"closed": http.StatusForbidden, "begun": http.StatusAccepted}[f.reply]
+		w.WriteHeader(cmp.Or(status, http.StatusOK))
+		_, _ = w.Write([]byte(f.reply))
 		return true
 	},
 	answers: []canned{
@@ -162,11 +139,7 @@ func TestKayentaNamesNoComparison(t *testing.T) {
 		}
 		return kayentaContract.serve(f, w, r, body)
 	}
-	b := newBench(t, nameless)
-	got, err := b.measure(t.Context())
-	if err == nil || err.Error() != "the answer of Kayenta has no canaryExecutionId" {
-		t.Errorf("got %v and %v", got, err)
-	}
+	compare.Check(t, "the answer of Kayenta has no canaryExecutionId", newBench(t, nameless).wantError(""))
 }
 
 // fakeJobs is a cluster with Jobs.
@@ -194,13 +167,12 @@ func (f *fakeJobs) DeleteJob(_ context.Context, namespace, name string) error {
 	return f.err
 }
 
-func jobRequest() Request {
-	return Request{Kind: "job", Namespace: "shop", Rollout: "checkout", ID: "checkout/7d9f/Integration Tests/12", Config: map[string]any{
-		"metadata": map[string]any{"labels": map[string]any{"foo": "bar"}, "annotations": map[string]any{"a": "b"}},
-		"spec": map[string]any{"backoffLimit": 1, "template": map[string]any{"spec": map[string]any{
-			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "test", "image": "test:1"}},
-		}}},
-	}}
+func jobRequest(t *testing.T) Request {
+	t.Helper()
+	return Request{Kind: "job", Namespace: "shop", Rollout: "checkout", ID: "checkout/7d9f/Integration Tests/12", Config: fromYAML(t, `
+metadata: {labels: {foo: bar}, annotations: {a: b}}
+spec: {backoffLimit: 1, template: {spec: {restartPolicy: Never, containers: [{name: test, image: "test:1"}]}}}
+`)}
 }
 
 func TestJob(t *testing.T) {
@@ -226,7 +198,7 @@ func TestJob(t *testing.T) {
 			var got Result
 			var err error
 			for range 2 { // twice, as after a crash
-				got, err = Measure(t.Context(), Deps{Jobs: jobs}, jobRequest())
+				got, err = Measure(t.Context(), Deps{Jobs: jobs}, jobRequest(t))
 			}
 			if !errors.Is(err, c.err) || got.Phase != c.phase || got.Message != c.message {
 				t.Errorf("got %+v and %v", got, err)
@@ -240,14 +212,14 @@ func TestJob(t *testing.T) {
 
 // TestJobsThatCannotBe creates nothing without Jobs or without a name for one, and reports a Job that it cannot delete.
 func TestJobsThatCannotBe(t *testing.T) {
-	nameless := jobRequest()
+	nameless := jobRequest(t)
 	nameless.ID = ""
 	jobs := &fakeJobs{}
 	for want, c := range map[string]struct {
 		deps    Deps
 		request Request
 	}{
-		"there are no Jobs here":            {Deps{}, jobRequest()},
+		"there are no Jobs here":            {Deps{}, jobRequest(t)},
 		"the measurement has no ID, so its": {Deps{Jobs: jobs}, nameless},
 	} {
 		if _, err := Measure(t.Context(), c.deps, c.request); err == nil || !strings.HasPrefix(err.Error(), want) || len(jobs.made) > 0 {
@@ -258,7 +230,7 @@ func TestJobsThatCannotBe(t *testing.T) {
 		}
 	}
 	jobs.err = errors.New("away")
-	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); !errors.Is(err, jobs.err) ||
+	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest(t)); !errors.Is(err, jobs.err) ||
 		!strings.HasPrefix(err.Error(), "delete the job shop/checkout-7d9f-integration-tests-12-") {
 		t.Errorf("a Job that cannot be deleted: %v", err)
 	}
@@ -286,10 +258,9 @@ func TestLookback(t *testing.T) {
 
 func TestJobObject(t *testing.T) {
 	jobs := &fakeJobs{}
-	if _, err := Measure(t.Context(), Deps{Jobs: jobs}, jobRequest()); err != nil {
-		t.Fatal(err)
-	}
-	name := jobName(jobRequest().ID)
+	_, err := Measure(t.Context(), Deps{Jobs: jobs}, jobRequest(t))
+	must(t, err)
+	name := jobName(jobRequest(t).ID)
 	want := map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": map[string]any{
@@ -303,7 +274,7 @@ func TestJobObject(t *testing.T) {
 			}}},
 	}
 	compare.CheckNamed(t, "the Job differs", want, jobs.made[0])
-	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); err != nil || !compare.Equal(jobs.deleted, []string{"shop/" + name}) {
+	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest(t)); err != nil || !compare.Equal(jobs.deleted, []string{"shop/" + name}) {
 		t.Errorf("deleted %v, %v", jobs.deleted, err)
 	}
 }
@@ -312,7 +283,7 @@ func TestJobObject(t *testing.T) {
 // that it has seen running is not created again either.
 func TestJobStaysToBeRead(t *testing.T) {
 	for given, want := range map[int]int64{0: 86400, 10: 86400, 604800: 604800} {
-		jobs, request := &fakeJobs{}, jobRequest()
+		jobs, request := &fakeJobs{}, jobRequest(t)
 		request.Config["spec"].(map[string]any)["ttlSecondsAfterFinished"] = given
 		got, err := Measure(t.Context(), Deps{Jobs: jobs}, request)
 		if ttl := jobs.made[0]["spec"].(map[string]any)["ttlSecondsAfterFinished"]; err != nil || ttl != want || jobs.begun {

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/json"
 	"math"
 	"net/http"
 	"net/url"
@@ -13,25 +12,15 @@ import (
 
 var wavefrontContract = contract{
 	kind: "wavefront", doc: "https://docs.wavefront.com/wavefront_api.html (Charts API, GET /api/v2/chart/api)",
-	config: func(address string) map[string]any {
-		return map[string]any{"address": address, "query": `ts("requests")`}
-	},
-	secrets: func(string) map[string]map[string]string {
-		return map[string]map[string]string{"wavefront-api-tokens": {"127.0.0.1": token}}
-	},
-	serve: func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
-		if r.Header.Get("Authorization") != "Bearer "+token {
-			return false
-		}
-		f.want(r, http.MethodGet, "/api/v2/chart/api")
+	config:  `{address: ADDRESS, query: 'ts("requests")'}`,
+	secrets: map[string]map[string]string{"wavefront-api-tokens": {"127.0.0.1": token}},
+	serve: documented("GET /api/v2/chart/api", hasHeader("Authorization", "Bearer "+token), func(f *fake, r *http.Request, _ string) {
 		f.wantEqual("query", r.URL.Query(),
 			url.Values{"q": {`ts("requests")`}, "s": {"1769860830000"}, "e": {"1769860830000"}, "p": {"1"}, "g": {"s"}, "i": {"true"}})
-		f.send(w, "application/json")
-		return true
-	},
+	}),
 	answers: []canned{
-		{name: "one",
-			reply: `{"query":"ts","timeseries":[{"label":"requests","data":[[1769860700,1],[1769860820,0.97],[1769860950,3]]}]}`, want: 0.97},
+		{name: "one", want: 0.97,
+			reply: `{"query":"ts","timeseries":[{"label":"requests","data":[[1769860700,1],[1769860820,0.97],[1769860950,3]]}]}`},
 		{name: "several", reply: `{"timeseries":[{"data":[[1769860830,1]]},{"data":[[1769860830,2]]}]}`, want: []any{1.0, 2.0}},
 		{name: "empty", reply: `{"warnings":"No metrics matching - [requests]"}`, want: nil},
 		{name: "no points", reply: `{"timeseries":[{"data":[]}]}`, want: nil},
@@ -45,19 +34,10 @@ var wavefrontContract = contract{
 
 var graphiteContract = contract{
 	kind: "graphite", doc: "https://graphite.readthedocs.io/en/stable/render_api.html",
-	config: func(address string) map[string]any {
-		return map[string]any{"address": "http://" + userinfo + address[len("http://"):] + "/graphite",
-			"query": "target=summarize(\n  stats.{a,b}.count,\n  '5min')&from=-5min\n"}
-	},
-	serve: func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
-		if _, password, _ := r.BasicAuth(); password != token {
-			return false
-		}
-		f.want(r, http.MethodGet, "/graphite/render")
+	config: "{address: '" + asReader + `/graphite', query: "target=summarize(\n  stats.{a,b}.count,\n  '5min')&from=-5min\n"}`,
+	serve: documented("GET /graphite/render", isReader, func(f *fake, r *http.Request, _ string) {
 		f.wantEqual("query", r.URL.Query(), url.Values{"target": {"summarize(stats.{a,b}.count,'5min')"}, "from": {"-5min"}, "format": {"json"}})
-		f.send(w, "application/json")
-		return true
-	},
+	}),
 	answers: []canned{
 		{name: "one", reply: `[{"target":"entries","datapoints":[[1.5,1311836008]]}]`, want: []any{1.5}},
 		{name: "several",
@@ -75,30 +55,15 @@ var graphiteContract = contract{
 var influxContract = contract{
 	kind: "influxdb", doc: "https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery, " +
 		"https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/",
-	config: func(string) map[string]any {
-		return map[string]any{"query": `from(bucket: "app") |> range(start: -15m)`}
-	},
-	secrets: func(address string) map[string]map[string]string {
-		return map[string]map[string]string{"influxdb": {"address": address, "authToken": token, "org": "acme corp"}}
-	},
-	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
-		if r.Header.Get("Authorization") != "Token "+token {
-			return false
-		}
-		f.want(r, http.MethodPost, "/api/v2/query")
+	content: "text/csv; charset=utf-8",
+	config:  `{query: 'from(bucket: "app") |> range(start: -15m)'}`,
+	secrets: map[string]map[string]string{"influxdb": {"address": "ADDRESS", "authToken": token, "org": "acme corp"}},
+	serve: documented("POST /api/v2/query", hasHeader("Authorization", "Token "+token), func(f *fake, r *http.Request, body string) {
 		f.wantEqual("org", r.URL.Query(), url.Values{"org": {"acme corp"}})
 		f.wantEqual("Accept", r.Header.Get("Accept"), "application/csv")
-		var got map[string]any
-		if err := json.Unmarshal([]byte(body), &got); err != nil {
-			f.t.Errorf("the body is no JSON: %v", err)
-		}
-		f.wantEqual("body", got, map[string]any{
-			"query": `from(bucket: "app") |> range(start: -15m)`, "type": "flux",
-			"dialect": map[string]any{"header": true, "delimiter": ",", "commentPrefix": "#", "annotations": []any{"datatype", "group", "default"}},
-		})
-		f.send(w, "text/csv; charset=utf-8")
-		return true
-	},
+		f.wantEqual("body", f.object(body), parsed(f.t, `{"query": "from(bucket: \"app\") |> range(start: -15m)", "type": "flux",
+			"dialect": {"header": true, "delimiter": ",", "commentPrefix": "#", "annotations": ["datatype", "group", "default"]}}`))
+	}),
 	answers: []canned{
 		{name: "one", want: []any{15.43}, reply: "#group,false,false,true,true,false,false,true\r\n" +
 			"#datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,double,string\r\n#default,mean,,,,,,\r\n" +
@@ -135,33 +100,17 @@ var influxContract = contract{
 
 var cloudWatchContract = contract{
 	kind: "cloudWatch", doc: "https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html",
-	config: func(string) map[string]any {
-		return map[string]any{"interval": "30m", "metricDataQueries": []any{
-			map[string]any{"id": "rate", "expression": "errors / 100", "label": "Rate"},
-			map[string]any{"id": "errors", "returnData": false, "metricStat": map[string]any{
-				"metric": map[string]any{"namespace": "app", "metricName": "errors",
-					"dimensions": []any{map[string]any{"name": "Service", "value": "shop"}}},
-				"period": "300", "stat": "Sum", "unit": "Count",
-			}},
-		}}
-	},
-	env: func(address string) map[string]string {
-		return map[string]string{"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "other" + token,
-			"AWS_SESSION_TOKEN": token, "AWS_ENDPOINT_URL_CLOUDWATCH": address}
-	},
-	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
-		if r.Header.Get("X-Amz-Security-Token") != token {
-			return false
-		}
+	content: "text/xml",
+	config: "{interval: 30m, metricDataQueries: [{id: rate, expression: errors / 100, label: Rate}, {id: errors, returnData: false, " +
+		"metricStat: {metric: {namespace: app, metricName: errors, dimensions: [{name: Service, value: shop}]}, " +
+		"period: '300', stat: Sum, unit: Count}}]}",
+	env: map[string]string{"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "other" + token,
+		"AWS_SESSION_TOKEN": token, "AWS_ENDPOINT_URL_CLOUDWATCH": "ADDRESS"},
+	serve: documented("POST /", hasHeader("X-Amz-Security-Token", token), func(f *fake, r *http.Request, body string) {
 		// aws_test.go tests the signature with AWS's examples.
 		wantSignature(f.t, r, "AKIDEXAMPLE/20260131/eu-central-1/monitoring/aws4_request", "content-type;host;x-amz-date;x-amz-security-token")
-		f.want(r, http.MethodPost, "/")
-		form, err := url.ParseQuery(body)
-		if err != nil {
-			f.t.Errorf("the body is no form: %v", err)
-		}
 		const q = "MetricDataQueries.member."
-		f.wantEqual("form", form, url.Values{
+		f.wantEqual("form", f.form(body), url.Values{
 			"Action": {"GetMetricData"}, "Version": {"2010-08-01"}, "StartTime": {"2026-01-31T11:30:30Z"}, "EndTime": {"2026-01-31T12:00:30Z"},
 			q + "1.Id": {"rate"}, q + "1.Expression": {"errors / 100"}, q + "1.Label": {"Rate"},
 			q + "2.Id": {"errors"}, q + "2.ReturnData": {"false"}, q + "2.MetricStat.Stat": {"Sum"}, q + "2.MetricStat.Period": {"300"},
@@ -169,9 +118,7 @@ var cloudWatchContract = contract{
 			q + "2.MetricStat.Metric.Namespace": {"app"}, q + "2.MetricStat.Metric.MetricName": {"errors"},
 			q + "2.MetricStat.Metric.Dimensions.member.1.Name": {"Service"}, q + "2.MetricStat.Metric.Dimensions.member.1.Value": {"shop"},
 		})
-		f.send(w, "text/xml")
-		return true
-	},
+	}),
 	answers: []canned{
 		{name: "one", reply: cloudWatchReply("Complete", "<Values><member>0.0029</member></Values>"),
 			want: []any{cloudWatchWant("Complete", 0.0029)}},
@@ -200,22 +147,13 @@ func cloudWatchWant(status string, values ...any) any {
 func searchContract(kind, doc string) contract {
 	return contract{
 		kind: kind, doc: doc,
-		config: func(address string) map[string]any {
-			return map[string]any{
-				"address": address, "index": "logs-shop-*", "query": map[string]any{"term": map[string]any{"level": "error"}},
-				"headers": []any{map[string]any{"key": "Authorization", "value": "ApiKey " + token}},
-			}
-		},
-		serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
-			if r.Header.Get("Authorization") != "ApiKey "+token {
-				return false
-			}
-			f.want(r, http.MethodPost, "/logs-shop-%2A/_search")
-			f.wantEqual("Content-Type", r.Header.Get("Content-Type"), "application/json")
-			f.wantEqual("body", body, `{"query":{"term":{"level":"error"}},"size":0,"track_total_hits":true}`)
-			f.send(w, "application/json")
-			return true
-		},
+		config: "{address: ADDRESS, index: logs-shop-*, query: {term: {level: error}}, " +
+			"headers: [{key: Authorization, value: ApiKey " + token + "}]}",
+		serve: documented("POST /logs-shop-%2A/_search", hasHeader("Authorization", "ApiKey "+token),
+			func(f *fake, r *http.Request, body string) {
+				f.wantEqual("Content-Type", r.Header.Get("Content-Type"), "application/json")
+				f.wantEqual("body", body, `{"query":{"term":{"level":"error"}},"size":0,"track_total_hits":true}`)
+			}),
 		answers: []canned{
 			{name: "one", reply: `{"took":5,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},` +
 				`"hits":{"total":{"value":20,"relation":"eq"},"max_score":null,"hits":[]}}`, want: 20.0},
@@ -240,7 +178,7 @@ func TestAggregations(t *testing.T) {
 	c := elasticsearchContract
 	c.serve = func(f *fake, w http.ResponseWriter, _ *http.Request, body string) bool {
 		f.wantEqual("body", body, `{"aggs":{"p99":{"percentiles":{"field":"ms","percents":[99]}}},"size":0,"track_total_hits":true}`)
-		f.send(w, "application/json")
+		f.send(w)
 		return true
 	}
 	b := newBench(t, c)
@@ -249,9 +187,7 @@ func TestAggregations(t *testing.T) {
 	delete(b.request.Config, "query")
 	b.request.Config["aggs"] = `{"p99": {"percentiles": {"field": "ms", "percents": [99]}}}`
 	b.request.Config["jsonPath"] = `{$.aggregations.p99.values['99\.0']}`
-	if got, err := b.measure(t.Context()); err != nil || got.Value != 120.5 {
-		t.Errorf("got %v and %v", got, err)
-	}
+	b.wantValue(120.5)
 }
 
 // TestWhatPeopleAreShown checks the source and the provider's message beside a value.
@@ -281,10 +217,9 @@ func TestWhatPeopleAreShown(t *testing.T) {
 			b.reply = c.reply
 			got, err := b.measure(t.Context())
 			delete(got.Metadata, "ResolvedPrometheusQuery")
-			if len(got.Metadata)+len(c.want) > 0 || err != nil {
-				if diff := compare.Diff(c.want, got.Metadata); err != nil || diff != "" {
-					t.Errorf("%v (-want +got):\n%s", err, diff)
-				}
+			must(t, err)
+			if len(got.Metadata)+len(c.want) > 0 {
+				compare.Check(t, c.want, got.Metadata)
 			}
 		})
 	}

@@ -21,11 +21,26 @@ func TestDefaultTimes(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", kind, c.timeout(), limit)
 		}
 	}
-	for kind, change := range map[string][2]string{"prometheus": {"timeout", "40"}, "web": {"timeoutSeconds", "40"},
-		"datadog": {"requestTimeout", "40s"}, "loki": {"timeout", "40"}, "webhook": {"timeout", "40s"}} {
-		c, err := parse(kind, fromYAML(t, strings.TrimSuffix(minimal[kind], "}")+", "+change[0]+": "+change[1]+"}"))
+	for kind, change := range map[string]string{"prometheus": "{timeout: 40}", "web": "{timeoutSeconds: 40}",
+		"datadog": "{requestTimeout: 40s}", "loki": "{timeout: 40}", "webhook": "{timeout: 40s}"} {
+		c, err := parse(kind, changed(t, kind, change))
 		if err != nil || c.timeout() != 40*time.Second {
 			t.Errorf("%s: got %v and %v", kind, c, err)
 		}
+	}
+}
+
+// TestTimeout checks that an invalid configuration has no timeout and measures nothing.
+func TestTimeout(t *testing.T) {
+	good := Request{Kind: "prometheus", Config: fromYAML(t, minimal["prometheus"])}
+	bad := Request{Kind: "loki", Config: fromYAML(t, "{query: up}")}
+	if Timeout(good) != 30*time.Second || Timeout(bad) != 0 {
+		t.Errorf("the timeouts are %s and %s", Timeout(good), Timeout(bad))
+	}
+	if _, err := Measure(t.Context(), Deps{}, bad); err == nil || !strings.Contains(err.Error(), "loki.address: is missing") {
+		t.Errorf("it is measured: %v", err)
+	}
+	if errGood, errBad := Stop(t.Context(), Deps{}, good), Stop(t.Context(), Deps{}, bad); errGood != nil || errBad == nil {
+		t.Errorf("nothing to stop: %v; a configuration that is invalid: %v", errGood, errBad)
 	}
 }

@@ -8,25 +8,17 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 var webContract = contract{
 	kind: "web", doc: "https://argo-rollouts.readthedocs.io/en/stable/analysis/web/", anyText: true,
-	config: func(address string) map[string]any {
-		return map[string]any{
-			"url": address + "/api/v1/measurement?service=checkout", "jsonPath": "{$.data}",
-			"headers": []any{map[string]any{"key": "Authorization", "value": "Bearer " + token}},
-		}
-	},
-	serve: func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
-		if r.Header.Get("Authorization") != "Bearer "+token {
-			return false
-		}
-		f.want(r, http.MethodGet, "/api/v1/measurement")
+	config: "{url: 'ADDRESS/api/v1/measurement?service=checkout', jsonPath: '{$.data}', " +
+		"headers: [{key: Authorization, value: Bearer " + token + "}]}",
+	serve: documented("GET /api/v1/measurement", hasHeader("Authorization", "Bearer "+token), func(f *fake, r *http.Request, _ string) {
 		f.wantEqual("query", r.URL.RawQuery, "service=checkout")
-		f.send(w, "application/json")
-		return true
-	},
+	}),
 	answers: []canned{
 		{name: "one", reply: `{"data":{"ok":true,"successPercent":0.95}}`, want: map[string]any{"ok": true, "successPercent": 0.95}},
 		{name: "several", reply: `{"data":[1,2.5,"x",null]}`, want: []any{1.0, 2.5, "x", nil}},
@@ -40,14 +32,8 @@ var webContract = contract{
 
 var webPostContract = contract{
 	kind: "web", name: "post", doc: "https://argo-rollouts.readthedocs.io/en/stable/analysis/web/#optional-web-methods",
-	config: func(address string) map[string]any {
-		return map[string]any{
-			"url": address + "/measure", "method": "POST", "jsonBody": map[string]any{"key1": "value_1", "key2": map[string]any{"n": 5}},
-			"authentication": map[string]any{"oauth2": map[string]any{
-				"tokenUrl": address + "/token", "clientId": "gitrollout", "clientSecret": token, "scopes": []any{"read", "metrics"},
-			}},
-		}
-	},
+	config: "{url: ADDRESS/measure, method: POST, jsonBody: {key1: value_1, key2: {'n': 5}}, authentication: {oauth2: {" +
+		"tokenUrl: ADDRESS/token, clientId: gitrollout, clientSecret: " + token + ", scopes: [read, metrics]}}}",
 	serve: func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 		if r.URL.Path == "/token" {
 			return serveToken(f, w, r, body, true)
@@ -55,14 +41,14 @@ var webPostContract = contract{
 		if r.Header.Get("Authorization") != "Bearer s3cr3t-access" {
 			return false
 		}
-		f.want(r, http.MethodPost, "/measure")
+		f.want(r, "POST /measure")
 		f.wantEqual("Content-Type", r.Header.Get("Content-Type"), "application/json")
 		f.wantEqual("body", body, `{"key1":"value_1","key2":{"n":5}}`)
 		if f.reply == "echo" {
 			http.Error(w, r.Header.Get("Authorization"), http.StatusBadRequest)
 			return true
 		}
-		f.send(w, "application/json")
+		f.send(w)
 		return true
 	},
 	answers: []canned{
@@ -74,11 +60,8 @@ var webPostContract = contract{
 
 // serveToken follows RFC 6749, sections 2.3.1 and 4.4.
 func serveToken(f *fake, w http.ResponseWriter, r *http.Request, body string, header bool) bool {
-	f.want(r, http.MethodPost, "/token")
-	form, err := url.ParseQuery(body)
-	if err != nil {
-		f.t.Errorf("the body is no form: %v", err)
-	}
+	f.want(r, "POST /token")
+	form := f.form(body)
 	user, password, _ := r.BasicAuth()
 	if !header {
 		user, password = form.Get("client_id"), url.QueryEscape(form.Get("client_secret"))
@@ -103,12 +86,7 @@ func TestTokenInTheBody(t *testing.T) {
 		}
 		return webPostContract.serve(f, w, r, body)
 	}
-	b := newBench(t, c)
-	b.reply = "1"
-	got, err := b.measure(t.Context())
-	if err != nil || got.Value != 1.0 {
-		t.Errorf("got %v and %v", got, err)
-	}
+	newBench(t, c).wantValue(0.5)
 }
 
 // TestWebFollowsBareRedirects follows redirects of requests without credentials.
@@ -124,26 +102,19 @@ func TestWebFollowsBareRedirects(t *testing.T) {
 	delete(b.request.Config, "headers")
 	b.request.Config["jsonPath"] = "{$.ok}"
 	b.request.Config["url"] = b.address + "/x?key=" + url.QueryEscape(token)
-	got, err := b.measure(t.Context())
-	if err != nil || got.Value != true || referer.Load() != "" {
-		t.Errorf("got %v and %v, Referer %q", got, err, referer.Load())
-	}
+	b.wantValue(true)
+	compare.CheckNamed(t, "Referer", "", referer.Load())
 }
 
 // TestCredentials sends a token without ever showing it, and requests scopes if there are some.
 func TestCredentials(t *testing.T) {
-	for name, auth := range map[string]map[string]any{
-		"bearer": {"bearer": map[string]any{"token": token}},
-		"oauth2": {"oauth2": map[string]any{"tokenUrl": "", "clientId": "gitrollout", "clientSecret": "x"}},
+	for name, authentication := range map[string]string{
+		"bearer": "{bearer: {token: " + token + "}}",
+		"oauth2": "{oauth2: {tokenUrl: ADDRESS/token, clientId: gitrollout, clientSecret: x}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := webContract
-			c.config = func(address string) map[string]any {
-				if o, is := auth["oauth2"].(map[string]any); is {
-					o["tokenUrl"] = address + "/token"
-				}
-				return map[string]any{"url": address + "/x", "authentication": auth}
-			}
+			c.config = "{url: ADDRESS/x, authentication: " + authentication + "}"
 			c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 				if r.URL.Path == "/token" {
 					f.wantEqual("form", body, "grant_type=client_credentials")
@@ -151,24 +122,19 @@ func TestCredentials(t *testing.T) {
 					return true
 				}
 				f.wantEqual("Authorization", r.Header.Get("Authorization"), "Bearer "+token)
-				f.send(w, "application/json")
+				f.send(w)
 				return true
 			}
 			b := newBench(t, c)
 			b.reply = `{"ok":"` + token + `"}`
-			got, err := b.measure(t.Context())
-			if value, _ := got.Value.(map[string]any); err != nil || value["ok"] != "***" {
-				t.Errorf("got %v and %v", got, err)
-			}
+			b.wantValue(map[string]any{"ok": "***"})
 		})
 	}
 	c := webPostContract
 	c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
-		f.want(r, http.MethodPost, "/token")
+		f.want(r, "POST /token")
 		_, _ = io.WriteString(w, `{}`)
 		return true
 	}
-	if got, err := newBench(t, c).measure(t.Context()); err == nil || err.Error() != "access token: the answer has none" {
-		t.Errorf("without a token: %v and %v", got, err)
-	}
+	compare.Check(t, "access token: the answer has none", newBench(t, c).wantError(""))
 }

@@ -21,6 +21,7 @@ import (
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/testbin"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
@@ -78,9 +79,8 @@ func pack(t *testing.T, files []txtar.File) string {
 		_, err := archive.Write(f.Data)
 		must(t, err)
 	}
-	for _, closing := range []func() error{archive.Close, zip.Close} {
-		must(t, closing())
-	}
+	must(t, archive.Close())
+	must(t, zip.Close())
 	return b.String()
 }
 
@@ -129,7 +129,14 @@ func TestSameAsHelm(t *testing.T) {
 			}
 			app := rollout.App{Name: "eu", Path: "shop", Namespace: "shop", APIVersions: "example.com/v1",
 				Helm: rollout.Helm{ValueFiles: strings.Join(s.values(), "\n")}}
-			compare(t, rendered(t, dir, app), objects(t, run(t, program, args...)))
+			cmd := exec.Command(program, args...)
+			var problems bytes.Buffer
+			cmd.Stderr = &problems
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, problems.Bytes())
+			}
+			checkSame(t, rendered(t, dir, app), objects(t, out))
 		})
 	}
 	if len(all) < 20 {
@@ -147,15 +154,14 @@ func TestSameAsKustomize(t *testing.T) {
 			s.files["shop/values.yaml"] = "" // otherwise kustomize renders no chart
 		}
 		moved := map[string]string{}
-		entry := map[string]any{"name": "shop", "releaseName": "eu", "includeCRDs": true, "kubeVersion": "1.36.0",
-			"apiVersions": []string{"example.com/v1"}}
 		for name, content := range s.files {
 			moved["app/charts/"+name] = content
 			if v := strings.TrimPrefix(name, "shop/"); slices.Contains(s.values(), v) {
 				moved["app/"+v] = content
 			}
 		}
-		entry["additionalValuesFiles"] = s.values()
+		entry := map[string]any{"name": "shop", "releaseName": "eu", "includeCRDs": true, "kubeVersion": "1.36.0",
+			"apiVersions": []string{"example.com/v1"}, "additionalValuesFiles": s.values()}
 		text, err := yaml.Marshal(map[string]any{"namePrefix": "my-", "helmCharts": []any{entry}})
 		must(t, err)
 		moved["app/kustomization.yaml"] = string(text)
@@ -164,30 +170,17 @@ func TestSameAsKustomize(t *testing.T) {
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {
 			dir := s.write(t)
-			app := rollout.App{Name: "app", Path: "app", Namespace: "default"}
-			got := rendered(t, dir, app)
+			got := rendered(t, dir, rollout.App{Name: "app", Path: "app", Namespace: "default"})
 			var out bytes.Buffer
 			cmd := build.NewCmdBuild(filesys.MakeFsOnDisk(), build.MakeHelp("kustomize", "build"), &out)
 			cmd.SetArgs([]string{filepath.Join(dir, "app"), "--enable-helm", "--helm-command", program, "--helm-kube-version", "1.36.0"})
 			must(t, cmd.Execute())
-			compare(t, got, objects(t, out.Bytes()))
+			checkSame(t, got, objects(t, out.Bytes()))
 		})
 	}
 	if len(all) < 30 {
 		t.Errorf("%d kustomizations, want at least 30", len(all))
 	}
-}
-
-func run(t *testing.T, program string, args ...string) []byte {
-	t.Helper()
-	cmd := exec.Command(program, args...)
-	var problems bytes.Buffer
-	cmd.Stderr = &problems
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, problems.Bytes())
-	}
-	return out
 }
 
 // rendered returns the rendered objects of an app, without hooks.
@@ -235,9 +228,9 @@ func objects(t *testing.T, text []byte) (all []map[string]any) {
 	return all
 }
 
-// compare expects the same objects, in any order. A namespace that the program leaves to kubectl is filled in with the
+// checkSame expects the same objects, in any order. A namespace that the program leaves to kubectl is filled in with the
 // app's.
-func compare(t *testing.T, got, want []map[string]any) {
+func checkSame(t *testing.T, got, want []map[string]any) {
 	t.Helper()
 	key := func(o rollout.Object) string { return o.APIVersion() + " " + o.Kind() + " " + o.Name() }
 	for _, o := range want {
@@ -252,7 +245,8 @@ func compare(t *testing.T, got, want []map[string]any) {
 		must(t, err)
 		return string(data)
 	}
-	if g, w := text(got), text(want); g != w || len(got) == 0 {
-		t.Errorf("got\n%s\nwant\n%s", g, w)
+	if len(got) == 0 {
+		t.Error("nothing is rendered")
 	}
+	compare.Check(t, text(want), text(got))
 }

@@ -123,6 +123,20 @@ func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	must(p.t, chromedp.Do(p.ctx, actions...))
 }
 
+// click clicks on the elements of selectors, one after the other.
+func (p *tab) click(selectors ...string) {
+	p.t.Helper()
+	for _, selector := range selectors {
+		p.do(chromedp.Click(chromedp.CSS(selector)))
+	}
+}
+
+// count returns the number of the page's elements of a selector.
+func (p *tab) count(selector string) int {
+	p.t.Helper()
+	return js[int](p, fmt.Sprintf("document.querySelectorAll(%q).length", selector))
+}
+
 func scheme(name string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
@@ -168,8 +182,7 @@ const timeout = 5 * time.Minute
 // await waits until an expression is true.
 func (p *tab) await(expression string) {
 	p.t.Helper()
-	deadline := time.Now().Add(timeout)
-	for {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(30 * time.Millisecond) {
 		ok, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
 		if err == nil && ok {
 			return
@@ -178,7 +191,6 @@ func (p *tab) await(expression string) {
 			text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 			p.t.Fatalf("not within %s: %s (%v); the page says:\n%.3000s", timeout, expression, err, text)
 		}
-		time.Sleep(30 * time.Millisecond)
 	}
 }
 

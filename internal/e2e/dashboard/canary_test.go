@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -25,34 +23,23 @@ import (
 // binary is the program under test, built once for all tests.
 var binary = sync.OnceValues(testbin.Gitrollout)
 
-// output collects the output of a process.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
 var address = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
 
-// start runs gitrollout until the test ends, and returns the address of its dashboard.
-func start(t *testing.T, args ...string) (url string, out *output) {
+// gitrollout returns a command of the program under test.
+func gitrollout(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := binary()
 	must(t, err)
-	out = &output{}
-	cmd := exec.Command(path, append(args, "--dashboard-address", "127.0.0.1:0")...)
+	cmd := exec.Command(path, args...)
 	cmd.Env = append(gittest.Env(), "HOME="+t.TempDir())
+	return cmd
+}
+
+// start runs gitrollout until the test ends, and returns the address of its dashboard.
+func start(t *testing.T, args ...string) string {
+	t.Helper()
+	out := &testbin.Output{}
+	cmd := gitrollout(t, append(args, "--dashboard-address", "127.0.0.1:0")...)
 	cmd.Stdout, cmd.Stderr = out, out
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -75,7 +62,7 @@ func start(t *testing.T, args ...string) (url string, out *output) {
 	for deadline := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
 		for line := range strings.Lines(out.String()) {
 			if found := address.FindString(line); found != "" && (strings.Contains(line, "dashboard") || strings.Contains(line, "shows cluster")) {
-				return found, out
+				return found
 			}
 		}
 		if time.Now().After(deadline) {
@@ -143,18 +130,17 @@ func TestCanaryToItsEnd(t *testing.T) {
 	push("shop v1", "v1")
 	server := repo.HTTP(gittest.HTTPOptions{})
 	token, digest := dashboard.NewToken()
-	rules := filepath.Join(t.TempDir(), "access.yaml")
-	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople:\n- {name: Ann Lee, email: ann@example.com, token: \"" +
-		digest + "\", apps: [shop], verbs: [promote, abort, undo]}\n"
-	must(t, os.WriteFile(rules, []byte(text), 0o600))
+	rules := accessFile(t,
+		`people: [{name: Ann Lee, email: ann@example.com, token: "`+digest+`", apps: [shop], verbs: [promote, abort, undo]}]`)
 	source := []string{"--repo", server.URL, "--cluster", "test", "--kubeconfig", cluster.Kubeconfig}
-	url, _ := start(t, append([]string{"run", "--interval", "200ms", "--dashboard-actions", "--dashboard-tokens", rules}, source...)...)
+	url := start(t, append([]string{"run", "--interval", "200ms", "--dashboard-actions", "--dashboard-tokens", rules}, source...)...)
 
 	p := newTab(t, scheme("light"), chromedp.Navigate(url+"/"))
 	p.await(`document.querySelector('#rows li[data-phase=Healthy]')`)
-	p.do(chromedp.Click(chromedp.CSS(`#rows a`)))
+	p.click(`#rows a`)
 	p.await(live + ` && document.getElementById('signin-open')`)
-	p.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.SendKeys(chromedp.CSS("#token"), token+kb.Enter))
+	p.click("#signin-open")
+	p.do(chromedp.SendKeys(chromedp.CSS("#token"), token+kb.Enter))
 	p.await(live + ` && document.querySelector('#who').textContent.includes('Ann Lee') && document.querySelector('#title h1')`)
 	js[bool](p, `(window.same = true)`)
 
@@ -172,12 +158,12 @@ func TestCanaryToItsEnd(t *testing.T) {
 	if strings.Contains(page, "of-v1") || strings.Contains(page, "b2Yt") {
 		t.Error("the page shows a Secret's value")
 	}
-	if n := js[int](p, `document.querySelectorAll('svg.chart path.real').length`); n != 1 {
+	if n := p.count("svg.chart path.real"); n != 1 {
 		t.Errorf("the weight over time is drawn %d times", n)
 	}
 	p.axe("a canary")
 
-	p.do(chromedp.Click(chromedp.CSS(`[data-verb=promote]`)), chromedp.Click(chromedp.CSS("#act-go")))
+	p.click("[data-verb=promote]", "#act-go")
 	p.await(`document.getElementById('said').textContent.includes('Promote shop past step 2')`)
 	p.await(`document.querySelector('#workloads').innerText.includes('50% of the ready pods')`)
 	p.await(`document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('.steps .done').length === 0`)
@@ -186,31 +172,22 @@ func TestCanaryToItsEnd(t *testing.T) {
 	if !js[bool](p, `window.same === true`) {
 		t.Error("the page was loaded again, and is to be live")
 	}
-	author := repo.InBare("log", "-1", "--format=%an <%ae> %s", "main")
-	if author != "Ann Lee <ann@example.com> Promote shop past step 2 in test" {
-		t.Errorf("the newest commit is %q", author)
-	}
+	newest := repo.InBare("log", "-1", "--format=%an <%ae> %s", "main")
+	compare.CheckNamed(t, "the newest commit", "Ann Lee <ann@example.com> Promote shop past step 2 in test", newest)
 	if n := js[int](p, `fetch('/api/v1/apps/shop').then((r) => r.json()).then((a) => Object.values(a.samples)[0].length)`); n < 4 || n > 240 {
 		t.Errorf("%d samples are kept of the release", n)
 	}
 
-	p.do(chromedp.Click(chromedp.CSS(`[data-verb=undo]`)), chromedp.Click(chromedp.CSS("#act-go")))
+	p.click("[data-verb=undo]", "#act-go")
 	p.await(`document.getElementById('said').textContent.includes('pushed gitrollout/revert/test/shop')`)
-	if author := repo.InBare("log", "-1", "--format=%an", "gitrollout/revert/test/shop"); author != "Ann Lee" {
-		t.Errorf("the proposal is by %s", author)
-	}
+	compare.CheckNamed(t, "the proposal's author", "Ann Lee", repo.InBare("log", "-1", "--format=%an", "gitrollout/revert/test/shop"))
 
-	path, err := binary()
+	said, err := gitrollout(t, "get", "shop", "--server", url).CombinedOutput()
 	must(t, err)
-	get := exec.Command(path, "get", "shop", "--server", url)
-	get.Env = append(gittest.Env(), "HOME="+t.TempDir())
-	if said, err := get.CombinedOutput(); err != nil || !strings.Contains(string(said), "Healthy") ||
-		!strings.Contains(string(said), "4/4 ready") {
-		t.Errorf("gitrollout get --server: %v\n%s", err, said)
-	}
+	compare.Contains(t, string(said), "Healthy", "4/4 ready")
 
 	t.Log("the same by gitrollout dashboard, and from Git alone")
-	url, _ = start(t, append([]string{"dashboard"}, source...)...)
+	url = start(t, append([]string{"dashboard"}, source...)...)
 	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
 	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('#workloads tbody ` +
 		`tr').length === 4`)
@@ -218,7 +195,7 @@ func TestCanaryToItsEnd(t *testing.T) {
 	push("shop v3", "v3")
 	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && ` +
 		`document.querySelector('#workloads').innerText.includes('25% of the ready pods')`)
-	url, _ = start(t, "dashboard", "--repo", server.URL, "--cluster", "test", "--kubeconfig", filepath.Join(t.TempDir(), "none"))
+	url = start(t, "dashboard", "--repo", server.URL, "--cluster", "test", "--kubeconfig", filepath.Join(t.TempDir(), "none"))
 	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
 	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Paused' && ` +
 		`document.getElementById('note').textContent.includes('from Git alone')`)

@@ -24,10 +24,11 @@ import (
 
 // fleet is a test's board.
 type fleet struct {
-	t     *testing.T
-	board *dashboard.Board
-	url   string
-	token string
+	t      *testing.T
+	board  *dashboard.Board
+	server *httptest.Server
+	url    string
+	token  string
 
 	mu  sync.Mutex
 	did []string
@@ -40,18 +41,29 @@ func newFleet(t *testing.T, apps ...status.App) *fleet {
 	f := &fleet{t: t, board: dashboard.NewBoard("prod-eu", "")}
 	token, digest := dashboard.NewToken()
 	f.token = token
-	file := filepath.Join(t.TempDir(), "access.yaml")
-	rules := fmt.Sprintf("apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople:\n- name: Ann Lee\n  email: ann@example.com\n"+
-		"  token: %s\n  apps: [\"shop*\"]\n  verbs: [promote, hold, abort]\n", digest)
-	must(t, os.WriteFile(file, []byte(rules), 0o600))
-	handler, err := dashboard.New(dashboard.Options{Board: f.board, Records: records{}, Now: time.Now,
-		Access: &dashboard.Access{File: file}, Actor: f})
-	must(t, err)
+	rules := `people: [{name: Ann Lee, email: ann@example.com, token: "` + digest + `", apps: ["shop*"], verbs: [promote, hold, abort]}]`
+	f.serve(dashboard.Options{Access: &dashboard.Access{File: accessFile(t, rules)}})
 	f.show(apps...)
-	server := httptest.NewServer(handler)
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	f.url = server.URL
 	return f
+}
+
+// accessFile writes the rules of a dashboard's users.
+func accessFile(t *testing.T, rules string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "access.yaml")
+	must(t, os.WriteFile(file, []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\n"+rules+"\n"), 0o600))
+	return file
+}
+
+// serve serves the board until the test ends.
+func (f *fleet) serve(options dashboard.Options) {
+	f.t.Helper()
+	options.Board, options.Records, options.Now, options.Actor = f.board, records{}, time.Now, f
+	handler, err := dashboard.New(options)
+	must(f.t, err)
+	f.server = httptest.NewServer(handler)
+	f.t.Cleanup(func() { f.server.CloseClientConnections(); f.server.Close() })
+	f.url = f.server.URL
 }
 
 func (f *fleet) show(apps ...status.App) {
@@ -108,15 +120,19 @@ func (records) History(context.Context, string) (dashboard.History, error) {
 	}, nil
 }
 
+// released returns a version, with a digit in its hash and its commit.
+func released(digit, author, subject string, since time.Time) *status.Release {
+	return &status.Release{Hash: rollout.Hash("h1-" + strings.Repeat(digit, 10)), Commit: strings.Repeat(digit, 40), Author: author,
+		Subject: subject, Since: since}
+}
+
 // shop is an app during a release, with everything that the page can show.
 func shop(now time.Time, ready int) status.App {
 	entered := now.Add(-3 * time.Minute)
 	a := status.App{
 		App: "shop", Cluster: "prod-eu", Path: "apps/shop/overlays/prod", Phase: rollout.Paused, Reason: "the step is a pause",
-		Release: &status.Release{Hash: "h1-2222222222", Commit: strings.Repeat("2", 40), Author: "Ann Lee <ann@example.com>",
-			Subject: "shop 1.42: faster checkout", Since: now.Add(-5 * time.Minute)},
-		Stable: &status.Release{Hash: "h1-1111111111", Commit: strings.Repeat("1", 40), Author: "Bob Ray <bob@example.com>",
-			Subject: "shop 1.41", Since: now.Add(-26 * time.Hour)},
+		Release: released("2", "Ann Lee <ann@example.com>", "shop 1.42: faster checkout", now.Add(-5*time.Minute)),
+		Stable:  released("1", "Bob Ray <bob@example.com>", "shop 1.41", now.Add(-26*time.Hour)),
 		Waiting: "promotion of h1-2222222222 at step 3/6",
 		Next: []status.Next{
 			{To: "go on", Command: "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"},
@@ -173,8 +189,7 @@ func revision(role, hash string, n int, now time.Time) status.Revision {
 func healthy(name, subject string, now time.Time) status.App {
 	return status.App{
 		App: name, Cluster: "prod-eu", Path: "apps/" + name, Phase: rollout.Healthy,
-		Stable: &status.Release{Hash: "h1-3333333333", Commit: strings.Repeat("3", 40), Author: "Eve Sun <eve@example.com>", Subject: subject,
-			Since: now.Add(-time.Hour)},
+		Stable:    released("3", "Eve Sun <eve@example.com>", subject, now.Add(-time.Hour)),
 		Workloads: []status.Workload{{Workload: name + "/" + name, Strategy: "canary", Replicas: 3, Ready: 3, FullWeight: 100}},
 	}
 }
@@ -191,8 +206,7 @@ func some(now time.Time) []status.App {
 		Message: "apps/billing/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 400 is more than 100", Commit: strings.Repeat("8", 40)}
 	moving := healthy("checkout", "checkout 2.9", now)
 	moving.Phase = rollout.Progressing
-	moving.Release = &status.Release{Hash: "h1-7777777777", Commit: strings.Repeat("7", 40), Author: "Kim <kim@example.com>",
-		Subject: "checkout 2.10: wallets", Since: now.Add(-time.Minute)}
+	moving.Release = released("7", "Kim <kim@example.com>", "checkout 2.10: wallets", now.Add(-time.Minute))
 	moving.Workloads = []status.Workload{{Workload: "checkout/checkout", Strategy: "canary", Replicas: 8, Ready: 9, Moving: true, Step: 1,
 		Weight: 25, FullWeight: 100, RealWeight: 11,
 		Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause 10m0s", Weight: 25, Status: "pending"}}}}
@@ -212,10 +226,8 @@ func TestFleet(t *testing.T) {
 	f := newFleet(t, some(now)...)
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/"))
 	p.await(rows(7))
-	first := js[[]string](p, `[...document.querySelectorAll('#rows .name')].map((e) => e.textContent)`)
-	if got := strings.Join(first, " "); got != "billing search shop checkout images mail payments" {
-		t.Errorf("the order is %s; want apps that wait for people first", got)
-	}
+	order := js[string](p, `[...document.querySelectorAll('#rows .name')].map((e) => e.textContent).join(' ')`)
+	compare.CheckNamed(t, "the order, with apps that wait for people first", "billing search shop checkout images mail payments", order)
 	p.axe("fleet, light")
 	p.picture("dashboard-fleet-light")
 	p.do(scheme("dark"))
@@ -223,13 +235,11 @@ func TestFleet(t *testing.T) {
 	p.picture("dashboard-fleet-dark")
 
 	t.Log("filters, which the address keeps")
-	p.do(chromedp.Click(chromedp.CSS(`#phases button[data-phase="Healthy"]`)))
+	p.click(`#phases button[data-phase="Healthy"]`)
 	p.await(rows(4)) // billing is held, and Healthy
 	p.do(chromedp.SendKeys(chromedp.CSS("#q"), "mail"))
 	p.await(rows(1))
-	if got := js[string](p, "location.search"); got != "?q=mail&phase=Healthy" {
-		t.Errorf("the address says %s", got)
-	}
+	compare.CheckNamed(t, "the address", "?q=mail&phase=Healthy", js[string](p, "location.search"))
 	p.do(chromedp.Reload())
 	p.await(rows(1))
 	p.do(chromedp.Navigate(f.url + "/?phase=Paused,Degraded"))
@@ -268,9 +278,7 @@ func TestKeyboard(t *testing.T) {
 	p.do(slash())
 	p.await(`document.activeElement.id === 'q'`)
 	p.do(chromedp.KeyEvent("checkj")) // letters are text there
-	if got := js[string](p, `document.getElementById('q').value`); got != "checkj" {
-		t.Errorf("the search says %q", got)
-	}
+	compare.CheckNamed(t, "the search", "checkj", js[string](p, `document.getElementById('q').value`))
 	p.await(rows(0))
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.await(rows(7))
@@ -298,29 +306,21 @@ func TestApp(t *testing.T) {
 	p := newTab(t, scheme("light"), chromedp.EmulateViewport(1280, 1500), chromedp.Navigate(f.url+"/apps/shop"))
 	p.await(live + ` && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3 && ` +
 		`document.querySelectorAll('#history details').length === 2`)
-	if got := js[string](p, `document.querySelector('.steps [aria-current=step]').innerText`); !strings.Contains(got, "pause") {
-		t.Errorf("the current step is %q", got)
-	}
+	compare.Contains(t, js[string](p, `document.querySelector('.steps [aria-current=step]').innerText`), "pause")
 	js[bool](p, `([...document.querySelectorAll('#history details')].forEach((d) => { d.open = true; }), true)`)
 	compare.Contains(t, p.text(), "shop step 3/6 pause", "shop 1.42: faster checkout", "Let past the last gate by Bob Ray", "Waits for",
 		"gitrollout promote shop", "error-rate", "result[0] < 0.05", "11 ok, 1 failed", "3 of 5 measurements failed", "took 1h",
 		"which has no hash in its name")
-	if n := js[int](p, `document.querySelectorAll('svg.chart .limit').length`); n != 2 {
-		t.Errorf("%d thresholds are drawn, want 2", n)
-	}
-	if n := js[int](p, `document.querySelectorAll('svg.chart .Failed').length`); n != 1 {
-		t.Errorf("%d failed values are drawn, want 1", n)
-	}
-	if got := js[string](p, `document.querySelector('#title a').href`); got != "https://git.example.com/shop/config/commit/"+
-		strings.Repeat("2", 40) {
-		t.Errorf("the release's commit links to %s", got)
-	}
+	compare.CheckNamed(t, "thresholds that are drawn", 2, p.count("svg.chart .limit"))
+	compare.CheckNamed(t, "failed values that are drawn", 1, p.count("svg.chart .Failed"))
+	compare.CheckNamed(t, "the link of the release's commit", "https://git.example.com/shop/config/commit/"+strings.Repeat("2", 40),
+		js[string](p, `document.querySelector('#title a').href`))
 	if got := js[string](p, `document.querySelector('#next a.button').href`); !strings.HasSuffix(got,
 		"/compare/main...gitrollout%2Fpromote%2Fprod-eu%2Fshop") {
 		t.Errorf("the pull request is at %s", got)
 	}
 	if js[string](p, "document.title") != "shop – prod-eu – gitrollout" ||
-		js[int](p, `document.querySelectorAll('main script, main img').length`) != 0 {
+		p.count("main script, main img") != 0 {
 		t.Error("a commit's text became markup")
 	}
 	p.axe("app, light")
@@ -336,7 +336,7 @@ func TestApp(t *testing.T) {
 	p.picture("dashboard-verdicts")
 
 	t.Log("copy, live")
-	p.do(chromedp.Click(chromedp.CSS(`#next .command button`)))
+	p.click("#next .command button")
 	p.await(`document.querySelector('#next .command button').textContent === 'Copied'`)
 	js[bool](p, `(window.kept = document.querySelector('#history details'), document.querySelector('#diff details').open = false, true)`)
 	next := shop(time.Now(), 6)
@@ -363,7 +363,7 @@ func TestPhone(t *testing.T) {
 	fits("the fleet")
 	p.axe("fleet, phone")
 	p.picture("dashboard-phone")
-	p.do(chromedp.Click(chromedp.CSS(`#rows li:nth-child(3) a`)))
+	p.click("#rows li:nth-child(3) a")
 	p.await(live + ` && location.pathname === '/apps/shop' && document.querySelectorAll('.steps li').length === 6 && ` +
 		`document.querySelectorAll('pre.diff').length === 3`)
 	fits("an app")
@@ -384,7 +384,7 @@ func TestMarkupInEveryText(t *testing.T) {
 	for _, path := range []string{"/", "/apps/shop", "/plain"} {
 		p := newTab(t, chromedp.Navigate(f.url+path))
 		p.await(`document.body.innerText.includes('<script>document.title')`)
-		if js[string](p, "document.title") == "taken" || js[int](p, `document.querySelectorAll('main script, main img').length`) != 0 {
+		if js[string](p, "document.title") == "taken" || p.count("main script, main img") != 0 {
 			t.Errorf("%s: a commit's text became markup", path)
 		}
 	}
@@ -392,63 +392,55 @@ func TestMarkupInEveryText(t *testing.T) {
 
 func TestConnectionThatBreaks(t *testing.T) {
 	now := time.Now()
-	board := dashboard.NewBoard("prod-eu", "")
-	must(t, board.Show(now, "", some(now), nil))
-	handler, err := dashboard.New(dashboard.Options{Board: board, Records: records{}, Now: time.Now})
-	must(t, err)
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	p := newTab(t, chromedp.Navigate(server.URL+"/"))
+	f := newFleet(t, some(now)...)
+	p := newTab(t, chromedp.Navigate(f.url+"/"))
 	p.await(rows(7))
-	server.CloseClientConnections()
+	f.server.CloseClientConnections()
 	broken := healthy("images", "images 15", now)
 	broken.Phase = rollout.Degraded
-	must(t, board.Show(time.Now(), "", []status.App{broken}, []string{"mail"}))
+	must(t, f.board.Show(time.Now(), "", []status.App{broken}, []string{"mail"}))
 	p.await(rows(6) + ` && document.querySelectorAll('#rows .name')[1].textContent === 'images'`)
 	p.expect("ERR_INCOMPLETE_CHUNKED_ENCODING")
-	server.CloseClientConnections()
 }
 
 func TestActions(t *testing.T) {
 	f := newFleet(t, some(time.Now())...)
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shop"))
 	p.await(live + ` && document.getElementById('signin-open')`)
-	if js[int](p, `document.querySelectorAll('[data-verb]').length`) != 0 {
+	if p.count("[data-verb]") != 0 {
 		t.Error("a visitor without a session can act")
 	}
-	p.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.SendKeys(chromedp.CSS("#token"), "wrong"+kb.Enter))
+	p.click("#signin-open")
+	p.do(chromedp.SendKeys(chromedp.CSS("#token"), "wrong"+kb.Enter))
 	p.await(`document.getElementById('signin-error').textContent === 'the token is unknown'`)
 	p.expect("403")
 	p.axe("sign in")
 	js[string](p, `document.getElementById("token").value = ""`)
 	p.do(chromedp.SendKeys(chromedp.CSS("#token"), f.token+kb.Enter))
 	p.await(live + ` && document.querySelectorAll('#next [data-verb]').length === 3`)
-	if got := js[string](p, `[...document.querySelectorAll('[data-verb]')].map((b) => b.dataset.verb).join()`); got != "promote,hold,abort" {
-		t.Errorf("Ann can %s", got)
-	}
-	if js[string](p, "document.cookie") != "" {
-		t.Error("scripts can read the session")
-	}
-	p.do(chromedp.Click(chromedp.CSS(`[data-verb=promote]`)), chromedp.SetValue(chromedp.CSS("#through"), "4"))
+	verbs := js[string](p, `[...document.querySelectorAll('[data-verb]')].map((b) => b.dataset.verb).join()`)
+	compare.CheckNamed(t, "Ann's verbs", "promote,hold,abort", verbs)
+	compare.CheckNamed(t, "scripts can read the session", "", js[string](p, "document.cookie"))
+	p.click("[data-verb=promote]")
+	p.do(chromedp.SetValue(chromedp.CSS("#through"), "4"))
 	p.axe("promote")
-	p.do(chromedp.Click(chromedp.CSS("#act-go")))
+	p.click("#act-go")
 	p.await(`document.getElementById('said').textContent.includes('pushed 1234567')`)
-	p.do(chromedp.Click(chromedp.CSS(`[data-verb=hold]`)), chromedp.SendKeys(chromedp.CSS("#reason"), "the database"),
-		chromedp.Click(chromedp.CSS("#act-go")))
+	p.click("[data-verb=hold]")
+	p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "the database"))
+	p.click("#act-go")
 	p.await(`!document.getElementById('act').open`)
-	p.do(chromedp.Click(chromedp.CSS(`[data-verb=abort]`)), chromedp.Click(chromedp.CSS("#act-go")))
+	p.click("[data-verb=abort]", "#act-go")
 	p.await(`document.getElementById('act-error').textContent === 'the branch is protected'`)
 	p.expect("409")
 	want := "promote shop h1-2222222222 by Ann Lee 4; hold shop h1-2222222222 by Ann Lee the database; abort shop h1-2222222222 by Ann Lee "
-	if got := f.actions(); got != want {
-		t.Errorf("done was %q, want %q", got, want)
-	}
+	compare.CheckNamed(t, "done", want, f.actions())
 	p.do(chromedp.Navigate(f.url + "/apps/checkout"))
 	p.await(live + ` && document.querySelector('#who button') && document.querySelector('.steps')`)
-	if js[int](p, `document.querySelectorAll('[data-verb]').length`) != 0 {
+	if p.count("[data-verb]") != 0 {
 		t.Error("Ann can act on an app that is not hers")
 	}
-	p.do(chromedp.Click(chromedp.CSS("#who button")))
+	p.click("#who button")
 	p.await(live + ` && document.getElementById('signin-open')`)
 }
 
@@ -458,24 +450,17 @@ func TestSignInElsewhere(t *testing.T) {
 	p := oidctest.New(t)
 	p.SignsIn(map[string]any{"email": "kim@example.com", "email_verified": true, "name": "Kim Ode", "groups": []string{"release-managers"}},
 		nil)
-	file := filepath.Join(t.TempDir(), "access.yaml")
-	rules := "apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\ngroups:\n- {claim: groups, value: release-managers, apps: [shop], " +
-		"verbs: [promote]}\n"
-	must(t, os.WriteFile(file, []byte(rules), 0o600))
-	board := dashboard.NewBoard("prod-eu", "")
-	must(t, board.Show(time.Now(), "", []status.App{shop(time.Now(), 4)}, nil))
+	f := &fleet{t: t, board: dashboard.NewBoard("prod-eu", "")}
+	f.show(shop(time.Now(), 4))
 	config := &dashboard.OIDC{Issuer: p.URL, ClientID: "dash", Secret: "s3cret"}
-	handler, err := dashboard.New(dashboard.Options{Board: board, Records: records{}, Now: time.Now, Access: &dashboard.Access{File: file},
-		Actor: &fleet{}, OIDC: config})
-	must(t, err)
-	server := httptest.NewServer(handler)
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	config.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // the provider is at 127.0.0.1, another site
+	rules := "groups: [{claim: groups, value: release-managers, apps: [shop], verbs: [promote]}]"
+	f.serve(dashboard.Options{Access: &dashboard.Access{File: accessFile(t, rules)}, OIDC: config})
+	config.URL = strings.Replace(f.url, "127.0.0.1", "localhost", 1) // the provider is at 127.0.0.1, another site
 	b := newTab(t, chromedp.Navigate(config.URL+"/apps/shop"))
 	b.await(live + ` && document.getElementById('signin-open')`)
-	b.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.Click(chromedp.CSS("#signin-oidc a")))
+	b.click("#signin-open", "#signin-oidc a")
 	b.await(rows(1) + ` && document.getElementById('who').textContent.includes('Kim Ode')`)
-	b.do(chromedp.Click(chromedp.CSS("#rows a")))
+	b.click("#rows a")
 	b.await(live + ` && document.querySelectorAll('[data-verb]').length === 1`)
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
@@ -27,6 +28,16 @@ func must(t testing.TB, err error) {
 
 func object(kind, name string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: shop}\n", kind, name)
+}
+
+// write writes files by their paths below a folder.
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for file, content := range files {
+		file = filepath.Join(dir, file)
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(content), 0o644))
+	}
 }
 
 // trees are typical folders: content by path.
@@ -50,8 +61,8 @@ func trees() map[string]map[string]string {
 			"true.yaml": object("ConfigMap", "d"), "1.yaml": object("ConfigMap", "e")},
 		"a hidden file": {".a.yaml": object("ConfigMap", "a"), "b.yaml": object("ConfigMap", "b")},
 		"a list": {"all.yaml": "apiVersion: v1\nkind: List\nitems:\n" +
-			"- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, " +
-			"namespace: shop}}\n"},
+			"- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}\n" +
+			"- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: shop}}\n"},
 		"a namespace, in kustomize's order": {"a.yaml": object("ConfigMap", "a"),
 			"z.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"},
 	}
@@ -72,11 +83,7 @@ func TestSameAsCreate(t *testing.T) {
 	for name, files := range trees() {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			for file, content := range files {
-				file = filepath.Join(dir, "shop", file)
-				must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-				must(t, os.WriteFile(file, []byte(content), 0o644))
-			}
+			write(t, filepath.Join(dir, "shop"), files)
 			tree, err := worktree.OpenHashed(dir)
 			must(t, err)
 			app := rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Plain: true, Directory: rollout.Directory{Recurse: true}}
@@ -86,10 +93,7 @@ func TestSameAsCreate(t *testing.T) {
 			for _, o := range built.Objects {
 				got = append(got, map[string]any(o))
 			}
-			want := created(t, filepath.Join(dir, "shop"))
-			if g, w := text(t, got), text(t, want); g != w {
-				t.Errorf("got\n%s\nwant\n%s", g, w)
-			}
+			compare.Check(t, text(t, created(t, filepath.Join(dir, "shop"))), text(t, got))
 		})
 	}
 }

@@ -2,7 +2,6 @@ package plain
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,15 +20,13 @@ import (
 // same, or both refuse. Only gitrollout refuses expressions that Flux reads differently from a shell (${a:?b},
 // ${a:+b}), and a number for a text, which the API server would refuse.
 func TestSameAsFlux(t *testing.T) {
-	vars := map[string]any{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb", "_x1": "u",
-		"hash": "#x", "dollar": "$5", "nested": "${name}"}
+	vars := map[string]string{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb",
+		"_x1": "u", "hash": "#x", "dollar": "$5", "nested": "${name}"}
 	for i, value := range []string{
 		"${name}", "x-${name}-y", `"${n}"`, "${n}", "${on}", `"${on}"`, "${absent}", "${absent:=d}", "${absent:-d}", "${name:=d}", "${empty:=d}",
-		"${empty:-d}", "${empty}",
-		"${name:0:2}", "${name:1}", "${name/w/b}", "${name//e/E}", "${name^^}", "${name^}", "${name,,}", "${#name}", "$name", "$$name",
-		"$${name}", "$$", "$", `"${colon}"`, "${colon}",
-		"${quoted}", "'${quoted}'", "${lines}", "${_x1}", "${hash}", `"${hash}"`, "${dollar}", "${nested}", "${absent:=${name}}", "${name", "${}",
-		"${na me}", "${1a}", "a ${name} ${n} ${absent:=z}",
+		"${empty:-d}", "${empty}", "${name:0:2}", "${name:1}", "${name/w/b}", "${name//e/E}", "${name^^}", "${name^}", "${name,,}", "${#name}",
+		"$name", "$$name", "$${name}", "$$", "$", `"${colon}"`, "${colon}", "${quoted}", "'${quoted}'", "${lines}", "${_x1}", "${hash}",
+		`"${hash}"`, "${dollar}", "${nested}", "${absent:=${name}}", "${name", "${}", "${na me}", "${1a}", "a ${name} ${n} ${absent:=z}",
 		"${name%b}", "${name#w}", "|\n    if [ $HOME ]; then\n      echo $${HOME} ${name}\n    fi", "${name:?no}", "${name:+yes}",
 		"${absent:+yes}",
 	} {
@@ -53,20 +50,21 @@ func TestSameAsFlux(t *testing.T) {
 }
 
 // sameAsFlux reports where gitrollout and Flux render a manifest differently.
-func sameAsFlux(t *testing.T, manifest string, vars map[string]any) {
+func sameAsFlux(t *testing.T, manifest string, vars map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
-	for file, content := range map[string]string{"app.yaml": manifest, "kustomization.yaml": "resources: [app.yaml]\n"} {
-		must(t, os.MkdirAll(filepath.Join(dir, "shop"), 0o755))
-		must(t, os.WriteFile(filepath.Join(dir, "shop", file), []byte(content), 0o644))
-	}
+	write(t, filepath.Join(dir, "shop"), map[string]string{"app.yaml": manifest, "kustomization.yaml": "resources: [app.yaml]\n"})
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "shop"))
 	must(t, err)
-	of := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"postBuild": map[string]any{"substitute": vars}}}}
+	substitute := map[string]any{}
+	for name, value := range vars {
+		substitute[name] = value
+	}
+	of := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"postBuild": map[string]any{"substitute": substitute}}}}
 	one := built.Resources()[0]
 	want := ""
-	_, fluxErr := kustomize.SubstituteVariables(t.Context(), nil, of, one, kustomize.SubstituteWithDryRun(true),
-		kustomize.SubstituteWithStrict(true))
+	_, fluxErr := kustomize.SubstituteVariables(t.Context(), nil, of, one,
+		kustomize.SubstituteWithDryRun(true), kustomize.SubstituteWithStrict(true))
 	if fluxErr == nil {
 		o, err := one.Map()
 		must(t, err)
@@ -74,12 +72,8 @@ func sameAsFlux(t *testing.T, manifest string, vars map[string]any) {
 	}
 	tree, err := worktree.OpenHashed(dir)
 	must(t, err)
-	values := map[string]string{}
-	for name, v := range vars {
-		values[name] = v.(string)
-	}
 	r, err := render.New(render.InProcess{}).Render(tree,
-		rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Variables: rollout.NewVariables(values, nil)}, rollout.Commit{})
+		rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Variables: rollout.NewVariables(vars, nil)}, rollout.Commit{})
 	got := ""
 	if err == nil {
 		got = text(t, []any{map[string]any(r.Objects[0])})

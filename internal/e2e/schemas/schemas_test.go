@@ -17,23 +17,25 @@ import (
 	"gitrollout.dev/gitrollout/render/schema"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // checker compiles the schemas.
 func checker(t *testing.T) map[string]*jsonschema.Schema {
 	t.Helper()
 	compiled := map[string]*jsonschema.Schema{}
 	for _, name := range schema.Names() {
 		data, err := schema.Of(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := jsonschema.NewCompiler()
-		if err := c.AddResource(schema.URL(name), doc); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.AddResource(schema.URL(name), doc))
 		if compiled[name], err = c.Compile(schema.URL(name)); err != nil {
 			t.Fatalf("%s is no schema: %v", name, err)
 		}
@@ -98,9 +100,7 @@ func TestGoodDocuments(t *testing.T) {
 		if e.IsDir() && (e.Name() == ".git" || e.Name() == "bin") {
 			return filepath.SkipDir
 		}
-		switch filepath.Ext(file) {
-		case ".yaml", ".yml", ".txtar", ".md":
-		default:
+		if !slices.Contains([]string{".yaml", ".yml", ".txtar", ".md"}, filepath.Ext(file)) {
 			return nil
 		}
 		data, err := os.ReadFile(file)
@@ -124,9 +124,7 @@ func TestGoodDocuments(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Logf("checked %v", total)
 	if total[".yaml"] < 30 || total[".md"] < 5 {
 		t.Errorf("checked only %v documents", total)
@@ -138,18 +136,14 @@ func TestGoodDocuments(t *testing.T) {
 func TestBadDocuments(t *testing.T) {
 	schemas := checker(t)
 	files, err := filepath.Glob("../../../render/testdata/invalid/*/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	documents, refused := map[string]int{}, map[string]int{}
 	var missed []string
 	formal := 0
 	for _, file := range files {
 		folder := filepath.Base(filepath.Dir(file))
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if filepath.Base(file) == "base.txtar" {
 			continue
 		}

@@ -68,6 +68,29 @@ func (s *sink) named(t *testing.T, name string) *otlp.Span {
 	return s.spans[i]
 }
 
+// must ends the test at an error.
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// start starts a sender, whose problems fail the test.
+func start(tb testing.TB) *tracing.Tracing {
+	tb.Helper()
+	sender, err := tracing.Start(tb.Context(),
+		tracing.Options{Now: time.Now, Version: "v1", Cluster: "prod-eu", Problem: func(err error) { tb.Error(err) }})
+	must(tb, err)
+	return sender
+}
+
+// trace sends a span.
+func trace(ctx context.Context, sender *tracing.Tracing, part report.Part, app string, err error) {
+	_, end := sender.Trace(ctx, part, app)
+	end(err)
+}
+
 // TestSpans sends a pass to a collector, whose address and headers come from OpenTelemetry's variables.
 func TestSpans(t *testing.T) {
 	s := newSink(t)
@@ -75,29 +98,19 @@ func TestSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL+"/")
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic%20dXNlcg==, x-tenant=shop")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod")
-	sender, err := tracing.Start(t.Context(),
-		tracing.Options{Now: time.Now, Version: "v1", Cluster: "prod-eu", Problem: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sender := start(t)
 	inPass, endPass := sender.Trace(t.Context(), report.PartPass, "")
-	_, endFetch := sender.Trace(inPass, report.PartFetch, "")
-	endFetch(nil)
-	_, quick := sender.Trace(inPass, report.PartRender, "from-memory")
-	quick(nil)
-	_, bad := sender.Trace(inPass, report.PartRender, "bad")
-	bad(errors.New("apps/bad: no such file"))
+	trace(inPass, sender, report.PartFetch, "", nil)
+	trace(inPass, sender, report.PartRender, "from-memory", nil)
+	trace(inPass, sender, report.PartRender, "bad", errors.New("apps/bad: no such file"))
 	_, built := sender.Trace(inPass, report.PartRender, "shop")
 	time.Sleep(2 * time.Millisecond)
 	built(nil)
 	inDecide, endDecide := sender.Trace(inPass, report.PartDecide, "shop")
-	_, endApply := sender.Trace(inDecide, report.PartApply, "shop")
-	endApply(nil)
+	trace(inDecide, sender, report.PartApply, "shop", nil)
 	endDecide(nil)
 	endPass(errors.New("app bad: held"))
-	if err := sender.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sender.Stop(t.Context()))
 
 	pass := s.named(t, "pass")
 	for name, parent := range map[string]*otlp.Span{"fetch": pass, "decide": pass, "apply": s.named(t, "decide")} {
@@ -111,9 +124,7 @@ func TestSpans(t *testing.T) {
 			renders = append(renders, span.Attributes[0].GetValue().GetStringValue()+" "+span.Status.GetMessage())
 		}
 	}
-	if want := []string{"bad apps/bad: no such file", "shop "}; !slices.Equal(renders, want) {
-		t.Errorf("renders %q, want %q", renders, want)
-	}
+	compare.CheckNamed(t, "renders", []string{"bad apps/bad: no such file", "shop "}, renders)
 	if pass.Status.Code != otlp.Status_STATUS_CODE_ERROR || len(pass.ParentSpanId) > 0 {
 		t.Errorf("the pass is %v below %x", pass.Status, pass.ParentSpanId)
 	}
@@ -130,12 +141,9 @@ func TestCollectorIsAway(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL)
 	told := make(chan error, 8)
 	sender, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now, Problem: func(err error) { told <- err }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 10_000 { // far more than the queue's size: a pass does not wait for a collector
-		_, end := sender.Trace(t.Context(), report.PartPass, "")
-		end(nil)
+		trace(t.Context(), sender, report.PartPass, "", nil)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -169,21 +177,13 @@ func TestTrustedCollector(t *testing.T) {
 	t.Cleanup(s.Close)
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	data := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, data, 0o600))
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", s.URL+"/there")
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", file)
-	sender, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now, Problem: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, end := sender.Trace(t.Context(), report.PartPass, "")
-	end(nil)
-	if err := sender.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	sender := start(t)
+	trace(t.Context(), sender, report.PartPass, "", nil)
+	must(t, sender.Stop(t.Context()))
 	if path := <-asked; path != "/there" {
 		t.Errorf("it was asked at %s", path)
 	}
@@ -192,11 +192,8 @@ func TestTrustedCollector(t *testing.T) {
 func BenchmarkSpan(b *testing.B) {
 	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	sender, err := tracing.Start(b.Context(), tracing.Options{Now: time.Now, Problem: func(error) {}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	for b.Loop() {
-		_, end := sender.Trace(b.Context(), report.PartApply, "shop")
-		end(nil)
+		trace(b.Context(), sender, report.PartApply, "shop", nil)
 	}
 }

@@ -15,28 +15,52 @@ type provider struct {
 	router string // below trafficRouting
 }
 
-// gateway is the Gateway API. HOST is replaced by the app's host, and SETTLE by the world's settle.
+// httpRouteTo returns the route of users to a Service. HOST is replaced by the app's host, and SETTLE in the apps' files
+// by the world's settle.
+func httpRouteTo(service string) string {
+	return `apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: shop}
+spec:
+  parentRefs: [{name: public, namespace: gateways}]
+  hostnames: [HOST]
+  rules:
+  - backendRefs: [{name: ` + service + `, port: 80}]
+`
+}
+
+// ingressRouteTo returns the IngressRoute of users to a service.
+func ingressRouteTo(service string) string {
+	return `apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: shop}
+spec:
+  entryPoints: [crd]
+  routes:
+  - match: Host("HOST")
+    kind: Rule
+    services: [` + service + `]
+`
+}
+
+// ingressTo returns the Ingress of users to a Service.
+func ingressTo(service string) string {
+	return `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: HOST
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: ` + service + `, port: {number: 80}}}}]}
+`
+}
+
 var gateway = provider{
-	name: "gatewayAPI",
-	url:  func(w *proxytest.World) string { return w.GatewayURL },
-	routed: `apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {name: shop}
-spec:
-  parentRefs: [{name: public, namespace: gateways}]
-  hostnames: [HOST]
-  rules:
-  - backendRefs: [{name: shop-stable, port: 80}]
-`,
-	plain: `apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {name: shop}
-spec:
-  parentRefs: [{name: public, namespace: gateways}]
-  hostnames: [HOST]
-  rules:
-  - backendRefs: [{name: shop, port: 80}]
-`,
+	name:   "gatewayAPI",
+	url:    func(w *proxytest.World) string { return w.GatewayURL },
+	routed: httpRouteTo("shop-stable"),
+	plain:  httpRouteTo("shop"),
 	router: "gatewayAPI: {httpRoute: shop}",
 }
 
@@ -52,50 +76,16 @@ spec:
     - {name: shop-stable, port: 80}
     - {name: shop-canary, port: 80}
 ---
-apiVersion: traefik.io/v1alpha1
-kind: IngressRoute
-metadata: {name: shop}
-spec:
-  entryPoints: [crd]
-  routes:
-  - match: Host("HOST")
-    kind: Rule
-    services: [{name: shop, kind: TraefikService}]
-`,
-	plain: `apiVersion: traefik.io/v1alpha1
-kind: IngressRoute
-metadata: {name: shop}
-spec:
-  entryPoints: [crd]
-  routes:
-  - match: Host("HOST")
-    kind: Rule
-    services: [{name: shop, port: 80}]
-`,
+` + ingressRouteTo("{name: shop, kind: TraefikService}"),
+	plain:  ingressRouteTo("{name: shop, port: 80}"),
 	router: "traefik: {weightedTraefikServiceName: shop, ingressRoutes: [shop]}",
 }
 
 var ingress = provider{
-	name: "nginx",
-	url:  func(w *proxytest.World) string { return w.NginxURL },
-	routed: `apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: shop}
-spec:
-  ingressClassName: nginx
-  rules:
-  - host: HOST
-    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop-stable, port: {number: 80}}}}]}
-`,
-	plain: `apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: shop}
-spec:
-  ingressClassName: nginx
-  rules:
-  - host: HOST
-    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}]}
-`,
+	name:   "nginx",
+	url:    func(w *proxytest.World) string { return w.NginxURL },
+	routed: ingressTo("shop-stable"),
+	plain:  ingressTo("shop"),
 	router: "nginx: {stableIngress: shop}",
 }
 
@@ -124,9 +114,9 @@ func (s shop) files() map[string]string {
 	if s.stop != "" {
 		env = fmt.Sprintf("        env: [{name: LOCALCLUSTER_STOP_AFTER, value: %s}]\n", s.stop)
 	}
-	services := ""
+	all := ""
 	for _, name := range []string{"shop", "shop-stable", "shop-canary"} {
-		services += fmt.Sprintf(`---
+		all += fmt.Sprintf(`---
 apiVersion: v1
 kind: Service
 metadata: {name: %s}
@@ -139,12 +129,12 @@ spec:
 	if s.set {
 		kind, replicas = "StatefulSet", replicas+"  serviceName: shop\n  podManagementPolicy: Parallel\n"
 	}
-	kustomization := "resources: [shop.yaml, rollout.yaml, services.yaml, route.yaml]\n"
+	resources := "shop.yaml, rollout.yaml, services.yaml, route.yaml"
 	if s.template != "" {
-		kustomization = "resources: [shop.yaml, rollout.yaml, services.yaml, route.yaml, template.yaml]\n"
+		resources += ", template.yaml"
 	}
 	return map[string]string{
-		"kustomization.yaml": kustomization,
+		"kustomization.yaml": "resources: [" + resources + "]\n",
 		"shop.yaml": fmt.Sprintf(`apiVersion: apps/v1
 kind: %s
 metadata: {name: shop}
@@ -165,7 +155,7 @@ spec:
   workloadRef: {apiVersion: apps/v1, kind: %s, name: shop}
   strategy:
 %s`, kind, s.strategy),
-		"services.yaml": services,
+		"services.yaml": all,
 		"route.yaml":    s.route,
 		"template.yaml": s.template,
 	}
@@ -173,7 +163,6 @@ spec:
 
 // canary returns a shop with a routed canary, with surge.
 func (p provider) canary(fields, steps []string) shop {
-	services := []string{"stableService: shop-stable", "canaryService: shop-canary"}
 	return p.routedShop(append(services, fields...), nil, steps)
 }
 
@@ -185,6 +174,9 @@ func (p provider) routedShop(fields, routing, steps []string) shop {
 	text += lines("      - ", steps)
 	return shop{provider: p, version: "v1", replicas: 10, strategy: text, route: p.routed}
 }
+
+// services are the fields of a canary with the Services of both versions.
+var services = []string{"stableService: shop-stable", "canaryService: shop-canary"}
 
 // quick deletes unused pods soon.
 var quick = []string{"scaleDownDelaySeconds: 2", "abortScaleDownDelaySeconds: 2"}

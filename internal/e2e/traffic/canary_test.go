@@ -16,27 +16,16 @@ const (
 )
 
 // each returns one shop for each provider.
-func each(make func(provider) shop) []shop {
-	var all []shop
-	for _, p := range providers {
-		all = append(all, make(p))
-	}
-	return all
-}
+func each(of func(provider) shop) []shop { return rollout.Mapped(providers, of) }
 
 // TestCanary releases at 5, 20, 50 and 100 % and reverts the completed release in Git. A pod stops 200ms after its
 // deletion, and must get no requests by then.
 func TestCanary(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop { return p.canary(quick, weights(5, 20, 50)) })...)
 	w.users(rate)
-	commit, at := w.push("v2", func(s shop) shop { return s.at("v2") })
-	before := 0
-	for i, weight := range []int{5, 20, 50} {
-		window := w.atStep(at, 2*i+1, weight)
-		w.share(window, at, before, weight)
-		at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+2)), weight
-	}
-	w.through(at, "v2", before)
+	commit, at := w.release("v2")
+	at = w.climb(at, 5, 20, 50)
+	w.through(at, "v2", 50)
 	for _, a := range w.apps { // otherwise the rollback would use terminating pods
 		a.await(at, "the old pods are gone", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Draining == nil })
 	}
@@ -47,8 +36,20 @@ func TestCanary(t *testing.T) {
 	w.quiet()
 }
 
-// atStep waits until all apps are paused with a weight and have enough requests there.
-func (w *world) atStep(since time.Time, step, weight int) window {
+// climb promotes a release past gates at weights, and checks its share at each. It returns when it left the last one.
+func (w *world) climb(at time.Time, weights ...int) time.Time {
+	w.t.Helper()
+	before := 0
+	for i, weight := range weights {
+		w.share(at, 2*i+1, before, weight)
+		at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+2)), weight
+	}
+	return at
+}
+
+// share waits until all apps are paused with a weight and have enough requests there. It checks the newest version's
+// share after its routes were recorded and settled.
+func (w *world) share(since time.Time, step, before, weight int) {
 	w.t.Helper()
 	var last time.Time
 	for _, a := range w.apps {
@@ -58,43 +59,37 @@ func (w *world) atStep(since time.Time, step, weight int) window {
 		}
 		w.AwaitWeight(w.t, a.name, weight)
 	}
-	return w.rest(last)
-}
-
-func (w *world) share(quiet window, since time.Time, before, weight int) {
-	w.t.Helper()
-	w.shareOf("v2", quiet, since, before, weight)
-}
-
-// shareOf checks each app's share after its routes were recorded and settled.
-func (w *world) shareOf(version string, quiet window, since time.Time, before, weight int) {
-	w.t.Helper()
+	quiet := w.rest(last)
 	for _, a := range w.apps {
 		routed := a.awaitRouted(since, weight)
 		all := a.load.Results()
-		took := changed(all.Between(routed.at, quiet.to), version, float64(before)/100, float64(weight)/100).Sub(routed.at)
+		took := changed(all.Between(routed.at, quiet.to), a.shop.version, float64(before)/100, float64(weight)/100).Sub(routed.at)
 		some := all.Between(routed.at.Add(w.settled), quiet.to)
-		some.WantShare(w.t, fmt.Sprintf("%s with weight %d", a, weight), version, float64(weight)/100)
+		some.WantShare(w.t, fmt.Sprintf("%s with weight %d", a, weight), a.shop.version, float64(weight)/100)
 		w.t.Logf("%-10s %3d -> %3d %%: %5.2f %% of %d requests; from the state's commit to the change %s", a, before, weight,
-			100*some.Share(version), len(some), took.Round(10*time.Millisecond))
+			100*some.Share(a.shop.version), len(some), took.Round(10*time.Millisecond))
 	}
 }
 
 // through waits for the end of a release and checks that it got all requests after that was recorded and settled.
 func (w *world) through(since time.Time, version string, before int) {
 	w.t.Helper()
+	w.allTo(version, since, before, func(a *app) record { return a.awaitRouted(since, 100) })
+}
+
+// allTo waits for the end of a release and checks that a version got all requests after a record and its settling.
+func (w *world) allTo(version string, since time.Time, before int, recorded func(*app) record) {
+	w.t.Helper()
 	for _, a := range w.apps {
 		a.awaitHealthy(since)
 	}
 	for _, a := range w.apps {
-		routed, healthy := a.awaitRouted(since, 100), a.awaitHealthy(since)
-		some := a.after(a.allFrom(routed))
-		all := a.load.Results()
-		took := changed(all.Between(routed.at, routed.at.Add(2*w.settled)), version, float64(before)/100, 1).Sub(routed.at)
+		r := recorded(a)
+		healthy, some := a.awaitHealthy(r.at), a.after(a.allFrom(r))
+		took := changed(a.load.Results().Between(r.at, r.at.Add(2*w.settled)), version, float64(before)/100, 1).Sub(r.at)
 		some.WantShare(w.t, fmt.Sprintf("%s with all requests", a), version, 1)
-		w.t.Logf("%-10s %3d -> 100 %%: %5.2f %% of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a,
-			before,
-			100*some.Share(version), len(some), took.Round(10*time.Millisecond), (routed.at.Sub(since) +
-				took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))
+		w.t.Logf("%-10s %3d -> 100 %%: %5.2f %% of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s",
+			a, before, 100*some.Share(version), len(some), took.Round(10*time.Millisecond),
+			(r.at.Sub(since) + took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))
 	}
 }

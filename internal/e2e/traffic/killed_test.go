@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/internal/proxytest"
 	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -23,14 +22,10 @@ func killedWhileMeasuring(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", inline}
 	w := newMeasured(t,
-		measured{name: "bad", version: "v1", steps: steps, metric: metric("errors", share, "10s", "interval: 2s", "count: 20", "failureLimit: 4",
-			"onNoData: wait", "successCondition: result[0] < 0.05")},
-		measured{name: "good", version: "v1", steps: steps,
-			metric: metric("errors", share, "10s", "interval: 2s", "count: 4", "onNoData: wait", "successCondition: result[0] < 0.05")})
+		measured{name: "bad", steps: steps, metric: failuresBelow("0.05", "interval: 2s", "count: 20", "failureLimit: 4")},
+		measured{name: "good", steps: steps, metric: failuresBelow("0.05", "interval: 2s", "count: 4")})
 	bad, good := w.app("bad"), w.app("good")
-	for _, a := range w.apps {
-		a.load = proxytest.StartLoad(t, 50, proxytest.Always(a.user()))
-	}
+	w.users(50)
 	_, pushed := w.push("v2", func(s shop) shop {
 		if s.version = "v2"; s.name == "bad" {
 			s.version = "v2-fail0.2"
@@ -64,11 +59,11 @@ func killedWhileMeasuring(t *testing.T) {
 func prometheusIsAwayForAWhile(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	w := newMeasured(t, measured{name: "good", version: "v1", steps: []string{"setWeight: 20", inline},
-		metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.05")})
+	w := newMeasured(t, measured{name: "good", steps: []string{"setWeight: 20", inline},
+		metric: failuresBelow("0.05", "interval: 1s", "count: 8")})
 	a := w.app("good")
-	a.load = proxytest.StartLoad(t, 50, proxytest.Always(a.user()))
-	_, pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
+	w.users(50)
+	_, pushed := w.release("v2")
 	a.await(pushed, "it has begun", func(s rollout.State) bool { return len(s.Analyses) == 1 })
 	time.Sleep(3 * time.Second)
 	w.prometheus.stop()

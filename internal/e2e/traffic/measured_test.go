@@ -41,11 +41,9 @@ func stories(t *testing.T) []story {
 	while := []string{set, "pause: {duration: 80s}"}
 	compare := `compare: {to: stable}`
 	return []story{
-		{measured: measured{name: "fails 20 %", steps: in, metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2",
-			"onNoData: wait", "successCondition: result[0] < 0.05")},
+		{measured: measured{name: "fails 20 %", steps: in, metric: failuresBelow("0.05", "interval: 1s", "count: 20", "failureLimit: 2")},
 			next: "v2-fail0.2", rate: 50, fails: 0.2, back: "errors", within: 3*time.Second + some},
-		{measured: measured{name: "fails 5 %", steps: while, fields: behind,
-			metric: metric("errors", share, "10s", "interval: 1s", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
+		{measured: measured{name: "fails 5 %", steps: while, fields: behind, metric: failuresBelow("0.01", "interval: 1s", "failureLimit: 2")},
 			next: "v2-fail0.05", rate: 50, fails: 0.05, back: "errors", within: 3*time.Second + counted + some},
 		// At 20 requests per second, one fails every 2.5 s. Fisher's test needs about 9 failures if stable has none.
 		{measured: measured{name: "fails 2 %", steps: while, fields: behind,
@@ -59,19 +57,18 @@ func stories(t *testing.T) []story {
 			"onNoData: wait", "failureCondition: result[0] >= 0.25")},
 			next: "v2-latency300ms", rate: 50, back: "latency", within: 3*time.Second + some},
 		{measured: measured{name: "switched, fails 20 %", switches: true, fields: "postPromotionAnalysis: {" + templates + "}",
-			metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait",
-				"successCondition: result[0] < 0.05")},
+			metric: failuresBelow("0.05", "interval: 1s", "count: 20", "failureLimit: 2")},
 			next: "v2-fail0.2", rate: 50, fails: 0.2, all: true, back: "errors", within: 3*time.Second + some},
 		{measured: measured{name: "good", steps: []string{set, inline}, fields: behind,
-			metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.01") +
+			metric: failuresBelow("0.01", "interval: 1s", "count: 8") +
 				metric("against-stable", both, "5m", "interval: 1s", "count: 8", "minSamples: 50", compare) +
 				metric("as-shipped", shipped(t), "", "interval: 1s", "count: 8", "minSamples: 50", compare)},
 			next: "v2", rate: 50},
 		{measured: measured{name: "bad day, compared", version: "v1-fail0.05", steps: []string{set, inline},
 			metric: metric("errors", both, "5m", "interval: 2s", "count: 8", "minSamples: 50", compare)},
 			next: "v2-fail0.05", rate: 100, fails: 0.05, base: 0.05},
-		{measured: measured{name: "bad day, not compared", version: "v1-fail0.05", steps: in, metric: metric("errors", share, "10s",
-			"interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
+		{measured: measured{name: "bad day, not compared", version: "v1-fail0.05", steps: in,
+			metric: failuresBelow("0.01", "interval: 1s", "count: 20", "failureLimit: 2")},
 			next: "v2-fail0.05", rate: 50, fails: 0.05, base: 0.05, back: "errors", within: 3*time.Second + counted + some},
 	}
 }
@@ -92,14 +89,7 @@ func goodAndBadReleases(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	all := stories(t)
-	var shops []measured
-	for i := range all {
-		if all[i].version == "" {
-			all[i].version = "v1"
-		}
-		shops = append(shops, all[i].measured)
-	}
-	w := newMeasured(t, shops...)
+	w := newMeasured(t, rollout.Mapped(all, func(s story) measured { return s.measured })...)
 	for i, a := range w.apps {
 		a.load = proxytest.StartLoad(t, all[i].rate, proxytest.Always(a.user()))
 	}

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 // measured is a shop with measured releases: by default a canary with requests routed by the Gateway.
 type measured struct {
 	name     string
-	version  string
+	version  string // "" is v1
 	metric   string // entry of the template errors, indented as in a list
 	fields   string // more of the canary, a line
 	steps    []string
@@ -32,9 +33,7 @@ const (
 func shipped(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../../examples/analysis/apps/shop/base/analysis.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, query, _ := strings.Cut(string(raw), "query: |-\n")
 	query, _, _ = strings.Cut(query, "\n---\n")
 	return strings.ReplaceAll(strings.TrimSpace(query), "pod_template_hash=", `namespace="NS",pod_template_hash=`)
@@ -42,13 +41,14 @@ func shipped(t *testing.T) string {
 
 // metric returns a metric whose query covers a period.
 func metric(name, query, back string, fields ...string) string {
-	text := "  - name: " + name + "\n"
-	for _, f := range fields {
-		text += "    " + f + "\n"
-	}
 	query = strings.ReplaceAll(query, "%[1]s", back)
-	return text +
+	return "  - name: " + name + "\n" + lines("    ", fields) +
 		"    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + query + "\n"
+}
+
+// failuresBelow returns the metric errors: measurements with a smaller share of failures in 10 seconds are successful.
+func failuresBelow(limit string, fields ...string) string {
+	return metric("errors", share, "10s", append(fields, "onNoData: wait", "successCondition: result[0] < "+limit)...)
 }
 
 const (
@@ -62,7 +62,7 @@ func (m measured) shop() shop {
 	if m.fields != "" {
 		fields = "      " + m.fields + "\n"
 	}
-	s := shop{provider: gateway, version: m.version, replicas: 10, route: gateway.routed, unasked: m.plain}
+	s := shop{provider: gateway, version: cmp.Or(m.version, "v1"), replicas: 10, route: gateway.routed, unasked: m.plain}
 	s.name = m.name
 	routing := `      stableService: shop-stable
       canaryService: shop-canary

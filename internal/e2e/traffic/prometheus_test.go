@@ -14,6 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
 // scrape is Prometheus's scrape interval.
@@ -24,7 +26,7 @@ type prometheus struct {
 	t       *testing.T
 	URL     string
 	dir     string
-	log     lockedBuffer
+	log     testbin.Output
 	command *exec.Cmd
 }
 
@@ -33,9 +35,7 @@ type prometheus struct {
 func startPrometheus(t *testing.T) *prometheus {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &prometheus{t: t, URL: "http://" + listener.Addr().String(), dir: t.TempDir()}
 	listener.Close()
 	content := fmt.Sprintf(`global: {scrape_interval: %[1]s, scrape_timeout: %[1]s}
@@ -43,9 +43,7 @@ scrape_configs:
 - job_name: pods
   file_sd_configs: [{files: [%[2]q]}]
 `, scrape, p.targets())
-	if err := os.WriteFile(filepath.Join(p.dir, "prometheus.yml"), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(p.dir, "prometheus.yml"), []byte(content), 0o600))
 	p.start()
 	t.Cleanup(func() {
 		p.stop()
@@ -67,9 +65,7 @@ func (p *prometheus) start() {
 	p.command = exec.Command(path, "--config.file="+filepath.Join(p.dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(p.dir, "data"), "--web.listen-address="+p.URL[len("http://"):], "--log.level=warn")
 	p.command.Stdout, p.command.Stderr = &p.log, &p.log
-	if err := p.command.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.command.Start())
 	for deadline := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
 		if answer, err := http.Get(p.URL + "/-/ready"); err == nil {
 			answer.Body.Close()

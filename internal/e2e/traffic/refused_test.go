@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -20,8 +21,8 @@ func TestRefusedRoutes(t *testing.T) {
 	route := func(text string) func(shop) shop {
 		return func(s shop) shop { s.route = text; return s }
 	}
-	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
-	w.share(w.atStep(at, 1, 20), at, 0, 20)
+	_, at := w.release("v2")
+	w.share(at, 1, 0, 20)
 
 	// Another parent, which no Gateway accepts.
 	const parent = "{name: public, namespace: gateways}"
@@ -29,18 +30,15 @@ func TestRefusedRoutes(t *testing.T) {
 		"{name: public, namespace: gateways, sectionName: http}, {name: public, namespace: gateways, sectionName: https}", 1)))
 	w.decide(rollout.Promote, "2")
 	stalled := a.await(refused, "stalled", func(s rollout.State) bool { return s.Phase == rollout.Stalled })
-	if reason := stalled.states[a.name].Reason; !strings.Contains(reason,
-		"HTTPRoute/shop is rejected by traefik.io/gateway-controller: Accepted is False") {
-		t.Errorf("the reason is %q", reason)
-	}
-	t.Logf("%s after the push: %s", stalled.at.Sub(refused).Round(10*time.Millisecond), stalled.states[a.name].Reason)
-	if out := w.cli("get", a.name); !strings.Contains(out, "Stalled") || !strings.Contains(out, "is rejected by") {
-		t.Errorf("get says nothing of it:\n%s", out)
-	}
+	reason := stalled.states[a.name].Reason
+	compare.Contains(t, reason, "HTTPRoute/shop is rejected by traefik.io/gateway-controller: Accepted is False")
+	t.Logf("%s after the push: %s", stalled.at.Sub(refused).Round(10*time.Millisecond), reason)
+	out, _ := w.gitrollout("get", a.name).CombinedOutput()
+	compare.Contains(t, string(out), "Stalled", "is rejected by")
 	a.staysAt(refused, 0.2)
 
 	_, mended := w.push("without it", route(good))
-	w.share(w.atStep(mended, 3, 50), mended, 20, 50)
+	w.share(mended, 3, 20, 50)
 
 	// A route without the stable Service: the app is held at its step.
 	_, wrong := w.push("no stable backend", route(strings.Replace(good, "name: shop-stable", "name: shop", 1)))

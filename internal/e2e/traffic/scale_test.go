@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/proxytest"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -18,13 +19,13 @@ func TestAutoscalerAndAbort(t *testing.T) {
 		return s
 	})...)
 	w.users(rate)
-	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
-	w.share(w.atStep(at, 1, 20), at, 0, 20)
+	_, at := w.release("v2")
+	w.share(at, 1, 0, 20)
 	w.scaled(16, 4)
 	w.scaled(8, 2)
 
 	at = w.decide(rollout.Promote, "2")
-	w.share(w.atStep(at, 3, 50), at, 20, 50)
+	w.share(at, 3, 20, 50)
 	w.aborted(w.decide(rollout.Abort, ""), "v2")
 	for _, a := range w.apps {
 		a.awaitPods(map[string]int{"v1": 8})
@@ -66,12 +67,9 @@ func (w *world) aborted(pushed time.Time, version string) {
 		back := a.await(pushed, "aborting", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
 		rest := a.await(back.at, "degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 		some := a.after(back.at.Add(w.settled))
-		all := a.load.Results()
 		last := pushed
-		for _, r := range all {
-			if r.Version == version {
-				last = r.At
-			}
+		if served := a.load.Results().Where(func(r proxytest.Result) bool { return r.Version == version }); len(served) > 0 {
+			last = served[len(served)-1].At
 		}
 		some.WantShare(w.t, a.String()+" after the abort", version, 0)
 		w.t.Logf("%-10s aborted: recorded %s after the push, the last request to %s was %s after the push; at rest after %s", a,
@@ -94,13 +92,8 @@ func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 	w := newWorld(t, beside, ping, dynamic)
 	w.users(slow)
 	for _, version := range []string{"v2", "v3"} {
-		_, at := w.push(version, func(s shop) shop { return s.at(version) })
-		before := 0
-		for i, weight := range []int{20, 50} {
-			w.shareOf(version, w.atStep(at, 2*i+1, weight), at, before, weight)
-			at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+2)), weight
-		}
-		w.through(at, version, before)
+		_, at := w.release(version)
+		w.through(w.climb(at, 20, 50), version, 50)
 	}
 	w.quiet()
 }

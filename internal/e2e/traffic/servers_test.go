@@ -5,13 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -86,7 +84,7 @@ func oddServers(t *testing.T) {
 		m := metric("m", "up", "", fields...)
 		m = strings.NewReplacer("PROMETHEUS", address, "timeout: 5",
 			`headers: [{key: Authorization, value: "Bearer {{args.token}}"}]`+"\n        timeout: 2").Replace(m)
-		return measured{name: name, version: "v1", plain: true, steps: steps, metric: m}
+		return measured{name: name, plain: true, steps: steps, metric: m}
 	}
 	serve := func(answer http.HandlerFunc) string {
 		s := httptest.NewServer(answer)
@@ -118,7 +116,7 @@ func oddServers(t *testing.T) {
 	beside := plain("beside", serve(vector(value("0.01"))),
 		[]string{"setWeight: 50", inline, "pause: {duration: 3s}", "pause: {duration: 3s}", "pause: {duration: 3s}"})
 	w := newMeasured(t, append(shops, hanging, beside)...)
-	_, pushed := w.push("v2", func(s shop) shop { s.version = "v2"; return s })
+	_, pushed := w.release("v2")
 	w.checkBeside(pushed)
 	for _, s := range all {
 		a := w.app(s.name)
@@ -175,13 +173,7 @@ func (w *world) checkWaits(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
 		a := w.app(name)
-		path, err := binary()
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		get := exec.Command(path, "get", a.name, "--repo", w.server.URL, "--cluster", "test")
-		get.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.Kubeconfig)
-		out, err := get.CombinedOutput()
+		out, err := w.gitrollout("get", a.name).CombinedOutput()
 		if s := a.state(); s.Phase != rollout.Progressing || err != nil || !strings.Contains(string(out), "analysis shop/step-2") {
 			w.t.Errorf("%s is %s: %v\n%s", a, s.Phase, err, out)
 		}
@@ -191,13 +183,11 @@ func (w *world) checkWaits(names ...string) {
 // checkQuiet looks for the credential in the whole state branch and in the log.
 func (w *world) checkQuiet() {
 	w.t.Helper()
-	show := exec.Command("git", "-C", w.repo.Bare, "log", "-p", "--format=%B", strings.TrimPrefix(stateRef, "refs/heads/"))
-	show.Env = gittest.Env()
-	out, err := show.Output()
-	if err != nil || !strings.Contains(string(out), "I do not know ***") {
-		w.t.Errorf("the state branch lacks the server's answer: %v", err)
+	history := w.repo.InBare("log", "-p", "--format=%B", strings.TrimPrefix(stateRef, "refs/heads/"))
+	if !strings.Contains(history, "I do not know ***") {
+		w.t.Error("the state branch lacks the server's answer")
 	}
-	for where, said := range map[string]string{"the state branch": string(out), "the log": w.log.String()} {
+	for where, said := range map[string]string{"the state branch": history, "the log": w.log.String()} {
 		if strings.Contains(said, token) {
 			w.t.Errorf("%s has the credential", where)
 		}

@@ -1,7 +1,9 @@
 package traffic
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -20,56 +22,52 @@ type visitor struct {
 
 // crowd has the visitors of one app.
 type crowd struct {
-	stop chan struct{}
-	all  sync.WaitGroup
-	mu   sync.Mutex
-	each []*visitor
+	a     *app
+	stop  context.Context
+	leave func() // all of them, and waits until they have left
+	all   sync.WaitGroup
+	mu    sync.Mutex
+	each  []*visitor
 }
 
-// visit sends a request of each visitor every 200ms until the test ends.
-func (a *app) visit(visitors int) *crowd {
-	c := &crowd{stop: make(chan struct{})}
-	a.w.t.Cleanup(func() { c.leave() })
+func newCrowd(a *app) *crowd {
+	stop, cancel := context.WithCancel(context.Background())
+	c := &crowd{a: a, stop: stop}
+	c.leave = func() {
+		cancel()
+		c.all.Wait()
+	}
+	a.w.t.Cleanup(c.leave)
+	return c
+}
+
+// join adds visitors without cookies, who send a request every 200ms until they leave.
+func (c *crowd) join(visitors int) {
 	for i := range visitors {
 		v := &visitor{jar: map[string]string{}}
+		c.mu.Lock()
 		c.each = append(c.each, v)
+		c.mu.Unlock()
 		c.all.Go(func() {
 			time.Sleep(time.Duration(i) * 200 * time.Millisecond / time.Duration(visitors))
 			for tick := time.Tick(200 * time.Millisecond); ; {
-				request := a.user()
-				request.Cookies = v.jar
+				request := c.a.user()
+				request.Cookies = maps.Clone(v.jar)
 				result := proxytest.Send(request)
-				jar := map[string]string{}
-				for name, value := range v.jar {
-					jar[name] = value
-				}
 				for _, cookie := range (&http.Response{Header: result.Header}).Cookies() {
-					jar[cookie.Name] = cookie.Value
+					v.jar[cookie.Name] = cookie.Value
 				}
-				v.jar = jar
 				c.mu.Lock()
 				v.results = append(v.results, result)
 				c.mu.Unlock()
 				select {
 				case <-tick:
-				case <-c.stop:
+				case <-c.stop.Done():
 					return
 				}
 			}
 		})
 	}
-	return c
-}
-
-func (c *crowd) leave() {
-	c.mu.Lock()
-	select {
-	case <-c.stop:
-	default:
-		close(c.stop)
-	}
-	c.mu.Unlock()
-	c.all.Wait()
 }
 
 // between returns the results of each visitor in a period.
@@ -102,27 +100,21 @@ func wentBack(all []proxytest.Results, version string) (seen int, back proxytest
 // visitor has it after an abort.
 func TestStickyUsers(t *testing.T) {
 	t.Parallel()
-	var shops []shop
-	for _, p := range []provider{crd, ingress} {
-		shops = append(shops, p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...),
-			[]string{"sticky: {}"}, weights(20, 50)))
-	}
-	w := newWorld(t, beside, shops...)
+	w := newWorld(t, beside, rollout.Mapped([]provider{crd, ingress}, func(p provider) shop {
+		return p.routedShop(append(services, quick...), []string{"sticky: {}"}, weights(20, 50))
+	})...)
 	w.users(slow) // each of these requests is from a new user
 	crowds := map[*app]*crowd{}
 	for _, a := range w.apps {
-		crowds[a] = a.visit(20)
+		crowds[a] = newCrowd(a)
+		crowds[a].join(20)
 	}
-	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
+	_, at := w.release("v2")
 	began := at
 	for i, weight := range []int{20, 50} {
-		w.share(w.atStep(at, 2*i+1, weight), at, []int{0, 20}[i], weight)
+		w.share(at, 2*i+1, []int{0, 20}[i], weight)
 		for _, a := range w.apps {
-			// More visitors without cookies come.
-			more := a.visit(20)
-			crowds[a].mu.Lock()
-			crowds[a].each = append(crowds[a].each, more.each...)
-			crowds[a].mu.Unlock()
+			crowds[a].join(20)
 		}
 		time.Sleep(time.Second)
 		at = w.decide(rollout.Promote, fmt.Sprint(2*i+2))
@@ -136,24 +128,16 @@ func TestStickyUsers(t *testing.T) {
 		t.Logf("%-10s %d of 60 visitors saw v2, %d of them v1 again", a, seen, len(back))
 	}
 
-	_, at = w.push("v3", func(s shop) shop { return s.at("v3") })
-	third := at
-	for _, a := range w.apps {
-		a.awaitPaused(at, 1)
-	}
+	_, third := w.release("v3")
+	w.paused(third, 1)
 	at = w.decide(rollout.Promote, "2")
-	for _, a := range w.apps {
-		a.awaitPaused(at, 3)
-	}
+	w.paused(at, 3)
 	time.Sleep(time.Second)
 	w.aborted(w.decide(rollout.Abort, ""), "v3")
 	for _, a := range w.apps {
 		back := a.await(at, "aborting", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
 		crowds[a].leave()
-		var all proxytest.Results
-		for _, results := range crowds[a].between(began, time.Now()) {
-			all = append(all, results...)
-		}
+		all := slices.Concat(crowds[a].between(began, time.Now())...)
 		all.WantNoFailure(t, a.String()+", visitors")
 		saw, _ := wentBack(crowds[a].between(third, time.Now()), "v3")
 		late := all.Between(back.at.Add(w.settled), time.Now())

@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -20,6 +19,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/proxytest"
+	"gitrollout.dev/gitrollout/internal/testbin"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -35,7 +35,7 @@ type world struct {
 	server     *gittest.Server
 	prometheus *prometheus // of the pods, nil without measurements
 	apps       []*app
-	log        lockedBuffer
+	log        testbin.Output
 	began      time.Time
 	head       string // the last pushed commit
 	command    *exec.Cmd
@@ -63,23 +63,6 @@ type record struct {
 	states  map[string]rollout.State
 }
 
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 const stateRef = "refs/heads/gitrollout/state/test"
 
 // newWorld pushes the apps, lets gitrollout deploy them, and returns when all have their pods and answer through their
@@ -96,13 +79,8 @@ const token = "Zm9v-s3cr3t-t0ken"
 // fast the proxy follows a weight.
 func newMeasured(t *testing.T, shops ...measured) *world {
 	t.Helper()
-	var all []shop
-	for _, m := range shops {
-		all = append(all, m.shop())
-	}
 	w := &world{t: t, settled: alone, prometheus: startPrometheus(t)}
-	w.begin(all)
-	return w
+	return w.begin(rollout.Mapped(shops, measured.shop))
 }
 
 func (w *world) begin(shops []shop) *world {
@@ -115,9 +93,8 @@ func (w *world) begin(shops []shop) *world {
 		if s.template != "" {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "metrics", Labels: map[string]string{"gitrollout.dev/analysis": "true"}},
 				StringData: map[string]string{"token": token}}
-			if _, err := w.Kube.CoreV1().Secrets(ns).Create(w.t.Context(), secret, metav1.CreateOptions{}); err != nil {
-				w.t.Fatal(err)
-			}
+			_, err := w.Kube.CoreV1().Secrets(ns).Create(w.t.Context(), secret, metav1.CreateOptions{})
+			must(w.t, err)
 		}
 		config += fmt.Sprintf("- path: apps/%s\n  namespace: %s\n", ns, ns)
 	}
@@ -213,20 +190,30 @@ func (w *world) told() string {
 	return b.String()
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gitrollout returns a command for the world's repository and cluster.
+func (w *world) gitrollout(args ...string) *exec.Cmd {
+	w.t.Helper()
+	path, err := binary()
+	must(w.t, err)
+	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", "test")...)
+	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.Kubeconfig)
+	return cmd
+}
+
 // start runs gitrollout.
 func (w *world) start() {
 	w.t.Helper()
-	path, err := binary()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.command = exec.Command(path, "run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.Kubeconfig, "--interval", "200ms",
-		"--analysis-allow-cidr", "127.0.0.0/8")
-	w.command.Env = append(gittest.Env(), "HOME="+w.t.TempDir())
+	w.command = w.gitrollout("run", "--kubeconfig", w.Kubeconfig, "--interval", "200ms", "--analysis-allow-cidr", "127.0.0.0/8")
 	w.command.Stdout, w.command.Stderr = &w.log, &w.log
-	if err := w.command.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.command.Start())
 	w.exited = make(chan error, 1)
 	go func(c *exec.Cmd, exited chan error) { exited <- c.Wait() }(w.command, w.exited)
 }
@@ -254,19 +241,6 @@ func (w *world) killAndStart() {
 	w.start()
 }
 
-// cli runs another gitrollout command on the same repository and cluster.
-func (w *world) cli(args ...string) string {
-	w.t.Helper()
-	path, err := binary()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	cmd := exec.Command(path, append(args, "--repo", w.server.URL, "--cluster", "test")...)
-	cmd.Env = append(gittest.Env(), "HOME="+w.t.TempDir(), "KUBECONFIG="+w.Kubeconfig)
-	out, _ := cmd.CombinedOutput()
-	return string(out)
-}
-
 // push commits a change of all apps and pushes it. It returns the commit and the time.
 func (w *world) push(message string, change func(shop) shop) (string, time.Time) {
 	w.t.Helper()
@@ -284,6 +258,12 @@ func (w *world) push(message string, change func(shop) shop) (string, time.Time)
 	at := time.Now()
 	w.head = w.repo.Commit(message)
 	return w.head, at
+}
+
+// release pushes a version of all apps. It returns the commit and the time.
+func (w *world) release(version string) (string, time.Time) {
+	w.t.Helper()
+	return w.push(version, func(s shop) shop { return s.at(version) })
 }
 
 // app returns the app with a name.
@@ -309,9 +289,7 @@ func (w *world) decide(decision rollout.Verb, through string) time.Time {
 			file.Through = through
 		}
 		data, err := file.Encode()
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		w.repo.Write(map[string]string{rollout.PromotionPath("test", a.name): string(data)})
 	}
 	at := time.Now()
@@ -410,6 +388,17 @@ func (a *app) awaitRouted(since time.Time, weight int) record {
 	})
 }
 
+// paused waits until all apps are paused at a step, and returns when the last one was.
+func (w *world) paused(since time.Time, step int) (last time.Time) {
+	w.t.Helper()
+	for _, a := range w.apps {
+		if paused := a.awaitPaused(since, step); paused.at.After(last) {
+			last = paused.at
+		}
+	}
+	return last
+}
+
 func (a *app) awaitPaused(since time.Time, step int) record {
 	a.w.t.Helper()
 	return a.await(since, fmt.Sprintf("paused at step %d", step), func(s rollout.State) bool {
@@ -432,9 +421,7 @@ func (a *app) awaitPods(want map[string]int) {
 	var got map[string]int
 	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		pods, err := a.w.Kube.CoreV1().Pods(a.name).List(a.w.t.Context(), metav1.ListOptions{})
-		if err != nil {
-			a.w.t.Fatal(err)
-		}
+		must(a.w.t, err)
 		got = map[string]int{}
 		for _, pod := range pods.Items {
 			_, version, _ := strings.Cut(pod.Spec.Containers[0].Image, ":")
