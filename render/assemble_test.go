@@ -422,6 +422,9 @@ func TestNamespacesAndOrder(t *testing.T) {
 func TestExamplesRender(t *testing.T) {
 	configs, err := filepath.Glob("../examples/*/.gitrollout/*/config.yaml")
 	must(t, err)
+	if len(configs) < 10 {
+		t.Fatalf("found the examples %q: is their folder another?", configs)
+	}
 	for _, file := range configs {
 		t.Run(strings.TrimPrefix(file, "../examples/"), func(t *testing.T) {
 			example, name, _ := strings.Cut(file, "/.gitrollout/")

@@ -95,7 +95,9 @@ func kustomizations(files map[string]string) []string {
 }
 
 func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSchema bool) {
-	dir = strings.TrimPrefix(dir, ".")
+	if dir == "." {
+		dir = ""
+	}
 	want, wantErr := onDisk(filepath.Join(checkout, dir), ownSchema)
 	got, objects, err := buildYAML(tree, dir)
 	if (err == nil) != (wantErr == nil) {

@@ -76,16 +76,29 @@ func hashOf(content string) string {
 
 func (t *memTree) Lookup(p string) (rollout.Entry, bool, error) {
 	t.lookups++
+	if err := t.fail(); err != nil {
+		return rollout.Entry{}, false, err
+	}
 	if p != "" && !fs.ValidPath(p) {
 		return rollout.Entry{}, false, fmt.Errorf("%q is not a path", p) // like git.Snapshot
 	}
 	e, ok := t.entries[p]
-	return e, ok, t.fail()
+	return e, ok, nil
 }
 
-func (t *memTree) ReadDir(p string) ([]rollout.Entry, error) { return t.folders[p], t.fail() }
+func (t *memTree) ReadDir(p string) ([]rollout.Entry, error) {
+	if err := t.fail(); err != nil {
+		return nil, err
+	}
+	return t.folders[p], nil
+}
 
-func (t *memTree) ReadBlob(id string) ([]byte, error) { return []byte(t.blobs[id]), t.fail() }
+func (t *memTree) ReadBlob(id string) ([]byte, error) {
+	if err := t.fail(); err != nil {
+		return nil, err
+	}
+	return []byte(t.blobs[id]), nil
+}
 
 // must ends the test at an error.
 func must(t testing.TB, err error) {

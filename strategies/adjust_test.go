@@ -10,6 +10,7 @@ import (
 
 // TestAdjustmentsSettle checks that the adjustments are in the right order: made once more, they change nothing.
 func TestAdjustmentsSettle(t *testing.T) {
+	compared := 0
 	for seed := range uint64(3000) {
 		rng, data := rand.New(rand.NewPCG(seed, 7)), make([]byte, 200)
 		for i := range data {
@@ -20,6 +21,7 @@ func TestAdjustmentsSettle(t *testing.T) {
 		if once.Rollback || once.Ask != nil {
 			continue // what follows depends on an answer, or on the record
 		}
+		compared++
 		in := given.prepared()
 		in.State = workloads.Reopened(given.State)
 		in.State.Progress = withPeaks(in)
@@ -30,5 +32,8 @@ func TestAdjustmentsSettle(t *testing.T) {
 		if !again.State.Equal(&once.State) {
 			t.Fatalf("seed %d:\n%s", seed, compare.Diff(once.State, again.State))
 		}
+	}
+	if compared < 100 {
+		t.Errorf("only %d decisions were compared", compared)
 	}
 }

@@ -62,7 +62,7 @@ func TestTimedPause(t *testing.T) {
 		"Pods":     {"nor is a weight", at(0), nil, 0, false},
 		"Through":  {"nor the end of the steps", at(3), nil, 0, false},
 		"Aborting": {"nor a rollback", at(2), func(in *Input) { in.State.Phase = rollout.Aborting }, 0, false},
-		"AtRest":   {"nor an app at rest", world(oneWeb(nil)), nil, 0, false},
+		"AtRest":   {"nor an app at rest", world(twoVersions(nil)), nil, 0, false},
 	}
 	for name, tc := range cases {
 		if tc.change != nil {

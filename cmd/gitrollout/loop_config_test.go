@@ -163,6 +163,15 @@ func TestAppLeavesGit(t *testing.T) {
 	p.awaitHealthy(second)
 }
 
+// TestAppIsRemovedForGood deletes the record of an app that left Git, whose objects stay.
+func TestAppIsRemovedForGood(t *testing.T) {
+	w, p := newHealthyWorld(t, version("v1", halfThenGate))
+	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
+	p.await("held", isHeld)
+	w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): ""})
+	p.wantUnmoved(stateBranch, 5)
+}
+
 // TestAppThatNeverWas lists and removes an app before Git accepts a push.
 func TestAppThatNeverWas(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))

@@ -201,9 +201,16 @@ func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 	t.Helper()
 	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
 	var last sample
-	eventually(t, fmt.Sprint("exactly the ready pods ", want), func() bool {
+	is := func() bool {
 		last = p.last()
 		return maps.Equal(last.ready, want) && maps.Equal(last.all, want)
+	}
+	eventually(t, fmt.Sprint("exactly the ready pods ", want), func() bool {
+		if !is() {
+			return false
+		}
+		p.mark() // waits for the watch, which may lag behind the cluster
+		return is()
 	}, func() any { return fmt.Sprintf("%v of %v", last.ready, last.all) })
 }
 

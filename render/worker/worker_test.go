@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -310,18 +309,24 @@ func (f *faulty) fails() error {
 }
 
 func (f *faulty) Lookup(p string) (rollout.Entry, bool, error) {
-	e, found, err := f.files.Lookup(p)
-	return e, found, cmp.Or(f.fails(), err)
+	if err := f.fails(); err != nil {
+		return rollout.Entry{}, false, err
+	}
+	return f.files.Lookup(p)
 }
 
 func (f *faulty) ReadDir(p string) ([]rollout.Entry, error) {
-	entries, err := f.files.ReadDir(p)
-	return entries, cmp.Or(f.fails(), err)
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.files.ReadDir(p)
 }
 
 func (f *faulty) ReadBlob(id string) ([]byte, error) {
-	data, err := f.files.ReadBlob(id)
-	return data, cmp.Or(f.fails(), err)
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.files.ReadBlob(id)
 }
 
 // who returns the PID of the building process.
