@@ -124,7 +124,7 @@ func holdsNode(owned map[string]any, want any) bool {
 func sameScalar(a, b any) bool {
 	x, okX := scalarText(a)
 	y, okY := scalarText(b)
-	return a == b || okX && okY && x == y
+	return okX && okY && x == y || a == nil && b == nil
 }
 
 func scalarText(v any) (string, bool) {

@@ -156,6 +156,7 @@ func TestFieldTrees(t *testing.T) {
 // FuzzFieldTrees checks that no field tree from the server crashes a pass.
 func FuzzFieldTrees(f *testing.F) {
 	f.Add(ownedService, liveService, desiredService)
+	f.Add(`{"f:a": {"v:{\"port\":80}": {}}}`, `{"a": [{"port": 80}]}`, `{"a": [{"port": 80}]}`)
 	f.Add(`{"f:a": {"v:1": {}, "i:0": {}, "k:{": {}, "": {}, "v:": {}}}`, `{"a": [1, {}, null, []]}`, `{"a": [1, [2], {"b": null}]}`)
 	f.Fuzz(func(t *testing.T, owned, live, desired string) {
 		var o, l, d map[string]any
