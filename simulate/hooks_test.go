@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
@@ -251,46 +250,25 @@ func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
 	return nil
 }
 
-// leftOut hides the hooks of one time.
-type leftOut struct {
-	reconciler.Renderer
-	when string
-}
-
-func withoutHooks(when string) func(*universe, *Process, *reconciler.Options) {
-	return func(_ *universe, _ *Process, o *reconciler.Options) { o.Renderer = leftOut{o.Renderer, when} }
-}
-
-func (r leftOut) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	built, err := r.Renderer.Render(tree, app, commit)
-	if err != nil {
-		return nil, err
-	}
-	out := *built
-	out.Objects = slices.DeleteFunc(slices.Clone(built.Objects), func(o rollout.Object) bool {
-		return o.Annotation(hook.Annotation) == r.when
+// withoutHooks hides the hooks of one time.
+func withoutHooks(when string) wrap {
+	return renders(func(_ starting, _ string, r *rollout.Render) {
+		r.Objects = slices.DeleteFunc(r.Objects, func(o rollout.Object) bool { return o.Annotation(hook.Annotation) == when })
 	})
-	return &out, nil
 }
 
 // sameHooks shows the first version of each hook.
-type sameHooks struct{ reconciler.Renderer }
-
-func (r sameHooks) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	built, err := r.Renderer.Render(tree, app, commit)
-	if err != nil {
-		return nil, err
-	}
-	out := *built
-	out.Objects = slices.Clone(built.Objects)
-	for i, o := range out.Objects {
+func sameHooks(_ starting, _ string, r *rollout.Render) {
+	for i, o := range r.Objects {
 		if hook.Is(o) {
-			out.Objects[i] = o.Copy()
-			out.Objects[i].Map("spec")["completions"] = int64(1)
+			r.Objects[i] = o.Copy()
+			r.Objects[i].Map("spec")["completions"] = int64(1)
 		}
 	}
-	return &out, nil
 }
+
+// unhooked hides hooks where nothing is staged.
+func unhooked(_ starting, _ string, r *rollout.Render) { r.Hooked = r.Hooked && len(r.Specs) > 0 }
 
 // hopefulJobs takes failed Jobs for lost ones, and creates them again.
 type hopefulJobs struct{ *View }
@@ -304,17 +282,4 @@ func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annot
 		}
 	}
 	return state, err
-}
-
-// unhooked hides hooks where nothing is staged.
-type unhooked struct{ reconciler.Renderer }
-
-func (r unhooked) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	built, err := r.Renderer.Render(tree, app, commit)
-	if err != nil || len(built.Specs) > 0 {
-		return built, err
-	}
-	out := *built
-	out.Hooked = false
-	return &out, nil
 }

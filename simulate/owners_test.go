@@ -64,19 +64,14 @@ func (p *promises) checkFields(app string, o rollout.Object) {
 	}
 }
 
-// sharingCluster leaves fields that left Git to their other managers.
-type sharingCluster struct {
-	*View
-	u *universe
-}
-
-func (c *sharingCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+// sharing leaves fields that left Git to their other managers.
+func sharing(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	before := others{}
-	for ref, fields := range c.u.others {
+	for ref, fields := range p.u.others {
 		before[ref] = maps.Clone(fields)
 	}
-	err := c.View.Apply(ctx, app, objects)
-	c.u.others = before
+	err := p.View.Apply(ctx, app, objects)
+	p.u.others = before
 	return err
 }
 

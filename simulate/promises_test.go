@@ -822,7 +822,7 @@ func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string
 		return map[string]int{source.blueGreen["activeService"].(string): 100}
 	case source.isRouted():
 		shares := map[string]int{}
-		rules := kube.Backends(p.u.kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}])
+		rules := kube.Backends(p.u.kube.Routes[routeRef(w)])
 		for i, rule := range rules {
 			for _, b := range rule {
 				if i == len(rules)-1 && b.Weight > 0 {

@@ -98,6 +98,11 @@ func (w workloadSource) route() map[string]any {
 	})
 }
 
+// routeRef returns the HTTPRoute of a workload.
+func routeRef(w rollout.Workload) rollout.Ref {
+	return rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}
+}
+
 // httpRoute returns a router of that name.
 func httpRoute(name string) rollout.Router {
 	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
@@ -172,7 +177,7 @@ func (u *universe) checkRoutes() {
 					}
 				}
 			}
-			route := u.kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: namespace, Name: source.name}]
+			route := u.kube.Routes[routeRef(w)]
 			if err := json.Unmarshal([]byte(dump(route)), &live); err != nil {
 				u.fail("HTTPRoute %s: %v", source.name, err)
 			}

@@ -143,10 +143,10 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 			o.Analyzer = u.labs[p.Name]
 		}
 		if c.kinds {
-			o.Observer = halfBlind{o.Observer, u}
+			observes(halfBlind)(starting{p, o, u})
 		}
 		if m.wrap != nil {
-			m.wrap(u, p, o)
+			m.wrap(starting{p, o, u})
 		}
 	}
 	u.oracle, u.promises = newOracle(u, renderer), newPromises(u)
@@ -590,6 +590,13 @@ func (u *universe) breakKind() {
 	u.note("KIND of app %q cannot be watched", u.unread)
 	u.played["a kind that cannot be watched"]++
 	u.changed("kinds")
+}
+
+// halfBlind hides the workloads of the app whose kind cannot be watched.
+func halfBlind(p starting, app string, seen *rollout.Observed) {
+	if app == p.u.unread {
+		seen.Unseen = "the watch of its kind fails"
+	}
 }
 
 func (u *universe) watch(a *actor, broken bool) {
