@@ -33,11 +33,7 @@ func (m *memoryRemote) Open(*testing.T) reconciler.Repository {
 }
 
 func (m *memoryRemote) Commit(_ *testing.T, branch string, files map[string]string) string {
-	edits := map[string][]byte{}
-	for path, content := range files {
-		edits[path] = []byte(content)
-	}
-	return m.Git.Commit(Change{Branch: branch, Author: "Ann", Message: "by a person", When: noon, Edits: edits})
+	return m.Git.Commit(Change{Branch: branch, Author: "Ann", Message: "by a person", When: noon, Edits: edits(files)})
 }
 
 func (m *memoryRemote) Force(_ *testing.T, branch, commit string) { m.Set("Ann", branch, commit) }
@@ -119,12 +115,9 @@ func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 	v := c.View("test", Open)
 	v.refresh()
 	v.Stale = true
-	d := rollout.Object(plain(workloadSource{name: "web", version: "v1", limits: [2]any{1, 0}, replicas: new(2), deadline: 60}.deployment()).(map[string]any))
-	d.Map("metadata")["namespace"] = namespace
-	if err := v.Apply(t.Context(), "shop", []rollout.Object{d}); err != nil {
-		t.Fatal(err)
-	}
-	w := rollout.Workload{Namespace: namespace, Name: "web"}
+	web := workloadSource{name: "web", version: "v1", limits: [2]any{1, 0}, replicas: new(2), deadline: 60}
+	d, w := objectOf(web.deployment()), web.workload()
+	must(t, v.Apply(t.Context(), "shop", []rollout.Object{d}))
 	if live := v.Observe("shop", []rollout.Workload{w}, nil).Workloads[w]; live.Replicas != 2 || live.Synced {
 		t.Errorf("it shows %+v", live)
 	}

@@ -162,7 +162,7 @@ func (w *workloadSource) legs() []leg {
 	var legs []leg
 	weight, matched := 0, 0
 	exactly, share := -1, -1 // the values of setCanaryScale
-	for _, raw := range w.canary["steps"].([]any) {
+	for _, raw := range w.steps() {
 		step := raw.(map[string]any)
 		l := leg{text: dump(step)}
 		l.name, _ = step["name"].(string)

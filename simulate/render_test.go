@@ -129,8 +129,7 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 		jobs = nil // the app has no object left
 	}
 	for _, o := range slices.Concat(objects, routes, deployments, jobs) {
-		made := rollout.Object(plain(o).(map[string]any))
-		made.Map("metadata")["namespace"] = namespace
+		made := objectOf(o)
 		w, is := rollout.WorkloadOf(made.Ref())
 		if p, _ := rollout.FindPartitioned(ownKinds, made.APIVersion(), made.Kind()); is || p != nil {
 			hash, err := rollout.HashTemplate(made.Map("spec", "template"))
@@ -152,6 +151,13 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 		}
 	}
 	return r
+}
+
+// objectOf returns a literal as an object in the apps' namespace.
+func objectOf(literal any) rollout.Object {
+	o := rollout.Object(plain(literal).(map[string]any))
+	o.Map("metadata")["namespace"] = namespace
+	return o
 }
 
 // plain converts Go literals into decoded values.
@@ -228,7 +234,7 @@ func (w workloadSource) spec() rollout.Spec {
 	if s.Canary.DynamicStableScale {
 		s.Canary.AbortScaleDownDelaySeconds = 0
 	}
-	for _, raw := range c["steps"].([]any) {
+	for _, raw := range w.steps() {
 		s.Canary.Steps = append(s.Canary.Steps, stepOf(raw.(map[string]any)))
 	}
 	return s
@@ -292,7 +298,7 @@ func TestShortcut(t *testing.T) {
 				w := &s.apps[i].workloads[j]
 				w.plain = seed%7 == 3
 				if seed%3 == 1 && w.canary != nil {
-					w.canary["steps"] = randomExperiments(rng, w.canary["steps"].([]any))
+					w.canary["steps"] = randomExperiments(rng, w.steps())
 				}
 				switch seed % 4 {
 				case 1:

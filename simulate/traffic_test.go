@@ -44,7 +44,7 @@ func (w *workloadSource) randomMatches(rng *rand.Rand) {
 		"settle":        fmt.Sprintf("%ds", rng.IntN(6)),
 		"managedRoutes": []any{map[string]any{"name": "staff"}},
 	}
-	w.canary["steps"] = routedSteps(rng, w.canary["steps"].([]any))
+	w.canary["steps"] = routedSteps(rng, w.steps())
 }
 
 // routedSteps replaces some steps by steps that match users.

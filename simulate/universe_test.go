@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -132,10 +133,10 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		u.quick = newShortcut()
 		renderer = u.quick
 	}
-	u.parts = Parts{
-		Git: u.git, Cluster: u.cluster, Branch: testBranch,
-		Options: reconciler.Options{Cluster: testCluster, UID: "uid", Source: rollout.Source{Repo: "memory", Branch: testBranch}, Renderer: renderer, Log: slog.New(slog.DiscardHandler)},
-	}
+	u.parts = Parts{Git: u.git, Cluster: u.cluster, Branch: testBranch, Options: reconciler.Options{
+		Cluster: testCluster, UID: "uid", Source: rollout.Source{Repo: "memory", Branch: testBranch},
+		Renderer: renderer, Log: slog.New(slog.DiscardHandler),
+	}}
 	u.labs = map[string]*lab{}
 	u.parts.Wrap = func(p *Process, o *reconciler.Options) {
 		if c.analyses {
@@ -175,23 +176,22 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 			switch {
 			case c.clones:
 				w.asPartitioned(u.rng, byCounts)
-				w.randomMatches(u.rng)
 			case c.ordered:
 				w.asPartitioned(u.rng, byKruisesOrdinals)
-				w.randomMatches(u.rng)
 			case c.own:
 				w.asPartitioned(u.rng, []string{byNewCounts, byOldShare}[u.rng.IntN(2)])
-				w.randomMatches(u.rng)
 			case c.agents:
 				w.asKruisesAgent(u.rng)
 			case c.nodes:
 				w.asAgent(u.rng)
 			case c.sets:
 				w.asSet(u.rng)
+			}
+			if c.sets {
 				w.randomMatches(u.rng)
 			}
 			if c.experiments && w.canary != nil {
-				w.canary["steps"] = randomExperiments(u.rng, w.canary["steps"].([]any))
+				w.canary["steps"] = randomExperiments(u.rng, w.steps())
 			}
 			if c.analyses {
 				randomAnalyses(u.rng, w)
@@ -199,8 +199,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		}
 	}
 	if w := first.apps[0].workloads[0]; c.humans && seed%4 == 0 {
-		ref := rollout.Workload{Namespace: namespace, Name: w.name}.Ref()
-		u.cluster.foreign = map[rollout.Ref]string{ref: "Flagger"}
+		u.cluster.foreign = map[rollout.Ref]string{w.workload().Ref(): "Flagger"}
 	}
 	u.push(first, "first")
 	return u
@@ -269,15 +268,15 @@ func (u *universe) head() source { return u.sources[u.git.Head(testBranch)] }
 
 func (u *universe) push(s source, what string) {
 	edits := s.files()
-	if from := u.git.Head(testBranch); from != "" {
-		for path := range u.git.Files(from) {
-			if _, named := edits[path]; !named {
-				edits[path] = nil
-			}
+	for path := range u.git.Files(u.git.Head(testBranch)) {
+		if _, named := edits[path]; !named {
+			edits[path] = nil
 		}
 	}
 	u.serial++
-	id := u.git.Commit(Change{Branch: testBranch, Author: "Ann", Message: fmt.Sprintf("%s %d", what, u.serial), When: u.kube.Now, Edits: edits})
+	id := u.git.Commit(Change{
+		Branch: testBranch, Author: "Ann", Message: fmt.Sprintf("%s %d", what, u.serial), When: u.kube.Now, Edits: edits,
+	})
 	u.sources[id] = s
 	u.history = append(u.history, id)
 	if u.quick != nil {
@@ -328,7 +327,8 @@ func (u *universe) isRipe() bool {
 
 // turn begins a turn of an idle pump, in a process with overlapping pumps.
 func (u *universe) turn(a *actor) {
-	pumps := slices.DeleteFunc([]reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}, func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) })
+	isStopped := func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) }
+	pumps := slices.DeleteFunc([]reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}, isStopped)
 	if len(pumps) == 0 {
 		return
 	}
@@ -337,7 +337,7 @@ func (u *universe) turn(a *actor) {
 	u.note("TURN of %s of %s beside %v", pump, a.Name, a.Stopped())
 	switch pump {
 	case reconciler.PumpApps:
-		if a.known = ""; !slices.Contains(a.Stopped(), string(reconciler.PumpIn)) {
+		if a.known = ""; !isStopped(reconciler.PumpIn) {
 			a.known = a.looked
 		}
 		u.beginVisits(a)
@@ -437,14 +437,12 @@ func (u *universe) crash(a *actor) {
 }
 
 var (
-	errDown    = errors.New("Git does not answer")
-	errLost    = errors.New("the connection broke")
-	errServer  = errors.New("the server answers 500, 429 or 409")
-	errTimeout = errors.New("timeout")
+	errDown     = errors.New("Git does not answer")
+	errLost     = errors.New("the connection broke")
+	errRejected = errors.New("remote rejected: pre-receive hook declined") // or a protected branch
+	errServer   = errors.New("the server answers 500, 429 or 409")
+	errTimeout  = errors.New("timeout")
 )
-
-// errRejected is the answer of a hook or a protected branch.
-var errRejected = errors.New("remote rejected: pre-receive hook declined")
 
 // outcome draws the result of an effect.
 func (u *universe) outcome(e Effect) Outcome {
@@ -603,12 +601,12 @@ func (u *universe) watch(a *actor, broken bool) {
 	u.note("WATCH of %s broken: %t", a.Name, broken)
 	a.View.refresh()
 	a.View.Stale, a.View.Unseen = broken, ""
-	if broken {
+	switch {
+	case broken:
 		if u.broken++; u.broken%2 == 0 { // half of the time the server refuses, instead of staying silent
 			a.View.Unseen = "the API server does not answer"
 		}
-	}
-	if !broken && a.missed {
+	case a.missed:
 		a.missed = false
 		u.touch(a)
 	}
@@ -690,9 +688,7 @@ func (u *universe) spoil() {
 			}
 			p.Ready, p.Never = false, true
 		}
-		was := u.promises.served[w]
-		was.excuse = true // users get pods of any version that are ready
-		u.promises.served[w] = was
+		u.promises.excuse(w) // users get pods of any version that are ready
 		u.played["a stable version broken"]++
 		u.kube.OnChange("pods of " + rs.Name)
 	}
@@ -720,12 +716,8 @@ func (u *universe) scaleTo(w rollout.Workload, n int) {
 }
 
 func (u *universe) workloads() []rollout.Workload {
-	var all []rollout.Workload
-	for w := range u.kube.Deployments {
-		all = append(all, w)
-	}
-	slices.SortFunc(all, func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) })
-	return all
+	byRef := func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }
+	return slices.SortedFunc(maps.Keys(u.kube.Deployments), byRef)
 }
 
 // BeginTurn starts a turn of one pump beside the blocked effects of others. It reports whether the turn has ended
@@ -740,11 +732,7 @@ func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 
 // Stopped returns the names of the threads blocked at an effect.
 func (p *Process) Stopped() []string {
-	var names []string
-	for _, t := range p.threads {
-		names = append(names, t.name)
-	}
-	return names
+	return rollout.Mapped(p.threads, func(t *thread) string { return t.name })
 }
 
 // Kill ends the process before its blocked effects. No later effect of it happens.
