@@ -190,14 +190,18 @@ func manifest(version, kind, name string, more map[string]any) map[string]any {
 	return o
 }
 
-func list(items []any) map[string]any { return map[string]any{"apiVersion": "v1", "kind": "List", "items": items} }
+func list(items []any) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+}
 
 func (w workloadSource) deployment() map[string]any {
 	app := cmp.Or(w.label, w.name)
 	labels, container := map[string]any{"app": app}, map[string]any{"name": "app", "image": "example/" + app + ":" + w.version}
 	spec := map[string]any{
 		"selector": map[string]any{"matchLabels": labels},
-		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{container}}},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{container}},
+		},
 		"strategy":                map[string]any{"rollingUpdate": map[string]any{"maxSurge": w.limits[0], "maxUnavailable": w.limits[1]}},
 		"minReadySeconds":         w.minReady,
 		"progressDeadlineSeconds": w.deadline,

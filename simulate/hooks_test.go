@@ -40,8 +40,9 @@ func (o *oracle) checkJobs() {
 	if len(o.u.procs) > 1 || o.u.chaos.meddling {
 		return
 	}
+	known := o.jobsOnRecord()
 	for key := range o.u.cluster.jobs {
-		if !slices.ContainsFunc(sorted(o.jobsOnRecord()), func(name string) bool { return key == name }) {
+		if !known[key] {
 			o.u.fail("Job %s is there and not on record", key)
 		}
 	}

@@ -142,9 +142,8 @@ func emptyAtAGate(u *universe, i int) bool {
 		return false
 	}
 	n := map[bool]int{true: 0, false: 3}[d.Replicas > 0]
-	all := u.head().apps[i].workloads
-	j := slices.IndexFunc(all, func(w workloadSource) bool { return w.name == pr.Workload.Name && !w.gone })
-	if j >= 0 && all[j].replicas != nil {
+	a := u.head().apps[i]
+	if j := a.index(pr.Workload); j >= 0 && a.workloads[j].replicas != nil {
 		u.editApp(i, fmt.Sprintf("%d replicas at a gate", n), func(a *appSource) { a.workloads[j].replicas = &n })
 	} else {
 		u.scaleTo(pr.Workload, n)

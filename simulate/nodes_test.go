@@ -18,10 +18,9 @@ func (p *promises) checkOrder(what string) {
 		return
 	}
 	for w, live := range p.u.kube.Observe().Workloads {
-		app := p.u.oracle.appOf(w)
-		s, t := p.u.oracle.states[app], p.tries[p.u.ids[app]]
+		s, source := p.onRecord(w)
+		t := p.tries[p.u.ids[s.App]]
 		pr, moves := s.ProgressOf(w)
-		source := p.u.appIn(s.Source, app).find(w)
 		if !moves || t == nil || source == nil || source.policy != onNodes {
 			continue
 		}

@@ -20,8 +20,8 @@ func TestWorldsHaveWhatHurts(t *testing.T) {
 		t.Skip("fewer than 200 lives lack some events")
 	}
 	wanted := []string{
-		"a slip made", "a slip mended", "a document removed", "a document put back", "a document put back with a version", "a proposal replaced", "scaled to 0", "scaled to some",
-		"another controller at first",
+		"a slip made", "a slip mended", "a document removed", "a document put back", "a document put back with a version",
+		"a proposal replaced", "scaled to 0", "scaled to some", "another controller at first",
 	}
 	for _, m := range slices.Concat(moves, rareMoves, editMoves) {
 		wanted = append(wanted, m.name)

@@ -85,7 +85,9 @@ func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 
 func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.Spec) *rollout.Render {
 	dir := "apps/" + a.name + "/"
-	r := &rollout.Render{App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"}}
+	r := &rollout.Render{
+		App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"},
+	}
 	objects := []any{manifest("v1", "ConfigMap", a.id, map[string]any{"data": a.data()})}
 	if a.broken && a.emptied {
 		objects, a.workloads = nil, nil

@@ -73,7 +73,10 @@ var worlds = []world{
 	{"BrokenSets", chaos{sets: true, spoils: true}},
 	{"BrokenNodes", chaos{sets: true, nodes: true, spoils: true}},
 	{"Freezes", chaos{freezes: true, scales: true, bad: true}},
-	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
+	{"Everything", chaos{
+		processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true,
+		clock: true, rewrites: true, meddling: true,
+	}},
 }
 
 // known has the runs known to break a law, with the reason. Other tests skip them.
@@ -214,13 +217,13 @@ func TestMain(m *testing.M) {
 
 // TestSeeds runs many random worlds. oracle_test.go has the invariants, settle the end.
 func TestSeeds(t *testing.T) {
-	chosen := func(i int) bool { return *worldFlag == "" || strings.EqualFold(worlds[i].name, *worldFlag) }
-	if !slices.ContainsFunc(worlds, func(w world) bool { return *worldFlag == "" || strings.EqualFold(w.name, *worldFlag) }) {
+	isChosen := func(w world) bool { return *worldFlag == "" || strings.EqualFold(w.name, *worldFlag) }
+	if !slices.ContainsFunc(worlds, isChosen) {
 		t.Fatalf("there is no world %s", *worldFlag)
 	}
 	if *seedFlag != 0 {
-		for i, w := range worlds {
-			if !chosen(i) {
+		for _, w := range worlds {
+			if !isChosen(w) {
 				continue
 			}
 			u := live(*seedFlag, w.chaos, mutation{}, true)
@@ -244,13 +247,13 @@ func TestSeeds(t *testing.T) {
 		l := life{world: w, seed: uint64(i/len(worlds)) + *fromFlag}
 		if why := known[l.String()]; why != "" {
 			t.Logf("left out: %s: %s", l, why)
-		} else if chosen(w) {
+		} else if isChosen(worlds[w]) {
 			all = append(all, l)
 		}
 	}
 	for w := range worlds {
 		for i, seed := range again[worlds[w].name] {
-			if chosen(w) && (i == 0 || !testing.Short()) {
+			if isChosen(worlds[w]) && (i == 0 || !testing.Short()) {
 				all = append(all, life{w, seed})
 			}
 		}
@@ -286,14 +289,15 @@ func liveAll(t *testing.T, all []life) {
 		if time.Since(last) > 2*time.Second {
 			last = time.Now()
 			mu.Lock()
-			fmt.Fprintf(os.Stderr, "simulate: %d of %d seeds, %.0f a second, %d failed\n", done, len(all), float64(done)/time.Since(began).Seconds(), len(failed))
+			fmt.Fprintf(os.Stderr, "simulate: %d of %d seeds, %.0f a second, %d failed\n",
+				done, len(all), float64(done)/time.Since(began).Seconds(), len(failed))
 			mu.Unlock()
 		}
 	}
 	close(work)
 	wg.Wait()
-	t.Logf("%d seeds in %d worlds, %.0f a second, %d writes to clusters checked (%d of a process that had lost a race meanwhile), %d seeds failed",
-		len(all), len(worlds), float64(len(all))/time.Since(began).Seconds(), writes, stale, len(failed))
+	t.Logf("%d seeds in %d worlds, %.0f a second, %d writes to clusters checked (%d of a process that had lost a race meanwhile), "+
+		"%d seeds failed", len(all), len(worlds), float64(len(all))/time.Since(began).Seconds(), writes, stale, len(failed))
 	slices.SortFunc(failed, func(a, b life) int { return int(a.seed) - int(b.seed) })
 	for i, l := range failed {
 		if i == 5 {

@@ -13,12 +13,7 @@ import (
 // randomTraffic adds routes to a canary with both Services.
 func (w *workloadSource) randomTraffic(rng *rand.Rand) {
 	c := w.canary
-	c["scaling"] = "surge"
-	c["trafficRouting"] = map[string]any{
-		"gatewayAPI":    map[string]any{"httpRoute": w.name},
-		"settle":        fmt.Sprintf("%ds", rng.IntN(6)),
-		"managedRoutes": []any{map[string]any{"name": "staff"}},
-	}
+	c["scaling"], c["trafficRouting"] = "surge", w.randomRouting(rng)
 	if rng.IntN(3) == 0 {
 		c["dynamicStableScale"] = true
 		delete(c, "scaleDownDelaySeconds")
@@ -39,12 +34,16 @@ func (w *workloadSource) randomMatches(rng *rand.Rand) {
 	if w.services == nil || rng.IntN(2) == 0 {
 		return
 	}
-	w.canary["trafficRouting"] = map[string]any{
+	w.canary["trafficRouting"] = w.randomRouting(rng)
+	w.canary["steps"] = routedSteps(rng, w.steps())
+}
+
+func (w *workloadSource) randomRouting(rng *rand.Rand) map[string]any {
+	return map[string]any{
 		"gatewayAPI":    map[string]any{"httpRoute": w.name},
 		"settle":        fmt.Sprintf("%ds", rng.IntN(6)),
 		"managedRoutes": []any{map[string]any{"name": "staff"}},
 	}
-	w.canary["steps"] = routedSteps(rng, w.steps())
 }
 
 // routedSteps replaces some steps by steps that match users.
@@ -91,11 +90,9 @@ func (w workloadSource) isRouted() bool { return w.canary["trafficRouting"] != n
 
 // route returns the HTTPRoute of a routed workload.
 func (w workloadSource) route() map[string]any {
-	return manifest("gateway.networking.k8s.io/v1", "HTTPRoute", w.name, map[string]any{
-		"spec": map[string]any{"rules": []any{map[string]any{"backendRefs": []any{
-			map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0},
-		}}}},
-	})
+	backends := []any{map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0}}
+	spec := map[string]any{"rules": []any{map[string]any{"backendRefs": backends}}}
+	return manifest("gateway.networking.k8s.io/v1", "HTTPRoute", w.name, map[string]any{"spec": spec})
 }
 
 // routeRef returns the HTTPRoute of a workload.

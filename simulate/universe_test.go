@@ -361,7 +361,9 @@ func (u *universe) turned(a *actor, pump string) {
 			a.looked = a.Clone.main
 		}
 	case reconciler.PumpApps:
-		u.oracle.checkTurn(a)
+		if a.known == u.git.Head(testBranch) { // of visits beside a fetch it is unsure
+			u.oracle.checkBacks(a)
+		}
 		u.promises.looked(a)
 	}
 }
@@ -398,7 +400,9 @@ func (u *universe) after(a *actor, ended bool) {
 	} else if a.hasty++; a.hasty == 3 {
 		u.promises.fail(lawBackOff, "%s tries again at once for the third time: %v", a.Name, a.err)
 	}
-	u.oracle.checkPass(a)
+	if a.Clone.main != a.seen {
+		u.oracle.checkBacks(a)
+	}
 	u.promises.looked(a)
 	a.seen = a.Clone.main
 }
