@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,49 +12,64 @@ import (
 
 const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
 
+const configFile = ".gitrollout/prod-eu/config.yaml"
+
+// parsed returns the configuration of a text.
+func parsed(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := ParseConfig(configFile, []byte(configHead+text))
+	must(t, err)
+	return c
+}
+
+// checkRefused checks that a configuration is refused with a text.
+func checkRefused(t *testing.T, name, config, want string) {
+	t.Helper()
+	_, err := ParseConfig(configFile, []byte(configHead+config))
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) || err.Error() != configFile+": "+want {
+		t.Errorf("%s:\n got: %v\nwant: %s", name, err, want)
+	}
+}
+
 func TestParseConfig(t *testing.T) {
-	file, apps := ConfigPath("prod-eu"), []AppGlob{{Path: "a", Namespace: "default"}}
-	const state = "gitrollout/state/prod-eu"
+	plain := Config{
+		File: ConfigPath("prod-eu"), AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second,
+		StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}},
+	}
 	for name, tt := range map[string]struct {
-		text string
-		want Config
+		text   string
+		change func(*Config)
 	}{
-		"defaults": {
-			"apps: [{path: apps/*/overlays/prod}]\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: state,
-				Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
-		},
+		"defaults": {"apps: [{path: apps/*/overlays/prod}]\n", func(c *Config) { c.Apps[0].Path = "apps/*/overlays/prod" }},
 		"all set": {
 			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n" +
 				"- {path: infra/ingress/, name: edge-ingress, namespace: edge, namespaces: [edge-*], clusterResources: [Namespace, example.com/*], " +
 				"serviceAccount: edge/deployer}\n- {path: \"a/[b-d]?\"}\n",
-			Config{AutoRevert: AutoRevertPush, Interval: 90 * time.Second, PushInterval: 10 * time.Second,
-				StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
+			func(c *Config) {
+				c.AutoRevert, c.Interval, c.PushInterval = AutoRevertPush, 90*time.Second, 10*time.Second
+				c.StateBranch, c.Apps = "gitrollout/eu/state", []AppGlob{
 					{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"},
-						ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer"}, {Path: "a/[b-d]?",
-						Namespace: "default"}}},
+						ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer"},
+					{Path: "a/[b-d]?", Namespace: "default"},
+				}
+			},
 		},
-		"limits": {
-			"apps: [{path: a}]\nlimits: {memory: 2Gi, renderTime: 1m}\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps,
-				Limits: Limits{Memory: 2 << 30, RenderTime: time.Minute}},
-		},
-		"one limit": {
-			"apps: [{path: a}]\nlimits: {memory: 128Mi}\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps,
-				Limits: Limits{Memory: 128 << 20, RenderTime: 30 * time.Second}},
-		},
-		"at the limit": {
-			"interval: 1s\nautoRevert: off\napps: [{path: a}]\n",
-			Config{AutoRevert: AutoRevertOff, Interval: time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps},
-		},
+		"limits": {"apps: [{path: a}]\nlimits: {memory: 2Gi, renderTime: 1m}\n", func(c *Config) {
+			c.Limits = Limits{Memory: 2 << 30, RenderTime: time.Minute}
+		}},
+		"one limit": {"apps: [{path: a}]\nlimits: {memory: 128Mi}\n", func(c *Config) {
+			c.Limits = Limits{Memory: 128 << 20, RenderTime: 30 * time.Second}
+		}},
+		"at the limit": {"interval: 1s\nautoRevert: off\napps: [{path: a}]\n", func(c *Config) {
+			c.Interval, c.AutoRevert = time.Second, AutoRevertOff
+		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := ParseConfig(file, []byte(configHead+tt.text))
-			must(t, err)
-			tt.want.File, tt.want.Limits = file, tt.want.Limits.OrDefault()
-			compare.Check(t, &tt.want, got, AppGlob{}, Window{})
-		})
+		want := plain
+		want.Apps = slices.Clone(plain.Apps)
+		tt.change(&want)
+		want.Limits = want.Limits.OrDefault()
+		compare.CheckNamed(t, name, &want, parsed(t, tt.text), AppGlob{}, Window{})
 	}
 }
 
@@ -118,13 +134,7 @@ func TestParseConfigRefuses(t *testing.T) {
 			`leave it out: each app is named by the text that the wildcards match`},
 		"name": {"apps: [{path: a, name: -x}]\n", `apps[0].name: "-x" is not a name; use lower-case letters, digits and -, at most 63`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+tt.text))
-			var invalid *InvalidError
-			if !errors.As(err, &invalid) || invalid.Error() != "f/c/config.yaml: "+tt.want {
-				t.Errorf("error\n got: %v\nwant: %s", err, tt.want)
-			}
-		})
+		checkRefused(t, name, tt.text, tt.want)
 	}
 }
 
@@ -142,12 +152,10 @@ func TestAppNames(t *testing.T) {
 		"underscore":    {AppGlob{Path: "apps/*"}, "apps/my_app", ""},
 		"too long":      {AppGlob{Path: "apps/*"}, "apps/" + strings.Repeat("a", 64), ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := tt.glob.App(tt.dir)
-			if got.Name != tt.want || (err != nil) != (tt.want == "") {
-				t.Errorf("name %q, error %v; want %q", got.Name, err, tt.want)
-			}
-		})
+		got, err := tt.glob.App(tt.dir)
+		if got.Name != tt.want || (err != nil) != (tt.want == "") {
+			t.Errorf("%s: name %q, error %v; want %q", name, got.Name, err, tt.want)
+		}
 	}
 }
 
@@ -161,25 +169,16 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 		"limits: {memory: 1Gi}\n":           {Memory: 1 << 30, RenderTime: 30 * time.Second},
 		"limits: {memory: 512Mi}\n# same\n": {},
 	} {
-		c, err := ParseConfig(ConfigPath("prod"), []byte(configHead+"apps: [{path: apps/*}]\n"+text))
+		app, err := parsed(t, "apps: [{path: apps/*}]\n"+text).Apps[0].App("apps/shop")
 		must(t, err)
-		app, err := c.Apps[0].App("apps/shop")
-		if err != nil || app.Limits != want {
-			t.Errorf("%q: limits %v, error %v, want %v", text, app.Limits, err, want)
-		}
+		compare.CheckNamed(t, text, want, app.Limits)
 	}
 }
 
 // TestVariableEntries checks that apps have their entry's variables in a fixed order. An empty map differs from a
 // missing field.
 func TestVariableEntries(t *testing.T) {
-	parse := func(entry string) (App, error) {
-		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(configHead+"apps:\n- path: shop\n  "+entry+"\n"))
-		if err != nil {
-			return App{}, err
-		}
-		return c.Apps[0].App("shop")
-	}
+	const app = "apps:\n- path: shop\n  "
 	for entry, want := range map[string]Variables{
 		"prune: true":                       {},
 		"substitute: {}":                    {On: true},
@@ -187,10 +186,9 @@ func TestVariableEntries(t *testing.T) {
 		"substituteFrom: [{file: c/p.env}]": {On: true, Files: "c/p.env"},
 		"substituteFrom: [{file: a b.env}, {file: c.yaml}]\n  substitute: {a: b}": {On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`},
 	} {
-		app, err := parse(entry)
-		if diff := compare.Diff(want, app.Variables); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", entry, err, diff)
-		}
+		is, err := parsed(t, app+entry+"\n").Apps[0].App("shop")
+		must(t, err)
+		compare.CheckNamed(t, entry, want, is.Variables)
 	}
 	v := Variables{On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`}
 	compare.Check(t, v, NewVariables(v.Map(), v.From()))
@@ -201,29 +199,20 @@ func TestVariableEntries(t *testing.T) {
 		"substituteFrom: [{}]": "apps[0].substituteFrom[0].file: is missing; name a .env file or a ConfigMap's manifest, " +
 			"from the repository's root",
 	} {
-		if _, err := parse(entry); err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+want {
-			t.Errorf("%s:\n got %v\nwant %s", entry, err, want)
-		}
+		checkRefused(t, entry, app+entry+"\n", want)
 	}
 }
 
 // TestHelmEntries checks that an app has its entry's chart options, and all apps have the cluster's capabilities for
 // charts.
 func TestHelmEntries(t *testing.T) {
-	parse := func(entry, more string) (App, error) {
-		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(configHead+"apps:\n- path: charts/shop\n  "+entry+"\n"+more))
-		if err != nil {
-			return App{}, err
-		}
-		return c.Apps[0].App("charts/shop")
-	}
-	app, err := parse("helm: {releaseName: eu, valueFiles: [a.yaml, b c.yaml], valuesObject: {replicas: 3, gone: null}, skipCrds: true}",
-		"kubernetes: {version: v1.36.3, apiVersions: [v1, example.com/v1beta1/Shop]}\n")
+	const shop = "apps:\n- path: charts/shop\n  "
+	app, err := parsed(t, shop+"helm: {releaseName: eu, valueFiles: [a.yaml, b c.yaml], valuesObject: {replicas: 3, gone: null}, "+
+		"skipCrds: true}\nkubernetes: {version: v1.36.3, apiVersions: [v1, example.com/v1beta1/Shop]}\n").Apps[0].App("charts/shop")
+	must(t, err)
 	want := App{Name: "shop", Path: "charts/shop", Namespace: "default", Kubernetes: "v1.36.3", APIVersions: "v1 example.com/v1beta1/Shop",
 		Helm: Helm{ReleaseName: "eu", ValueFiles: "a.yaml\nb c.yaml", Values: `{"gone":null,"replicas":3}`, SkipCRDs: true}}
-	if diff := compare.Diff(want, app); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	compare.Check(t, want, app)
 	compare.CheckNamed(t, "files", []string{"a.yaml", "b c.yaml"}, app.Helm.Files())
 	for entry, want := range map[string]string{
 		"helm: {valuesObject: [a]}":  "apps[0].helm.valuesObject: is not a mapping; write values as in the chart's values.yaml",
@@ -231,17 +220,13 @@ func TestHelmEntries(t *testing.T) {
 		"helm: {valuesObj: {}}":      "apps[0].helm.valuesObj: is not a known field; write valuesObject",
 		"helm: {valueFiles: a.yaml}": "apps[0].helm.valueFiles: is a text where a list belongs; begin each entry with a dash",
 	} {
-		if _, err := parse(entry, ""); err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+want {
-			t.Errorf("%s:\n got %v\nwant %s", entry, err, want)
-		}
+		checkRefused(t, entry, shop+entry+"\n", want)
 	}
 	for kubernetes, want := range map[string]string{
 		"{version: latest}":        `kubernetes.version: "latest" is not a version of Kubernetes; write 1.36.3 or the like`,
 		"{apiVersions: [Gateway]}": `kubernetes.apiVersions[0]: "Gateway" is not a version of an API; write group/version or group/version/Kind`,
 	} {
-		if _, err := parse("helm: {}", "kubernetes: "+kubernetes+"\n"); err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+want {
-			t.Errorf("%s:\n got %v\nwant %s", kubernetes, err, want)
-		}
+		checkRefused(t, kubernetes, shop+"helm: {}\nkubernetes: "+kubernetes+"\n", want)
 	}
 }
 

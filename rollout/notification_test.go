@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-const notifiedHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\nnotifications:\n"
+const notifiedApps = "apps:\n- path: apps/*\nnotifications:\n"
 
 func TestParseReceivers(t *testing.T) {
-	c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(notifiedHead+`
+	c := parsed(t, notifiedApps+`
 - name: team
   slack: {url: {secretRef: {name: chat, key: slack, namespace: ops}}}
   events: [paused, aborted]
@@ -28,8 +28,7 @@ func TestParseReceivers(t *testing.T) {
 - name: mail
   email: {host: smtp.example.com, port: 465, tls: tls, from: Shop <shop@example.com>, to: [ann@example.com],
     username: {env: GITROLLOUT_NOTIFY_USER}, password: {env: GITROLLOUT_NOTIFY_PASS}}
-`))
-	must(t, err)
+`)
 	r := c.Receivers[0]
 	want := Credential{Secret: SecretRef{Name: "chat", Key: "slack"}, Namespace: "ops"}
 	if r.Service != "slack" || r.Credentials["url"] != want || !r.Wants("cart-eu") || r.Wants("other") {
@@ -102,7 +101,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"the same name", "{name: a, discord: {url: " + env + "}}\n- {name: a, discord: {url: " + env + "}}", "[1].name", "twice", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := ParseConfig("x/prod/config.yaml", []byte(notifiedHead+"- "+c.entry+"\n"))
+			_, err := ParseConfig(configFile, []byte(configHead+notifiedApps+"- "+c.entry+"\n"))
 			var invalid *InvalidError
 			if !errors.As(err, &invalid) {
 				t.Fatalf("got %v", err)
@@ -138,11 +137,8 @@ func TestTemplatesEnd(t *testing.T) {
 	template := func(text string) error {
 		quoted, err := json.Marshal(text)
 		must(t, err)
-		_, err = ParseConfig(".gitrollout/prod/config.yaml", []byte(notifiedHead+`
-- name: team
-  slack: {url: {env: GITROLLOUT_NOTIFY_SLACK}}
-  template: {text: `+string(quoted)+`}
-`))
+		_, err = ParseConfig(configFile, []byte(configHead+notifiedApps+
+			"- name: team\n  slack: {url: {env: GITROLLOUT_NOTIFY_SLACK}}\n  template: {text: "+string(quoted)+"}\n"))
 		return err
 	}
 	for name, text := range map[string]string{
@@ -167,9 +163,7 @@ func TestTemplatesEnd(t *testing.T) {
 		"{{range $i, $kind := .Kinds}}{{if $i}}, {{end}}{{$kind}}{{else}}none{{end}}",
 		"{{with .Reason}}{{. | html}}{{end}}{{range $.Over}}{{.}}{{end}}", "{{range .Kinds}}{{range $.Analyses}}{{.Run}}{{end}}{{end}}",
 	} {
-		if err := template(text); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
+		must(t, template(text))
 	}
 }
 
@@ -177,9 +171,7 @@ func TestTemplatesEnd(t *testing.T) {
 func TestReceiversAreRead(t *testing.T) {
 	read := func(entry string) Receiver {
 		t.Helper()
-		c, err := ParseConfig("x/prod/config.yaml", []byte(notifiedHead+"- "+entry+"\n"))
-		must(t, err)
-		return c.Receivers[0]
+		return parsed(t, notifiedApps+"- "+entry+"\n").Receivers[0]
 	}
 	const mail = "{name: a, email: {host: x, port: 65535, from: a@example.com, to: [b@example.com]}}"
 	most, least := read(mail), read(strings.Replace(mail, "65535", "25", 1))

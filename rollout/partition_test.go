@@ -16,14 +16,12 @@ const gameServers = `
 `
 
 func TestWorkloadsOfAConfiguration(t *testing.T) {
-	const config = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\nworkloads:"
-	c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(config+gameServers))
-	must(t, err)
+	const config = "apps: [{path: apps/*}]\nworkloads:"
 	status := partitionStatus
 	status.UpdatedReady = "status.newReady"
 	want := Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
 		Ordered: true, MinReady: "spec.rollout.minReadySeconds", Status: status}
-	app, err := c.Apps[0].App("apps/games")
+	app, err := parsed(t, config+gameServers).Apps[0].App("apps/games")
 	must(t, err)
 	compare.CheckNamed(t, "the kinds of its apps", []Partitioned{want}, PartitionedOf(app))
 	if found, _ := FindPartitioned(PartitionedOf(app), "example.com/v1", "GameServerSet"); found == nil || *found != want {
@@ -66,10 +64,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 		{"a.io/v1, kind: A, partition: {path: spec.a}}, {apiVersion: a.io/v2, kind: A, partition: {path: spec.a}",
 			`[1].kind: A of a.io is workloads[0], too; keep only the entry for the version in your manifests`},
 	} {
-		_, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(config+" [{apiVersion: "+c.entry+"}]"))
-		if err == nil || err.Error() != ".gitrollout/prod/config.yaml: workloads"+c.wrong {
-			t.Errorf("%s:\n got %v\nwant %s", c.entry, err, c.wrong)
-		}
+		checkRefused(t, c.entry, config+" [{apiVersion: "+c.entry+"}]", "workloads"+c.wrong)
 	}
 }
 

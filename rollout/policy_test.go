@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
@@ -58,12 +60,9 @@ func TestParsePolicy(t *testing.T) {
 		"another kind":      {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n", `kind: "Config" is not Policy`},
 		"a second document": {project("") + "---\n" + project(""), "has more than one document; keep one"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p, err := ParsePolicy("policy.yaml", []byte(tt.text))
-			if err == nil || err.Error() != "policy.yaml: "+tt.want {
-				t.Errorf("%+v\n got: %v\nwant: %s", p, err, tt.want)
-			}
-		})
+		if _, err := ParsePolicy("policy.yaml", []byte(tt.text)); err == nil || err.Error() != "policy.yaml: "+tt.want {
+			t.Errorf("%s:\n got: %v\nwant: %s", name, err, tt.want)
+		}
 	}
 }
 
@@ -80,17 +79,15 @@ func TestProjectOf(t *testing.T) {
 		"of none":          {projects, "edge", "", "projects: app edge is in no project; name it in one project, or write unmatched: allow"},
 		"of none, allowed": {strings.Replace(projects, "projects:", "unmatched: allow\nprojects:", 1), "edge", "", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p, err := ParsePolicy("policy.yaml", []byte(tt.policy))
-			must(t, err)
-			got, err := p.ProjectOf(tt.app)
-			switch {
-			case tt.err != "" && (err == nil || err.Error() != "policy.yaml: "+tt.err || ReasonOf(err) != HeldPolicy):
-				t.Errorf("error %v, want %s", err, tt.err)
-			case tt.err == "" && (err != nil || (got == nil) != (tt.want == "") || got != nil && got.Name != tt.want):
-				t.Errorf("project %+v, error %v, want %s", got, err, tt.want)
-			}
-		})
+		p, err := ParsePolicy("policy.yaml", []byte(tt.policy))
+		must(t, err)
+		got, err := p.ProjectOf(tt.app)
+		switch {
+		case tt.err != "" && (err == nil || err.Error() != "policy.yaml: "+tt.err || ReasonOf(err) != HeldPolicy):
+			t.Errorf("%s: error %v, want %s", name, err, tt.err)
+		case tt.err == "" && (err != nil || (got == nil) != (tt.want == "") || got != nil && got.Name != tt.want):
+			t.Errorf("%s: project %+v, error %v, want %s", name, got, err, tt.want)
+		}
 	}
 	if got, err := (&Policy{}).ProjectOf("shop"); got != nil || ReasonOf(err) != HeldPolicy {
 		t.Errorf("by an empty one: %+v, %v", got, err)
@@ -117,12 +114,7 @@ func TestHasSource(t *testing.T) {
 		"the whole name":         {"apps/a.yaml", "x/apps/a.yaml", false},
 		"many, which take long?": {strings.Repeat("**/", 40) + "x", strings.Repeat("a/", 200) + "y", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := &Project{Sources: []string{"else", tt.pattern}}
-			if got := p.HasSource(tt.file); got != tt.want {
-				t.Errorf("%s of %s: %v", tt.file, tt.pattern, got)
-			}
-		})
+		compare.CheckNamed(t, name, tt.want, (&Project{Sources: []string{"else", tt.pattern}}).HasSource(tt.file))
 	}
 	if !(&Project{}).HasSource("any") {
 		t.Error("a project without sources takes no files")
@@ -136,12 +128,8 @@ func TestIsKind(t *testing.T) {
 		"rbac.authorization.k8s.io/*": {false, true}, "*.k8s.io/Role": {false, true}, "Role": {false, false}, "*/*": {true, true},
 		"secret": {true, false}, "RBAC.authorization.k8s.io/role": {false, true},
 	} {
-		if lower := (Ref{Kind: "secret"}); lower.IsKind([]string{pattern}) != want[0] {
-			t.Errorf("pattern %s does not treat secret and Secret alike", pattern)
-		}
-		if got := [2]bool{secret.IsKind([]string{pattern}), role.IsKind([]string{pattern})}; got != want {
-			t.Errorf("%s: %v", pattern, got)
-		}
+		compare.CheckNamed(t, pattern, want, [2]bool{secret.IsKind([]string{pattern}), role.IsKind([]string{pattern})})
+		compare.CheckNamed(t, pattern+" of secret", want[0], (Ref{Kind: "secret"}).IsKind([]string{pattern}))
 	}
 }
 

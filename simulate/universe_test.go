@@ -361,7 +361,7 @@ func (u *universe) turned(a *actor, pump string) {
 			a.looked = a.Clone.main
 		}
 	case reconciler.PumpApps:
-		if a.known == u.git.Head(testBranch) { // of visits beside a fetch it is unsure
+		if a.known == u.git.Head(testBranch) {
 			u.oracle.checkBacks(a)
 		}
 		u.promises.looked(a)
