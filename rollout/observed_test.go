@@ -107,33 +107,17 @@ func TestStateLookups(t *testing.T) {
 	if _, ok := s.ProgressOf(api); ok {
 		t.Error("a workload that does not change has progress")
 	}
-	if got := s.StableHash(api); got != "h1-0000000002" {
-		t.Errorf("StableHash = %q", got)
-	}
-	if got := s.Named(App{Name: "shop"}); got.Formerly != strings.Join(s.Formerly, " ") || got.Name != "shop" {
-		t.Errorf("Named = %+v", got)
-	}
-	if got := (&State{Formerly: []string{"a", "b"}}).Named(App{}); got.Formerly != "a b" {
-		t.Errorf("Named = %+v", got)
-	}
-	if got := (&State{}).StableHash(api); got != "" {
-		t.Errorf("StableHash without a stable release = %q", got)
-	}
+	compare.Check(t, Hash("h1-0000000002"), s.StableHash(api))
+	compare.CheckNamed(t, "without a stable release", Hash(""), (&State{}).StableHash(api))
+	compare.Check(t, App{Name: "shop", Formerly: strings.Join(s.Formerly, " ")}, s.Named(App{Name: "shop"}))
+	compare.Check(t, App{Formerly: "a b"}, (&State{Formerly: []string{"a", "b"}}).Named(App{}))
 }
 
 // TestShown checks that an app with a problem is not shown as Healthy, and that other phases are shown unchanged.
 func TestShown(t *testing.T) {
-	for _, c := range []struct {
-		s    State
-		want Phase
-	}{
-		{State{Phase: Healthy}, Healthy}, {State{Phase: Healthy, Unhealthy: "0 of 5"}, Degraded},
-		{State{Phase: Paused, Unhealthy: "0 of 5"}, Paused},
-	} {
-		if got := c.s.Shown(); got != c.want {
-			t.Errorf("%+v is shown as %s", c.s, got)
-		}
-	}
+	compare.Check(t, Healthy, (&State{Phase: Healthy}).Shown())
+	compare.CheckNamed(t, "with a problem", Degraded, (&State{Phase: Healthy, Unhealthy: "0 of 5"}).Shown())
+	compare.CheckNamed(t, "another phase", Paused, (&State{Phase: Paused, Unhealthy: "0 of 5"}).Shown())
 }
 
 // TestWaits checks that only a release held by a closed calendar waits without a problem.
@@ -144,16 +128,9 @@ func TestWaits(t *testing.T) {
 }
 
 func TestReasonOf(t *testing.T) {
-	for want, err := range map[HeldReason]error{
-		HeldInvalidInput: errors.New("x"), HeldPolicy: fmt.Errorf("about: %w", &InvalidError{Reason: HeldPolicy}),
-	} {
-		if got := ReasonOf(err); got != want {
-			t.Errorf("%v: %s", err, got)
-		}
-	}
-	if got := ReasonOf(&InvalidError{}); got != HeldInvalidInput {
-		t.Errorf("no reason is %q", got)
-	}
+	compare.Check(t, HeldInvalidInput, ReasonOf(errors.New("x")))
+	compare.Check(t, HeldPolicy, ReasonOf(fmt.Errorf("about: %w", &InvalidError{Reason: HeldPolicy})))
+	compare.CheckNamed(t, "no reason", HeldInvalidInput, ReasonOf(&InvalidError{}))
 }
 
 // TestNewestSerial checks that the newest serial of all workloads is used.
@@ -198,11 +175,10 @@ func TestSameRun(t *testing.T) {
 	if !run.Same(AnalysisRun{Name: "a", Release: "h", Started: noon.In(time.FixedZone("", 3600)), Phase: AnalysisFailed}) {
 		t.Error("a run is not itself")
 	}
-	for phase, want := range map[AnalysisPhase]bool{"": false, AnalysisPending: false, AnalysisRunning: false, AnalysisFailed: true,
-		AnalysisStopped: true} {
-		if phase.Done() != want {
-			t.Errorf("%q is done: %t", phase, !want)
-		}
+	for phase, want := range map[AnalysisPhase]bool{
+		"": false, AnalysisPending: false, AnalysisRunning: false, AnalysisFailed: true, AnalysisStopped: true,
+	} {
+		compare.CheckNamed(t, "end of "+string(phase), want, phase.Done())
 	}
 	if _, any := (MetricProgress{}).Last(); any {
 		t.Error("nothing was measured, and something was last")

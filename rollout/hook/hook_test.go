@@ -3,7 +3,6 @@ package hook
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,48 +28,42 @@ func object(kind, name string, annotations ...string) rollout.Object {
 
 // TestWhen checks each annotation of each tool, at a first deployment, a release and a rollback without steps.
 func TestWhen(t *testing.T) {
-	const before, after, abort = rollout.HookBefore, rollout.HookAfter, rollout.HookAbort
-	for _, c := range []struct {
-		annotations         string
-		first, later, quick []rollout.HookWhen
-	}{
-		{"gitrollout.dev/hook=before", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"gitrollout.dev/hook=after", []rollout.HookWhen{after}, []rollout.HookWhen{after}, nil},
-		{"gitrollout.dev/hook=abort", []rollout.HookWhen{abort}, []rollout.HookWhen{abort}, nil},
-		{"gitrollout.dev/hook=before, after", []rollout.HookWhen{before, after}, []rollout.HookWhen{before, after}, nil},
-		{"argocd.argoproj.io/hook=PreSync", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"argocd.argoproj.io/hook=PostSync,SyncFail", []rollout.HookWhen{after, abort}, []rollout.HookWhen{after, abort}, nil},
-		{"argocd.argoproj.io/hook=Skip", nil, nil, nil},
-		{"argocd.argoproj.io/hook=PreSync,Skip", nil, nil, nil},
-		{"argocd.argoproj.io/hook=PreSync,PostDelete", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"helm.sh/hook=pre-install", []rollout.HookWhen{before}, nil, nil},
-		{"helm.sh/hook=pre-upgrade", nil, []rollout.HookWhen{before}, nil},
-		{"helm.sh/hook=pre-install,pre-upgrade", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"helm.sh/hook=post-install", []rollout.HookWhen{after}, nil, nil},
-		{"helm.sh/hook=post-upgrade,test", nil, []rollout.HookWhen{after}, nil},
-		{"helm.sh/hook=pre-rollback", []rollout.HookWhen{abort}, []rollout.HookWhen{abort}, nil},
-		{"helm.sh/hook=test", nil, nil, nil},
-		{"gitrollout.dev/hook=before;gitrollout.dev/hook-on=rollback", nil, nil, []rollout.HookWhen{before}},
-		{"gitrollout.dev/hook=after;gitrollout.dev/hook-on=release, rollback", []rollout.HookWhen{after}, []rollout.HookWhen{after},
-			[]rollout.HookWhen{after}},
-		{"gitrollout.dev/hook=after;argocd.argoproj.io/hook=PreSync", []rollout.HookWhen{after}, []rollout.HookWhen{after}, nil},
-		{"argocd.argoproj.io/hook=PreSync;helm.sh/hook=post-upgrade", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"unrelated=before", nil, nil, nil},
+	type times struct{ first, later, quick string }
+	for annotations, want := range map[string]times{
+		"gitrollout.dev/hook=before":                                         {"before", "before", ""},
+		"gitrollout.dev/hook=after":                                          {"after", "after", ""},
+		"gitrollout.dev/hook=abort":                                          {"abort", "abort", ""},
+		"gitrollout.dev/hook=before, after":                                  {"before after", "before after", ""},
+		"argocd.argoproj.io/hook=PreSync":                                    {"before", "before", ""},
+		"argocd.argoproj.io/hook=PostSync,SyncFail":                          {"after abort", "after abort", ""},
+		"argocd.argoproj.io/hook=Skip":                                       {"", "", ""},
+		"argocd.argoproj.io/hook=PreSync,Skip":                               {"", "", ""},
+		"argocd.argoproj.io/hook=PreSync,PostDelete":                         {"before", "before", ""},
+		"helm.sh/hook=pre-install":                                           {"before", "", ""},
+		"helm.sh/hook=pre-upgrade":                                           {"", "before", ""},
+		"helm.sh/hook=pre-install,pre-upgrade":                               {"before", "before", ""},
+		"helm.sh/hook=post-install":                                          {"after", "", ""},
+		"helm.sh/hook=post-upgrade,test":                                     {"", "after", ""},
+		"helm.sh/hook=pre-rollback":                                          {"abort", "abort", ""},
+		"helm.sh/hook=test":                                                  {"", "", ""},
+		"gitrollout.dev/hook=before;gitrollout.dev/hook-on=rollback":         {"", "", "before"},
+		"gitrollout.dev/hook=after;gitrollout.dev/hook-on=release, rollback": {"after", "after", "after"},
+		"gitrollout.dev/hook=after;argocd.argoproj.io/hook=PreSync":          {"after", "after", ""},
+		"argocd.argoproj.io/hook=PreSync;helm.sh/hook=post-upgrade":          {"before", "before", ""},
+		"unrelated=before":                                                   {"", "", ""},
 	} {
-		o := object("Job", "migrate", strings.FieldsFunc(c.annotations, func(r rune) bool { return r == '=' || r == ';' })...)
-		at := func(r Release) (whens []rollout.HookWhen) {
-			for _, when := range []rollout.HookWhen{before, after, abort} {
+		o := object("Job", "migrate", strings.FieldsFunc(annotations, func(r rune) bool { return r == '=' || r == ';' })...)
+		at := func(r Release) string {
+			var whens []string
+			for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter, rollout.HookAbort} {
 				if len(At([]rollout.Object{o}, when, r)) > 0 {
-					whens = append(whens, when)
+					whens = append(whens, string(when))
 				}
 			}
-			return whens
+			return strings.Join(whens, " ")
 		}
-		got := [][]rollout.HookWhen{at(Release{First: true}), at(Release{}), at(Release{Fast: true})}
-		compare.CheckNamed(t, c.annotations, [][]rollout.HookWhen{c.first, c.later, c.quick}, got)
-		if is := strings.Contains(c.annotations, "/hook"); Is(o) != is {
-			t.Errorf("%s: it is a hook: %t", c.annotations, !is)
-		}
+		compare.CheckNamed(t, annotations, want, times{at(Release{First: true}), at(Release{}), at(Release{Fast: true})})
+		compare.CheckNamed(t, annotations+" is a hook", strings.Contains(annotations, "/hook"), Is(o))
 	}
 }
 
@@ -117,9 +110,10 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v runs: %+v", c.object.Map("metadata"), got)
 		}
 	}
-	for _, o := range []rollout.Object{object("Pod", "a", annotationHelm, "test"), object("Job", long),
-		object("Job", long[1:], Annotation, "before"),
-		object("ConfigMap", long, Annotation, "before")} {
+	for _, o := range []rollout.Object{
+		object("Pod", "a", annotationHelm, "test"), object("Job", long),
+		object("Job", long[1:], Annotation, "before"), object("ConfigMap", long, Annotation, "before"),
+	} {
 		if _, _, err := Of(o); err != nil {
 			t.Errorf("%v: %v", o.Map("metadata"), err)
 		}
@@ -138,9 +132,7 @@ func TestOrder(t *testing.T) {
 	for _, h := range At(objects, rollout.HookBefore, Release{}) {
 		names = append(names, h.Name())
 	}
-	if want := []string{"shop/d", "shop/b", "shop/c", "shop/f", "shop/e", "shop/a"}; !slices.Equal(names, want) {
-		t.Errorf("the order is %v, want %v", names, want)
-	}
+	compare.Check(t, []string{"shop/d", "shop/b", "shop/c", "shop/f", "shop/e", "shop/a"}, names)
 }
 
 // TestJob checks that the created Job has a unique name and a deadline, and is not deleted by the cluster. Git's
@@ -233,15 +225,11 @@ func TestNeeds(t *testing.T) {
 		}
 		return all
 	}
-	if got := names(); !slices.Equal(got, want) {
-		t.Errorf("it needs %v, want %v", got, want)
-	}
+	compare.CheckNamed(t, "needed", want, names())
 	for _, o := range objects {
 		had[o.Ref()] = o
 	}
-	if got := names(); !slices.Equal(got, []string{"with"}) {
-		t.Errorf("with all objects present it needs %v, want the hook's own objects", got)
-	}
+	compare.CheckNamed(t, "needed with all objects present: the hook's own", []string{"with"}, names())
 }
 
 // FuzzOf checks that any annotations can be read, and that a valid hook can run.
