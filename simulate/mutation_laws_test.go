@@ -15,7 +15,7 @@ import (
 
 // lawMutations each break one law by a wrapper that changes the program's view of its world.
 var lawMutations = []mutation{
-	{"a pause does not wait for people", "Calm", bendSpecs(func(s *rollout.Spec) {
+	{"a pause does not wait for people", "Calm", 0, bendSpecs(func(s *rollout.Spec) {
 		if s.BlueGreen != nil {
 			s.BlueGreen.AutoPromotionEnabled = true
 			return
@@ -26,7 +26,7 @@ var lawMutations = []mutation{
 			}
 		}
 	})},
-	{"a list of steps that is edited has no gates", "People Calm", func(p starting) {
+	{"a list of steps that is edited has no gates", "People Calm", 0, func(p starting) {
 		first := map[rollout.Workload]string{}
 		bendSpecs(func(s *rollout.Spec) {
 			if s.Canary == nil {
@@ -38,8 +38,8 @@ var lawMutations = []mutation{
 			}
 		})(p)
 	}},
-	{"all users' version is not stable while an old pod is left", "People Calm", observesEach(reluctant)},
-	{"a step gives twice its weight", "Calm", bendSpecs(func(s *rollout.Spec) {
+	{"all users' version is not stable while an old pod is left", "People Calm", 0, observesEach(reluctant)},
+	{"a step gives twice its weight", "Calm", 0, bendSpecs(func(s *rollout.Spec) {
 		if s.Canary == nil {
 			return
 		}
@@ -49,27 +49,27 @@ var lawMutations = []mutation{
 			}
 		}
 	})},
-	{"Kubernetes' template of all pods stays", "StatefulSets", observesEach(oldBase)},
-	{"an unseen cluster is believed", "Watches", observes(func(_ starting, _ string, seen *rollout.Observed) { seen.Unseen = "" })},
-	{"an object removed from Git stays", "People", keep(func(rollout.Object) bool { return true })},
-	{"replicas are pinned although an autoscaler scales", "Scales", writes(pinned)},
-	{"requested pods count as serving pods", "Calm", observesEach(trustful)},
-	{"a pod that serves counts for all where users are switched", "Calm", observesEach(trusting)},
-	{"pods of an experiment outlive it", "Experiments", keep(func(o rollout.Object) bool {
+	{"Kubernetes' template of all pods stays", "StatefulSets", 60, observesEach(oldBase)},
+	{"an unseen cluster is believed", "Watches", 84, observes(func(_ starting, _ string, seen *rollout.Observed) { seen.Unseen = "" })},
+	{"an object removed from Git stays", "People", 0, keep(func(rollout.Object) bool { return true })},
+	{"replicas are pinned although an autoscaler scales", "Scales", 0, writes(pinned)},
+	{"requested pods count as serving pods", "Calm", 0, observesEach(trustful)},
+	{"a pod that serves counts for all where users are switched", "Calm", 13, observesEach(trusting)},
+	{"pods of an experiment outlive it", "Experiments", 0, keep(func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
 	})},
-	{"an experiment runs of a workload without pods", "Experiments", observesEach(staffed)},
-	{"each commit is followed by each app", "Calm", renders(func(_ starting, _ string, r *rollout.Render) { r.Digest = r.Commit.ID })},
-	{"an abort is not read", "Calm", hide(func(name string, data []byte) bool {
+	{"an experiment runs of a workload without pods", "Experiments", 54, observesEach(staffed)},
+	{"each commit is followed by each app", "Calm", 0, renders(func(_ starting, _ string, r *rollout.Render) { r.Digest = r.Commit.ID })},
+	{"an abort is not read", "Calm", 27, hide(func(name string, data []byte) bool {
 		return strings.Contains(name, "/promote/") && strings.Contains(string(data), "decision: abort")
 	})},
-	{"a field that left Git stays with its other manager", "Owners", applies(sharing)},
-	{"another controller's object is taken", "People", func(p starting) { p.Observer = taker{p.View} }},
-	{"a new process writes everything anew", "Calm", newcomer},
-	{"an analysis of a past release judges", "Analyses PeopleAndAnalyses", func(p starting) {
+	{"a field that left Git stays with its other manager", "Owners", 0, applies(sharing)},
+	{"another controller's object is taken", "People", 0, func(p starting) { p.Observer = taker{p.View} }},
+	{"a new process writes everything anew", "Calm", 0, newcomer},
+	{"an analysis of a past release judges", "Analyses PeopleAndAnalyses", 77, func(p starting) {
 		p.Analyzer = &pastLab{lab: p.u.labs[p.Name], going: map[string][]rollout.AnalysisRun{}}
 	}},
-	{"workloads without pods pass gates", "People PeopleAndSizes", forge(func(a *appSource, s rollout.State) *rollout.Promotion {
+	{"workloads without pods pass gates", "People PeopleAndSizes", 25, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
 		empty := map[rollout.Workload]string{}
 		for _, pr := range s.Progress {
 			if w := a.find(pr.Workload); w != nil && w.replicas != nil && *w.replicas == 0 && len(s.Progress) > 1 {
@@ -78,33 +78,33 @@ var lawMutations = []mutation{
 		}
 		return &rollout.Promotion{Workloads: empty}
 	})},
-	{"a rename is followed", "People PeopleAndPumps", forge(func(a *appSource, s rollout.State) *rollout.Promotion {
+	{"a rename is followed", "People PeopleAndPumps", 0, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
 		isIt := func(w workloadSource) bool { return w.name == s.Progress[0].Workload.Name }
 		if len(s.Progress) != 1 || slices.ContainsFunc(a.workloads, isIt) {
 			return nil
 		}
 		return &rollout.Promotion{Through: rollout.Full}
 	})},
-	{"an app of which nothing is left is followed", "Calm", filled},
-	{"a folder that got another name is taken for an empty one", "People", renders(forgetful)},
-	{"an image that was set by hand stays", "People", applies(tolerant)},
-	{"a release goes on while Git's head cannot be read", "Calm", func(p starting) {
+	{"an app of which nothing is left is followed", "Calm", 0, filled},
+	{"a folder that got another name is taken for an empty one", "People", 0, renders(forgetful)},
+	{"an image that was set by hand stays", "People", 0, applies(tolerant)},
+	{"a release goes on while Git's head cannot be read", "Calm", 23, func(p starting) {
 		p.Renderer = &forgiving{Renderer: p.Renderer, last: map[string]*rollout.Render{}}
 	}},
-	{"one app's kind hides the whole cluster", "BrokenKinds", observes(func(p starting, _ string, seen *rollout.Observed) {
+	{"one app's kind hides the whole cluster", "BrokenKinds", 19, observes(func(p starting, _ string, seen *rollout.Observed) {
 		if p.u.unread != "" {
 			seen.Unseen = "the watch of a kind fails"
 		}
 	})},
-	{"a failure is retried at once", "API", func(p starting) { p.Spread = func(time.Duration) time.Duration { return 0 } }},
-	{"broken old pods stay until the new ones serve", "BrokenStable", writes(strict)},
-	{"an object is written under another app's namespace", "Calm", writes(stray)},
-	{"a freeze is not read", "Freezes", hide(func(name string, _ []byte) bool { return name == rollout.FreezePath(testCluster) })},
-	{"a rollback waits for the end of a freeze", "Freezes", applies(frozen)},
-	{"a commit that was half read is believed", "Git", func(p starting) {
+	{"a failure is retried at once", "API", 134, func(p starting) { p.Spread = func(time.Duration) time.Duration { return 0 } }},
+	{"broken old pods stay until the new ones serve", "BrokenStable", 69, writes(strict)},
+	{"an object is written under another app's namespace", "Calm", 0, writes(stray)},
+	{"a freeze is not read", "Freezes", 0, hide(func(name string, _ []byte) bool { return name == rollout.FreezePath(testCluster) })},
+	{"a rollback waits for the end of a freeze", "Freezes", 136, applies(frozen)},
+	{"a commit that was half read is believed", "Git", 12, func(p starting) {
 		p.Repository = &halfGit{Clone: p.Clone, half: map[string]bool{}}
 	}},
-	{"each transition is written to the workload", "Calm", writes(talkative)},
+	{"each transition is written to the workload", "Calm", 0, writes(talkative)},
 }
 
 // strict lets no old pod go at a step while one of them is not ready.
