@@ -56,39 +56,16 @@ func TestStateGoldenFile(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	must(t, err)
-	compare.CheckNamed(t, "the bytes of a state file are a promise to every older and newer version", string(want), string(got))
+	for range 50 { // maps have no order
+		got, err = fullState().Encode()
+		must(t, err)
+		compare.CheckNamed(t, "the bytes of a state file are a promise to every older and newer version", string(want), string(got))
+	}
 	back, err := ParseState("state.yaml", got)
 	must(t, err)
 	wantState := fullState()
 	wantState.APIVersion, wantState.Kind = APIVersion, "RolloutState"
 	compare.CheckNamed(t, "round trip", wantState, *back)
-}
-
-func TestStateBytesAreStable(t *testing.T) {
-	first, err := fullState().Encode()
-	must(t, err)
-	for range 50 {
-		again, err := fullState().Encode()
-		must(t, err)
-		if string(again) != string(first) {
-			t.Fatal("the same state has two encodings")
-		}
-	}
-}
-
-func TestStateEqual(t *testing.T) {
-	a, b := fullState(), fullState()
-	if !a.Equal(&b) {
-		t.Error("equal states are not Equal")
-	}
-	b.APIVersion, b.Kind = APIVersion, "RolloutState"
-	if !a.Equal(&b) {
-		t.Error("a state that was read differs from one that was made")
-	}
-	b.Reason = "another"
-	if a.Equal(&b) {
-		t.Error("different states are Equal")
-	}
 }
 
 // edit returns the encoding of a full state with one changed line.

@@ -28,6 +28,9 @@ func TestParseReceivers(t *testing.T) {
 - name: mail
   email: {host: smtp.example.com, port: 465, tls: tls, from: Shop <shop@example.com>, to: [ann@example.com],
     username: {env: GITROLLOUT_NOTIFY_USER}, password: {env: GITROLLOUT_NOTIFY_PASS}}
+- {name: most, email: {host: x, port: 65535, from: a@example.com, to: [b@example.com]}}
+- {name: least, email: {host: x, port: 25, from: a@example.com, to: [b@example.com]}}
+- {name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}
 `)
 	r := c.Receivers[0]
 	want := Credential{Secret: SecretRef{Name: "chat", Key: "slack"}, Namespace: "ops"}
@@ -41,6 +44,12 @@ func TestParseReceivers(t *testing.T) {
 	}
 	if mail := c.Receivers[2]; mail.Settings["port"] != "465" || mail.Lists["to"][0] != "ann@example.com" {
 		t.Errorf("got %+v", mail)
+	}
+	if most, least := c.Receivers[3], c.Receivers[4]; most.Settings["port"] != "65535" || least.Settings["port"] != "25" {
+		t.Errorf("the ports are %q and %q", most.Settings["port"], least.Settings["port"])
+	}
+	if discord := c.Receivers[5]; discord.Service != "discord" || discord.Credentials["url"].Env != "GITROLLOUT_NOTIFY_A" {
+		t.Errorf("got %+v", discord)
 	}
 }
 
@@ -100,19 +109,17 @@ func TestParseReceiversRefuses(t *testing.T) {
 			"go together", ""},
 		{"the same name", "{name: a, discord: {url: " + env + "}}\n- {name: a, discord: {url: " + env + "}}", "[1].name", "twice", ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := ParseConfig(configFile, []byte(configHead+notifiedApps+"- "+c.entry+"\n"))
-			var invalid *InvalidError
-			if !errors.As(err, &invalid) {
-				t.Fatalf("got %v", err)
-			}
-			if invalid.Field != "notifications"+c.field || !strings.Contains(invalid.Msg, c.says) || !strings.Contains(invalid.Fix, c.fix) {
-				t.Errorf("field %q says %q, fix %q", invalid.Field, invalid.Msg, invalid.Fix)
-			}
-			if strings.Contains(err.Error(), "hooks.slack.com") || strings.Contains(err.Error(), "u:pass") {
-				t.Errorf("tells a credential: %v", err)
-			}
-		})
+		_, err := ParseConfig(configFile, []byte(configHead+notifiedApps+"- "+c.entry+"\n"))
+		var invalid *InvalidError
+		if !errors.As(err, &invalid) {
+			t.Fatalf("%s: got %v", c.name, err)
+		}
+		if invalid.Field != "notifications"+c.field || !strings.Contains(invalid.Msg, c.says) || !strings.Contains(invalid.Fix, c.fix) {
+			t.Errorf("%s: field %q says %q, fix %q", c.name, invalid.Field, invalid.Msg, invalid.Fix)
+		}
+		if strings.Contains(err.Error(), "hooks.slack.com") || strings.Contains(err.Error(), "u:pass") {
+			t.Errorf("%s: tells a credential: %v", c.name, err)
+		}
 	}
 }
 
@@ -164,22 +171,5 @@ func TestTemplatesEnd(t *testing.T) {
 		"{{with .Reason}}{{. | html}}{{end}}{{range $.Over}}{{.}}{{end}}", "{{range .Kinds}}{{range $.Analyses}}{{.Run}}{{end}}{{end}}",
 	} {
 		must(t, template(text))
-	}
-}
-
-// TestReceiversAreRead checks the range of ports, and credentials from a variable.
-func TestReceiversAreRead(t *testing.T) {
-	read := func(entry string) Receiver {
-		t.Helper()
-		return parsed(t, notifiedApps+"- "+entry+"\n").Receivers[0]
-	}
-	const mail = "{name: a, email: {host: x, port: 65535, from: a@example.com, to: [b@example.com]}}"
-	most, least := read(mail), read(strings.Replace(mail, "65535", "25", 1))
-	if most.Settings["port"] != "65535" || least.Settings["port"] != "25" {
-		t.Errorf("the ports are %q and %q", most.Settings["port"], least.Settings["port"])
-	}
-	discord := read("{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}")
-	if discord.Service != "discord" || discord.Credentials["url"].Env != "GITROLLOUT_NOTIFY_A" {
-		t.Errorf("%+v", discord)
 	}
 }

@@ -58,31 +58,14 @@ const enough = "name: x\nlisted: [{a: 1}]\n"
 
 func readForm(t *testing.T, text string, argo bool) (form, *Reader) {
 	t.Helper()
-	var raw map[string]any
-	must(t, yaml.Unmarshal([]byte(text), &raw, yaml.DisallowUnknownFields))
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	must(t, err)
+	raw, err := FromJSON[any](data)
+	must(t, err)
 	r := &Reader{Argo: argo}
 	var f form
-	r.Read("spec", integers(raw), &f)
+	r.Read("spec", raw, &f)
 	return f, r
-}
-
-// integers converts whole numbers to int64, as decode does.
-func integers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, e := range v {
-			v[key] = integers(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = integers(e)
-		}
-	case float64:
-		if v == float64(int64(v)) {
-			return int64(v)
-		}
-	}
-	return v
 }
 
 func TestReaderReads(t *testing.T) {

@@ -157,31 +157,13 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 
 // objectOf returns a literal as an object in the apps' namespace.
 func objectOf(literal any) rollout.Object {
-	o := rollout.Object(plain(literal).(map[string]any))
+	plain, err := rollout.Plain(literal)
+	if err != nil {
+		panic(err) // literals are JSON
+	}
+	o := rollout.Object(plain.(map[string]any))
 	o.Map("metadata")["namespace"] = namespace
 	return o
-}
-
-// plain converts Go literals into decoded values.
-func plain(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, e := range v {
-			out[key] = plain(e)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = plain(e)
-		}
-		return out
-	case int:
-		return int64(v)
-	default:
-		return v
-	}
 }
 
 func (w workloadSource) spec() rollout.Spec {

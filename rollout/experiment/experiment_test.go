@@ -43,45 +43,24 @@ const services = `
 
 func object(t *testing.T, text string) rollout.Object {
 	t.Helper()
-	var o map[string]any
-	read(t, text, &o)
-	return o
+	return read(t, text).(map[string]any)
 }
 
-func objects(t *testing.T) []rollout.Object {
+func objects(t *testing.T, text string) []rollout.Object {
 	t.Helper()
-	var all []rollout.Object
-	read(t, services, &all)
-	return all
+	return rollout.Mapped(read(t, text).([]any), func(o any) rollout.Object { return o.(map[string]any) })
 }
 
-func read(t *testing.T, text string, into any) {
+// read reads YAML with whole numbers as integers, as render does.
+func read(t *testing.T, text string) any {
 	t.Helper()
-	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
 		t.Fatal(err)
 	}
-	whole(into)
-}
-
-// whole converts JSON's whole numbers into integers, as render does.
-func whole(v any) any {
-	switch v := v.(type) {
-	case *map[string]any:
-		whole(*v)
-	case *[]rollout.Object:
-		for _, o := range *v {
-			whole(map[string]any(o))
-		}
-	case map[string]any:
-		for key, e := range v {
-			v[key] = whole(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = whole(e)
-		}
-	case float64:
-		return int64(v)
+	v, err := rollout.FromJSON[any](data)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return v
 }
@@ -94,7 +73,7 @@ func template(t *testing.T, change func(*Template)) Template {
 			Name: "web-rollout", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, MinReadySeconds: 5, ProgressDeadlineSeconds: 600,
 			Canary: &rollout.Canary{},
 		},
-		Release: "h1-0123456789", Step: 1, From: object(t, deployment), Others: objects(t),
+		Release: "h1-0123456789", Step: 1, From: object(t, deployment), Others: objects(t, services),
 	}
 	if change != nil {
 		change(&made)
@@ -173,11 +152,9 @@ func TestObjects(t *testing.T) {
 	} {
 		made := template(t, tc.change)
 		from := made.From.Copy()
-		var want []rollout.Object
-		read(t, tc.want, &want)
-		compare.CheckNamed(t, name, want, made.Objects())
+		compare.CheckNamed(t, name, objects(t, tc.want), made.Objects())
 		compare.CheckNamed(t, name+": its Deployment is left alone", from, made.From)
-		compare.CheckNamed(t, name+": the other objects are left alone", objects(t), made.Others)
+		compare.CheckNamed(t, name+": the other objects are left alone", objects(t, services), made.Others)
 	}
 }
 
