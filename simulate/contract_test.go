@@ -37,12 +37,9 @@ func (m *memoryRemote) Commit(_ *testing.T, branch string, files map[string]stri
 }
 
 func (m *memoryRemote) Force(_ *testing.T, branch, commit string) { m.Set("Ann", branch, commit) }
-
-func (m *memoryRemote) Head(_ *testing.T, branch string) string { return m.Git.Head(branch) }
-
-func (m *memoryRemote) Down(down bool) { m.down = down }
-
-func (m *memoryRemote) LoseAnswer() { m.lose = true }
+func (m *memoryRemote) Head(_ *testing.T, branch string) string   { return m.Git.Head(branch) }
+func (m *memoryRemote) Down(down bool)                            { m.down = down }
+func (m *memoryRemote) LoseAnswer()                               { m.lose = true }
 
 func TestGitKeepsTheContract(t *testing.T) {
 	contract.Repository(t, func(*testing.T) contract.Remote { return &memoryRemote{Git: NewGit(nil)} })
@@ -62,7 +59,13 @@ func (m *memoryCluster) Data(_ *testing.T, ref rollout.Ref) map[string]string {
 	return m.others.data(m.cluster, ref)
 }
 
-func (m *memoryCluster) Namespace() string { return namespace }
+func (m *memoryCluster) Exists(_ *testing.T, ref rollout.Ref) bool {
+	return m.cluster.objects[ref] != nil
+}
+
+func (m *memoryCluster) Delete(_ *testing.T, ref rollout.Ref) { m.cluster.Delete(ref) }
+func (m *memoryCluster) Writes(*testing.T) int                { return m.cluster.writes }
+func (m *memoryCluster) Namespace() string                    { return namespace }
 
 func (m *memoryCluster) Await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -77,19 +80,11 @@ func (m *memoryCluster) Await(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("not after 100 seconds: %s", what)
 }
 
-func (m *memoryCluster) Writes(*testing.T) int { return m.cluster.writes }
-
 func (m *memoryCluster) Scale(_ *testing.T, deployment string, replicas int) {
 	d := m.cluster.Kube.Deployments[rollout.Workload{Namespace: namespace, Name: deployment}]
 	d.Replicas = replicas
 	d.Generation++
 	m.cluster.Kube.OnChange("replicas")
-}
-
-func (m *memoryCluster) Delete(_ *testing.T, ref rollout.Ref) { m.cluster.Delete(ref) }
-
-func (m *memoryCluster) Exists(_ *testing.T, ref rollout.Ref) bool {
-	return m.cluster.objects[ref] != nil
 }
 
 func TestClusterKeepsTheContract(t *testing.T) {

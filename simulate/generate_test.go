@@ -202,37 +202,28 @@ func (w workloadSource) deployment() map[string]any {
 		"template": map[string]any{
 			"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{container}},
 		},
-		"strategy":                map[string]any{"rollingUpdate": map[string]any{"maxSurge": w.limits[0], "maxUnavailable": w.limits[1]}},
-		"minReadySeconds":         w.minReady,
-		"progressDeadlineSeconds": w.deadline,
+		"minReadySeconds": w.minReady,
 	}
 	if w.replicas != nil {
 		spec["replicas"] = *w.replicas
 	}
-	if w.policy != "" {
-		delete(spec, "strategy")
-		delete(spec, "progressDeadlineSeconds")
-		spec["serviceName"], spec["podManagementPolicy"] = w.name, w.policy
-	}
-	if w.isOnNodes() {
-		delete(spec, "serviceName")
-		delete(spec, "podManagementPolicy")
+	switch w.policy {
+	case "":
+		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": w.limits[0], "maxUnavailable": w.limits[1]}}
+		spec["progressDeadlineSeconds"] = w.deadline
+	case onNodes, onKruisesNodes:
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": w.limits[1]}}
-	}
-	if w.policy == byCounts {
+	case byCounts:
 		spec["updateStrategy"] = map[string]any{"maxUnavailable": 1}
-	}
-	if w.isOfPartition() {
-		delete(spec, "serviceName")
-		delete(spec, "podManagementPolicy")
-	}
-	switch w.policy { // other fields that give minReadySeconds
-	case byKruisesOrdinals:
+	case byKruisesOrdinals: // it has minReadySeconds elsewhere
 		delete(spec, "minReadySeconds")
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"minReadySeconds": w.minReady}}
 	case byOldShare:
 		delete(spec, "minReadySeconds")
 		spec["rollout"] = map[string]any{"minReadySeconds": w.minReady}
+	case byNewCounts:
+	default:
+		spec["serviceName"], spec["podManagementPolicy"] = w.name, w.policy
 	}
 	return manifest(w.apiVersion(), w.workload().Ref().Kind, w.name, map[string]any{"spec": spec})
 }
@@ -285,8 +276,6 @@ func parseOwnKinds() ([]rollout.Partitioned, string) {
 
 // partitionedPolicies are the kinds described by their fields whose pods are counted.
 var partitionedPolicies = []string{byCounts, byKruisesOrdinals, byNewCounts, byOldShare}
-
-func (w workloadSource) isOfPartition() bool { return slices.Contains(partitionedPolicies, w.policy) }
 
 // isOnNodes reports whether it has a pod on each node.
 func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.policy == onKruisesNodes }

@@ -192,8 +192,11 @@ func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.Hoo
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
 		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil
-	left := o.u.appIn(releaseCommit(was), app)
-	if !ends || left == nil {
+	if !ends {
+		return
+	}
+	left := o.u.appIn(was.Release.Commit, app)
+	if left == nil {
 		return
 	}
 	for _, h := range left.hooks {
@@ -207,13 +210,6 @@ func (o *oracle) checkReturned(app string, was, is rollout.State) {
 			o.u.fail("%s: the rollback from %s has ended, and hook %s has not run: %+v", app, was.Release.Hash, h.name, was.Hooks)
 		}
 	}
-}
-
-func releaseCommit(s rollout.State) string {
-	if s.Release == nil {
-		return ""
-	}
-	return s.Release.Commit
 }
 
 // kindJobs takes failed Jobs for successful ones.

@@ -296,8 +296,10 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkName(by, app, is)
 	p.checkTick(by, app, was, is)
 	p.checkGates(app, is)
-	p.checkStable(by, app, was, is)
-	p.checkWhole(by, app, was, is)
+	if was.Stable != nil && is.Stable != nil && was.Stable.Hash != is.Stable.Hash && !p.u.chaos.meddling {
+		p.checkStable(by, app, was, is)
+		p.checkWhole(by, app, was, is)
+	}
 	p.checkBroken(by, app, was, is)
 	p.checkFrozen(by, app, was, is)
 	p.checkSeen(by, app, was, is)
@@ -558,9 +560,6 @@ func (u *universe) sameFiles(a, b, app string) bool {
 
 // checkStable checks that a stable version has served.
 func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
-	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
-		return
-	}
 	source := p.u.appIn(is.Source, app)
 	var unseen, empty []rollout.Workload
 	passed := false
@@ -591,9 +590,6 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 // checkWhole checks that a stable version had as many ready pods at a time as maxUnavailable requires. With lag the
 // controller may stop the last old pods earlier. Then a superseded release becomes stable with one ready pod.
 func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
-	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
-		return
-	}
 	for w := range is.Stable.Templates {
 		s, d := p.u.appIn(is.Source, app).find(w), p.u.kube.Deployments[w]
 		isNew := s != nil && was.StableHash(w) != "" && was.StableHash(w) != is.StableHash(w)

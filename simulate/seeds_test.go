@@ -84,57 +84,49 @@ var known = map[string]string{}
 
 // again has runs that once failed and are fixed, beyond the default seeds.
 var again = map[string][]uint64{
-	// A document pushed with a version; proxies with too little time.
-	"API": {58, 571},
+	"API":               {58, 571},       // a document pushed with a version; proxies with too little time
+	"Calm":              {1028},          // a Service selected pods about to be deleted
+	"Crashes":           {2423, 110641},  // all users of two strategies were moved; removed steps of a workload beside a gate
+	"DaemonSets":        {1689, 60480},   // fewer nodes after an edit of steps; an unreadable proposal while Git was down
+	"Everything":        {5102},          // pods available by minReadySeconds set by hand
+	"Experiments":       {174, 110552},   // an experiment without pods; a process created objects that another had pruned
+	"Git":               {300324},        // the author of a hold on an app's first release, after a restart
+	"Hooks":             {300082},        // a rollback to a smaller maxSurge, while the controller still started pods
+	"Eight":             {400262},        // an old abort of a version that came again
+	"Kills":             {110062},        // endpoints of a killed pod in proxies
+	"OwnKinds":          {600036},        // pods of a larger step, after an edit of steps
+	"Pair":              {395, 522},      // a held workload without pods; a record that partly lost a race
+	"Owners":            {33},            // a restart without a configuration, after an app had left it
+	"PlainHooks":        {366},           // a content that returned when its undeletable Job was no longer recorded
+	"Pushes":            {180},           // a pod created after its ReplicaSet was scaled to 0
+	"Rewrites":          {2514, 4110},    // no steps left at a switch
+	"TwoWithPumps":      {2045},          // a rollback with an older serial than the advance recorded meanwhile
+	"BrokenStable":      {400212},        // a restart in a smaller step that broken old pods keep from ending
+	"Watches":           {5111},          // a Service of stable pods that the controller was about to delete
+	"Clocks":            {93110, 110200}, // one of two workloads had a release that overtook a rollback; pods ready by a late clock
+	"KruisesDaemonSets": {617, 4765},     // a node that Kruise does not count; nodes without a pod at the start of a release
+	"PeopleAndAnalyses": {60289, 300043}, // the text of a rejection, under a new name; a workload without routes beside one with them
+	"Pumps":             {92, 98076},     // a Service pinned with nothing left to move; pods that come while a list of steps waits
+
 	// Steps changed while Kubernetes restores old pods; a verdict without pods; a return to a served version that was
 	// pushed later; steps that match no request, after one that did.
 	"Analyses": {27, 2305, 70109, 93047},
-	// A Service selected pods about to be deleted.
-	"Calm": {1028},
 	// A rollback of a workload briefly without pods; forward again while the lowest pods are new; a rollback from a
 	// step without requests, with another list.
 	"CalmSets": {3175, 90055, 150017},
-	// One of two workloads had a release that overtook a rollback; pods ready by a late clock.
-	"Clocks": {93110, 110200},
 	// A broken pod at a pause, where a route has none; pods that come while an empty workload becomes stable.
 	"CloneSets": {3027, 600442},
-	// All users of two strategies were moved; removed steps of a workload beside a gate.
-	"Crashes": {2423, 110641},
-	// Fewer nodes after an edit of steps; an unreadable proposal while Git was down.
-	"DaemonSets": {1689, 60480},
-	// Pods available by minReadySeconds set by hand.
-	"Everything": {5102},
-	// An experiment without pods; a process created objects that another had pruned.
-	"Experiments": {174, 110552},
-	// The author of a hold on an app's first release, after a restart.
-	"Git": {300324},
 	// Routes of steps added while Kubernetes replaced pods; a push during a hook after a change without a template.
 	"HookPair": {93053, 110221},
-	// A rollback to a smaller maxSurge, while the controller still started pods.
-	"Hooks": {300082},
-	// An old abort of a version that came again.
-	"Eight": {400262},
-	// Endpoints of a killed pod in proxies.
-	"Kills": {110062},
-	// A node that Kruise does not count; nodes without a pod at the start of a release.
-	"KruisesDaemonSets": {617, 4765},
-	// Pods of a larger step, after an edit of steps.
-	"OwnKinds": {600036},
-	// A held workload without pods; a record that partly lost a race.
-	"Pair": {395, 522},
-	// A restart without a configuration, after an app had left it.
-	"Owners": {33},
 	// Pods of an image set by hand; new steps of a workload that followed without pods; replicas at a pause.
 	"People": {380, 150914, 600070},
-	// The text of a rejection, under a new name; a workload without routes beside one with them.
-	"PeopleAndAnalyses": {60289, 300043},
 	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods
 	// never became ready; a restart without a configuration; routes of lost commits; one pod too many, with a broken
 	// one; no pods for a while after the last step; a restart with mistakes in the old and the new configuration; a
 	// removed app whose rollback had just ended; a restart that built an app's head before its namespace was known.
 	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020},
-	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand; a last pod by
-	// hand beside a superseded version.
+	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand; a last pod
+	// by hand beside a superseded version.
 	"PeopleAndPumps": {44, 401, 3167, 4077, 600027},
 	// A retry within a second; a Service of pods being deleted after its list was emptied; two new names, both
 	// unreadable.
@@ -142,27 +134,15 @@ var again = map[string][]uint64{
 	// Pods by hand; a retry replaced while held; too many ready pods; a late pod; paused; the second last name; a
 	// moved owner; a workload with pods again, when the others had moved.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
-	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old record.
+	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old
+	// record.
 	"PeopleAndHooks": {101, 600142},
-	// A content that returned when its undeletable Job was no longer recorded.
-	"PlainHooks": {366},
-	// A Service pinned with nothing left to move; pods that come while a list of steps waits.
-	"Pumps": {92, 98076},
-	// A pod created after its ReplicaSet was scaled to 0.
-	"Pushes":   {180},
-	"Rewrites": {2514, 4110}, // no steps left at a switch
 	// Scaled up before Kubernetes saw 0; matching requests after a restart; scaled up before the last pods were gone;
 	// stable pods that no process saw come; a killed only pod while Git refuses the record of its promotion.
 	"StatefulSets": {592, 40077, 110565, 150405, 600302},
 	// A Service whose write succeeded after an error; a rollback decided while the promotion was being recorded; a
 	// paused rollback that waits for its record.
 	"SlowApps": {861, 300017, 600057},
-	// A rollback with an older serial than the advance recorded meanwhile.
-	"TwoWithPumps": {2045},
-	// A restart in a smaller step that broken old pods keep from ending.
-	"BrokenStable": {400212},
-	// A Service of stable pods that the controller was about to delete.
-	"Watches": {5111},
 }
 
 // life is one seed in one world.

@@ -61,28 +61,18 @@ func routedSteps(rng *rand.Rand, steps []any) []any {
 	return steps
 }
 
+// randomRoute returns a step that matches users, or ends an earlier match.
 func randomRoute(rng *rand.Rand) map[string]any {
-	ends := rng.IntN(3) == 0
-	switch rng.IntN(3) {
-	case 0:
-		header := map[string]any{"name": "staff"}
-		if !ends {
-			header["match"] = []any{map[string]any{"headerName": "X-Staff", "headerValue": map[string]any{"exact": "yes"}}}
-		}
-		return map[string]any{"setHeaderRoute": header}
-	case 1:
-		mirror := map[string]any{"name": "staff", "percentage": 50}
-		if !ends {
-			mirror["match"] = []any{map[string]any{"path": map[string]any{"prefix": "/"}}}
-		}
-		return map[string]any{"setMirrorRoute": mirror}
-	default:
-		match := []any{}
-		if !ends {
-			match = append(match, map[string]any{"headers": []any{map[string]any{"name": "X-Beta", "exact": "1"}}})
-		}
-		return map[string]any{"match": match}
+	yes := map[string]any{"headerName": "X-Staff", "headerValue": map[string]any{"exact": "yes"}}
+	header := map[string]any{"name": "staff", "match": []any{yes}}
+	mirror := map[string]any{"name": "staff", "percentage": 50, "match": []any{map[string]any{"path": map[string]any{"prefix": "/"}}}}
+	match := []any{map[string]any{"headers": []any{map[string]any{"name": "X-Beta", "exact": "1"}}}}
+	if ends := rng.IntN(3) == 0; ends {
+		delete(header, "match")
+		delete(mirror, "match")
+		match = []any{}
 	}
+	return []map[string]any{{"setHeaderRoute": header}, {"setMirrorRoute": mirror}, {"match": match}}[rng.IntN(3)]
 }
 
 // isRouted reports whether a router splits the workload's requests.
@@ -127,28 +117,25 @@ func (w workloadSource) traffic(c *rollout.Canary) {
 
 // routeOf returns the renderer's value of a matching step, nil for other steps.
 func routeOf(step map[string]any) *rollout.ManagedRoute {
-	if header, given := step["setHeaderRoute"].(map[string]any); given {
-		route := &rollout.ManagedRoute{Name: "staff"}
-		if header["match"] != nil {
-			route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
-		}
-		return route
+	var matches rollout.Match
+	route, isMatched := rollout.ManagedRoute{Name: "staff"}, false
+	switch {
+	case step["setHeaderRoute"] != nil:
+		isMatched = step["setHeaderRoute"].(map[string]any)["match"] != nil
+		matches.Headers = []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}
+	case step["setMirrorRoute"] != nil:
+		isMatched, route.Mirror = step["setMirrorRoute"].(map[string]any)["match"] != nil, new(50)
+		matches.Path = &rollout.StringMatch{Prefix: "/"}
+	case step["match"] != nil:
+		isMatched, route.Name = len(step["match"].([]any)) > 0, rollout.MatchRoute
+		matches.Headers = []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "1"}}}
+	default:
+		return nil
 	}
-	if mirror, given := step["setMirrorRoute"].(map[string]any); given {
-		route := &rollout.ManagedRoute{Name: "staff", Mirror: new(50)}
-		if mirror["match"] != nil {
-			route.Matches = []rollout.Match{{Path: &rollout.StringMatch{Prefix: "/"}}}
-		}
-		return route
+	if isMatched {
+		route.Matches = []rollout.Match{matches}
 	}
-	if match, given := step["match"].([]any); given {
-		route := &rollout.ManagedRoute{Name: rollout.MatchRoute}
-		if len(match) > 0 {
-			route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "1"}}}}}
-		}
-		return route
-	}
-	return nil
+	return &route
 }
 
 // checkRoutes checks that at rest all requests go to the stable Service, by the user's own rule.
