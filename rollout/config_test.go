@@ -75,13 +75,21 @@ func TestParseConfig(t *testing.T) {
 
 // TestParseConfigRefuses checks each message: it holds a cluster, and its author sees only this text.
 func TestParseConfigRefuses(t *testing.T) {
-	apps := "apps: [{path: a}]\n"
+	const (
+		apps     = "apps: [{path: a}]\n"
+		notBelow = " is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>"
+		noBranch = " is not a branch name; use gitrollout/state/<cluster>"
+		noRevert = " must be propose, push or off; write propose, which is the default"
+		noList   = ": is a mapping where a list belongs; begin each entry with a dash"
+		fromRoot = "; name folders from the repository's root"
+		noName   = " is not a name; use lower-case letters, digits and -, at most 63"
+	)
 	for name, tt := range map[string]struct{ text, want string }{
 		"not YAML":           {"apps: [\n", "is not valid YAML: yaml: line 3: did not find expected node content"},
 		"unknown field":      {apps + "intervall: 3s\n", "intervall: is not a known field; write interval"},
 		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "apps[0].nampespace: is not a known field; write namespace"},
 		"duplicate":          {apps + apps, `is not valid YAML: yaml: unmarshal errors: line 4: key "apps" already set in map`},
-		"wrong type":         {"apps: {path: a}\n", "apps: is a mapping where a list belongs; begin each entry with a dash"},
+		"wrong type":         {"apps: {path: a}\n", "apps" + noList},
 		"no apps":            {"", "apps: is missing; name the folders of your kustomizations: - path: apps/*/overlays/prod"},
 		"interval unit":      {apps + "interval: 30\n", "interval: is 30 where a text belongs; write 30s, 1m or the like"},
 		"interval text":      {apps + "interval: soon\n", `interval: "soon" is not a duration; write 30s, 1m or the like`},
@@ -95,33 +103,27 @@ func TestParseConfigRefuses(t *testing.T) {
 		"render time": {apps + "limits: {renderTime: 0s}\n",
 			`limits.renderTime: the text "0s" is not more than 0; write 30s, 1m or the like`},
 		"interval negative": {apps + "interval: -1m\n", `interval: "-1m" is less than 1s; use 1s or more`},
-		"branch main": {apps + "stateBranch: main\n",
-			`stateBranch: "main" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
-		"branch empty": {apps + "stateBranch: \"\"\n",
-			`stateBranch: "" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
-		"branch escapes": {apps + "stateBranch: gitrollout/../main\n",
-			`stateBranch: "gitrollout/../main" is not a branch name; use gitrollout/state/<cluster>`},
-		"branch space": {apps + "stateBranch: gitrollout/a b\n",
-			`stateBranch: "gitrollout/a b" is not a branch name; use gitrollout/state/<cluster>`},
-		"branch slash": {apps + "stateBranch: gitrollout/\n", `stateBranch: "gitrollout/" is not a branch name; use gitrollout/state/<cluster>`},
+		"branch main":       {apps + "stateBranch: main\n", `stateBranch: "main"` + notBelow},
+		"branch empty":      {apps + "stateBranch: \"\"\n", `stateBranch: ""` + notBelow},
+		"branch escapes":    {apps + "stateBranch: gitrollout/../main\n", `stateBranch: "gitrollout/../main"` + noBranch},
+		"branch space":      {apps + "stateBranch: gitrollout/a b\n", `stateBranch: "gitrollout/a b"` + noBranch},
+		"branch slash":      {apps + "stateBranch: gitrollout/\n", `stateBranch: "gitrollout/"` + noBranch},
 		"branch proposals": {apps + "stateBranch: gitrollout/promote/x\n",
 			`stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
-		"autoRevert": {apps + "autoRevert: merge\n", `autoRevert: merge must be propose, push or off; write propose, which is the default`},
-		"autoRevert: a list": {apps + "autoRevert: [push]\n",
-			`autoRevert: [push] must be propose, push or off; write propose, which is the default`},
-		"notifications": {apps + "notifications: {slack: x}\n", "notifications: is a mapping where a list belongs; begin each entry with a dash"},
-		"signing":       {apps + "signing: {key: x}\n", "signing: is not supported yet; leave it out"},
-		"no path":       {"apps: [{name: x}]\n", "apps[0].path: is missing; name the folder of a kustomization"},
-		"absolute path": {"apps: [{path: /apps}]\n", `apps[0].path: "/apps" begins with a slash; paths are relative to the repository's root`},
-		"path up": {"apps: [{path: a}, {path: a/../b}]\n",
-			`apps[1].path: "a/../b" has the segment ".."; name folders from the repository's root`},
-		"path dot":           {"apps: [{path: ./a}]\n", `apps[0].path: "./a" has the segment "."; name folders from the repository's root`},
-		"path empty segment": {"apps: [{path: a//b}]\n", `apps[0].path: "a//b" has the segment ""; name folders from the repository's root`},
+		"autoRevert":         {apps + "autoRevert: merge\n", "autoRevert: merge" + noRevert},
+		"autoRevert: a list": {apps + "autoRevert: [push]\n", "autoRevert: [push]" + noRevert},
+		"notifications":      {apps + "notifications: {slack: x}\n", "notifications" + noList},
+		"signing":            {apps + "signing: {key: x}\n", "signing: is not supported yet; leave it out"},
+		"no path":            {"apps: [{name: x}]\n", "apps[0].path: is missing; name the folder of a kustomization"},
+		"absolute path": {"apps: [{path: /apps}]\n",
+			`apps[0].path: "/apps" begins with a slash; paths are relative to the repository's root`},
+		"path up":            {"apps: [{path: a}, {path: a/../b}]\n", `apps[1].path: "a/../b" has the segment ".."` + fromRoot},
+		"path dot":           {"apps: [{path: ./a}]\n", `apps[0].path: "./a" has the segment "."` + fromRoot},
+		"path empty segment": {"apps: [{path: a//b}]\n", `apps[0].path: "a//b" has the segment ""` + fromRoot},
 		"path double star": {"apps: [{path: a/**/b}]\n",
 			`apps[0].path: "a/**/b" has **, and a * matches within one folder; write one * for each level`},
 		"path pattern": {"apps: [{path: \"a/[b\"}]\n", `apps[0].path: "a/[b" is not a pattern: syntax error in pattern`},
-		"namespace": {"apps: [{path: a, namespace: Shop}]\n",
-			`apps[0].namespace: "Shop" is not a name; use lower-case letters, digits and -, at most 63`},
+		"namespace":    {"apps: [{path: a, namespace: Shop}]\n", `apps[0].namespace: "Shop"` + noName},
 		"no namespace": {"apps: [{path: a, namespaces: [\"\"]}]\n", "apps[0].namespaces[0]: is empty"},
 		"no kind":      {"apps: [{path: a, clusterResources: [\"\"]}]\n", "apps[0].clusterResources[0]: is empty"},
 		"namespaces": {"apps: [{path: a, namespaces: [shop, \"a/b\"]}]\n",
@@ -132,7 +134,7 @@ func TestParseConfigRefuses(t *testing.T) {
 			`apps[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
 		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `apps[0].name: "x" would be the name of every app that a/* matches; ` +
 			`leave it out: each app is named by the text that the wildcards match`},
-		"name": {"apps: [{path: a, name: -x}]\n", `apps[0].name: "-x" is not a name; use lower-case letters, digits and -, at most 63`},
+		"name": {"apps: [{path: a, name: -x}]\n", `apps[0].name: "-x"` + noName},
 	} {
 		checkRefused(t, name, tt.text, tt.want)
 	}

@@ -12,38 +12,37 @@ const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
 
 // project returns a policy of one project, with further fields.
 func project(more string) string {
-	return policyHead + "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
+	return "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
 }
 
 // TestParsePolicy checks that each mistake in a policy has file, field, value and fix. A mistake without a message
 // would permit too much.
 func TestParsePolicy(t *testing.T) {
-	const noFiles = " is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: " +
-		"apps/shop/**"
+	const (
+		noFiles = " is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**"
+		noKind  = " is not a kind; write group/Kind, or /Kind for the core group"
+	)
 	for name, tt := range map[string]struct{ text, want string }{
-		"no project": {policyHead, "projects: is missing; name a project and its apps"},
-		"no apps":    {policyHead + "projects: [{name: a, namespaces: [a]}]\n", "projects[0].apps: is missing; name its apps: [shop, shop-*]"},
-		"no namespaces": {policyHead + "projects: [{name: a, apps: [a]}]\n",
+		"no project": {"", "projects: is missing; name a project and its apps"},
+		"no apps":    {"projects: [{name: a, namespaces: [a]}]\n", "projects[0].apps: is missing; name its apps: [shop, shop-*]"},
+		"no namespaces": {"projects: [{name: a, apps: [a]}]\n",
 			"projects[0].namespaces: is missing; name where its objects may be: [shop, shop-*]"},
-		"no name": {policyHead + "projects: [{apps: [a], namespaces: [a]}]\n",
-			"projects[0].name: is missing; name the project: messages do"},
+		"no name":          {"projects: [{apps: [a], namespaces: [a]}]\n", "projects[0].name: is missing; name the project: messages do"},
 		"an unknown field": {project(", namespace: a"), "projects[0].namespace: is not a known field; write namespaces"},
-		"an unknown rule": {project(", rollouts: {maxWeight: 3}"),
-			"projects[0].rollouts.maxWeight: is not a known field; use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
-		"the name twice": {policyHead + "projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n",
+		"an unknown rule": {project(", rollouts: {maxWeight: 3}"), "projects[0].rollouts.maxWeight: is not a known field; " +
+			"use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
+		"the name twice": {"projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n",
 			`projects[1].name: "a" is the name of another project, too; give it its own`},
-		"apps": {policyHead + "projects: [{name: a, apps: ['['], namespaces: [a]}]\n",
+		"apps": {"projects: [{name: a, apps: ['['], namespaces: [a]}]\n",
 			`projects[0].apps[0]: "[" is not a pattern of names of apps; name an app, with * ? [] for parts of the name: shop-*`},
-		"sources with a slash": {project(", sources: [/apps]"), `projects[0].sources[0]: "/apps"` + noFiles},
-		"sources with a way up": {project(", sources: [apps/../**]"),
-			`projects[0].sources[0]: "apps/../**"` + noFiles},
+		"sources with a slash":   {project(", sources: [/apps]"), `projects[0].sources[0]: "/apps"` + noFiles},
+		"sources with a way up":  {project(", sources: [apps/../**]"), `projects[0].sources[0]: "apps/../**"` + noFiles},
 		"a pattern that is none": {project(", sources: ['apps/[']"), `projects[0].sources[0]: "apps/["` + noFiles},
 		"sources with a dot":     {project(", sources: [apps, ./apps]"), `projects[0].sources[1]: "./apps"` + noFiles},
 		"** in a name":           {project(", sources: ['apps/shop**']"), `projects[0].sources[0]: "apps/shop**"` + noFiles},
-		"a plural": {project(", resources: {deny: [secrets]}"),
-			`projects[0].resources.deny[0]: "secrets" is not a kind; write group/Kind, or /Kind for the core group`},
+		"a plural":               {project(", resources: {deny: [secrets]}"), `projects[0].resources.deny[0]: "secrets"` + noKind},
 		"a version": {project(", resources: {deny: [apps/v1/Deployment]}"),
-			`projects[0].resources.deny[0]: "apps/v1/Deployment" is not a kind; write group/Kind, or /Kind for the core group`},
+			`projects[0].resources.deny[0]: "apps/v1/Deployment"` + noKind},
 		"nothing allowed": {project(", resources: {allow: []}"),
 			"projects[0].resources.allow: is empty, and nothing would be allowed; list kinds, or leave it out to allow all that deny does not name"},
 		"an account": {project(", serviceAccount: a/b/c"),
@@ -54,15 +53,19 @@ func TestParsePolicy(t *testing.T) {
 			`projects[0].rollouts.minDuration: "half an hour" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
 		"a feature that is none": {project(", rollouts: {forbid: [entryWithoutEvidence]}"),
 			`projects[0].rollouts.forbid[0]: "entryWithoutEvidence" is not one of promoteFull, fastRollbackOff`},
-		"unmatched": {strings.Replace(project(""), "projects:", "unmatched: refuse\nprojects:", 1),
-			`unmatched: "refuse" is not one of deny, allow`},
+		"unmatched":         {"unmatched: refuse\n" + project(""), `unmatched: "refuse" is not one of deny, allow`},
 		"a quota":           {project(", quota: {objects: -1}"), "projects[0].quota.objects: -1 is negative; give 0 or more"},
-		"another kind":      {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n", `kind: "Config" is not Policy`},
-		"a second document": {project("") + "---\n" + project(""), "has more than one document; keep one"},
+		"a second document": {project("") + "---\n" + policyHead + project(""), "has more than one document; keep one"},
 	} {
-		if _, err := ParsePolicy("policy.yaml", []byte(tt.text)); err == nil || err.Error() != "policy.yaml: "+tt.want {
-			t.Errorf("%s:\n got: %v\nwant: %s", name, err, tt.want)
-		}
+		checkPolicyRefused(t, name, policyHead+tt.text, tt.want)
+	}
+	checkPolicyRefused(t, "another kind", "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n", `kind: "Config" is not Policy`)
+}
+
+func checkPolicyRefused(t *testing.T, name, text, want string) {
+	t.Helper()
+	if _, err := ParsePolicy("policy.yaml", []byte(text)); err == nil || err.Error() != "policy.yaml: "+want {
+		t.Errorf("%s:\n got: %v\nwant: %s", name, err, want)
 	}
 }
 
@@ -136,9 +139,9 @@ func TestIsKind(t *testing.T) {
 // FuzzPolicy checks that a policy is read, or refused with its name and a reason. A valid policy answers for every
 // app, file and kind.
 func FuzzPolicy(f *testing.F) {
-	f.Add([]byte(project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], " +
+	f.Add([]byte(policyHead + project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], "+
 		"resources: {deny: [/Secret, '*/Role'], allow: ['*']}")))
-	f.Add([]byte(project(", serviceAccount: shop/deployer, promoters: /keys, quota: {objects: 300, deployments: 40}, " +
+	f.Add([]byte(policyHead + project(", serviceAccount: shop/deployer, promoters: /keys, quota: {objects: 300, deployments: 40}, "+
 		"rollouts: {required: true, maxFirstWeight: 25, requireAnalysis: true, minDuration: 30m, forbid: [promoteFull]}")))
 	f.Add([]byte(policyHead + "unmatched: allow\nprojects: [{name: a, apps: ['[a-z]*'], namespaces: ['?']}]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
