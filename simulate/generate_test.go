@@ -280,11 +280,20 @@ var partitionedPolicies = []string{byCounts, byKruisesOrdinals, byNewCounts, byO
 // isOnNodes reports whether it has a pod on each node.
 func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.policy == onKruisesNodes }
 
-// asPartitioned turns a workload into a partitioned kind.
-func (w *workloadSource) asPartitioned(rng *rand.Rand, policy string) {
-	w.asSet(rng)
-	w.policy = policy
-	delete(w.canary, "rebalance")
+// kind turns a workload into another kind.
+type kind func(w *workloadSource, rng *rand.Rand)
+
+// partitioned returns one of the partitioned kinds.
+func partitioned(policies ...string) kind {
+	return func(w *workloadSource, rng *rand.Rand) {
+		policy := policies[0]
+		if len(policies) > 1 {
+			policy = policies[rng.IntN(len(policies))]
+		}
+		w.asSet(rng)
+		w.policy = policy
+		delete(w.canary, "rebalance")
+	}
 }
 
 // asAgent turns a workload into a DaemonSet.

@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -42,11 +43,10 @@ func (v *View) learn(o rollout.Object, digest string) {
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}
-	revisions := make([]rollout.Revision, len(live.Revisions))
+	live.Revisions = slices.Clone(live.Revisions)
 	for i, r := range live.Revisions {
-		r.Current = r.Hash == live.Hash
-		revisions[i] = r
+		live.Revisions[i].Current = r.Hash == live.Hash
 	}
-	live.Revisions, all[w] = revisions, live
+	all[w] = live
 	v.observed.Workloads = all
 }

@@ -56,10 +56,8 @@ func (o *oracle) guard(w rollout.Workload) *guard.Guard {
 // appOf returns the current name of a workload's app.
 func (o *oracle) appOf(w rollout.Workload) string {
 	id, _, _ := strings.Cut(w.Name, "-")
-	for _, a := range o.u.head().apps {
-		if a.id == id {
-			return a.name
-		}
+	if a, known := rollout.Find(o.u.head().apps, func(a appSource) bool { return a.id == id }); known {
+		return a.name
 	}
 	return id
 }

@@ -323,7 +323,7 @@ func (u *universe) settle() {
 	}
 	u.note("SETTLE")
 	u.calm, u.away = true, time.Time{}
-	if u.chaos.sets {
+	if u.chaos.sets != nil {
 		u.changed("the API server answers") // refused writes wait for their next try
 	}
 	for _, a := range u.procs {

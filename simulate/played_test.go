@@ -10,9 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// often is the least number of each harmful event in 200 runs with users.
-const often = 1
-
 // TestWorldsHaveWhatHurts counts the events of users, scalers and nodes in 200 runs. A world that loses an event
 // would silently find no more errors of its kind.
 func TestWorldsHaveWhatHurts(t *testing.T) {
@@ -51,8 +48,8 @@ func TestWorldsHaveWhatHurts(t *testing.T) {
 	}
 	t.Log(strings.Join(all, "\n"))
 	for _, name := range wanted {
-		if played[name] < often {
-			t.Errorf("%s: %d times in 200 lives, want %d at least", name, played[name], often)
+		if played[name] == 0 {
+			t.Errorf("%s: not once in 200 lives", name)
 		}
 	}
 }

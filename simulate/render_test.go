@@ -89,8 +89,9 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 		App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"},
 	}
 	objects := []any{manifest("v1", "ConfigMap", a.id, map[string]any{"data": a.data()})}
+	jobs := a.jobs()
 	if a.broken && a.emptied {
-		objects, a.workloads = nil, nil
+		objects, jobs, a.workloads = nil, nil, nil
 	}
 	var routes, deployments []any
 	for _, w := range a.workloads {
@@ -122,13 +123,8 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	byName := func(a, b any) int {
 		return strings.Compare(rollout.Object(a.(map[string]any)).Name(), rollout.Object(b.(map[string]any)).Name())
 	}
-	slices.SortFunc(objects[min(1, len(objects)):], byName)
-	slices.SortFunc(routes, byName)
-	slices.SortFunc(deployments, byName)
-	jobs := a.jobs()
-	slices.SortFunc(jobs, byName)
-	if objects == nil {
-		jobs = nil // the app has no object left
+	for _, some := range [][]any{objects[min(1, len(objects)):], routes, deployments, jobs} {
+		slices.SortFunc(some, byName)
 	}
 	for _, o := range slices.Concat(objects, routes, deployments, jobs) {
 		made := objectOf(o)
@@ -286,7 +282,7 @@ func TestShortcut(t *testing.T) {
 				}
 				switch seed % 4 {
 				case 1:
-					w.asPartitioned(rng, partitionedPolicies[int(seed/4)%len(partitionedPolicies)])
+					partitioned(partitionedPolicies[int(seed/4)%len(partitionedPolicies)])(w, rng)
 					w.randomMatches(rng)
 				case 2:
 					w.asSet(rng)

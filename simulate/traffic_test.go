@@ -1,12 +1,12 @@
 package simulate
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/traffic"
 )
 
@@ -145,33 +145,19 @@ func (u *universe) checkRoutes() {
 			if source.gone || source.plain || !source.isRouted() { // only its author decides where requests go
 				continue
 			}
-			w := source.workload()
-			stable := source.services[0]
+			w, stable := source.workload(), source.services[0]
 			if slices.Contains(u.oracle.states[a.name].Pong, w) {
 				stable = source.services[1]
 			}
-			var live struct {
-				Spec struct {
-					Rules []struct {
-						Matches     []any
-						BackendRefs []struct {
-							Name   string
-							Weight int
-						}
-					}
-				}
-			}
 			route := u.kube.Routes[routeRef(w)]
-			if err := json.Unmarshal([]byte(dump(route)), &live); err != nil {
-				u.fail("HTTPRoute %s: %v", source.name, err)
-			}
-			if len(live.Spec.Rules) != 1 || len(live.Spec.Rules[0].Matches) > 0 {
+			rules, _ := route.Map("spec")["rules"].([]any)
+			if len(rules) != 1 || rules[0].(map[string]any)["matches"] != nil {
 				u.fail("at rest HTTPRoute %s matches users: %s", source.name, dump(route))
 				continue
 			}
-			for _, b := range live.Spec.Rules[0].BackendRefs {
-				if want := map[bool]int{true: 100}[b.Name == stable]; b.Weight != want {
-					u.fail("at rest HTTPRoute %s sends %d to Service %s, want %d", source.name, b.Weight, b.Name, want)
+			for _, b := range kube.Backends(route)[0] {
+				if want := map[bool]int64{true: 100}[b.Service == stable]; b.Weight != want {
+					u.fail("at rest HTTPRoute %s sends %d to Service %s, want %d", source.name, b.Weight, b.Service, want)
 				}
 			}
 		}

@@ -40,12 +40,7 @@ type chaos struct {
 	analyses    bool // releases are measured at steps, in the background and around switches
 	humans      bool // users edit steps, settings, names, sizes and the configuration, and merge late
 	edits       bool // edits to a list with all steps or none during a release
-	sets        bool // StatefulSets instead of Deployments
-	nodes       bool // DaemonSets among them
-	clones      bool // CloneSets among them
-	agents      bool // Kruise's DaemonSets among them
-	ordered     bool // Kruise's StatefulSets among them
-	own         bool // kinds of the configuration among them
+	sets        kind // StatefulSets or another kind instead of Deployments
 	hooks       bool // releases have Jobs around them
 	plain       bool // no app has a Rollout document
 	pumps       bool // the pumps of a process overlap: Git is slow during visits of apps
@@ -173,21 +168,8 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		for j := range first.apps[i].workloads {
 			w := &first.apps[i].workloads[j]
 			w.plain = c.plain
-			switch {
-			case c.clones:
-				w.asPartitioned(u.rng, byCounts)
-			case c.ordered:
-				w.asPartitioned(u.rng, byKruisesOrdinals)
-			case c.own:
-				w.asPartitioned(u.rng, []string{byNewCounts, byOldShare}[u.rng.IntN(2)])
-			case c.agents:
-				w.asKruisesAgent(u.rng)
-			case c.nodes:
-				w.asAgent(u.rng)
-			case c.sets:
-				w.asSet(u.rng)
-			}
-			if c.sets {
+			if c.sets != nil {
+				c.sets(w, u.rng)
 				w.randomMatches(u.rng)
 			}
 			if c.experiments && w.canary != nil {
@@ -509,7 +491,7 @@ func (u *universe) act() {
 		u.advance()
 	case n < 89:
 		u.judge()
-	case n >= 95 && !u.chaos.humans, n >= 92 && u.chaos.sets:
+	case n >= 95 && !u.chaos.humans, n >= 92 && u.chaos.sets != nil:
 		u.trouble()
 	case n >= 97:
 		u.trouble()
@@ -543,7 +525,7 @@ func (u *universe) advance() {
 
 // trouble starts a lasting fault.
 func (u *universe) trouble() {
-	if u.chaos.sets && u.rng.IntN(3) > 0 {
+	if u.chaos.sets != nil && u.rng.IntN(3) > 0 {
 		u.setTrouble()
 		return
 	}
