@@ -154,22 +154,20 @@ func TestPromotionOpens(t *testing.T) {
 func TestPromotionEncode(t *testing.T) {
 	began := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	const now, before = "apiVersion: gitrollout.dev/v1alpha2\n", "apiVersion: gitrollout.dev/v1alpha1\n"
+	const promote = "decision: promote\nkind: Promotion\nrelease: h1-1\n"
 	for name, tc := range map[string]struct {
 		p    Promotion
 		want string
 	}{
-		"Step": {Promotion{Release: "h1-7b4e2a91d0", Through: "2", Decision: Promote},
-			now + "decision: promote\nkind: Promotion\nrelease: h1-7b4e2a91d0\nthrough: \"2\"\n"},
+		"Step": {Promotion{Release: "h1-1", Through: "2", Decision: Promote}, now + promote + "through: \"2\"\n"},
 		"Try": {Promotion{Release: "h1-1", Through: Full, Decision: Promote, Since: began},
-			now + "decision: promote\nkind: Promotion\nrelease: h1-1\nsince: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
+			now + promote + "since: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
 		"Two": {Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "2", api: "6"}},
-			now + "decision: promote\nkind: Promotion\nrelease: h1-1\nworkloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
-		"Old": {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote},
-			before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: \"2\"\n"},
+			now + promote + "workloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
+		"Old": {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote}, before + promote + "through: \"2\"\n"},
 		// An older reconciler obeys it, too.
 		"Abort": {Promotion{Release: "h1-1", Decision: Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"},
-		"Full": {Promotion{Release: "h1-1", Through: Full, Decision: Promote},
-			before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: full\n"},
+		"Full":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote}, before + promote + "through: full\n"},
 	} {
 		data, err := tc.p.Encode()
 		must(t, err)

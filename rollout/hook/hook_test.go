@@ -2,7 +2,6 @@ package hook
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -128,10 +127,7 @@ func TestOrder(t *testing.T) {
 		object("Job", "d", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "-1"),
 		object("Job", "e", annotationArgo, "PreSync", "argocd.argoproj.io/sync-wave", "1"), object("ConfigMap", "f", Annotation, "before"),
 	}
-	var names []string
-	for _, h := range At(objects, rollout.HookBefore, Release{}) {
-		names = append(names, h.Name())
-	}
+	names := rollout.Mapped(At(objects, rollout.HookBefore, Release{}), Hook.Name)
 	compare.Check(t, []string{"shop/d", "shop/b", "shop/c", "shop/f", "shop/e", "shop/a"}, names)
 }
 
@@ -141,17 +137,12 @@ func TestJob(t *testing.T) {
 	o := object("Job", "migrate", Annotation, "before", "helm.sh/hook-delete-policy", "hook-succeeded")
 	o.Map("spec")["ttlSecondsAfterFinished"] = int64(5)
 	o.Map("metadata")["labels"] = map[string]any{"team": "shop"}
-	before := fmt.Sprint(o)
-	h, _, err := Of(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := o.Copy()
+	h := hookOf(t, o)
 	run := rollout.HookRun{Name: h.Name(), Release: "h1-7b4e2a91d0", Attempt: 2, Since: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	run.Job = h.JobName(run.Release, run.Attempt)
 	job := h.Job("shop", run)
-	if fmt.Sprint(o) != before {
-		t.Error("the object in Git was changed")
-	}
+	compare.CheckNamed(t, "the object in Git", before, o)
 	spec := job.Map("spec")
 	if job.Name() != "migrate-7b4e2a91-2" || spec["ttlSecondsAfterFinished"] != nil || spec["activeDeadlineSeconds"] != int64(1800) {
 		t.Errorf("the Job is %v", job)
@@ -169,14 +160,22 @@ func TestJob(t *testing.T) {
 	o.Map("spec")["activeDeadlineSeconds"] = int64(60)
 	delete(o.Map("metadata"), "name")
 	o.Map("metadata")["generateName"] = "load-"
-	if h, _, err = Of(o); err != nil || h.Name() != "shop/load" || h.Deadline() != time.Minute ||
-		h.JobName("h1-7b4e2a91d0", 1) != "load-7b4e2a91-1" {
-		t.Errorf("%+v, %v", h, err)
+	if h = hookOf(t, o); h.Name() != "shop/load" || h.Deadline() != time.Minute || h.JobName("h1-7b4e2a91d0", 1) != "load-7b4e2a91-1" {
+		t.Errorf("%+v", h)
 	}
-	if job := (Hook{Object: rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "x"}}}).Job("shop",
-		run); job.Map("spec")["activeDeadlineSeconds"] == nil {
+	bare := Hook{Object: rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "x"}}}
+	if bare.Job("shop", run).Map("spec")["activeDeadlineSeconds"] == nil {
 		t.Error("a Job without a spec has no deadline")
 	}
+}
+
+func hookOf(t *testing.T, o rollout.Object) Hook {
+	t.Helper()
+	h, _, err := Of(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 // TestNeeds checks that the objects named by a hook's pods are needed, and that hooks need not be Jobs.
@@ -198,38 +197,28 @@ func TestNeeds(t *testing.T) {
 	}
 	objects := []rollout.Object{o, object("ConfigMap", "other"), object("ConfigMap", "with", Annotation, "before"),
 		object("ConfigMap", "later", Annotation, "after")}
-	var want []string
-	for _, name := range []string{"with", "env", "key", "init", "vol", "pro"} {
-		if want = append(want, name); name != "with" {
-			objects = append(objects, object("ConfigMap", name))
+	for _, needed := range []struct{ kind, names string }{
+		{"ConfigMap", "env key init vol pro"}, {"Secret", "pull senv skey svol spro"},
+		{"ServiceAccount", "migrator"}, {"PersistentVolumeClaim", "data"},
+	} {
+		for _, name := range strings.Fields(needed.names) {
+			objects = append(objects, object(needed.kind, name))
 		}
 	}
-	for _, name := range []string{"pull", "senv", "skey", "svol", "spro"} {
-		objects, want = append(objects, object("Secret", name)), append(want, name)
-	}
-	objects = append(objects, object("ServiceAccount", "migrator"), object("PersistentVolumeClaim", "data"))
-	want = append(want, "migrator", "data")
-	namespace := rollout.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}
-	objects, want = append(objects, namespace), append(want, "shop")
+	objects = append(objects, rollout.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}})
 	elsewhere := object("ConfigMap", "env")
 	elsewhere.Map("metadata")["namespace"] = "elsewhere"
 	objects = append(objects, elsewhere)
-	h, _, err := Of(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hookOf(t, o)
 	had := map[rollout.Ref]rollout.Object{}
-	names := func() (all []string) {
-		for _, o := range Needs(h, rollout.HookBefore, Release{}, objects, had) {
-			all = append(all, o.Name())
-		}
-		return all
+	names := func() string {
+		return strings.Join(rollout.Mapped(Needs(h, rollout.HookBefore, Release{}, objects, had), rollout.Object.Name), " ")
 	}
-	compare.CheckNamed(t, "needed", want, names())
+	compare.CheckNamed(t, "needed", "with env key init vol pro pull senv skey svol spro migrator data shop", names())
 	for _, o := range objects {
 		had[o.Ref()] = o
 	}
-	compare.CheckNamed(t, "needed with all objects present: the hook's own", []string{"with"}, names())
+	compare.CheckNamed(t, "needed with all objects present: the hook's own", "with", names())
 }
 
 // FuzzOf checks that any annotations can be read, and that a valid hook can run.
