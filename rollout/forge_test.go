@@ -29,15 +29,14 @@ func TestParseForge(t *testing.T) {
 }
 
 func TestParseForgeRefuses(t *testing.T) {
+	const noForge = " is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API"
+	const noAddress = " is not an address; write the forge's address as in a browser: https://git.example.com"
 	for name, tt := range map[string]struct{ text, want string }{
 		"unknown field": {"token: x", ".token: is not a known field; use one of labels, repository, reviewers, type, url"},
-		"type": {"type: bitbucket",
-			`.type: "bitbucket" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
-		"forgejo": {"type: forgejo", `.type: "forgejo" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
-		"url": {"url: git.example.com",
-			`.url: "git.example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
-		"ssh": {"url: ssh://git@example.com",
-			`.url: "ssh://***@example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
+		"type":          {"type: bitbucket", `.type: "bitbucket"` + noForge},
+		"forgejo":       {"type: forgejo", `.type: "forgejo"` + noForge},
+		"url":           {"url: git.example.com", `.url: "git.example.com"` + noAddress},
+		"ssh":           {"url: ssh://git@example.com", `.url: "ssh://***@example.com"` + noAddress},
 		"credentials": {"url: https://me:secret@example.com/x",
 			`.url: "https://***@example.com/x" has credentials; leave them out: credentials come from the environment`},
 		"query": {"url: \"https://example.com/?a=b\"",

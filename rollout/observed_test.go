@@ -91,6 +91,13 @@ func TestRenderRelease(t *testing.T) {
 		(&Render{Specs: []Spec{{Workload: web}}, Templates: templates}).Release())
 	compare.CheckNamed(t, "without Rollout documents", Hash(""), (&Render{Templates: templates}).Release())
 	compare.CheckNamed(t, "short ids", "0123456abc", (Commit{ID: "0123456789"}).Short()+ShortID("abc"))
+	both := Render{Specs: []Spec{{Name: "a", Workload: web}, {Name: "b", Workload: api}}, Templates: templates}
+	if s, ok := both.Spec(api); !ok || s.Name != "b" {
+		t.Errorf("%+v, %t", s, ok)
+	}
+	if _, ok := both.Spec(Workload{Name: "none"}); ok {
+		t.Error("an unknown workload has a spec")
+	}
 }
 
 func TestStateLookups(t *testing.T) {
@@ -141,20 +148,10 @@ func TestNewestSerial(t *testing.T) {
 	compare.CheckNamed(t, "a pin", Pin{LabelPodHash, "a"}, PodHash("a"))
 }
 
-// TestSpecsOfARender checks that a workload has its own spec, and another one has none.
-func TestSpecsOfARender(t *testing.T) {
-	r := Render{Specs: []Spec{{Name: "a", Workload: web}, {Name: "b", Workload: api}}}
-	if s, ok := r.Spec(api); !ok || s.Name != "b" {
-		t.Errorf("%+v, %t", s, ok)
-	}
-	if _, ok := r.Spec(Workload{Name: "none"}); ok {
-		t.Error("an unknown workload has a spec")
-	}
-}
-
 func TestTemplateOfAnExperiment(t *testing.T) {
-	e := &Experiment{Templates: []ExperimentTemplate{{Name: "a", SpecRef: "stable"}, {Name: "b", SpecRef: "canary"},
-		{Name: "c", SpecRef: "canary"}}}
+	e := &Experiment{Templates: []ExperimentTemplate{
+		{Name: "a", SpecRef: "stable"}, {Name: "b", SpecRef: "canary"}, {Name: "c", SpecRef: "canary"},
+	}}
 	if got, ok := e.RunsOn("canary"); !ok || got.Name != "b" {
 		t.Errorf("%+v, %t", got, ok)
 	}

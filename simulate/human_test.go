@@ -383,10 +383,7 @@ func lateMerge(u *universe, i int) bool {
 // otherRelease decides about a release that has ended or is stable.
 func otherRelease(u *universe, i int) bool {
 	state := u.oracle.states[u.head().apps[i].name]
-	all := slices.Clone(state.Verified)
-	for _, r := range state.Rejected {
-		all = append(all, r.Hash)
-	}
+	all := slices.Concat(state.Verified, rollout.Mapped(state.Rejected, func(r rollout.Rejection) rollout.Hash { return r.Hash }))
 	if len(all) == 0 {
 		return false
 	}

@@ -125,11 +125,10 @@ func newPromises(u *universe) *promises {
 // appIn returns an app in a commit, nil if it has none.
 func (u *universe) appIn(commit, app string) *appSource {
 	all := u.sources[commit].apps
-	i := slices.IndexFunc(all, func(a appSource) bool { return a.id == u.ids[app] })
-	if i < 0 {
-		return nil
+	if i := slices.IndexFunc(all, func(a appSource) bool { return a.id == u.ids[app] }); i >= 0 {
+		return &all[i]
 	}
-	return &all[i]
+	return nil
 }
 
 // find returns a workload of an app, nil if it is missing or has no document.
