@@ -12,12 +12,12 @@ import (
 
 const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
 
-const configFile = ".gitrollout/prod-eu/config.yaml"
+const prodConfig = ".gitrollout/prod-eu/config.yaml"
 
 // parsed returns the configuration of a text.
 func parsed(t *testing.T, text string) *Config {
 	t.Helper()
-	c, err := ParseConfig(configFile, []byte(configHead+text))
+	c, err := ParseConfig(prodConfig, []byte(configHead+text))
 	must(t, err)
 	return c
 }
@@ -25,9 +25,9 @@ func parsed(t *testing.T, text string) *Config {
 // checkRefused checks that a configuration is refused with a text.
 func checkRefused(t *testing.T, name, config, want string) {
 	t.Helper()
-	_, err := ParseConfig(configFile, []byte(configHead+config))
+	_, err := ParseConfig(prodConfig, []byte(configHead+config))
 	var invalid *InvalidError
-	if !errors.As(err, &invalid) || err.Error() != configFile+": "+want {
+	if !errors.As(err, &invalid) || err.Error() != prodConfig+": "+want {
 		t.Errorf("%s:\n got: %v\nwant: %s", name, err, want)
 	}
 }

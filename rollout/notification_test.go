@@ -103,7 +103,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"half an account", "{name: a, email: {" + mail + ", username: " + env + "}}", "[0].email.password", "go together", ""},
 		{"the same name", "{name: a, discord: {url: " + env + "}}\n- {name: a, " + discord + "}", "[1].name", "twice", ""},
 	} {
-		_, err := ParseConfig(configFile, []byte(configHead+notifiedApps+"- "+c.entry+"\n"))
+		_, err := ParseConfig(prodConfig, []byte(configHead+notifiedApps+"- "+c.entry+"\n"))
 		var invalid *InvalidError
 		if !errors.As(err, &invalid) {
 			t.Fatalf("%s: got %v", c.name, err)
@@ -138,7 +138,7 @@ func TestTemplatesEnd(t *testing.T) {
 	template := func(text string) error {
 		quoted, err := json.Marshal(text)
 		must(t, err)
-		_, err = ParseConfig(configFile, []byte(configHead+notifiedApps+
+		_, err = ParseConfig(prodConfig, []byte(configHead+notifiedApps+
 			"- name: team\n  slack: {url: {env: GITROLLOUT_NOTIFY_SLACK}}\n  template: {text: "+string(quoted)+"}\n"))
 		return err
 	}

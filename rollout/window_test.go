@@ -29,9 +29,9 @@ func TestWindowsRefuse(t *testing.T) {
 		"path as glob": {good + ", apps: [apps/shop]", `windows[0].apps[0]: "apps/shop" is not a pattern of names of apps`},
 		"field":        {good + ", app: shop", "windows[0].app: is not a known field"},
 	} {
-		_, err := ParseConfig(configFile, []byte(configHead+"apps: [{path: a}]\nwindows:\n- {"+tt.window+"}\n"))
+		_, err := ParseConfig(prodConfig, []byte(configHead+"apps: [{path: a}]\nwindows:\n- {"+tt.window+"}\n"))
 		var invalid *InvalidError
-		if !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), configFile+": "+tt.want) {
+		if !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), prodConfig+": "+tt.want) {
 			t.Errorf("%s:\n got: %v\nwant: %s", name, err, tt.want)
 		}
 	}
