@@ -283,7 +283,7 @@ func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.polic
 // kind turns a workload into another kind.
 type kind func(w *workloadSource, rng *rand.Rand)
 
-// partitioned returns one of the partitioned kinds.
+// partitioned returns a kind with a partition, by a random policy of several.
 func partitioned(policies ...string) kind {
 	return func(w *workloadSource, rng *rand.Rand) {
 		policy := policies[0]

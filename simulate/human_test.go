@@ -226,7 +226,7 @@ func otherSettings(u *universe, i int) bool {
 	return u.editWorkload(i, "settings", func(w *workloadSource) bool {
 		w.canary, w.blueGreen = maps.Clone(w.canary), maps.Clone(w.blueGreen)
 		for _, key := range []string{"scaleDownDelaySeconds", "abortScaleDownDelaySeconds", "autoPromotionSeconds"} {
-			for _, fields := range []map[string]any{w.canary, w.blueGreen} { // one of them is nil
+			for _, fields := range []map[string]any{w.canary, w.blueGreen} { // nil for the other strategy
 				if _, given := fields[key]; given {
 					fields[key] = u.rng.IntN(4) * 20
 				}

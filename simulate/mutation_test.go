@@ -17,7 +17,7 @@ import (
 type mutation struct {
 	name   string
 	worlds string // the worlds to search, in order
-	seed   int    // one that notices and runs first; 0: one of the first ten notices
+	seed   int    // it notices, and runs first; 0: a seed up to 10 notices
 	wrap   wrap
 }
 
