@@ -118,24 +118,25 @@ func (w workloadSource) traffic(c *rollout.Canary) {
 // routeOf returns the renderer's value of a matching step, nil for other steps.
 func routeOf(step map[string]any) *rollout.ManagedRoute {
 	var matches rollout.Match
-	route, isMatched := rollout.ManagedRoute{Name: "staff"}, false
+	name, mirror, isMatched := "staff", (*int)(nil), false
 	switch {
 	case step["setHeaderRoute"] != nil:
 		isMatched = step["setHeaderRoute"].(map[string]any)["match"] != nil
 		matches.Headers = []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}
 	case step["setMirrorRoute"] != nil:
-		isMatched, route.Mirror = step["setMirrorRoute"].(map[string]any)["match"] != nil, new(50)
+		isMatched, mirror = step["setMirrorRoute"].(map[string]any)["match"] != nil, new(50)
 		matches.Path = &rollout.StringMatch{Prefix: "/"}
 	case step["match"] != nil:
-		isMatched, route.Name = len(step["match"].([]any)) > 0, rollout.MatchRoute
+		isMatched, name = len(step["match"].([]any)) > 0, rollout.MatchRoute
 		matches.Headers = []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "1"}}}
 	default:
 		return nil
 	}
+	route := &rollout.ManagedRoute{Name: name, Mirror: mirror}
 	if isMatched {
 		route.Matches = []rollout.Match{matches}
 	}
-	return &route
+	return route
 }
 
 // checkRoutes checks that at rest all requests go to the stable Service, by the user's own rule.
