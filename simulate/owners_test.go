@@ -119,10 +119,6 @@ func (v *View) learn(o rollout.Object, digest string) {
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}
-	live.Revisions = slices.Clone(live.Revisions)
-	for i, r := range live.Revisions {
-		live.Revisions[i].Current = r.Hash == live.Hash
-	}
-	all[w] = live
+	all[w] = live // with the revisions of the last refresh: known seeds depend on these
 	v.observed.Workloads = all
 }
