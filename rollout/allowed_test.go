@@ -1,6 +1,10 @@
 package rollout
 
-import "testing"
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+)
 
 // TestMayWriteIn checks that an app may write only in its own and listed namespaces, never in gitrollout's, and in
 // kube-system only by its full name.
@@ -23,11 +27,7 @@ func TestMayWriteIn(t *testing.T) {
 		"no way around":             {App{Namespace: "shop", Namespaces: "shop-*"}, "shop-a/../payments", false},
 		"no namespace at all":       {App{Namespace: "shop", Namespaces: "shop"}, "", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := tt.app.MayWriteIn(tt.namespace, "gitops"); got != tt.want {
-				t.Errorf("%v, want %v", got, tt.want)
-			}
-		})
+		compare.CheckNamed(t, name, tt.want, tt.app.MayWriteIn(tt.namespace, "gitops"))
 	}
 }
 
@@ -44,18 +44,12 @@ func TestMayHave(t *testing.T) {
 		"a whole group":        {"example.com/*", "example.com/Widget", true},
 		"anything":             {"*", "example.com/Widget", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := (App{ClusterResources: tt.listed}).MayHave(tt.kind); got != tt.want {
-				t.Errorf("%v, want %v", got, tt.want)
-			}
-		})
+		compare.CheckNamed(t, name, tt.want, (App{ClusterResources: tt.listed}).MayHave(tt.kind))
 	}
 }
 
 func TestAs(t *testing.T) {
 	for account, want := range map[string]string{"": "", "deployer": "shop/deployer", "ops/deployer": "ops/deployer"} {
-		if got := (App{Namespace: "shop"}).As(account).ServiceAccount; got != want {
-			t.Errorf("%q is %q, want %q", account, got, want)
-		}
+		compare.CheckNamed(t, account, want, (App{Namespace: "shop"}).As(account).ServiceAccount)
 	}
 }

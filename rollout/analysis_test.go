@@ -20,7 +20,7 @@ func TestMetricsOfASpec(t *testing.T) {
 		spec Spec
 		want []string
 	}{
-		"none":           {Spec{Canary: &Canary{Steps: []Step{{Pause: &Pause{}}}}}, nil},
+		"none":           {Spec{Canary: &Canary{Steps: []Step{{Pause: &Pause{}}}}}, []string{}},
 		"the background": {Spec{Canary: &Canary{Analysis: of("a", "b")}}, []string{"a", "b"}},
 		"steps and experiments": {Spec{Canary: &Canary{Steps: []Step{
 			{Analysis: of("a")},
@@ -28,10 +28,7 @@ func TestMetricsOfASpec(t *testing.T) {
 		}}}, []string{"a", "b", "c"}},
 		"before and after the switch": {Spec{BlueGreen: &BlueGreen{PrePromotion: of("a"), PostPromotion: of("b")}}, []string{"a", "b"}},
 	} {
-		var got []string
-		for _, m := range c.spec.Metrics() {
-			got = append(got, m.Name)
-		}
+		got := Mapped(c.spec.Metrics(), func(m Metric) string { return m.Name })
 		slices.Sort(got)
 		compare.CheckNamed(t, name, c.want, got)
 	}

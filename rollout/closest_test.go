@@ -15,8 +15,6 @@ func TestClosest(t *testing.T) {
 		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"},
 		"zzop": {"shop"},
 	} {
-		if diff := compare.Diff(strings.Join(want, " "), strings.Join(closest(typed, names), " ")); diff != "" {
-			t.Errorf("closest(%q): %s", typed, diff)
-		}
+		compare.CheckNamed(t, typed, strings.Join(want, " "), strings.Join(closest(typed, names), " "))
 	}
 }

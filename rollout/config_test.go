@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,61 +12,84 @@ import (
 
 const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
 
+const prodConfig = ".gitrollout/prod-eu/config.yaml"
+
+// parsed returns the configuration of a text.
+func parsed(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := ParseConfig(prodConfig, []byte(configHead+text))
+	must(t, err)
+	return c
+}
+
+// checkRefused checks that a configuration is refused with a text.
+func checkRefused(t *testing.T, name, config, want string) {
+	t.Helper()
+	_, err := ParseConfig(prodConfig, []byte(configHead+config))
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) || err.Error() != prodConfig+": "+want {
+		t.Errorf("%s:\n got: %v\nwant: %s", name, err, want)
+	}
+}
+
 func TestParseConfig(t *testing.T) {
-	file, apps := ConfigPath("prod-eu"), []AppGlob{{Path: "a", Namespace: "default"}}
-	const state = "gitrollout/state/prod-eu"
+	plain := Config{
+		File: ConfigPath("prod-eu"), AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second,
+		StateBranch: "gitrollout/state/prod-eu", Apps: []AppGlob{{Path: "a", Namespace: "default"}},
+	}
 	for name, tt := range map[string]struct {
-		text string
-		want Config
+		text   string
+		change func(*Config)
 	}{
-		"defaults": {
-			"apps: [{path: apps/*/overlays/prod}]\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: state,
-				Apps: []AppGlob{{Path: "apps/*/overlays/prod", Namespace: "default"}}},
-		},
+		"defaults": {"apps: [{path: apps/*/overlays/prod}]\n", func(c *Config) { c.Apps[0].Path = "apps/*/overlays/prod" }},
 		"all set": {
 			"interval: 1m30s\npushInterval: 10s\nautoRevert: push\nstateBranch: gitrollout/eu/state\napps:\n" +
 				"- {path: infra/ingress/, name: edge-ingress, namespace: edge, namespaces: [edge-*], clusterResources: [Namespace, example.com/*], " +
 				"serviceAccount: edge/deployer}\n- {path: \"a/[b-d]?\"}\n",
-			Config{AutoRevert: AutoRevertPush, Interval: 90 * time.Second, PushInterval: 10 * time.Second,
-				StateBranch: "gitrollout/eu/state", Apps: []AppGlob{
+			func(c *Config) {
+				c.AutoRevert, c.Interval, c.PushInterval = AutoRevertPush, 90*time.Second, 10*time.Second
+				c.StateBranch, c.Apps = "gitrollout/eu/state", []AppGlob{
 					{Path: "infra/ingress", Name: "edge-ingress", Namespace: "edge", Namespaces: []string{"edge-*"},
-						ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer"}, {Path: "a/[b-d]?",
-						Namespace: "default"}}},
+						ClusterResources: []string{"Namespace", "example.com/*"}, ServiceAccount: "edge/deployer"},
+					{Path: "a/[b-d]?", Namespace: "default"},
+				}
+			},
 		},
-		"limits": {
-			"apps: [{path: a}]\nlimits: {memory: 2Gi, renderTime: 1m}\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps,
-				Limits: Limits{Memory: 2 << 30, RenderTime: time.Minute}},
-		},
-		"one limit": {
-			"apps: [{path: a}]\nlimits: {memory: 128Mi}\n",
-			Config{AutoRevert: AutoRevertPropose, Interval: 30 * time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps,
-				Limits: Limits{Memory: 128 << 20, RenderTime: 30 * time.Second}},
-		},
-		"at the limit": {
-			"interval: 1s\nautoRevert: off\napps: [{path: a}]\n",
-			Config{AutoRevert: AutoRevertOff, Interval: time.Second, PushInterval: time.Second, StateBranch: state, Apps: apps},
-		},
+		"limits": {"apps: [{path: a}]\nlimits: {memory: 2Gi, renderTime: 1m}\n", func(c *Config) {
+			c.Limits = Limits{Memory: 2 << 30, RenderTime: time.Minute}
+		}},
+		"one limit": {"apps: [{path: a}]\nlimits: {memory: 128Mi}\n", func(c *Config) {
+			c.Limits = Limits{Memory: 128 << 20, RenderTime: 30 * time.Second}
+		}},
+		"at the limit": {"interval: 1s\nautoRevert: off\napps: [{path: a}]\n", func(c *Config) {
+			c.Interval, c.AutoRevert = time.Second, AutoRevertOff
+		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := ParseConfig(file, []byte(configHead+tt.text))
-			must(t, err)
-			tt.want.File, tt.want.Limits = file, tt.want.Limits.OrDefault()
-			compare.Check(t, &tt.want, got, AppGlob{}, Window{})
-		})
+		want := plain
+		want.Apps = slices.Clone(plain.Apps)
+		tt.change(&want)
+		want.Limits = want.Limits.OrDefault()
+		compare.CheckNamed(t, name, &want, parsed(t, tt.text), AppGlob{}, Window{})
 	}
 }
 
 // TestParseConfigRefuses checks each message: it holds a cluster, and its author sees only this text.
 func TestParseConfigRefuses(t *testing.T) {
-	apps := "apps: [{path: a}]\n"
+	const (
+		apps     = "apps: [{path: a}]\n"
+		notBelow = " is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>"
+		noBranch = " is not a branch name; use gitrollout/state/<cluster>"
+		noRevert = " must be propose, push or off; write propose, which is the default"
+		noList   = ": is a mapping where a list belongs; begin each entry with a dash"
+		fromRoot = "; name folders from the repository's root"
+		noName   = " is not a name; use lower-case letters, digits and -, at most 63"
+	)
 	for name, tt := range map[string]struct{ text, want string }{
 		"not YAML":           {"apps: [\n", "is not valid YAML: yaml: line 3: did not find expected node content"},
 		"unknown field":      {apps + "intervall: 3s\n", "intervall: is not a known field; write interval"},
 		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "apps[0].nampespace: is not a known field; write namespace"},
 		"duplicate":          {apps + apps, `is not valid YAML: yaml: unmarshal errors: line 4: key "apps" already set in map`},
-		"wrong type":         {"apps: {path: a}\n", "apps: is a mapping where a list belongs; begin each entry with a dash"},
+		"wrong type":         {"apps: {path: a}\n", "apps" + noList},
 		"no apps":            {"", "apps: is missing; name the folders of your kustomizations: - path: apps/*/overlays/prod"},
 		"interval unit":      {apps + "interval: 30\n", "interval: is 30 where a text belongs; write 30s, 1m or the like"},
 		"interval text":      {apps + "interval: soon\n", `interval: "soon" is not a duration; write 30s, 1m or the like`},
@@ -79,33 +103,27 @@ func TestParseConfigRefuses(t *testing.T) {
 		"render time": {apps + "limits: {renderTime: 0s}\n",
 			`limits.renderTime: the text "0s" is not more than 0; write 30s, 1m or the like`},
 		"interval negative": {apps + "interval: -1m\n", `interval: "-1m" is less than 1s; use 1s or more`},
-		"branch main": {apps + "stateBranch: main\n",
-			`stateBranch: "main" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
-		"branch empty": {apps + "stateBranch: \"\"\n",
-			`stateBranch: "" is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>`},
-		"branch escapes": {apps + "stateBranch: gitrollout/../main\n",
-			`stateBranch: "gitrollout/../main" is not a branch name; use gitrollout/state/<cluster>`},
-		"branch space": {apps + "stateBranch: gitrollout/a b\n",
-			`stateBranch: "gitrollout/a b" is not a branch name; use gitrollout/state/<cluster>`},
-		"branch slash": {apps + "stateBranch: gitrollout/\n", `stateBranch: "gitrollout/" is not a branch name; use gitrollout/state/<cluster>`},
+		"branch main":       {apps + "stateBranch: main\n", `stateBranch: "main"` + notBelow},
+		"branch empty":      {apps + "stateBranch: \"\"\n", `stateBranch: ""` + notBelow},
+		"branch escapes":    {apps + "stateBranch: gitrollout/../main\n", `stateBranch: "gitrollout/../main"` + noBranch},
+		"branch space":      {apps + "stateBranch: gitrollout/a b\n", `stateBranch: "gitrollout/a b"` + noBranch},
+		"branch slash":      {apps + "stateBranch: gitrollout/\n", `stateBranch: "gitrollout/"` + noBranch},
 		"branch proposals": {apps + "stateBranch: gitrollout/promote/x\n",
 			`stateBranch: "gitrollout/promote/x" is where proposals are pushed to; use gitrollout/state/<cluster>`},
-		"autoRevert": {apps + "autoRevert: merge\n", `autoRevert: merge must be propose, push or off; write propose, which is the default`},
-		"autoRevert: a list": {apps + "autoRevert: [push]\n",
-			`autoRevert: [push] must be propose, push or off; write propose, which is the default`},
-		"notifications": {apps + "notifications: {slack: x}\n", "notifications: is a mapping where a list belongs; begin each entry with a dash"},
-		"signing":       {apps + "signing: {key: x}\n", "signing: is not supported yet; leave it out"},
-		"no path":       {"apps: [{name: x}]\n", "apps[0].path: is missing; name the folder of a kustomization"},
-		"absolute path": {"apps: [{path: /apps}]\n", `apps[0].path: "/apps" begins with a slash; paths are relative to the repository's root`},
-		"path up": {"apps: [{path: a}, {path: a/../b}]\n",
-			`apps[1].path: "a/../b" has the segment ".."; name folders from the repository's root`},
-		"path dot":           {"apps: [{path: ./a}]\n", `apps[0].path: "./a" has the segment "."; name folders from the repository's root`},
-		"path empty segment": {"apps: [{path: a//b}]\n", `apps[0].path: "a//b" has the segment ""; name folders from the repository's root`},
+		"autoRevert":         {apps + "autoRevert: merge\n", "autoRevert: merge" + noRevert},
+		"autoRevert: a list": {apps + "autoRevert: [push]\n", "autoRevert: [push]" + noRevert},
+		"notifications":      {apps + "notifications: {slack: x}\n", "notifications" + noList},
+		"signing":            {apps + "signing: {key: x}\n", "signing: is not supported yet; leave it out"},
+		"no path":            {"apps: [{name: x}]\n", "apps[0].path: is missing; name the folder of a kustomization"},
+		"absolute path": {"apps: [{path: /apps}]\n",
+			`apps[0].path: "/apps" begins with a slash; paths are relative to the repository's root`},
+		"path up":            {"apps: [{path: a}, {path: a/../b}]\n", `apps[1].path: "a/../b" has the segment ".."` + fromRoot},
+		"path dot":           {"apps: [{path: ./a}]\n", `apps[0].path: "./a" has the segment "."` + fromRoot},
+		"path empty segment": {"apps: [{path: a//b}]\n", `apps[0].path: "a//b" has the segment ""` + fromRoot},
 		"path double star": {"apps: [{path: a/**/b}]\n",
 			`apps[0].path: "a/**/b" has **, and a * matches within one folder; write one * for each level`},
 		"path pattern": {"apps: [{path: \"a/[b\"}]\n", `apps[0].path: "a/[b" is not a pattern: syntax error in pattern`},
-		"namespace": {"apps: [{path: a, namespace: Shop}]\n",
-			`apps[0].namespace: "Shop" is not a name; use lower-case letters, digits and -, at most 63`},
+		"namespace":    {"apps: [{path: a, namespace: Shop}]\n", `apps[0].namespace: "Shop"` + noName},
 		"no namespace": {"apps: [{path: a, namespaces: [\"\"]}]\n", "apps[0].namespaces[0]: is empty"},
 		"no kind":      {"apps: [{path: a, clusterResources: [\"\"]}]\n", "apps[0].clusterResources[0]: is empty"},
 		"namespaces": {"apps: [{path: a, namespaces: [shop, \"a/b\"]}]\n",
@@ -116,15 +134,9 @@ func TestParseConfigRefuses(t *testing.T) {
 			`apps[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
 		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `apps[0].name: "x" would be the name of every app that a/* matches; ` +
 			`leave it out: each app is named by the text that the wildcards match`},
-		"name": {"apps: [{path: a, name: -x}]\n", `apps[0].name: "-x" is not a name; use lower-case letters, digits and -, at most 63`},
+		"name": {"apps: [{path: a, name: -x}]\n", `apps[0].name: "-x"` + noName},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+tt.text))
-			var invalid *InvalidError
-			if !errors.As(err, &invalid) || invalid.Error() != "f/c/config.yaml: "+tt.want {
-				t.Errorf("error\n got: %v\nwant: %s", err, tt.want)
-			}
-		})
+		checkRefused(t, name, tt.text, tt.want)
 	}
 }
 
@@ -142,12 +154,10 @@ func TestAppNames(t *testing.T) {
 		"underscore":    {AppGlob{Path: "apps/*"}, "apps/my_app", ""},
 		"too long":      {AppGlob{Path: "apps/*"}, "apps/" + strings.Repeat("a", 64), ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := tt.glob.App(tt.dir)
-			if got.Name != tt.want || (err != nil) != (tt.want == "") {
-				t.Errorf("name %q, error %v; want %q", got.Name, err, tt.want)
-			}
-		})
+		got, err := tt.glob.App(tt.dir)
+		if got.Name != tt.want || (err != nil) != (tt.want == "") {
+			t.Errorf("%s: name %q, error %v; want %q", name, got.Name, err, tt.want)
+		}
 	}
 }
 
@@ -161,25 +171,16 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 		"limits: {memory: 1Gi}\n":           {Memory: 1 << 30, RenderTime: 30 * time.Second},
 		"limits: {memory: 512Mi}\n# same\n": {},
 	} {
-		c, err := ParseConfig(ConfigPath("prod"), []byte(configHead+"apps: [{path: apps/*}]\n"+text))
+		app, err := parsed(t, "apps: [{path: apps/*}]\n"+text).Apps[0].App("apps/shop")
 		must(t, err)
-		app, err := c.Apps[0].App("apps/shop")
-		if err != nil || app.Limits != want {
-			t.Errorf("%q: limits %v, error %v, want %v", text, app.Limits, err, want)
-		}
+		compare.CheckNamed(t, text, want, app.Limits)
 	}
 }
 
 // TestVariableEntries checks that apps have their entry's variables in a fixed order. An empty map differs from a
 // missing field.
 func TestVariableEntries(t *testing.T) {
-	parse := func(entry string) (App, error) {
-		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(configHead+"apps:\n- path: shop\n  "+entry+"\n"))
-		if err != nil {
-			return App{}, err
-		}
-		return c.Apps[0].App("shop")
-	}
+	const app = "apps:\n- path: shop\n  "
 	for entry, want := range map[string]Variables{
 		"prune: true":                       {},
 		"substitute: {}":                    {On: true},
@@ -187,10 +188,9 @@ func TestVariableEntries(t *testing.T) {
 		"substituteFrom: [{file: c/p.env}]": {On: true, Files: "c/p.env"},
 		"substituteFrom: [{file: a b.env}, {file: c.yaml}]\n  substitute: {a: b}": {On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`},
 	} {
-		app, err := parse(entry)
-		if diff := compare.Diff(want, app.Variables); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", entry, err, diff)
-		}
+		is, err := parsed(t, app+entry+"\n").Apps[0].App("shop")
+		must(t, err)
+		compare.CheckNamed(t, entry, want, is.Variables)
 	}
 	v := Variables{On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`}
 	compare.Check(t, v, NewVariables(v.Map(), v.From()))
@@ -201,29 +201,20 @@ func TestVariableEntries(t *testing.T) {
 		"substituteFrom: [{}]": "apps[0].substituteFrom[0].file: is missing; name a .env file or a ConfigMap's manifest, " +
 			"from the repository's root",
 	} {
-		if _, err := parse(entry); err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+want {
-			t.Errorf("%s:\n got %v\nwant %s", entry, err, want)
-		}
+		checkRefused(t, entry, app+entry+"\n", want)
 	}
 }
 
 // TestHelmEntries checks that an app has its entry's chart options, and all apps have the cluster's capabilities for
 // charts.
 func TestHelmEntries(t *testing.T) {
-	parse := func(entry, more string) (App, error) {
-		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(configHead+"apps:\n- path: charts/shop\n  "+entry+"\n"+more))
-		if err != nil {
-			return App{}, err
-		}
-		return c.Apps[0].App("charts/shop")
-	}
-	app, err := parse("helm: {releaseName: eu, valueFiles: [a.yaml, b c.yaml], valuesObject: {replicas: 3, gone: null}, skipCrds: true}",
-		"kubernetes: {version: v1.36.3, apiVersions: [v1, example.com/v1beta1/Shop]}\n")
+	const shop = "apps:\n- path: charts/shop\n  "
+	app, err := parsed(t, shop+"helm: {releaseName: eu, valueFiles: [a.yaml, b c.yaml], valuesObject: {replicas: 3, gone: null}, "+
+		"skipCrds: true}\nkubernetes: {version: v1.36.3, apiVersions: [v1, example.com/v1beta1/Shop]}\n").Apps[0].App("charts/shop")
+	must(t, err)
 	want := App{Name: "shop", Path: "charts/shop", Namespace: "default", Kubernetes: "v1.36.3", APIVersions: "v1 example.com/v1beta1/Shop",
 		Helm: Helm{ReleaseName: "eu", ValueFiles: "a.yaml\nb c.yaml", Values: `{"gone":null,"replicas":3}`, SkipCRDs: true}}
-	if diff := compare.Diff(want, app); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	compare.Check(t, want, app)
 	compare.CheckNamed(t, "files", []string{"a.yaml", "b c.yaml"}, app.Helm.Files())
 	for entry, want := range map[string]string{
 		"helm: {valuesObject: [a]}":  "apps[0].helm.valuesObject: is not a mapping; write values as in the chart's values.yaml",
@@ -231,17 +222,13 @@ func TestHelmEntries(t *testing.T) {
 		"helm: {valuesObj: {}}":      "apps[0].helm.valuesObj: is not a known field; write valuesObject",
 		"helm: {valueFiles: a.yaml}": "apps[0].helm.valueFiles: is a text where a list belongs; begin each entry with a dash",
 	} {
-		if _, err := parse(entry, ""); err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+want {
-			t.Errorf("%s:\n got %v\nwant %s", entry, err, want)
-		}
+		checkRefused(t, entry, shop+entry+"\n", want)
 	}
 	for kubernetes, want := range map[string]string{
 		"{version: latest}":        `kubernetes.version: "latest" is not a version of Kubernetes; write 1.36.3 or the like`,
 		"{apiVersions: [Gateway]}": `kubernetes.apiVersions[0]: "Gateway" is not a version of an API; write group/version or group/version/Kind`,
 	} {
-		if _, err := parse("helm: {}", "kubernetes: "+kubernetes+"\n"); err == nil || err.Error() != ".gitrollout/prod/config.yaml: "+want {
-			t.Errorf("%s:\n got %v\nwant %s", kubernetes, err, want)
-		}
+		checkRefused(t, kubernetes, shop+"helm: {}\nkubernetes: "+kubernetes+"\n", want)
 	}
 }
 

@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
@@ -22,44 +20,34 @@ func TestParseForge(t *testing.T) {
 				Reviewers: []string{"ann", "org/team"}},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c, err := ParseConfig(ConfigPath("prod"), []byte(configHead+"apps: [{path: a}]\n"+tt.text))
-			must(t, err)
-			compare.Check(t, tt.want, c.Forge)
-			if !c.Forge.Equal(tt.want) || c.Forge.Equal(&Forge{Type: GitHub}) {
-				t.Error("Equal is wrong")
-			}
-		})
+		got := parsed(t, "apps: [{path: a}]\n"+tt.text).Forge
+		compare.CheckNamed(t, name, tt.want, got)
+		if !got.Equal(tt.want) || got.Equal(&Forge{Type: GitHub}) {
+			t.Errorf("%s: Equal is wrong", name)
+		}
 	}
 }
 
 func TestParseForgeRefuses(t *testing.T) {
+	const noForge = " is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API"
+	const noAddress = " is not an address; write the forge's address as in a browser: https://git.example.com"
 	for name, tt := range map[string]struct{ text, want string }{
-		"unknown field": {"token: x", "forge.token: is not a known field; use one of labels, repository, reviewers, type, url"},
-		"type": {"type: bitbucket",
-			`forge.type: "bitbucket" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
-		"forgejo": {"type: forgejo", `forge.type: "forgejo" is not one of github, gitlab, gitea; use gitea for Forgejo, which has the same API`},
-		"url": {"url: git.example.com",
-			`forge.url: "git.example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
-		"ssh": {"url: ssh://git@example.com",
-			`forge.url: "ssh://***@example.com" is not an address; write the forge's address as in a browser: https://git.example.com`},
+		"unknown field": {"token: x", ".token: is not a known field; use one of labels, repository, reviewers, type, url"},
+		"type":          {"type: bitbucket", `.type: "bitbucket"` + noForge},
+		"forgejo":       {"type: forgejo", `.type: "forgejo"` + noForge},
+		"url":           {"url: git.example.com", `.url: "git.example.com"` + noAddress},
+		"ssh":           {"url: ssh://git@example.com", `.url: "ssh://***@example.com"` + noAddress},
 		"credentials": {"url: https://me:secret@example.com/x",
-			`forge.url: "https://***@example.com/x" has credentials; leave them out: credentials come from the environment`},
+			`.url: "https://***@example.com/x" has credentials; leave them out: credentials come from the environment`},
 		"query": {"url: \"https://example.com/?a=b\"",
-			`forge.url: "https://example.com/?a=b" has a query or a fragment; write https://git.example.com`},
-		"repository": {"repository: shop", `forge.repository: "shop" is not a repository's path; write owner/name`},
-		"dots":       {"repository: a/../b", `forge.repository: "a/../b" is not a repository's path; write owner/name`},
-		"label":      {"labels: [\"a,b\"]", `forge.labels[0]: "a,b" does not name one; use up to 50 characters without commas`},
-		"reviewer":   {"reviewers: [ok, \"@ann\"]", `forge.reviewers[1]: "@ann" does not name one; write the name of a user, or org/team`},
-		"many":       {"labels: [a, b, c, d, e, f, g, h, i, j, k]", "forge.labels: has 11 entries, at most 10 are allowed; leave some out"},
+			`.url: "https://example.com/?a=b" has a query or a fragment; write https://git.example.com`},
+		"repository": {"repository: shop", `.repository: "shop" is not a repository's path; write owner/name`},
+		"dots":       {"repository: a/../b", `.repository: "a/../b" is not a repository's path; write owner/name`},
+		"label":      {"labels: [\"a,b\"]", `.labels[0]: "a,b" does not name one; use up to 50 characters without commas`},
+		"reviewer":   {"reviewers: [ok, \"@ann\"]", `.reviewers[1]: "@ann" does not name one; write the name of a user, or org/team`},
+		"many":       {"labels: [a, b, c, d, e, f, g, h, i, j, k]", ".labels: has 11 entries, at most 10 are allowed; leave some out"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+"apps: [{path: a}]\nforge: {"+strings.ReplaceAll(tt.text, "\n", "")+"}\n"))
-			var invalid *InvalidError
-			if !errors.As(err, &invalid) || err.Error() != "f/c/config.yaml: "+tt.want {
-				t.Errorf("got  %v\nwant f/c/config.yaml: %s", err, tt.want)
-			}
-		})
+		checkRefused(t, name, "apps: [{path: a}]\nforge: {"+tt.text+"}\n", "forge"+tt.want)
 	}
 }
 
@@ -69,8 +57,6 @@ func TestRedact(t *testing.T) {
 		"https://user:pass@host/path@x": "https://***@host/path@x", "https://@host": "https://***@host", "https://host/a": "https://host/a",
 		"a@b": "a@b", "https://u:p@ss@host": "https://***@host",
 	} {
-		if got := redact(text); got != want {
-			t.Errorf("%s becomes %s, want %s", text, got, want)
-		}
+		compare.CheckNamed(t, text, want, redact(text))
 	}
 }

@@ -52,8 +52,6 @@ func TestImagesThatGo(t *testing.T) {
 		map[string]string{"a": "1", "c": "2", "d": "1"})
 	want := []ImageChange{{"z", "1", "2"}, {"b", "1", ""}, {"c", "1", "2"}, {"d", "", "1"}}
 	for range 5 {
-		if diff := compare.Diff(want, Changes(from, to)[0].Images); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
-		}
+		compare.Check(t, want, Changes(from, to)[0].Images)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // template returns a rendered pod template: no defaults, integers as int64.
@@ -24,24 +26,19 @@ func template(image string) map[string]any {
 // a release everywhere.
 func TestHashTemplateGolden(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reason   string
 		template map[string]any
 		want     Hash
 	}{
-		"Image1":  {"an ordinary template", template("web:1.0"), "h1-0c8fd8d1ba"},
-		"Image2":  {"another image is another version", template("web:1.1"), "h1-bf59ae5b41"},
-		"Empty":   {"nothing", map[string]any{}, "h1-44136fa355"},
-		"Nil":     {"no template", nil, "h1-74234e98af"},
-		"Unicode": {"HTML and non-ASCII are escaped in one way", map[string]any{"a": "<ä&>"}, "h1-070960a32d"},
-		"Numbers": {"integers and floats", map[string]any{"i": int64(1), "f": 1.5, "b": true, "n": nil}, "h1-115f46ca87"},
+		"an ordinary template":             {template("web:1.0"), "h1-0c8fd8d1ba"},
+		"another image is another version": {template("web:1.1"), "h1-bf59ae5b41"},
+		"nothing":                          {map[string]any{}, "h1-44136fa355"},
+		"no template":                      {nil, "h1-74234e98af"},
+		"HTML and non-ASCII are escaped in one way": {map[string]any{"a": "<ä&>"}, "h1-070960a32d"},
+		"integers and floats":                       {map[string]any{"i": int64(1), "f": 1.5, "b": true, "n": nil}, "h1-115f46ca87"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := HashTemplate(tc.template)
-			must(t, err)
-			if got != tc.want {
-				t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
-			}
-		})
+		got, err := HashTemplate(tc.template)
+		must(t, err)
+		compare.CheckNamed(t, name, tc.want, got)
 	}
 }
 
@@ -69,23 +66,17 @@ func TestHashTemplateRefusesWhatJSONCannotSay(t *testing.T) {
 
 func TestReleaseHash(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reason    string
 		templates map[Workload]Hash
 		want      Hash
 	}{
-		"None": {"nothing is staged", nil, ""},
-		"One":  {"one workload: its own hash, as people see it on the Deployment", map[Workload]Hash{web: "h1-0000000001"}, "h1-0000000001"},
-		"Two":  {"several: one hash over all", map[Workload]Hash{web: "h1-0000000001", api: "h1-0000000002"}, "h1-55bcdb7977"},
-		"TwoSwap": {"which workload has which template matters", map[Workload]Hash{web: "h1-0000000002", api: "h1-0000000001"},
-			"h1-2bbaf2f866"},
-		"TwoOneNew": {"a change of one is a new release", map[Workload]Hash{web: "h1-0000000003", api: "h1-0000000002"}, "h1-e87be1c66d"},
+		"nothing is staged":                         {nil, ""},
+		"one: its own hash, as on the Deployment":   {map[Workload]Hash{web: "h1-0000000001"}, "h1-0000000001"},
+		"several: one hash over all":                {map[Workload]Hash{web: "h1-0000000001", api: "h1-0000000002"}, "h1-55bcdb7977"},
+		"which workload has which template matters": {map[Workload]Hash{web: "h1-0000000002", api: "h1-0000000001"}, "h1-2bbaf2f866"},
+		"a change of one is a new release":          {map[Workload]Hash{web: "h1-0000000003", api: "h1-0000000002"}, "h1-e87be1c66d"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for range 10 { // maps have no order
-				if got := ReleaseHash(tc.templates); got != tc.want {
-					t.Fatalf("%s: got %q, want %q", tc.reason, got, tc.want)
-				}
-			}
-		})
+		for range 10 { // maps have no order
+			compare.CheckNamed(t, name, tc.want, ReleaseHash(tc.templates))
+		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-const notifiedHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\nnotifications:\n"
+const notifiedApps = "apps:\n- path: apps/*\nnotifications:\n"
 
 func TestParseReceivers(t *testing.T) {
-	c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte(notifiedHead+`
+	c := parsed(t, notifiedApps+`
 - name: team
   slack: {url: {secretRef: {name: chat, key: slack, namespace: ops}}}
   events: [paused, aborted]
@@ -28,8 +28,10 @@ func TestParseReceivers(t *testing.T) {
 - name: mail
   email: {host: smtp.example.com, port: 465, tls: tls, from: Shop <shop@example.com>, to: [ann@example.com],
     username: {env: GITROLLOUT_NOTIFY_USER}, password: {env: GITROLLOUT_NOTIFY_PASS}}
-`))
-	must(t, err)
+- {name: most, email: {host: x, port: 65535, from: a@example.com, to: [b@example.com]}}
+- {name: least, email: {host: x, port: 25, from: a@example.com, to: [b@example.com]}}
+- {name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}
+`)
 	r := c.Receivers[0]
 	want := Credential{Secret: SecretRef{Name: "chat", Key: "slack"}, Namespace: "ops"}
 	if r.Service != "slack" || r.Credentials["url"] != want || !r.Wants("cart-eu") || r.Wants("other") {
@@ -43,14 +45,21 @@ func TestParseReceivers(t *testing.T) {
 	if mail := c.Receivers[2]; mail.Settings["port"] != "465" || mail.Lists["to"][0] != "ann@example.com" {
 		t.Errorf("got %+v", mail)
 	}
+	if most, least := c.Receivers[3], c.Receivers[4]; most.Settings["port"] != "65535" || least.Settings["port"] != "25" {
+		t.Errorf("the ports are %q and %q", most.Settings["port"], least.Settings["port"])
+	}
+	if discord := c.Receivers[5]; discord.Service != "discord" || discord.Credentials["url"].Env != "GITROLLOUT_NOTIFY_A" {
+		t.Errorf("got %+v", discord)
+	}
 }
 
 func TestParseReceiversRefuses(t *testing.T) {
 	const env = "{env: GITROLLOUT_NOTIFY_A}"
+	const discord, mail = "discord: {url: " + env + "}", "host: x, from: a@example.com, to: [b@example.com]"
 	for _, c := range []struct{ name, entry, field, says, fix string }{
 		{"no service", "{name: a}", "[0]", "names 0 services", "slack"},
 		{"two services", "{name: a, discord: {url: " + env + "}, slack: {url: " + env + "}}", "[0]", "names 2 services", ""},
-		{"no name", "{discord: {url: " + env + "}}", "[0].name", "is not a name", ""},
+		{"no name", "{" + discord + "}", "[0].name", "is not a name", ""},
 		{"a credential in Git", "{name: a, slack: {url: https://hooks.slack.com/services/T/B/X}}", "[0].slack.url", "in Git", "secretRef"},
 		{"a block that is a credential", "{name: a, slack: https://hooks.slack.com/services/T/B/X}", "[0].slack",
 			"is a text where a mapping belongs", ""},
@@ -65,55 +74,46 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"two ways", "{name: a, slack: {url: {file: x, env: GITROLLOUT_NOTIFY_A}}}", "[0].slack.url", "needs either", ""},
 		{"a misspelt way", "{name: a, slack: {url: {secret: x}}}", "[0].slack.url.secret", "is not a known field", "secretRef"},
 		{"half a Secret", "{name: a, slack: {url: {secretRef: {name: x}}}}", "[0].slack.url.secretRef", "needs a name and a key", ""},
-		{"an unknown event", "{name: a, events: [finished], discord: {url: " + env + "}}", "[0].events[0]", "is not an event", "completed"},
-		{"Argo's trigger", "{name: a, events: [on-rollout-completed], discord: {url: " + env + "}}", "[0].events[0]", "is not an event",
-			"use completed"},
+		{"an unknown event", "{name: a, events: [finished], " + discord + "}", "[0].events[0]", "is not an event", "completed"},
+		{"Argo's trigger", "{name: a, events: [on-rollout-completed], " + discord + "}", "[0].events[0]", "is not an event", "use completed"},
 		{"an event that is never over", "{name: a, events: [completed], pagerDuty: {routingKey: " + env + "}}", "[0].events[0]",
 			"never over", "aborted"},
-		{"a pattern", "{name: a, apps: ['['], discord: {url: " + env + "}}", "[0].apps[0]", "is not a pattern", ""},
-		{"a template", "{name: a, template: {title: '{{.Nope}}'}, discord: {url: " + env + "}}", "[0].template.title", "Nope",
-			"docs/notifications.md"},
-		{"a template that is none", "{name: a, template: {text: '{{if}}'}, discord: {url: " + env + "}}", "[0].template.text",
-			"missing value for if", ""},
+		{"a pattern", "{name: a, apps: ['['], " + discord + "}", "[0].apps[0]", "is not a pattern", ""},
+		{"a template", "{name: a, template: {title: '{{.Nope}}'}, " + discord + "}", "[0].template.title", "Nope", "docs/notifications.md"},
+		{"a template that is none", "{name: a, template: {text: '{{if}}'}, " + discord + "}", "[0].template.text", "missing value for if", ""},
 		{"an address", "{name: a, webhook: {address: example.com}}", "[0].webhook.address", "is not an address", ""},
 		{"an address with a password", "{name: a, webhook: {address: 'https://u:pass@example.com'}}", "[0].webhook.address",
 			"***@example.com", ""},
 		{"a header", "{name: a, webhook: {address: https://example.com, headers: {'a b': " + env + "}}}", "[0].webhook.headers.a b",
 			"is not the name of a header", ""},
 		{"a recipient", "{name: a, email: {host: x, from: a@example.com, to: [nobody]}}", "[0].email.to[0]", "is not an address", ""},
-		{"a password in the open", "{name: a, email: {host: x, tls: none, from: a@example.com, to: [b@example.com], username: " + env +
-			", password: " + env + "}}", "[0].email.tls", "password", ""},
+		{"a password in the open", "{name: a, email: {tls: none, " + mail + ", username: " + env + ", password: " + env + "}}", "[0].email.tls",
+			"password", ""},
 		{"an address without a host", "{name: a, webhook: {address: 'https:///in'}}", "[0].webhook.address", "is not an address", ""},
 		{"an address of a file", "{name: a, webhook: {address: 'ftp://example.com'}}", "[0].webhook.address", "is not an address", ""},
 		{"an address that is none", "{name: a, webhook: {address: 'https://example.com/%zz'}}", "[0].webhook.address", "is not an address", ""},
 		{"a sender", "{name: a, email: {host: x, from: nobody, to: [b@example.com]}}", "[0].email.from", "is not an address", ""},
 		{"a second recipient", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com, nobody]}}", "[0].email.to[1]",
 			"is not an address", ""},
-		{"an unknown security", "{name: a, email: {host: x, tls: ssl, from: a@example.com, to: [b@example.com]}}", "[0].email.tls",
-			"is not known", ""},
-		{"a port beyond all", "{name: a, email: {host: x, port: 65536, from: a@example.com, to: [b@example.com]}}", "[0].email.port",
-			"65536 is not a port", ""},
-		{"a port below all", "{name: a, email: {host: x, port: -1, from: a@example.com, to: [b@example.com]}}", "[0].email.port",
-			"-1 is negative", ""},
+		{"an unknown security", "{name: a, email: {tls: ssl, " + mail + "}}", "[0].email.tls", "is not known", ""},
+		{"a port beyond all", "{name: a, email: {port: 65536, " + mail + "}}", "[0].email.port", "65536 is not a port", ""},
+		{"a port below all", "{name: a, email: {port: -1, " + mail + "}}", "[0].email.port", "-1 is negative", ""},
 		{"headers of a service without headers", "{name: a, slack: {url: " + env + ", headers: {b: " + env + "}}}", "[0].slack.headers",
 			"is not a field of slack", ""},
-		{"half an account", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com], username: " + env + "}}", "[0].email.password",
-			"go together", ""},
-		{"the same name", "{name: a, discord: {url: " + env + "}}\n- {name: a, discord: {url: " + env + "}}", "[1].name", "twice", ""},
+		{"half an account", "{name: a, email: {" + mail + ", username: " + env + "}}", "[0].email.password", "go together", ""},
+		{"the same name", "{name: a, discord: {url: " + env + "}}\n- {name: a, " + discord + "}", "[1].name", "twice", ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := ParseConfig("x/prod/config.yaml", []byte(notifiedHead+"- "+c.entry+"\n"))
-			var invalid *InvalidError
-			if !errors.As(err, &invalid) {
-				t.Fatalf("got %v", err)
-			}
-			if invalid.Field != "notifications"+c.field || !strings.Contains(invalid.Msg, c.says) || !strings.Contains(invalid.Fix, c.fix) {
-				t.Errorf("field %q says %q, fix %q", invalid.Field, invalid.Msg, invalid.Fix)
-			}
-			if strings.Contains(err.Error(), "hooks.slack.com") || strings.Contains(err.Error(), "u:pass") {
-				t.Errorf("tells a credential: %v", err)
-			}
-		})
+		_, err := ParseConfig(prodConfig, []byte(configHead+notifiedApps+"- "+c.entry+"\n"))
+		var invalid *InvalidError
+		if !errors.As(err, &invalid) {
+			t.Fatalf("%s: got %v", c.name, err)
+		}
+		if invalid.Field != "notifications"+c.field || !strings.Contains(invalid.Msg, c.says) || !strings.Contains(invalid.Fix, c.fix) {
+			t.Errorf("%s: field %q says %q, fix %q", c.name, invalid.Field, invalid.Msg, invalid.Fix)
+		}
+		if strings.Contains(err.Error(), "hooks.slack.com") || strings.Contains(err.Error(), "u:pass") {
+			t.Errorf("%s: tells a credential: %v", c.name, err)
+		}
 	}
 }
 
@@ -138,11 +138,8 @@ func TestTemplatesEnd(t *testing.T) {
 	template := func(text string) error {
 		quoted, err := json.Marshal(text)
 		must(t, err)
-		_, err = ParseConfig(".gitrollout/prod/config.yaml", []byte(notifiedHead+`
-- name: team
-  slack: {url: {env: GITROLLOUT_NOTIFY_SLACK}}
-  template: {text: `+string(quoted)+`}
-`))
+		_, err = ParseConfig(prodConfig, []byte(configHead+notifiedApps+
+			"- name: team\n  slack: {url: {env: GITROLLOUT_NOTIFY_SLACK}}\n  template: {text: "+string(quoted)+"}\n"))
 		return err
 	}
 	for name, text := range map[string]string{
@@ -167,27 +164,6 @@ func TestTemplatesEnd(t *testing.T) {
 		"{{range $i, $kind := .Kinds}}{{if $i}}, {{end}}{{$kind}}{{else}}none{{end}}",
 		"{{with .Reason}}{{. | html}}{{end}}{{range $.Over}}{{.}}{{end}}", "{{range .Kinds}}{{range $.Analyses}}{{.Run}}{{end}}{{end}}",
 	} {
-		if err := template(text); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
-
-// TestReceiversAreRead checks the range of ports, and credentials from a variable.
-func TestReceiversAreRead(t *testing.T) {
-	read := func(entry string) Receiver {
-		t.Helper()
-		c, err := ParseConfig("x/prod/config.yaml", []byte(notifiedHead+"- "+entry+"\n"))
-		must(t, err)
-		return c.Receivers[0]
-	}
-	const mail = "{name: a, email: {host: x, port: 65535, from: a@example.com, to: [b@example.com]}}"
-	most, least := read(mail), read(strings.Replace(mail, "65535", "25", 1))
-	if most.Settings["port"] != "65535" || least.Settings["port"] != "25" {
-		t.Errorf("the ports are %q and %q", most.Settings["port"], least.Settings["port"])
-	}
-	discord := read("{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}")
-	if discord.Service != "discord" || discord.Credentials["url"].Env != "GITROLLOUT_NOTIFY_A" {
-		t.Errorf("%+v", discord)
+		must(t, template(text))
 	}
 }

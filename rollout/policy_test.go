@@ -4,44 +4,45 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
 
 // project returns a policy of one project, with further fields.
 func project(more string) string {
-	return policyHead + "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
+	return "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
 }
 
 // TestParsePolicy checks that each mistake in a policy has file, field, value and fix. A mistake without a message
 // would permit too much.
 func TestParsePolicy(t *testing.T) {
-	const noFiles = " is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: " +
-		"apps/shop/**"
+	const (
+		noFiles = " is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**"
+		noKind  = " is not a kind; write group/Kind, or /Kind for the core group"
+	)
 	for name, tt := range map[string]struct{ text, want string }{
-		"no project": {policyHead, "projects: is missing; name a project and its apps"},
-		"no apps":    {policyHead + "projects: [{name: a, namespaces: [a]}]\n", "projects[0].apps: is missing; name its apps: [shop, shop-*]"},
-		"no namespaces": {policyHead + "projects: [{name: a, apps: [a]}]\n",
+		"no project": {"", "projects: is missing; name a project and its apps"},
+		"no apps":    {"projects: [{name: a, namespaces: [a]}]\n", "projects[0].apps: is missing; name its apps: [shop, shop-*]"},
+		"no namespaces": {"projects: [{name: a, apps: [a]}]\n",
 			"projects[0].namespaces: is missing; name where its objects may be: [shop, shop-*]"},
-		"no name": {policyHead + "projects: [{apps: [a], namespaces: [a]}]\n",
-			"projects[0].name: is missing; name the project: messages do"},
+		"no name":          {"projects: [{apps: [a], namespaces: [a]}]\n", "projects[0].name: is missing; name the project: messages do"},
 		"an unknown field": {project(", namespace: a"), "projects[0].namespace: is not a known field; write namespaces"},
-		"an unknown rule": {project(", rollouts: {maxWeight: 3}"),
-			"projects[0].rollouts.maxWeight: is not a known field; use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
-		"the name twice": {policyHead + "projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n",
+		"an unknown rule": {project(", rollouts: {maxWeight: 3}"), "projects[0].rollouts.maxWeight: is not a known field; " +
+			"use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
+		"the name twice": {"projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n",
 			`projects[1].name: "a" is the name of another project, too; give it its own`},
-		"apps": {policyHead + "projects: [{name: a, apps: ['['], namespaces: [a]}]\n",
+		"apps": {"projects: [{name: a, apps: ['['], namespaces: [a]}]\n",
 			`projects[0].apps[0]: "[" is not a pattern of names of apps; name an app, with * ? [] for parts of the name: shop-*`},
-		"sources with a slash": {project(", sources: [/apps]"), `projects[0].sources[0]: "/apps"` + noFiles},
-		"sources with a way up": {project(", sources: [apps/../**]"),
-			`projects[0].sources[0]: "apps/../**"` + noFiles},
+		"sources with a slash":   {project(", sources: [/apps]"), `projects[0].sources[0]: "/apps"` + noFiles},
+		"sources with a way up":  {project(", sources: [apps/../**]"), `projects[0].sources[0]: "apps/../**"` + noFiles},
 		"a pattern that is none": {project(", sources: ['apps/[']"), `projects[0].sources[0]: "apps/["` + noFiles},
 		"sources with a dot":     {project(", sources: [apps, ./apps]"), `projects[0].sources[1]: "./apps"` + noFiles},
 		"** in a name":           {project(", sources: ['apps/shop**']"), `projects[0].sources[0]: "apps/shop**"` + noFiles},
-		"a plural": {project(", resources: {deny: [secrets]}"),
-			`projects[0].resources.deny[0]: "secrets" is not a kind; write group/Kind, or /Kind for the core group`},
+		"a plural":               {project(", resources: {deny: [secrets]}"), `projects[0].resources.deny[0]: "secrets"` + noKind},
 		"a version": {project(", resources: {deny: [apps/v1/Deployment]}"),
-			`projects[0].resources.deny[0]: "apps/v1/Deployment" is not a kind; write group/Kind, or /Kind for the core group`},
+			`projects[0].resources.deny[0]: "apps/v1/Deployment"` + noKind},
 		"nothing allowed": {project(", resources: {allow: []}"),
 			"projects[0].resources.allow: is empty, and nothing would be allowed; list kinds, or leave it out to allow all that deny does not name"},
 		"an account": {project(", serviceAccount: a/b/c"),
@@ -52,18 +53,19 @@ func TestParsePolicy(t *testing.T) {
 			`projects[0].rollouts.minDuration: "half an hour" is not a duration; write seconds, or a duration such as 30s, 5m, 1h30m`},
 		"a feature that is none": {project(", rollouts: {forbid: [entryWithoutEvidence]}"),
 			`projects[0].rollouts.forbid[0]: "entryWithoutEvidence" is not one of promoteFull, fastRollbackOff`},
-		"unmatched": {strings.Replace(project(""), "projects:", "unmatched: refuse\nprojects:", 1),
-			`unmatched: "refuse" is not one of deny, allow`},
+		"unmatched":         {"unmatched: refuse\n" + project(""), `unmatched: "refuse" is not one of deny, allow`},
 		"a quota":           {project(", quota: {objects: -1}"), "projects[0].quota.objects: -1 is negative; give 0 or more"},
-		"another kind":      {"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n", `kind: "Config" is not Policy`},
-		"a second document": {project("") + "---\n" + project(""), "has more than one document; keep one"},
+		"a second document": {project("") + "---\n" + policyHead + project(""), "has more than one document; keep one"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p, err := ParsePolicy("policy.yaml", []byte(tt.text))
-			if err == nil || err.Error() != "policy.yaml: "+tt.want {
-				t.Errorf("%+v\n got: %v\nwant: %s", p, err, tt.want)
-			}
-		})
+		checkPolicyRefused(t, name, policyHead+tt.text, tt.want)
+	}
+	checkPolicyRefused(t, "another kind", "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n", `kind: "Config" is not Policy`)
+}
+
+func checkPolicyRefused(t *testing.T, name, text, want string) {
+	t.Helper()
+	if _, err := ParsePolicy("policy.yaml", []byte(text)); err == nil || err.Error() != "policy.yaml: "+want {
+		t.Errorf("%s:\n got: %v\nwant: %s", name, err, want)
 	}
 }
 
@@ -80,17 +82,15 @@ func TestProjectOf(t *testing.T) {
 		"of none":          {projects, "edge", "", "projects: app edge is in no project; name it in one project, or write unmatched: allow"},
 		"of none, allowed": {strings.Replace(projects, "projects:", "unmatched: allow\nprojects:", 1), "edge", "", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p, err := ParsePolicy("policy.yaml", []byte(tt.policy))
-			must(t, err)
-			got, err := p.ProjectOf(tt.app)
-			switch {
-			case tt.err != "" && (err == nil || err.Error() != "policy.yaml: "+tt.err || ReasonOf(err) != HeldPolicy):
-				t.Errorf("error %v, want %s", err, tt.err)
-			case tt.err == "" && (err != nil || (got == nil) != (tt.want == "") || got != nil && got.Name != tt.want):
-				t.Errorf("project %+v, error %v, want %s", got, err, tt.want)
-			}
-		})
+		p, err := ParsePolicy("policy.yaml", []byte(tt.policy))
+		must(t, err)
+		got, err := p.ProjectOf(tt.app)
+		switch {
+		case tt.err != "" && (err == nil || err.Error() != "policy.yaml: "+tt.err || ReasonOf(err) != HeldPolicy):
+			t.Errorf("%s: error %v, want %s", name, err, tt.err)
+		case tt.err == "" && (err != nil || (got == nil) != (tt.want == "") || got != nil && got.Name != tt.want):
+			t.Errorf("%s: project %+v, error %v, want %s", name, got, err, tt.want)
+		}
 	}
 	if got, err := (&Policy{}).ProjectOf("shop"); got != nil || ReasonOf(err) != HeldPolicy {
 		t.Errorf("by an empty one: %+v, %v", got, err)
@@ -117,12 +117,7 @@ func TestHasSource(t *testing.T) {
 		"the whole name":         {"apps/a.yaml", "x/apps/a.yaml", false},
 		"many, which take long?": {strings.Repeat("**/", 40) + "x", strings.Repeat("a/", 200) + "y", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := &Project{Sources: []string{"else", tt.pattern}}
-			if got := p.HasSource(tt.file); got != tt.want {
-				t.Errorf("%s of %s: %v", tt.file, tt.pattern, got)
-			}
-		})
+		compare.CheckNamed(t, name, tt.want, (&Project{Sources: []string{"else", tt.pattern}}).HasSource(tt.file))
 	}
 	if !(&Project{}).HasSource("any") {
 		t.Error("a project without sources takes no files")
@@ -136,21 +131,17 @@ func TestIsKind(t *testing.T) {
 		"rbac.authorization.k8s.io/*": {false, true}, "*.k8s.io/Role": {false, true}, "Role": {false, false}, "*/*": {true, true},
 		"secret": {true, false}, "RBAC.authorization.k8s.io/role": {false, true},
 	} {
-		if lower := (Ref{Kind: "secret"}); lower.IsKind([]string{pattern}) != want[0] {
-			t.Errorf("pattern %s does not treat secret and Secret alike", pattern)
-		}
-		if got := [2]bool{secret.IsKind([]string{pattern}), role.IsKind([]string{pattern})}; got != want {
-			t.Errorf("%s: %v", pattern, got)
-		}
+		compare.CheckNamed(t, pattern, want, [2]bool{secret.IsKind([]string{pattern}), role.IsKind([]string{pattern})})
+		compare.CheckNamed(t, pattern+" of secret", want[0], (Ref{Kind: "secret"}).IsKind([]string{pattern}))
 	}
 }
 
 // FuzzPolicy checks that a policy is read, or refused with its name and a reason. A valid policy answers for every
 // app, file and kind.
 func FuzzPolicy(f *testing.F) {
-	f.Add([]byte(project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], " +
+	f.Add([]byte(policyHead + project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], "+
 		"resources: {deny: [/Secret, '*/Role'], allow: ['*']}")))
-	f.Add([]byte(project(", serviceAccount: shop/deployer, promoters: /keys, quota: {objects: 300, deployments: 40}, " +
+	f.Add([]byte(policyHead + project(", serviceAccount: shop/deployer, promoters: /keys, quota: {objects: 300, deployments: 40}, "+
 		"rollouts: {required: true, maxFirstWeight: 25, requireAnalysis: true, minDuration: 30m, forbid: [promoteFull]}")))
 	f.Add([]byte(policyHead + "unmatched: allow\nprojects: [{name: a, apps: ['[a-z]*'], namespaces: ['?']}]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {

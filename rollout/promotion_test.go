@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,72 +14,55 @@ const promotionHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n"
 
 func TestParsePromotion(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reason string
-		data   string
-		want   Promotion
+		data string
+		want Promotion
 	}{
-		"Least": {"the defaults promote fully", "release: h1-1\n", Promotion{Release: "h1-1", Through: Full, Decision: Promote}},
-		"Name": {"a step by name", "release: h1-1\nthrough: smoke\ndecision: promote\n",
-			Promotion{Release: "h1-1", Through: "smoke", Decision: Promote}},
-		"Index":  {"people write indices as numbers", "release: h1-1\nthrough: 2\n", Promotion{Release: "h1-1", Through: "2", Decision: Promote}},
-		"Quoted": {"or quote them", "release: h1-1\nthrough: \"2\"\n", Promotion{Release: "h1-1", Through: "2", Decision: Promote}},
-		"NoStep": {"an empty through is the default", "release: h1-1\nthrough: \"\"\n",
-			Promotion{Release: "h1-1", Through: Full, Decision: Promote}},
-		"NullStep": {"so is null", "release: h1-1\nthrough: null\n", Promotion{Release: "h1-1", Through: Full, Decision: Promote}},
-		"Hold": {"hold", "release: h1-1\ndecision: hold\nreason: lunch\n",
-			Promotion{Release: "h1-1", Through: Full, Decision: Hold, Reason: "lunch"}},
-		"Abort": {"abort", "release: h1-1\ndecision: abort\n", Promotion{Release: "h1-1", Through: Full, Decision: Abort}},
-		"Retry": {"retry, with a time to make it differ", "release: h1-1\ndecision: retry\nat: \"2026-11-20\"\n",
-			Promotion{Release: "h1-1", Through: Full, Decision: Retry, At: "2026-11-20"}},
+		"by default all":        {"", Promotion{Through: Full, Decision: Promote}},
+		"a step by name":        {"through: smoke\ndecision: promote\n", Promotion{Through: "smoke", Decision: Promote}},
+		"a step by number":      {"through: 2\n", Promotion{Through: "2", Decision: Promote}},
+		"a number in quotes":    {"through: \"2\"\n", Promotion{Through: "2", Decision: Promote}},
+		"an empty through":      {"through: \"\"\n", Promotion{Through: Full, Decision: Promote}},
+		"null for through":      {"through: null\n", Promotion{Through: Full, Decision: Promote}},
+		"hold":                  {"decision: hold\nreason: lunch\n", Promotion{Through: Full, Decision: Hold, Reason: "lunch"}},
+		"abort":                 {"decision: abort\n", Promotion{Through: Full, Decision: Abort}},
+		"retry, made different": {"decision: retry\nat: \"2026-11-20\"\n", Promotion{Through: Full, Decision: Retry, At: "2026-11-20"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := ParsePromotion("p.yaml", []byte(promotionHead+tc.data))
-			if err != nil {
-				t.Fatalf("%s: %v", tc.reason, err)
-			}
-			if len(got.Digest) != 10 {
-				t.Errorf("digest is %q, want ten digits", got.Digest)
-			}
-			got.Digest = ""
-			tc.want.APIVersion, tc.want.Kind = APIVersion, "Promotion"
-			compare.CheckNamed(t, tc.reason, tc.want, *got)
-		})
+		got, err := ParsePromotion("p.yaml", []byte(promotionHead+"release: h1-1\n"+tc.data))
+		must(t, err)
+		if len(got.Digest) != 10 {
+			t.Errorf("%s: digest is %q, want ten digits", name, got.Digest)
+		}
+		got.Digest = ""
+		tc.want.APIVersion, tc.want.Kind, tc.want.Release = APIVersion, "Promotion", "h1-1"
+		compare.CheckNamed(t, name, tc.want, *got)
 	}
 }
 
 func TestParsePromotionRefuses(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason string
-		data   string
-		field  string
-		text   string
-	}{
-		"NoRelease":    {"an approval of nothing", promotionHead, "release", "missing"},
-		"UnknownField": {"a typing error must not be dropped", promotionHead + "release: h1-1\ntrough: full\n", "trough", "not a known field"},
-		"WrongCase":    {"Decision: hold must not promote", promotionHead + "release: h1-1\nDecision: hold\n", "Decision", "not a known field"},
-		"Decision":     {"decisions are a closed set", promotionHead + "release: h1-1\ndecision: rollback\n", "decision", "not one of"},
-		"Kind":         {"another kind", "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nrelease: h1-1\n", "kind", "not Promotion"},
-		"Both": {"which of them?", promotionHead + "release: h1-1\nthrough: 1\nworkloads: {shop/web: 2}\n", "workloads",
-			"exclude each other"},
-		"NoWorkload": {"a workload has a namespace", promotionHead + "release: h1-1\nworkloads: {web: 2}\n", "workloads[web]", "namespace"},
-		"Version":    {"another version", "apiVersion: gitrollout.dev/v2\nkind: Promotion\nrelease: h1-1\n", "apiVersion", "not known"},
-		"Twice":      {"two values", promotionHead + "release: h1-1\nrelease: h1-2\n", "", "already set"},
-		"Two": {"a second document would be ignored although a reviewer approved both",
-			promotionHead + "release: h1-1\n---\n" + promotionHead + "release: h1-2\n", "", "more than one document"},
-		"Fraction": {"half a step", promotionHead + "release: h1-1\nthrough: 1.5\n", "through", "belongs"},
-		"List":     {"several steps", promotionHead + "release: h1-1\nthrough: [1, 2]\n", "through", "belongs"},
-		"Garbage":  {"not YAML", "\x00", "", "not valid YAML"},
+	const release = promotionHead + "release: h1-1\n"
+	for name, tc := range map[string]struct{ data, field, text string }{
+		"an approval of nothing":      {promotionHead, "release", "missing"},
+		"a typing error":              {release + "trough: full\n", "trough", "not a known field"},
+		"Decision is not decision":    {release + "Decision: hold\n", "Decision", "not a known field"},
+		"decisions are a closed set":  {release + "decision: rollback\n", "decision", "not one of"},
+		"another kind":                {"apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nrelease: h1-1\n", "kind", "not Promotion"},
+		"a step and workloads":        {release + "through: 1\nworkloads: {shop/web: 2}\n", "workloads", "exclude each other"},
+		"a workload has a namespace":  {release + "workloads: {web: 2}\n", "workloads[web]", "namespace"},
+		"another version":             {"apiVersion: gitrollout.dev/v2\nkind: Promotion\nrelease: h1-1\n", "apiVersion", "not known"},
+		"two values":                  {release + "release: h1-2\n", "", "already set"},
+		"a second, approved document": {release + "---\n" + promotionHead + "release: h1-2\n", "", "more than one document"},
+		"half a step":                 {release + "through: 1.5\n", "through", "belongs"},
+		"several steps":               {release + "through: [1, 2]\n", "through", "belongs"},
+		"not YAML":                    {"\x00", "", "not valid YAML"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := ParsePromotion("p.yaml", []byte(tc.data))
-			var invalid *InvalidError
-			if !errors.As(err, &invalid) {
-				t.Fatalf("%s: got %v and %v, want an InvalidError", tc.reason, got, err)
-			}
-			if invalid.File != "p.yaml" || invalid.Field != tc.field || !strings.Contains(err.Error(), tc.text) {
-				t.Errorf("%s: got %q (field %q), want field %q and %q", tc.reason, err, invalid.Field, tc.field, tc.text)
-			}
-		})
+		got, err := ParsePromotion("p.yaml", []byte(tc.data))
+		var invalid *InvalidError
+		if !errors.As(err, &invalid) {
+			t.Fatalf("%s: got %v and %v, want an InvalidError", name, got, err)
+		}
+		if invalid.File != "p.yaml" || invalid.Field != tc.field || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: got %q (field %q), want field %q and %q", name, err, invalid.Field, tc.field, tc.text)
+		}
 	}
 }
 
@@ -98,52 +82,51 @@ func TestPromotionDigestDiffersByBytes(t *testing.T) {
 
 func TestPromotionOpens(t *testing.T) {
 	names := []string{"", "smoke", "", "2"}
-	web, api := Workload{Namespace: "shop", Name: "web"}, Workload{Namespace: "shop", Name: "api"}
-	all, nothing := []bool{true, true, true, true}, []bool{false, false, false, false}
-	first := []bool{true, false, false, false}
 	promote := func(through string) *Promotion {
 		return &Promotion{Release: "h1-1", Decision: Promote, Through: through}
 	}
-	old := func(through string) *Promotion { p := promote(through); p.APIVersion = APIVersion; return p }
+	old := func(through string) *Promotion {
+		p := promote(through)
+		p.APIVersion = APIVersion
+		return p
+	}
+	only := func(of Workload, through string) *Promotion {
+		return &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{of: through}}
+	}
 	for name, tc := range map[string]struct {
-		reason  string
-		p       *Promotion
-		release Hash
-		of      Workload
-		want    []bool // for each index
+		p    *Promotion
+		want int // the number of open steps
 	}{
-		"None":       {"no file", nil, "h1-1", web, nothing},
-		"Full":       {"all gates", promote(Full), "h1-1", web, all},
-		"Number":     {"up to and including the step, from 1", promote("1"), "h1-1", web, first},
-		"Name":       {"up to and including the step", promote("smoke"), "h1-1", web, []bool{true, true, false, false}},
-		"NameDigits": {"a name wins over a number", promote("2"), "h1-1", web, all},
-		"Third":      {"numbers are of all steps", promote("3"), "h1-1", web, []bool{true, true, true, false}},
-		"Last":       {"the last one", promote("4"), "h1-1", web, all},
-		"Zero":       {"there is no step 0", promote("0"), "h1-1", web, nothing},
-		"Beyond":     {"a step that does not exist opens nothing", promote("5"), "h1-1", web, nothing},
-		"Negative":   {"nor does this one", promote("-1"), "h1-1", web, nothing},
-		"Unknown":    {"nor an unknown name", promote("smok"), "h1-1", web, nothing},
-		"Empty":      {"nor none", promote(""), "h1-1", web, nothing},
-		"Stale":      {"a late merge approves nothing else", &Promotion{Release: "h1-0", Decision: Promote, Through: Full}, "h1-1", web, nothing},
-		"Hold":       {"another decision", &Promotion{Release: "h1-1", Decision: Hold, Through: Full}, "h1-1", web, nothing},
-		"NoRelease":  {"nothing is in flight", &Promotion{Release: "", Decision: Promote, Through: Full}, "", web, nothing},
-		"OldIndex":   {"an old file counts from 0", old("1"), "h1-1", web, []bool{true, true, false, false}},
-		"OldZero":    {"so its first step is 0", old("0"), "h1-1", web, first},
-		"OldBeyond":  {"and its last one is one less", old("4"), "h1-1", web, nothing},
-		"OldName":    {"names are names", old("smoke"), "h1-1", web, []bool{true, true, false, false}},
-		"Workload": {"the workload that it names", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}},
-			"h1-1", web, first},
-		"Another": {"and no other one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}},
-			"h1-1", api, nothing},
-		"OneFully": {"all of one", &Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}, "h1-1", web, all},
+		"no file":                            {nil, 0},
+		"all gates":                          {promote(Full), 4},
+		"up to and including a step, from 1": {promote("1"), 1},
+		"up to and including a named step":   {promote("smoke"), 2},
+		"a name wins over a number":          {promote("2"), 4},
+		"numbers are of all steps":           {promote("3"), 3},
+		"the last one":                       {promote("4"), 4},
+		"there is no step 0":                 {promote("0"), 0},
+		"a step that does not exist":         {promote("5"), 0},
+		"a negative step":                    {promote("-1"), 0},
+		"an unknown name":                    {promote("smok"), 0},
+		"none":                               {promote(""), 0},
+		"a late merge for another release":   {&Promotion{Release: "h1-0", Decision: Promote, Through: Full}, 0},
+		"another decision":                   {&Promotion{Release: "h1-1", Decision: Hold, Through: Full}, 0},
+		"an old file counts from 0":          {old("1"), 2},
+		"so its first step is 0":             {old("0"), 1},
+		"and its last one is one less":       {old("4"), 0},
+		"an old file's names are names":      {old("smoke"), 2},
+		"the workload that it names":         {only(web, "1"), 1},
+		"and no other one":                   {only(api, "1"), 0},
+		"all of one":                         {only(web, Full), 4},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for i, want := range tc.want {
-				if got := tc.p.Opens(tc.release, tc.of, names, i); got != want {
-					t.Errorf("%s: Opens(%d) = %t, want %t", tc.reason, i, got, want)
-				}
-			}
-		})
+		for i := range names {
+			compare.CheckNamed(t, fmt.Sprintf("%s: step %d", name, i), i < tc.want, tc.p.Opens("h1-1", web, names, i))
+		}
+	}
+	for i := range names {
+		if (&Promotion{Decision: Promote, Through: Full}).Opens("", web, names, i) {
+			t.Errorf("step %d opens with nothing in flight", i)
+		}
 	}
 	for name, tc := range map[string]struct {
 		p           *Promotion
@@ -154,10 +137,10 @@ func TestPromotionOpens(t *testing.T) {
 		"all":             {promote(Full), true, true, 4, true},
 		"one step":        {promote("1"), false, false, 0, true},
 		"all, by no hash": {&Promotion{Decision: Promote, Through: Full}, false, true, 4, true},
-		"all of one":      {&Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: Full}}, false, true, 4, true},
+		"all of one":      {only(web, Full), false, true, 4, true},
 		"all of one, and so": {&Promotion{Release: "h1-1", Decision: Promote, Through: Full, Workloads: map[Workload]string{web: "1"}},
 			false, true, 0, true},
-		"a step of one":      {&Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "1"}}, false, false, 0, true},
+		"a step of one":      {only(web, "1"), false, false, 0, true},
 		"a hold":             {&Promotion{Release: "h1-1", Decision: Hold, Through: Full}, false, false, 4, true},
 		"a number below all": {old("-1"), false, false, -1, false},
 	} {
@@ -170,24 +153,21 @@ func TestPromotionOpens(t *testing.T) {
 
 func TestPromotionEncode(t *testing.T) {
 	began := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	web, api := Workload{Namespace: "shop", Name: "web"}, Workload{Namespace: "shop", Name: "api"}
 	const now, before = "apiVersion: gitrollout.dev/v1alpha2\n", "apiVersion: gitrollout.dev/v1alpha1\n"
+	const promote = "decision: promote\nkind: Promotion\nrelease: h1-1\n"
 	for name, tc := range map[string]struct {
 		p    Promotion
 		want string
 	}{
-		"Step": {Promotion{Release: "h1-7b4e2a91d0", Through: "2", Decision: Promote},
-			now + "decision: promote\nkind: Promotion\nrelease: h1-7b4e2a91d0\nthrough: \"2\"\n"},
+		"Step": {Promotion{Release: "h1-1", Through: "2", Decision: Promote}, now + promote + "through: \"2\"\n"},
 		"Try": {Promotion{Release: "h1-1", Through: Full, Decision: Promote, Since: began},
-			now + "decision: promote\nkind: Promotion\nrelease: h1-1\nsince: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
+			now + promote + "since: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
 		"Two": {Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "2", api: "6"}},
-			now + "decision: promote\nkind: Promotion\nrelease: h1-1\nworkloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
-		"Old": {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote},
-			before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: \"2\"\n"},
+			now + promote + "workloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
+		"Old": {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote}, before + promote + "through: \"2\"\n"},
 		// An older reconciler obeys it, too.
 		"Abort": {Promotion{Release: "h1-1", Decision: Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"},
-		"Full": {Promotion{Release: "h1-1", Through: Full, Decision: Promote},
-			before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: full\n"},
+		"Full":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote}, before + promote + "through: full\n"},
 	} {
 		data, err := tc.p.Encode()
 		must(t, err)

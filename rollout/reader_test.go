@@ -58,31 +58,14 @@ const enough = "name: x\nlisted: [{a: 1}]\n"
 
 func readForm(t *testing.T, text string, argo bool) (form, *Reader) {
 	t.Helper()
-	var raw map[string]any
-	must(t, yaml.Unmarshal([]byte(text), &raw, yaml.DisallowUnknownFields))
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	must(t, err)
+	raw, err := FromJSON[any](data)
+	must(t, err)
 	r := &Reader{Argo: argo}
 	var f form
-	r.Read("spec", integers(raw), &f)
+	r.Read("spec", raw, &f)
 	return f, r
-}
-
-// integers converts whole numbers to int64, as decode does.
-func integers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, e := range v {
-			v[key] = integers(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = integers(e)
-		}
-	case float64:
-		if v == float64(int64(v)) {
-			return int64(v)
-		}
-	}
-	return v
 }
 
 func TestReaderReads(t *testing.T) {
@@ -162,19 +145,20 @@ func TestReaderRefuses(t *testing.T) {
 		"time, of a word":   {enough + "at: yesterday", "spec.at: the text \"yesterday\" is not a time; write it as in 2026-01-02T15:04:05Z"},
 		"reads itself": {enough + "about: web",
 			`spec.about: object "web": want group/Kind/namespace/name, with core for no group and - for no namespace`},
-		"none of":               {"name: x\nlisted: [{}]", "spec.listed[0]: has none of a, b; choose"},
-		"two of":                {"name: x\nlisted: [{a: 1, b: 2}]", "spec.listed[0]: has a and b; choose one"},
-		"several":               {"listed: [{a: 1}]\ncount: 9\ninner: x\nwrong: 1\nset: 1", `spec.name: is missing; name it; also spec.count: 9 is not within 1..5; count on one hand; also spec.set: is 1 where true or false belongs; also spec.inner: is the text "x" where a mapping belongs; write its fields below it; also spec.wrong: does not belong here; leave it out`},
+		"none of": {"name: x\nlisted: [{}]", "spec.listed[0]: has none of a, b; choose"},
+		"two of":  {"name: x\nlisted: [{a: 1, b: 2}]", "spec.listed[0]: has a and b; choose one"},
+		"several": {"listed: [{a: 1}]\ncount: 9\ninner: x\nwrong: 1\nset: 1", "spec.name: is missing; name it; " +
+			"also spec.count: 9 is not within 1..5; count on one hand; also spec.set: is 1 where true or false belongs; " +
+			`also spec.inner: is the text "x" where a mapping belongs; write its fields below it; ` +
+			"also spec.wrong: does not belong here; leave it out"},
 		"Argo's":                {enough + "only: x", "spec.only: does not belong here; use the Deployment"},
 		"not yet":               {enough + "later: x", "spec.later: is not supported yet; wait"},
 		"refused":               {enough + "wrong: x", "spec.wrong: does not belong here; leave it out"},
 		"no field of documents": {enough + "Hidden: x", "spec.Hidden: is not a known field; correct its name, or leave it out"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if _, r := readForm(t, tt.text, false); r.Err == nil || r.Err.Error() != tt.want {
-				t.Errorf("got  %v\nwant %s", r.Err, tt.want)
-			}
-		})
+		if _, r := readForm(t, tt.text, false); r.Err == nil || r.Err.Error() != tt.want {
+			t.Errorf("%s:\n got: %v\nwant: %s", name, r.Err, tt.want)
+		}
 	}
 	if _, r := readForm(t, enough+"ours: x", true); r.Err == nil ||
 		!strings.Contains(r.Err.Error(), "spec.ours: is not a field of Argo Rollouts; use apiVersion gitrollout.dev") {

@@ -2,37 +2,31 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		most int
-		want string
-	}{{"", 5, ""}, {"abcde", 5, "abcde"}, {"abcdef", 5, "abcd…"}, {"äöüäöü", 5, "äöüä…"}, {"abc", 1, "…"}} {
-		if got := Cut(c.text, c.most); got != c.want {
-			t.Errorf("%q to %d: got %q, want %q", c.text, c.most, got, c.want)
-		}
+	for text, want := range map[string]string{"": "", "abcde": "abcde", "abcdef": "abcd…", "äöüäöü": "äöüä…"} {
+		compare.CheckNamed(t, text, want, Cut(text, 5))
 	}
+	compare.Check(t, "…", Cut("abc", 1))
 }
 
 func TestCountAndShare(t *testing.T) {
 	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps"} {
-		if got := Count(n, "app"); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		compare.Check(t, want, Count(n, "app"))
 	}
-	if percent, thousandths := Share(20, 100), Share(5, 1000); percent != "20%" || thousandths != "5/1000" {
-		t.Errorf("%q and %q", percent, thousandths)
-	}
+	compare.Check(t, "20%", Share(20, 100))
+	compare.Check(t, "5/1000", Share(5, 1000))
 }
 
 func TestOneLine(t *testing.T) {
-	if got := OneLine("  no\r\n such\t\tthing \n"); got != "no such thing" {
-		t.Errorf("got %q", got)
-	}
+	compare.Check(t, "no such thing", OneLine("  no\r\n such\t\tthing \n"))
 }
 
 // TestPrintable checks that foreign text becomes one printable line of at most MaxText.
@@ -42,9 +36,7 @@ func TestPrintable(t *testing.T) {
 		"\u202eabc\u2066": "abc", "a\xffb": "ab", "Zoë 👩\u200d🚀": "Zoë 👩\u200d🚀",
 		strings.Repeat("ä", 600): strings.Repeat("ä", 499) + "…",
 	} {
-		if got := Printable(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
+		compare.CheckNamed(t, strconv.Quote(text), want, Printable(text))
 	}
 }
 
@@ -59,14 +51,8 @@ func TestStatesArePrintable(t *testing.T) {
 	got := s.Printable()
 	texts := []string{got.Reason, got.Held.Message, got.Stable.Author, got.Stable.Subject, got.Release.Author, got.Release.Subject,
 		got.Rejected[0].Reason, got.Progress[0].Opened}
-	for i, text := range texts {
-		if text != Printable(bad) {
-			t.Errorf("text %d is %q", i, text)
-		}
-	}
-	if after := fmt.Sprintf("%+v %+v", s, *s.Held); after != before {
-		t.Error("the state that was given is changed")
-	}
+	compare.Check(t, slices.Repeat([]string{Printable(bad)}, len(texts)), texts)
+	compare.CheckNamed(t, "the given state", before, fmt.Sprintf("%+v %+v", s, *s.Held))
 }
 
 // TestSameText checks that texts with other numbers and ids are the same, and texts with other words are not.
@@ -84,9 +70,7 @@ func TestSameText(t *testing.T) {
 		{"admission webhook a denied the request", "exceeded quota", false},
 		{"same", "same", true},
 	} {
-		if got := SameText(c.a, c.b); got != c.same {
-			t.Errorf("%q and %q: %t", c.a, c.b, got)
-		}
+		compare.CheckNamed(t, c.a+" and "+c.b, c.same, SameText(c.a, c.b))
 	}
 }
 
@@ -103,8 +87,6 @@ func TestTail(t *testing.T) {
 		{"\tin\n\n\nout", 99, " in\n\n\nout"}, {"ää", 3, "ä"}, {"```\n---\n", 99, "```\n---"}, {"\n\n", 9, ""},
 		{"0123456789\n\n", 4, "6789"}, {"a", 0, ""},
 	} {
-		if got := Tail(c.text, c.most); got != c.want {
-			t.Errorf("%q, %d: %q, want %q", c.text, c.most, got, c.want)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("%q, %d", c.text, c.most), c.want, Tail(c.text, c.most))
 	}
 }

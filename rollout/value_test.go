@@ -12,10 +12,8 @@ import (
 // refuses 1.0 for 1.
 func TestWholeNumbersStayWhole(t *testing.T) {
 	got, err := FromJSON[any]([]byte(`{"a": [1, -9007199254740993, 1.0, 1e3, 18446744073709551615], "A": "1"}`))
-	want := map[string]any{"a": []any{int64(1), int64(-9007199254740993), 1.0, 1000.0, 18446744073709551615.0}, "A": "1"}
-	if diff := compare.Diff(any(want), got); diff != "" || err != nil {
-		t.Errorf("(-want +got, %v):\n%s", err, diff)
-	}
+	must(t, err)
+	compare.Check(t, any(map[string]any{"a": []any{int64(1), int64(-9007199254740993), 1.0, 1000.0, 18446744073709551615.0}, "A": "1"}), got)
 	for _, wrong := range []string{"", "{", "1 2", "5m", "nul"} {
 		if got, err := FromJSON[any]([]byte(wrong)); err == nil {
 			t.Errorf("%q is read as %v", wrong, got)

@@ -5,25 +5,54 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
+const vendorHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n"
+
 // TestVendorInto checks that vendored files go below the folder of vendor.yaml on every system, and not into files of
-// Git or gitrollout.
+// Git or gitrollout. Only a chart may go into that folder.
 func TestVendorInto(t *testing.T) {
+	in := func(part string) string {
+		return " is in " + part + ", which is not for vendored files; name another folder"
+	}
+	const none = " is no folder beside it; write a path without .., and no slash around it"
 	for into, want := range map[string]string{
-		"charts": "", "a/b.c": "", "git": "", "a/.github/x": "", ".": "",
-		"..": "is no folder", "../a": "is no folder", "/a": "is no folder", "a/../b": "is no folder", "a/./b": "is no folder",
-		"a/": "is no folder", `a\b`: "is no folder", "C:/a": "is no folder", "a\x01": "is no folder", `a\..\..\b`: "is no folder",
-		".git": "is in .git,", ".git/hooks": "is in .git,", "a/.GIT/b": "is in .GIT,", "a/.git. /b": "is in .git. ,", "git~1": "is in git~1,",
-		".gitrollout/prod": "is in .gitrollout,", "GITROL~1/prod": "is in GITROL~1,", ".gitRollout.": "is in .gitRollout.,",
-		"a/.g\u200cit/b": "is in .g",
-		"git~1a":         "", "a/git~": "",
+		"charts": "", "a": "", "a/b.c": "", "git": "", "a/.github/x": "", "..a": "", ".": "",
+		"..": none, "../a": none, "/a": none, "a/../b": none, "a/./b": none, "./a": none, "a/": none,
+		`a\b`: none, "C:/a": none, "a\x01": none, `a\..\..\b`: none,
+		".git": in(".git"), ".git/hooks": in(".git"), "a/.GIT/b": in(".GIT"), "a/.git. /b": in(".git. "), "git~1": in("git~1"),
+		".gitrollout/prod": in(".gitrollout"), "GITROL~1/prod": in("GITROL~1"), ".gitRollout.": in(".gitRollout."),
+		"a/.g\u200cit/b": in(".g\u200cit"), "git~1a": "", "a/git~": "",
 	} {
-		_, err := ParseVendor("vendor.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n"+
-			"- chart: {repo: https://example.com, name: a, version: 1.0.0}\n  into: "+strconv.Quote(into)+"\n"))
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want %q", into, err, want)
+		for kind, source := range map[string]string{
+			"git": "git: {url: https://example.com/r, ref: v1}", "chart": "chart: {repo: https://example.com, name: c, version: ~1.0}",
+		} {
+			text := strconv.Quote(into)
+			_, err := ParseVendor("vendor.yaml", []byte(vendorHead+"- {"+source+", into: ok}\n- {"+source+", into: "+text+"}\n"))
+			want := want
+			if into == "." && kind == "git" {
+				want = none
+			}
+			if (err == nil) != (want == "") || err != nil && err.Error() != "vendor.yaml: sources[1].into: "+text+want {
+				t.Errorf("%s into %q: error %v, want %q", kind, into, err, want)
+			}
 		}
+	}
+	if _, err := ParseVendor("vendor.yaml", []byte("kind: Config\n")); err == nil {
+		t.Error("another kind is read")
+	}
+}
+
+func TestNamesOfVendorSources(t *testing.T) {
+	for want, s := range map[string]VendorSource{
+		"n: chart r n ~1": {Into: "x/y", Chart: &VendorChart{Repo: "r", Name: "n", Version: "~1"}},
+		"y: git u v1 p":   {Into: "x/y", Git: &VendorGit{URL: "u", Ref: "v1", Path: "p"}},
+		"y: oci u t":      {Into: "x/y", OCI: &VendorOCI{URL: "u", Tag: "t"}},
+		"z: oci u ~1":     {Into: "z", OCI: &VendorOCI{URL: "u", Semver: "~1"}},
+	} {
+		compare.Check(t, want, s.Name()+": "+s.Wants())
 	}
 }
 
@@ -40,7 +69,7 @@ func TestVendorCredentials(t *testing.T) {
 		"git: {url: https://example.com:8443/x@y:z, ref: v1}":                    "",
 		"chart: {repo: https://example.com:8443/a@b, name: a, version: 1.0.0}":   "",
 	} {
-		_, err := ParseVendor("vendor.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- "+source+"\n  into: a\n"))
+		_, err := ParseVendor("vendor.yaml", []byte(vendorHead+"- "+source+"\n  into: a\n"))
 		var invalid *InvalidError
 		if errors.As(err, &invalid); field == "" && err != nil || field != "" && (invalid == nil || invalid.Field != field) {
 			t.Errorf("%s: error %v, want an error of field %q", source, err, field)

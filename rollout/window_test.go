@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 func TestWindowsRefuse(t *testing.T) {
@@ -27,13 +29,11 @@ func TestWindowsRefuse(t *testing.T) {
 		"path as glob": {good + ", apps: [apps/shop]", `windows[0].apps[0]: "apps/shop" is not a pattern of names of apps`},
 		"field":        {good + ", app: shop", "windows[0].app: is not a known field"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := ParseConfig("f/c/config.yaml", []byte(configHead+"apps: [{path: a}]\nwindows:\n- {"+tt.window+"}\n"))
-			var invalid *InvalidError
-			if !errors.As(err, &invalid) || !strings.HasPrefix(invalid.Error(), "f/c/config.yaml: "+tt.want) {
-				t.Errorf("error\n got: %v\nwant: %s", err, tt.want)
-			}
-		})
+		_, err := ParseConfig(prodConfig, []byte(configHead+"apps: [{path: a}]\nwindows:\n- {"+tt.window+"}\n"))
+		var invalid *InvalidError
+		if !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), prodConfig+": "+tt.want) {
+			t.Errorf("%s:\n got: %v\nwant: %s", name, err, tt.want)
+		}
 	}
 }
 
@@ -45,22 +45,19 @@ func TestFreezeRefuses(t *testing.T) {
 		"glob":      {"reason: x\napps: ['']\n", `freeze.yaml: apps[0]: "" is not a pattern`},
 		"field":     {"reason: x\nuntill: y\n", "freeze.yaml: untill: is not a known field"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := ParseFreeze("freeze.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\n"+tt.text))
-			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
-				t.Errorf("error\n got: %v\nwant: %s", err, tt.want)
-			}
-		})
+		_, err := ParseFreeze("freeze.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\n"+tt.text))
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s:\n got: %v\nwant: %s", name, err, tt.want)
+		}
 	}
 }
 
 func TestShutAt(t *testing.T) {
-	c, err := ParseConfig("f/c/config.yaml", []byte(configHead+`apps: [{path: a}]
+	c := parsed(t, `apps: [{path: a}]
 windows:
 - {kind: allow, schedule: "0 9 * * *", duration: 8h, timeZone: Europe/Berlin, apps: ["shop*"]}
 - {kind: deny, schedule: "0 0 24 12 *", duration: 336h}
-`))
-	must(t, err)
+`)
 	at := func(text string) time.Time {
 		v, err := time.Parse(time.RFC3339, text)
 		must(t, err)
@@ -87,26 +84,18 @@ windows:
 		"over":          {"cart", over, "2026-11-21T20:00:00Z", ""},
 		"another app's": {"cart", &Freeze{Reason: "x", Apps: []string{"shop"}}, "2026-11-21T10:00:00Z", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			shut, is := c.CalendarOf(tt.app, tt.freeze).ShutAt(at(tt.now))
-			got := ""
-			if is {
-				got = shut.Cause() + shut.When()
-			}
-			if got != tt.want {
-				t.Errorf("got  %q\nwant %q", got, tt.want)
-			}
-		})
+		got := ""
+		if shut, is := c.CalendarOf(tt.app, tt.freeze).ShutAt(at(tt.now)); is {
+			got = shut.Cause() + shut.When()
+		}
+		compare.CheckNamed(t, name, tt.want, got)
 	}
 }
 
 // TestWindowsAsLongAsMayBe checks that the bounds themselves are valid windows.
 func TestWindowsAsLongAsMayBe(t *testing.T) {
 	for _, duration := range []string{"1m", "8784h"} {
-		if _, err := ParseConfig("f/c/config.yaml",
-			[]byte(configHead+"apps: [{path: a}]\nwindows: [{kind: deny, schedule: 0 9 * * *, duration: "+duration+"}]\n")); err != nil {
-			t.Errorf("%s: %v", duration, err)
-		}
+		parsed(t, "apps: [{path: a}]\nwindows: [{kind: deny, schedule: 0 9 * * *, duration: "+duration+"}]\n")
 	}
 }
 
@@ -143,9 +132,7 @@ func TestCalendarsAreEqual(t *testing.T) {
 func TestTextOfAShutDoor(t *testing.T) {
 	for d, want := range map[time.Duration]string{time.Hour: "1h", 90 * time.Minute: "1h30m", 10 * time.Minute: "10m",
 		61 * time.Second: "1m1s", time.Hour + time.Second: "1h0m1s", 10 * time.Hour: "10h"} {
-		if got := (Shut{Window: &Window{field: "windows[2]", Schedule: "0 0 * * *", TimeZone: "Europe/Berlin",
-			Duration: d}}).Cause(); got != "the end of windows[2] (deny 0 0 * * * Europe/Berlin for "+want+")" {
-			t.Error(got)
-		}
+		shut := Shut{Window: &Window{field: "windows[2]", Schedule: "0 0 * * *", TimeZone: "Europe/Berlin", Duration: d}}
+		compare.Check(t, "the end of windows[2] (deny 0 0 * * * Europe/Berlin for "+want+")", shut.Cause())
 	}
 }

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -45,17 +44,17 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 		}
 		return
 	}
-	w.canary = maps.Clone(w.canary)
-	steps := slices.Clone(w.canary["steps"].([]any))
+	steps := slices.Clone(w.steps())
 	for range 1 + rng.IntN(2) {
 		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // the first step has the name
 		steps = slices.Insert(steps, at, any(map[string]any{"analysis": random("errors", "suite")}))
 	}
+	w.setSteps(steps)
 	if delete(w.canary, "analysis"); rng.IntN(2) == 0 {
-		w.canary["analysis"] = random("errors", "watch")
-		w.canary["analysis"].(map[string]any)["startingStep"] = rng.IntN(len(steps))
+		analysis := random("errors", "watch")
+		analysis["startingStep"] = rng.IntN(len(steps))
+		w.canary["analysis"] = analysis
 	}
-	w.canary["steps"] = steps
 }
 
 // isMeasured reports whether the workload's releases have analyses.
@@ -67,8 +66,7 @@ func (w workloadSource) isMeasured() bool {
 func (w workloadSource) hasExperiments() bool { return w.hasStep("experiment") }
 
 func (w workloadSource) hasStep(kind string) bool {
-	steps, _ := w.canary["steps"].([]any)
-	return slices.ContainsFunc(steps, func(step any) bool { return step.(map[string]any)[kind] != nil })
+	return slices.ContainsFunc(w.steps(), func(step any) bool { return step.(map[string]any)[kind] != nil })
 }
 
 // lab is a process's reconciler.Analyzer. A measurement takes time, and its result is random: mostly bad for one
@@ -169,7 +167,8 @@ func (p *promises) checkMeasuring() {
 			continue
 		}
 		for _, t := range l.tasks {
-			if s := p.u.oracle.states[t.app]; s.Release == nil || s.Phase == rollout.Aborting || s.Release.Hash != t.Release || t.Started.Before(s.Release.Since) {
+			s := p.u.oracle.states[t.app]
+			if releaseOf(s) != t.Release || s.Release == nil || s.Phase == rollout.Aborting || t.Started.Before(s.Release.Since) {
 				p.fail(lawOver, "%s: %s of %s is being measured, which is over", t.app, t.Run, t.Release)
 			}
 		}
@@ -182,9 +181,7 @@ func duringAnalysis(u *universe, i int) bool {
 	s := u.oracle.states[name]
 	isGoing := slices.ContainsFunc(s.Analyses, func(r rollout.AnalysisRun) bool { return !r.Phase.Done() })
 	if s.Phase == rollout.Degraded && len(s.Rejected) > 0 {
-		u.serial++
-		p := &rollout.Promotion{Release: s.Rejected[0].Hash, Decision: rollout.Retry, Through: rollout.Full, At: fmt.Sprint(u.serial)}
-		u.editApp(i, "a retry of what was rejected", func(a *appSource) { a.promotion = p })
+		u.decide(i, "a retry of what was rejected", rollout.Retry, s.Rejected[0].Hash)
 		return true
 	}
 	if !isGoing || s.Release == nil || s.Stable == nil {
@@ -194,9 +191,7 @@ func duringAnalysis(u *universe, i int) bool {
 	case 0:
 		u.editApp(i, "a version during an analysis", func(a *appSource) { a.workloads[0].version = u.nextVersion() })
 	case 1:
-		u.serial++
-		p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Abort, Through: rollout.Full, At: fmt.Sprint(u.serial)}
-		u.editApp(i, "an abort during an analysis", func(a *appSource) { a.promotion = p })
+		u.decide(i, "an abort during an analysis", rollout.Abort, s.Release.Hash)
 	default:
 		old := u.appIn(s.Stable.Commit, name)
 		if old == nil || len(old.workloads) != len(u.head().apps[i].workloads) {

@@ -33,20 +33,13 @@ func (m *memoryRemote) Open(*testing.T) reconciler.Repository {
 }
 
 func (m *memoryRemote) Commit(_ *testing.T, branch string, files map[string]string) string {
-	edits := map[string][]byte{}
-	for path, content := range files {
-		edits[path] = []byte(content)
-	}
-	return m.Git.Commit(Change{Branch: branch, Author: "Ann", Message: "by a person", When: noon, Edits: edits})
+	return m.Git.Commit(Change{Branch: branch, Author: "Ann", Message: "by a person", When: noon, Edits: edits(files)})
 }
 
 func (m *memoryRemote) Force(_ *testing.T, branch, commit string) { m.Set("Ann", branch, commit) }
-
-func (m *memoryRemote) Head(_ *testing.T, branch string) string { return m.Git.Head(branch) }
-
-func (m *memoryRemote) Down(down bool) { m.down = down }
-
-func (m *memoryRemote) LoseAnswer() { m.lose = true }
+func (m *memoryRemote) Head(_ *testing.T, branch string) string   { return m.Git.Head(branch) }
+func (m *memoryRemote) Down(down bool)                            { m.down = down }
+func (m *memoryRemote) LoseAnswer()                               { m.lose = true }
 
 func TestGitKeepsTheContract(t *testing.T) {
 	contract.Repository(t, func(*testing.T) contract.Remote { return &memoryRemote{Git: NewGit(nil)} })
@@ -66,7 +59,13 @@ func (m *memoryCluster) Data(_ *testing.T, ref rollout.Ref) map[string]string {
 	return m.others.data(m.cluster, ref)
 }
 
-func (m *memoryCluster) Namespace() string { return namespace }
+func (m *memoryCluster) Exists(_ *testing.T, ref rollout.Ref) bool {
+	return m.cluster.objects[ref] != nil
+}
+
+func (m *memoryCluster) Delete(_ *testing.T, ref rollout.Ref) { m.cluster.Delete(ref) }
+func (m *memoryCluster) Writes(*testing.T) int                { return m.cluster.writes }
+func (m *memoryCluster) Namespace() string                    { return namespace }
 
 func (m *memoryCluster) Await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -81,19 +80,11 @@ func (m *memoryCluster) Await(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("not after 100 seconds: %s", what)
 }
 
-func (m *memoryCluster) Writes(*testing.T) int { return m.cluster.writes }
-
 func (m *memoryCluster) Scale(_ *testing.T, deployment string, replicas int) {
 	d := m.cluster.Kube.Deployments[rollout.Workload{Namespace: namespace, Name: deployment}]
 	d.Replicas = replicas
 	d.Generation++
 	m.cluster.Kube.OnChange("replicas")
-}
-
-func (m *memoryCluster) Delete(_ *testing.T, ref rollout.Ref) { m.cluster.Delete(ref) }
-
-func (m *memoryCluster) Exists(_ *testing.T, ref rollout.Ref) bool {
-	return m.cluster.objects[ref] != nil
 }
 
 func TestClusterKeepsTheContract(t *testing.T) {
@@ -119,12 +110,9 @@ func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 	v := c.View("test", Open)
 	v.refresh()
 	v.Stale = true
-	d := rollout.Object(plain(workloadSource{name: "web", version: "v1", limits: [2]any{1, 0}, replicas: new(2), deadline: 60}.deployment()).(map[string]any))
-	d.Map("metadata")["namespace"] = namespace
-	if err := v.Apply(t.Context(), "shop", []rollout.Object{d}); err != nil {
-		t.Fatal(err)
-	}
-	w := rollout.Workload{Namespace: namespace, Name: "web"}
+	web := workloadSource{name: "web", version: "v1", limits: [2]any{1, 0}, replicas: new(2), deadline: 60}
+	d, w := objectOf(web.deployment()), web.workload()
+	must(t, v.Apply(t.Context(), "shop", []rollout.Object{d}))
 	if live := v.Observe("shop", []rollout.Workload{w}, nil).Workloads[w]; live.Replicas != 2 || live.Synced {
 		t.Errorf("it shows %+v", live)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -66,6 +67,18 @@ type workloadSource struct {
 	blueGreen        map[string]any
 }
 
+// steps returns the steps of a canary.
+func (w workloadSource) steps() []any {
+	steps, _ := w.canary["steps"].([]any)
+	return steps
+}
+
+// setSteps replaces the steps of a canary, and leaves those of earlier commits alone.
+func (w *workloadSource) setSteps(steps []any) {
+	w.canary = maps.Clone(w.canary)
+	w.canary["steps"] = steps
+}
+
 func (s source) clone() source {
 	s.apps = slices.Clone(s.apps)
 	for i := range s.apps {
@@ -82,29 +95,28 @@ func (s source) files() map[string][]byte {
 		if err != nil {
 			panic(err) // literals are JSON
 		}
-		text := string(raw) + "\n"
-		out[path] = []byte(text)
+		out[path] = append(raw, '\n')
 	}
 	put(rollout.ConfigPath(testCluster), map[string]any{
 		"apiVersion": rollout.APIVersion, "kind": "Config", "apps": []any{map[string]any{"path": "apps/*", "namespace": namespace}},
 		"workloads": ownRows,
 	})
 	if s.isFrozen {
-		put(rollout.FreezePath(testCluster), map[string]any{
-			"apiVersion": rollout.APIVersion, "kind": "Freeze", "reason": "holidays",
-		})
+		put(rollout.FreezePath(testCluster), map[string]any{"apiVersion": rollout.APIVersion, "kind": "Freeze", "reason": "holidays"})
 	}
 	switch s.slip {
 	case slipConfig:
-		text := "apps: ["
-		out[rollout.ConfigPath(testCluster)] = []byte(text)
+		out[rollout.ConfigPath(testCluster)] = []byte("apps: [")
 	case slipFolder:
 		put("apps/New_Service/kustomization.yaml", map[string]any{"resources": []any{}})
 	}
 	for _, a := range s.apps {
-		dir := "apps/" + a.name + "/"
-		put(dir+"config.yaml", manifest("v1", "ConfigMap", a.id, map[string]any{"data": a.data()}))
-		resources := []any{"config.yaml"}
+		dir, resources := "apps/"+a.name+"/", []any{}
+		add := func(file string, content map[string]any) {
+			resources = append(resources, file)
+			put(dir+file, content)
+		}
+		add("config.yaml", manifest("v1", "ConfigMap", a.id, map[string]any{"data": a.data()}))
 		for _, w := range a.workloads {
 			if w.gone {
 				for _, file := range []string{"", "-rollout", "-services", "-route"} {
@@ -112,32 +124,26 @@ func (s source) files() map[string][]byte {
 				}
 				continue
 			}
-			resources = append(resources, w.name+".yaml")
-			put(dir+w.name+".yaml", w.deployment())
+			add(w.name+".yaml", w.deployment())
 			if !w.plain {
-				resources = append(resources, w.name+"-rollout.yaml")
-				put(dir+w.name+"-rollout.yaml", w.rollout())
+				add(w.name+"-rollout.yaml", w.rollout())
 			}
 			if w.isRouted() {
-				resources = append(resources, w.name+"-route.yaml")
-				put(dir+w.name+"-route.yaml", w.route())
+				add(w.name+"-route.yaml", w.route())
 			}
 			if len(w.services) > 0 {
-				resources = append(resources, w.name+"-services.yaml")
-				put(dir+w.name+"-services.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": w.serviceObjects()})
+				add(w.name+"-services.yaml", list(w.serviceObjects()))
 			}
 		}
 		if len(a.hooks) > 0 {
-			resources = append(resources, "hooks.yaml")
-			put(dir+"hooks.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": a.jobs()})
+			add("hooks.yaml", list(a.jobs()))
 		}
 		if slices.ContainsFunc(a.workloads, workloadSource.isMeasured) {
-			resources = append(resources, "analyses.yaml")
-			put(dir+"analyses.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": analysisTemplates})
+			add("analyses.yaml", list(analysisTemplates))
 		}
-		switch empty := ""; {
+		switch {
 		case a.broken && a.emptied:
-			resources, out[dir+"config.yaml"] = []any{"config.yaml"}, []byte(empty)
+			resources, out[dir+"config.yaml"] = []any{"config.yaml"}, []byte{}
 		case a.broken:
 			resources = append(resources, "missing.yaml")
 		}
@@ -145,12 +151,10 @@ func (s source) files() map[string][]byte {
 		promotion := rollout.PromotionPath(testCluster, a.name)
 		out[promotion] = nil
 		if a.promotion != nil {
-			data, err := a.promotion.Encode()
-			if err != nil {
+			var err error
+			if out[promotion], err = a.promotion.Encode(); err != nil {
 				panic(err)
 			}
-			text := string(data)
-			out[promotion] = []byte(text)
 		}
 	}
 	return out
@@ -172,7 +176,8 @@ func (a appSource) jobs() (jobs []any) {
 		if h.continues {
 			annotations["gitrollout.dev/hook-failure"] = "continue"
 		}
-		job := manifest("batch/v1", "Job", h.name, map[string]any{"spec": map[string]any{"template": map[string]any{}, "completions": 1 + h.edition}})
+		spec := map[string]any{"template": map[string]any{}, "completions": 1 + h.edition}
+		job := manifest("batch/v1", "Job", h.name, map[string]any{"spec": spec})
 		job["metadata"].(map[string]any)["annotations"] = annotations
 		jobs = append(jobs, job)
 	}
@@ -181,77 +186,54 @@ func (a appSource) jobs() (jobs []any) {
 
 func manifest(version, kind, name string, more map[string]any) map[string]any {
 	o := map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name}}
-	for key, v := range more {
-		o[key] = v
-	}
+	maps.Copy(o, more)
 	return o
 }
 
+func list(items []any) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+}
+
 func (w workloadSource) deployment() map[string]any {
-	labels := map[string]any{"app": cmp.Or(w.label, w.name)}
+	app := cmp.Or(w.label, w.name)
+	labels, container := map[string]any{"app": app}, map[string]any{"name": "app", "image": "example/" + app + ":" + w.version}
 	spec := map[string]any{
 		"selector": map[string]any{"matchLabels": labels},
 		"template": map[string]any{
-			"metadata": map[string]any{"labels": labels},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "example/" + cmp.Or(w.label, w.name) + ":" + w.version}}},
+			"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{container}},
 		},
-		"strategy":                map[string]any{"rollingUpdate": map[string]any{"maxSurge": w.limits[0], "maxUnavailable": w.limits[1]}},
-		"minReadySeconds":         w.minReady,
-		"progressDeadlineSeconds": w.deadline,
+		"minReadySeconds": w.minReady,
 	}
 	if w.replicas != nil {
 		spec["replicas"] = *w.replicas
 	}
-	if w.policy != "" {
-		delete(spec, "strategy")
-		delete(spec, "progressDeadlineSeconds")
-		spec["serviceName"], spec["podManagementPolicy"] = w.name, w.policy
-	}
-	if w.isOnNodes() {
-		delete(spec, "serviceName")
-		delete(spec, "podManagementPolicy")
+	switch w.policy {
+	case "":
+		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": w.limits[0], "maxUnavailable": w.limits[1]}}
+		spec["progressDeadlineSeconds"] = w.deadline
+	case onNodes, onKruisesNodes:
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": w.limits[1]}}
-	}
-	if w.policy == byCounts {
+	case byCounts:
 		spec["updateStrategy"] = map[string]any{"maxUnavailable": 1}
-	}
-	if w.isOfPartition() {
-		delete(spec, "serviceName")
-		delete(spec, "podManagementPolicy")
-	}
-	switch w.policy { // other fields that give minReadySeconds
-	case byKruisesOrdinals:
+	case byKruisesOrdinals: // it has minReadySeconds elsewhere
 		delete(spec, "minReadySeconds")
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"minReadySeconds": w.minReady}}
 	case byOldShare:
 		delete(spec, "minReadySeconds")
 		spec["rollout"] = map[string]any{"minReadySeconds": w.minReady}
+	case byNewCounts:
+	default:
+		spec["serviceName"], spec["podManagementPolicy"] = w.name, w.policy
 	}
 	return manifest(w.apiVersion(), w.workload().Ref().Kind, w.name, map[string]any{"spec": spec})
 }
 
 // workload returns its name in records.
 func (w workloadSource) workload() rollout.Workload {
-	out := rollout.Workload{Namespace: namespace, Name: w.name}
-	switch w.policy {
-	case "":
-	case onNodes:
-		out.Kind = "DaemonSet"
-	case byCounts:
-		out.Kind = "CloneSet.apps.kruise.io"
-	case onKruisesNodes:
-		out.Kind = "DaemonSet.apps.kruise.io"
-	case byKruisesOrdinals:
-		out.Kind = "StatefulSet.apps.kruise.io"
-	case byNewCounts:
-		out.Kind = "GameServerSet.example.com"
-	case byOldShare:
-		out.Kind = "ShardSet.example.com"
-	default:
-		out.Kind = "StatefulSet"
-	}
-	return out
+	return rollout.Workload{Kind: kinds[w.policy].kind, Namespace: namespace, Name: w.name}
 }
+
+func (w workloadSource) apiVersion() string { return kinds[w.policy].apiVersion }
 
 // The policies of a DaemonSet, a CloneSet, Kruise's DaemonSet and StatefulSet, and the two kinds of the
 // configuration.
@@ -259,6 +241,19 @@ const (
 	onNodes, byCounts, onKruisesNodes, byKruisesOrdinals = "OnNodes", "ByCounts", "OnKruisesNodes", "ByKruisesOrdinals"
 	byNewCounts, byOldShare                              = "ByNewCounts", "ByOldShare"
 )
+
+// kinds are the kinds of workloads in records, and their API versions, by policy.
+var kinds = map[string]struct{ kind, apiVersion string }{
+	"":                {"", "apps/v1"},
+	"OrderedReady":    {"StatefulSet", "apps/v1"},
+	"Parallel":        {"StatefulSet", "apps/v1"},
+	onNodes:           {"DaemonSet", "apps/v1"},
+	byCounts:          {"CloneSet.apps.kruise.io", "apps.kruise.io/v1alpha1"},
+	onKruisesNodes:    {"DaemonSet.apps.kruise.io", "apps.kruise.io/v1alpha1"},
+	byKruisesOrdinals: {"StatefulSet.apps.kruise.io", "apps.kruise.io/v1beta1"},
+	byNewCounts:       {"GameServerSet.example.com", "example.com/v1"},
+	byOldShare:        {"ShardSet.example.com", "example.com/v1"},
+}
 
 // ownRows are the kinds of the configuration: a partition that counts new pods, and pods with ordinals.
 var ownRows = []any{
@@ -282,29 +277,23 @@ func parseOwnKinds() ([]rollout.Partitioned, string) {
 // partitionedPolicies are the kinds described by their fields whose pods are counted.
 var partitionedPolicies = []string{byCounts, byKruisesOrdinals, byNewCounts, byOldShare}
 
-func (w workloadSource) isOfPartition() bool { return slices.Contains(partitionedPolicies, w.policy) }
-
 // isOnNodes reports whether it has a pod on each node.
 func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.policy == onKruisesNodes }
 
-func (w workloadSource) apiVersion() string {
-	switch w.policy {
-	case byCounts, onKruisesNodes:
-		return "apps.kruise.io/v1alpha1"
-	case byKruisesOrdinals:
-		return "apps.kruise.io/v1beta1"
-	case byNewCounts, byOldShare:
-		return "example.com/v1"
-	default:
-		return "apps/v1"
-	}
-}
+// kind turns a workload into another kind.
+type kind func(w *workloadSource, rng *rand.Rand)
 
-// asPartitioned turns a workload into a partitioned kind.
-func (w *workloadSource) asPartitioned(rng *rand.Rand, policy string) {
-	w.asSet(rng)
-	w.policy = policy
-	delete(w.canary, "rebalance")
+// partitioned returns a kind with a partition, by a random policy of several.
+func partitioned(policies ...string) kind {
+	return func(w *workloadSource, rng *rand.Rand) {
+		policy := policies[0]
+		if len(policies) > 1 {
+			policy = policies[rng.IntN(len(policies))]
+		}
+		w.asSet(rng)
+		w.policy = policy
+		delete(w.canary, "rebalance")
+	}
 }
 
 // asAgent turns a workload into a DaemonSet.
@@ -489,7 +478,8 @@ func randomExperiments(rng *rand.Rand, steps []any) []any {
 	for range 1 + rng.IntN(2) {
 		var templates []any
 		for _, name := range []string{"baseline", "candidate"}[rng.IntN(2):] {
-			templates = append(templates, map[string]any{"name": name, "specRef": []string{"stable", "canary"}[rng.IntN(2)], "replicas": 1 + rng.IntN(3)})
+			ref := []string{"stable", "canary"}[rng.IntN(2)]
+			templates = append(templates, map[string]any{"name": name, "specRef": ref, "replicas": 1 + rng.IntN(3)})
 		}
 		e := map[string]any{"duration": fmt.Sprintf("%ds", 1+rng.IntN(60)), "progressDeadlineSeconds": 30 + rng.IntN(300), "templates": templates}
 		steps = slices.Insert(slices.Clone(steps), rng.IntN(len(steps)+1), any(map[string]any{"experiment": e}))

@@ -3,14 +3,11 @@ package simulate
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -21,60 +18,49 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	if testing.Short() {
 		many = 20
 	}
-	const config = ".gitrollout/sim/config.yaml"
+	preview := func(i int) string { return fmt.Sprintf("preview-%04d", i) }
 	files := func(version string) map[string][]byte {
-		edits := map[string][]byte{}
-		shop := twoApps(version)["apps/shop/app.yaml"]
+		all := map[string]string{}
 		for i := range many {
-			name := fmt.Sprintf("preview-%04d", i)
-			edits["apps/"+name+"/kustomization.yaml"] = []byte("resources: [app.yaml]\n")
-			edits["apps/"+name+"/app.yaml"] = []byte(strings.ReplaceAll(shop, "shop", name))
+			all["apps/"+preview(i)+"/kustomization.yaml"] = "resources: [app.yaml]\n"
+			all["apps/"+preview(i)+"/app.yaml"] = appFile(preview(i), version)
 		}
-		return edits
+		return edits(all)
 	}
 	first := twoApps("v1")
-	first[config] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\nautoRevert: push\n"
-	s, err := NewStory(StoryOptions{Cluster: "sim", Files: first, Options: reconciler.Options{
-		Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler),
-		Approve: func(ctx context.Context, commit, path, promoters string) (string, error) { return "Ann", nil },
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.start()
-	s.settle(t, "previews", files("v1"))
-	s.settle(t, "v2 of all", files("v2"))
-	aborts := map[string][]byte{}
+	first[rollout.ConfigPath("sim")] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n" +
+		"apps:\n- {path: apps/*, prune: true}\nautoRevert: push\n"
+	p := newStory(t, first)
+	p.parts.Options.Approve = func(context.Context, string, string, string) (string, error) { return "Ann", nil }
+	p.start()
+	p.forMinutes("previews", files("v1"))
+	p.forMinutes("v2 of all", files("v2"))
+	aborts := map[string]string{}
 	for i := 0; i < many; i += 10 {
-		name := fmt.Sprintf("preview-%04d", i)
-		state := s.state(name)
+		state := p.state(preview(i))
 		if state.Phase != rollout.Paused {
-			t.Fatalf("%s is %s, held %+v", name, state.Phase, state.Held)
+			t.Fatalf("%s is %s, held %+v", preview(i), state.Phase, state.Held)
 		}
-		aborts[rollout.PromotionPath("sim", name)] = []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
-			string(state.Release.Hash) + "\ndecision: abort\n")
+		aborts[rollout.PromotionPath("sim", preview(i))] = promotionOf(state.Release.Hash, "decision: abort\n")[shopPromotion]
 	}
-	s.settle(t, "abort some", aborts)
-	if kept := keysOf(s.process.Reconciler, "preview-"); len(kept) < 5 {
+	p.forMinutes("abort some", edits(aborts))
+	if kept := keysOf(p.process.Reconciler, "preview-"); len(kept) < 5 {
 		t.Errorf("apps are known by name in %v alone: the test looks in the wrong place", kept)
 	}
 	gone := map[string][]byte{}
-	for name := range s.git.Files(s.head()) {
+	for name := range p.git.Files(p.head()) {
 		if strings.Contains(name, "preview-") {
 			gone[name] = nil
 		}
 	}
-	s.settle(t, "they are not needed any more", gone)
-	s.settle(t, "something else", map[string][]byte{"README": []byte("1")})
-	if kept := keysOf(s.process.Reconciler, "preview-"); len(kept) > 0 {
+	p.forMinutes("they are not needed any more", gone)
+	p.forMinutes("something else", map[string][]byte{"README": []byte("1")})
+	if kept := keysOf(p.process.Reconciler, "preview-"); len(kept) > 0 {
 		t.Errorf("names of apps that are gone are kept: %v", kept)
 	}
-	for _, name := range []string{"preview-0000", "preview-0001"} {
-		if state := s.state(name); state.Phase != "" {
-			t.Errorf("%s is still on record: %s", name, state.Phase)
-		}
-	}
-	for _, branch := range s.git.Branches(rollout.OwnBranches) {
+	p.checkPhase(preview(0), "") // no record
+	p.checkPhase(preview(1), "")
+	for _, branch := range p.git.Branches(rollout.OwnBranches) {
 		if strings.Contains(branch, "preview-") {
 			t.Errorf("the branch %s is still there", branch)
 		}
@@ -115,16 +101,14 @@ func keysOf(root any, text string) map[string]int {
 	return found
 }
 
-// settle commits edits and runs four minutes, with the loop at rest after each.
-func (s *Story) settle(t *testing.T, message string, edits map[string][]byte) {
-	t.Helper()
-	s.event = &Event{}
-	s.commit(message, edits)
+// forMinutes commits edits and runs four minutes, with the loop at rest after each.
+func (p *story) forMinutes(message string, edits map[string][]byte) {
+	p.t.Helper()
+	p.event = &Event{}
+	p.commit(message, edits)
 	for range 4 {
-		if err := s.rest(); err != nil {
-			t.Fatal(err)
-		}
-		s.cluster.Kube.Now = s.cluster.Kube.Now.Add(time.Minute)
-		s.touch()
+		must(p.t, p.rest())
+		p.cluster.Kube.Now = p.cluster.Kube.Now.Add(time.Minute)
+		p.touch()
 	}
 }

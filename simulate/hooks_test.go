@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
@@ -41,8 +40,9 @@ func (o *oracle) checkJobs() {
 	if len(o.u.procs) > 1 || o.u.chaos.meddling {
 		return
 	}
+	known := o.jobsOnRecord()
 	for key := range o.u.cluster.jobs {
-		if !slices.ContainsFunc(sorted(o.jobsOnRecord()), func(name string) bool { return key == name }) {
+		if !known[key] {
 			o.u.fail("Job %s is there and not on record", key)
 		}
 	}
@@ -192,8 +192,11 @@ func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.Hoo
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
 		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil
-	left := o.u.appIn(releaseCommit(was), app)
-	if !ends || left == nil {
+	if !ends {
+		return
+	}
+	left := o.u.appIn(was.Release.Commit, app)
+	if left == nil {
 		return
 	}
 	for _, h := range left.hooks {
@@ -207,13 +210,6 @@ func (o *oracle) checkReturned(app string, was, is rollout.State) {
 			o.u.fail("%s: the rollback from %s has ended, and hook %s has not run: %+v", app, was.Release.Hash, h.name, was.Hooks)
 		}
 	}
-}
-
-func releaseCommit(s rollout.State) string {
-	if s.Release == nil {
-		return ""
-	}
-	return s.Release.Commit
 }
 
 // kindJobs takes failed Jobs for successful ones.
@@ -251,46 +247,25 @@ func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
 	return nil
 }
 
-// leftOut hides the hooks of one time.
-type leftOut struct {
-	reconciler.Renderer
-	when string
-}
-
-func withoutHooks(when string) func(*universe, *Process, *reconciler.Options) {
-	return func(_ *universe, _ *Process, o *reconciler.Options) { o.Renderer = leftOut{o.Renderer, when} }
-}
-
-func (r leftOut) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	built, err := r.Renderer.Render(tree, app, commit)
-	if err != nil {
-		return nil, err
-	}
-	out := *built
-	out.Objects = slices.DeleteFunc(slices.Clone(built.Objects), func(o rollout.Object) bool {
-		return o.Annotation(hook.Annotation) == r.when
+// withoutHooks hides the hooks of one time.
+func withoutHooks(when string) wrap {
+	return renders(func(_ starting, _ string, r *rollout.Render) {
+		r.Objects = slices.DeleteFunc(r.Objects, func(o rollout.Object) bool { return o.Annotation(hook.Annotation) == when })
 	})
-	return &out, nil
 }
 
 // sameHooks shows the first version of each hook.
-type sameHooks struct{ reconciler.Renderer }
-
-func (r sameHooks) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	built, err := r.Renderer.Render(tree, app, commit)
-	if err != nil {
-		return nil, err
-	}
-	out := *built
-	out.Objects = slices.Clone(built.Objects)
-	for i, o := range out.Objects {
+func sameHooks(_ starting, _ string, r *rollout.Render) {
+	for i, o := range r.Objects {
 		if hook.Is(o) {
-			out.Objects[i] = o.Copy()
-			out.Objects[i].Map("spec")["completions"] = int64(1)
+			r.Objects[i] = o.Copy()
+			r.Objects[i].Map("spec")["completions"] = int64(1)
 		}
 	}
-	return &out, nil
 }
+
+// unhooked hides hooks where nothing is staged.
+func unhooked(_ starting, _ string, r *rollout.Render) { r.Hooked = r.Hooked && len(r.Specs) > 0 }
 
 // hopefulJobs takes failed Jobs for lost ones, and creates them again.
 type hopefulJobs struct{ *View }
@@ -304,17 +279,4 @@ func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annot
 		}
 	}
 	return state, err
-}
-
-// unhooked hides hooks where nothing is staged.
-type unhooked struct{ reconciler.Renderer }
-
-func (r unhooked) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	built, err := r.Renderer.Render(tree, app, commit)
-	if err != nil || len(built.Specs) > 0 {
-		return built, err
-	}
-	out := *built
-	out.Hooked = false
-	return &out, nil
 }

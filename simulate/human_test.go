@@ -92,7 +92,7 @@ func (u *universe) editWorkload(i int, what string, change func(*workloadSource)
 	if w.gone || !change(w) {
 		return false
 	}
-	if a, is := w.canary["analysis"].(map[string]any); is && a["startingStep"].(int) >= len(w.canary["steps"].([]any)) {
+	if a, is := w.canary["analysis"].(map[string]any); is && a["startingStep"].(int) >= len(w.steps()) {
 		w.canary = maps.Clone(w.canary)
 		delete(w.canary, "analysis") // its starting step no longer exists
 	}
@@ -142,8 +142,8 @@ func emptyAtAGate(u *universe, i int) bool {
 		return false
 	}
 	n := map[bool]int{true: 0, false: 3}[d.Replicas > 0]
-	all := u.head().apps[i].workloads
-	if j := slices.IndexFunc(all, func(w workloadSource) bool { return w.name == pr.Workload.Name && !w.gone }); j >= 0 && all[j].replicas != nil {
+	a := u.head().apps[i]
+	if j := a.index(pr.Workload); j >= 0 && a.workloads[j].replicas != nil {
 		u.editApp(i, fmt.Sprintf("%d replicas at a gate", n), func(a *appSource) { a.workloads[j].replicas = &n })
 	} else {
 		u.scaleTo(pr.Workload, n)
@@ -160,15 +160,13 @@ func allOrNoSteps(u *universe, i int) bool {
 		pr.Of == 0 && s.Phase != rollout.Promoting {
 		return false
 	}
-	steps, _ := w.canary["steps"].([]any)
 	u.editApp(i, "all steps or none", func(a *appSource) {
 		w := &a.workloads[j]
-		if len(steps) == 0 {
+		if len(w.steps()) == 0 {
 			otherSteps(u.rng, u.chaos, w)
 			return
 		}
-		w.canary = maps.Clone(w.canary)
-		w.canary["steps"] = []any{}
+		w.setSteps([]any{})
 		delete(w.canary, "analysis") // its starting step no longer exists
 	})
 	return true
@@ -190,13 +188,11 @@ func editSteps(edit func(u *universe, steps []any) []any) func(*universe, int) b
 			if w.canary == nil {
 				return false
 			}
-			steps := edit(u, slices.Clone(w.canary["steps"].([]any)))
-			if steps == nil {
-				return false
+			steps := edit(u, slices.Clone(w.steps()))
+			if steps != nil {
+				w.setSteps(steps)
 			}
-			w.canary = maps.Clone(w.canary)
-			w.canary["steps"] = steps
-			return true
+			return steps != nil
 		})
 	}
 }
@@ -228,20 +224,13 @@ func stepLess(u *universe, steps []any) []any {
 // otherSettings changes delays, deadlines and limits, without a new version.
 func otherSettings(u *universe, i int) bool {
 	return u.editWorkload(i, "settings", func(w *workloadSource) bool {
-		fields := w.canary
-		if w.blueGreen != nil {
-			fields = w.blueGreen
-		}
-		fields = maps.Clone(fields)
+		w.canary, w.blueGreen = maps.Clone(w.canary), maps.Clone(w.blueGreen)
 		for _, key := range []string{"scaleDownDelaySeconds", "abortScaleDownDelaySeconds", "autoPromotionSeconds"} {
-			if _, given := fields[key]; given {
-				fields[key] = u.rng.IntN(4) * 20
+			for _, fields := range []map[string]any{w.canary, w.blueGreen} { // nil for the other strategy
+				if _, given := fields[key]; given {
+					fields[key] = u.rng.IntN(4) * 20
+				}
 			}
-		}
-		if w.blueGreen != nil {
-			w.blueGreen = fields
-		} else {
-			w.canary = fields
 		}
 		w.deadline = 60 + u.rng.IntN(600)
 		return true
@@ -259,12 +248,12 @@ func otherScaling(u *universe, i int) bool {
 		}
 		w.canary["scaling"] = map[any]string{"surge": "inPlace", "inPlace": "surge"}[w.canary["scaling"]]
 		var steps []any
-		for _, step := range w.canary["steps"].([]any) {
-			if _, is := step.(map[string]any)["setCanaryScale"]; !is {
+		for _, step := range w.steps() {
+			if step.(map[string]any)["setCanaryScale"] == nil {
 				steps = append(steps, step)
 			}
 		}
-		w.canary["steps"] = slices.Concat([]any{}, steps)
+		w.canary["steps"] = steps
 		return true
 	})
 }
@@ -386,26 +375,30 @@ func lateMerge(u *universe, i int) bool {
 	if p.app != name {
 		return false
 	}
-	u.editApp(i, fmt.Sprintf("a late merge of %s through %s", p.promotion.Release, p.promotion.Through), func(a *appSource) { a.promotion = p.promotion })
+	what := fmt.Sprintf("a late merge of %s through %s", p.promotion.Release, p.promotion.Through)
+	u.editApp(i, what, func(a *appSource) { a.promotion = p.promotion })
 	return true
 }
 
 // otherRelease decides about a release that has ended or is stable.
 func otherRelease(u *universe, i int) bool {
 	state := u.oracle.states[u.head().apps[i].name]
-	all := slices.Clone(state.Verified)
-	for _, r := range state.Rejected {
-		all = append(all, r.Hash)
-	}
+	all := slices.Concat(state.Verified, rollout.Mapped(state.Rejected, func(r rollout.Rejection) rollout.Hash { return r.Hash }))
 	if len(all) == 0 {
 		return false
 	}
-	u.serial++
-	verbs := []rollout.Verb{rollout.Promote, rollout.Hold, rollout.Abort, rollout.Retry}
-	p := &rollout.Promotion{Release: all[u.rng.IntN(len(all))], Decision: verbs[u.rng.IntN(len(verbs))], Through: rollout.Full, At: fmt.Sprint(u.serial)}
-	u.editApp(i, fmt.Sprintf("%s of the older release %s", p.Decision, p.Release), func(a *appSource) { a.promotion = p })
-	u.oracle.full[p.Release] = u.oracle.full[p.Release] || p.Decision == rollout.Promote
+	release := all[u.rng.IntN(len(all))]
+	verb := []rollout.Verb{rollout.Promote, rollout.Hold, rollout.Abort, rollout.Retry}[u.rng.IntN(4)]
+	u.decide(i, fmt.Sprintf("%s of the older release %s", verb, release), verb, release)
+	u.oracle.full[release] = u.oracle.full[release] || verb == rollout.Promote
 	return true
+}
+
+// decide pushes a decision about a release.
+func (u *universe) decide(i int, what string, verb rollout.Verb, release rollout.Hash) {
+	u.serial++
+	p := &rollout.Promotion{Release: release, Decision: verb, Through: rollout.Full, At: fmt.Sprint(u.serial)}
+	u.editApp(i, what, func(a *appSource) { a.promotion = p })
 }
 
 // newRoot replaces the history of main by one commit with the same files.
@@ -443,9 +436,8 @@ func editByHand(u *universe, _ int) bool {
 	u.note("BY HAND: %s is edited (image %t)", w, image)
 	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
 	u.promises.unsure[w] = true
-	if served := u.promises.served[w]; image {
-		served.excuse = true // its pods replace all others
-		u.promises.served[w] = served
+	if image {
+		u.promises.excuse(w) // its pods replace all others
 	}
 	err := u.cluster.Edit(w.Ref(), func(o rollout.Object) {
 		spec := o.Map("spec")
@@ -461,7 +453,7 @@ func editByHand(u *universe, _ int) bool {
 	if err != nil {
 		return false
 	}
-	u.touchAll()
+	u.changed("edited by hand") // as watches report it
 	return true
 }
 
@@ -472,9 +464,6 @@ func (u *universe) isByHand(d *kube.Deployment) bool {
 		return kube.VersionOf(rs.Template) == byHand && (len(rs.Live()) > 0 || slices.Contains(pinned, rs.PodHash))
 	})
 }
-
-// touchAll notifies all processes, as watches do.
-func (u *universe) touchAll() { u.changed("edited by hand") }
 
 // proposal is a promotion file once proposed by gitrollout.
 type proposal struct {
@@ -488,12 +477,19 @@ func (u *universe) propose(branch, commit string) {
 	if !is || commit == "" || !u.chaos.humans {
 		return
 	}
-	path := rollout.PromotionPath(testCluster, name)
+	if p := u.proposalIn(commit, branch, name); p != nil {
+		p.At += fmt.Sprintf(" late %d", len(u.proposed))
+		u.proposed = append(u.proposed, proposal{name, p})
+	}
+}
+
+// proposalIn returns the promotion of an app in the commit of a proposal.
+func (u *universe) proposalIn(commit, branch, app string) *rollout.Promotion {
+	path := rollout.PromotionPath(testCluster, app)
 	p, err := rollout.ParsePromotion(path, []byte(u.git.Files(commit)[path]))
 	if err != nil {
 		u.fail("the proposal %s cannot be read: %v", branch, err)
-		return
+		return nil
 	}
-	p.At += fmt.Sprintf(" late %d", len(u.proposed))
-	u.proposed = append(u.proposed, proposal{name, p})
+	return p
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,7 +15,7 @@ import (
 
 // lawMutations each break one law by a wrapper that changes the program's view of its world.
 var lawMutations = []mutation{
-	{"a pause does not wait for people", []string{"Calm"}, bendSpecs(func(_ *bender, s *rollout.Spec) {
+	{"a pause does not wait for people", "Calm", 0, bendSpecs(func(s *rollout.Spec) {
 		if s.BlueGreen != nil {
 			s.BlueGreen.AutoPromotionEnabled = true
 			return
@@ -25,19 +26,20 @@ var lawMutations = []mutation{
 			}
 		}
 	})},
-	{"a list of steps that is edited has no gates", []string{"People", "Calm"}, bendSpecs(func(b *bender, s *rollout.Spec) {
-		if s.Canary == nil {
-			return
-		}
-		text := dump(s.Canary.Steps)
-		if first := b.first[s.Workload]; first == "" {
-			b.first[s.Workload] = text
-		} else if first != text {
-			s.Canary.Steps = slices.DeleteFunc(s.Canary.Steps, func(step rollout.Step) bool { return step.Pause != nil })
-		}
-	})},
-	{"all users' version is not stable while an old pod is left", []string{"People", "Calm"}, observe(reluctant)},
-	{"a step gives twice its weight", []string{"Calm"}, bendSpecs(func(_ *bender, s *rollout.Spec) {
+	{"a list of steps that is edited has no gates", "People Calm", 0, func(p starting) {
+		first := map[rollout.Workload]string{}
+		bendSpecs(func(s *rollout.Spec) {
+			if s.Canary == nil {
+				return
+			}
+			text := dump(s.Canary.Steps)
+			if first[s.Workload] = cmp.Or(first[s.Workload], text); first[s.Workload] != text {
+				s.Canary.Steps = slices.DeleteFunc(s.Canary.Steps, func(step rollout.Step) bool { return step.Pause != nil })
+			}
+		})(p)
+	}},
+	{"all users' version is not stable while an old pod is left", "People Calm", 0, observesEach(reluctant)},
+	{"a step gives twice its weight", "Calm", 0, bendSpecs(func(s *rollout.Spec) {
 		if s.Canary == nil {
 			return
 		}
@@ -47,45 +49,27 @@ var lawMutations = []mutation{
 			}
 		}
 	})},
-	{"Kubernetes' template of all pods stays", []string{"StatefulSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
-		for i, r := range w.Revisions {
-			w.Revisions[i].Base = r.Base && !r.Current
-		}
-	})},
-	{"an unseen cluster is believed", []string{"Watches"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Observer = believer{p.View}
-	}},
-	{"an object removed from Git stays", []string{"People"}, keep(func(rollout.Object) bool { return true })},
-	{"replicas are pinned although an autoscaler scales", []string{"Scales"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Applier = &pinnedCluster{View: p.View}
-	}},
-	{"requested pods count as serving pods", []string{"Calm"}, observe(trustful)},
-	{"a pod that serves counts for all where users are switched", []string{"Calm"}, observe(trusting)},
-	{"pods of an experiment outlive it", []string{"Experiments"}, keep(func(o rollout.Object) bool {
+	{"Kubernetes' template of all pods stays", "StatefulSets", 60, observesEach(oldBase)},
+	{"an unseen cluster is believed", "Watches", 84, observes(func(_ starting, _ string, seen *rollout.Observed) { seen.Unseen = "" })},
+	{"an object removed from Git stays", "People", 0, keep(func(rollout.Object) bool { return true })},
+	{"replicas are pinned although an autoscaler scales", "Scales", 0, writes(pinned)},
+	{"requested pods count as serving pods", "Calm", 0, observesEach(trustful)},
+	{"a pod that serves counts for all where users are switched", "Calm", 13, observesEach(trusting)},
+	{"pods of an experiment outlive it", "Experiments", 0, keep(func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
 	})},
-	{"an experiment runs of a workload without pods", []string{"Experiments"}, observe(staffed)},
-	{"each commit is followed by each app", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
-		o.Renderer = restless{o.Renderer}
+	{"an experiment runs of a workload without pods", "Experiments", 54, observesEach(staffed)},
+	{"each commit is followed by each app", "Calm", 0, renders(func(_ starting, _ string, r *rollout.Render) { r.Digest = r.Commit.ID })},
+	{"an abort is not read", "Calm", 27, hide(func(name string, data []byte) bool {
+		return strings.Contains(name, "/promote/") && strings.Contains(string(data), "decision: abort")
+	})},
+	{"a field that left Git stays with its other manager", "Owners", 0, applies(sharing)},
+	{"another controller's object is taken", "People", 0, func(p starting) { p.Observer = taker{p.View} }},
+	{"a new process writes everything anew", "Calm", 0, newcomer},
+	{"an analysis of a past release judges", "Analyses PeopleAndAnalyses", 77, func(p starting) {
+		p.Analyzer = &pastLab{lab: p.u.labs[p.Name], going: map[string][]rollout.AnalysisRun{}}
 	}},
-	{"an abort is not read", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Repository = &hidingGit{p.Clone, func(name string, data []byte) bool {
-			return strings.Contains(name, "/promote/") && strings.Contains(string(data), "decision: abort")
-		}}
-	}},
-	{"a field that left Git stays with its other manager", []string{"Owners"}, func(u *universe, p *Process, o *reconciler.Options) {
-		o.Applier = &sharingCluster{p.View, u}
-	}},
-	{"another controller's object is taken", []string{"People"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Observer = taker{p.View}
-	}},
-	{"a new process writes everything anew", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Applier = &newcomer{p.View, map[rollout.Ref]bool{}}
-	}},
-	{"an analysis of a past release judges", []string{"Analyses", "PeopleAndAnalyses"}, func(u *universe, p *Process, o *reconciler.Options) {
-		o.Analyzer = &pastLab{lab: u.labs[p.Name], going: map[string][]rollout.AnalysisRun{}}
-	}},
-	{"workloads without pods pass gates", []string{"People", "PeopleAndSizes"}, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
+	{"workloads without pods pass gates", "People PeopleAndSizes", 25, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
 		empty := map[rollout.Workload]string{}
 		for _, pr := range s.Progress {
 			if w := a.find(pr.Workload); w != nil && w.replicas != nil && *w.replicas == 0 && len(s.Progress) > 1 {
@@ -94,114 +78,70 @@ var lawMutations = []mutation{
 		}
 		return &rollout.Promotion{Workloads: empty}
 	})},
-	{"a rename is followed", []string{"People", "PeopleAndPumps"}, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
+	{"a rename is followed", "People PeopleAndPumps", 0, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
 		isIt := func(w workloadSource) bool { return w.name == s.Progress[0].Workload.Name }
 		if len(s.Progress) != 1 || slices.ContainsFunc(a.workloads, isIt) {
 			return nil
 		}
 		return &rollout.Promotion{Through: rollout.Full}
 	})},
-	{"an app of which nothing is left is followed", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
-		o.Renderer = filler{o.Renderer, map[string]rollout.Object{}}
+	{"an app of which nothing is left is followed", "Calm", 0, filled},
+	{"a folder that got another name is taken for an empty one", "People", 0, renders(forgetful)},
+	{"an image that was set by hand stays", "People", 0, applies(tolerant)},
+	{"a release goes on while Git's head cannot be read", "Calm", 23, func(p starting) {
+		p.Renderer = &forgiving{Renderer: p.Renderer, last: map[string]*rollout.Render{}}
 	}},
-	{"a folder that got another name is taken for an empty one", []string{"People"}, func(u *universe, _ *Process, o *reconciler.Options) {
-		o.Renderer = forgetful{o.Renderer, u.ids}
-	}},
-	{"an image that was set by hand stays", []string{"People"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Applier = &tolerantCluster{View: p.View}
-	}},
-	{"a release goes on while Git's head cannot be read", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
-		o.Renderer = &forgiving{Renderer: o.Renderer, last: map[string]*rollout.Render{}}
-	}},
-	{"one app's kind hides the whole cluster", []string{"BrokenKinds"}, func(u *universe, _ *Process, o *reconciler.Options) {
-		o.Observer = allBlind{o.Observer, u}
-	}},
-	{"a failure is retried at once", []string{"API"}, func(_ *universe, _ *Process, o *reconciler.Options) {
-		o.Spread = func(time.Duration) time.Duration { return 0 }
-	}},
-	{"broken old pods stay until the new ones serve", []string{"BrokenStable"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Applier = &strictCluster{View: p.View}
-	}},
-	{"an object is written under another app's namespace", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Applier = &strayCluster{View: p.View}
-	}},
-	{"a freeze is not read", []string{"Freezes"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Repository = &hidingGit{p.Clone, func(name string, _ []byte) bool { return name == rollout.FreezePath(testCluster) }}
-	}},
-	{"a rollback waits for the end of a freeze", []string{"Freezes"}, func(u *universe, p *Process, o *reconciler.Options) {
-		o.Applier = &frozenCluster{patientCluster{View: p.View, u: u}}
-	}},
-	{"a commit that was half read is believed", []string{"Git"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Repository = &halfGit{Clone: p.Clone, half: map[string]bool{}}
-	}},
-	{"each transition is written to the workload", []string{"Calm"}, func(u *universe, p *Process, o *reconciler.Options) {
-		o.Applier = &wordyCluster{View: p.View, u: u}
-	}},
-}
-
-// halfBlind hides the workloads of the app whose kind cannot be watched.
-type halfBlind struct {
-	reconciler.Observer
-	u *universe
-}
-
-func (b halfBlind) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
-	out := b.Observer.Observe(app, workloads, routes)
-	if app == b.u.unread {
-		out.Unseen = "the watch of its kind fails"
-	}
-	return out
-}
-
-// allBlind hides the workloads of all apps while one app's kind cannot be watched.
-type allBlind struct {
-	reconciler.Observer
-	u *universe
-}
-
-func (b allBlind) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
-	out := b.Observer.Observe(app, workloads, routes)
-	if b.u.unread != "" {
-		out.Unseen = "the watch of a kind fails"
-	}
-	return out
-}
-
-// strictCluster lets no old pod go at a step while one of them is not ready.
-type strictCluster struct{ *View }
-
-func (c *strictCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	objects = slices.Clone(objects)
-	for i, o := range objects {
-		w, is := c.cluster.Kube.WorkloadOf(o.Ref())
-		d := c.cluster.Kube.Deployments[w]
-		if !is || d == nil || o.Map("spec")["minReadySeconds"] != int64(2147483646) {
-			continue
+	{"one app's kind hides the whole cluster", "BrokenKinds", 19, observes(func(p starting, _ string, seen *rollout.Observed) {
+		if p.u.unread != "" {
+			seen.Unseen = "the watch of a kind fails"
 		}
-		isBroken := slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
-			return kube.VersionOf(rs.Template) != kube.VersionOf(d.Template) && rs.Ready() < rs.Replicas
-		})
-		if isBroken {
-			objects[i] = o.Copy()
-			objects[i].Map("spec", "strategy", "rollingUpdate")["maxUnavailable"] = int64(0)
-			objects[i].Map("spec", "strategy", "rollingUpdate")["maxSurge"] = int64(1)
-		}
-	}
-	return c.View.Apply(ctx, app, objects)
+	})},
+	{"a failure is retried at once", "API", 134, func(p starting) { p.Spread = func(time.Duration) time.Duration { return 0 } }},
+	{"broken old pods stay until the new ones serve", "BrokenStable", 69, writes(strict)},
+	{"an object is written under another app's namespace", "Calm", 0, writes(stray)},
+	{"a freeze is not read", "Freezes", 0, hide(func(name string, _ []byte) bool { return name == rollout.FreezePath(testCluster) })},
+	{"a rollback waits for the end of a freeze", "Freezes", 136, applies(frozen)},
+	{"a commit that was half read is believed", "Git", 12, func(p starting) {
+		p.Repository = &halfGit{Clone: p.Clone, half: map[string]bool{}}
+	}},
+	{"each transition is written to the workload", "Calm", 0, writes(talkative)},
 }
 
-// strayCluster writes ConfigMaps under the name of another namespace.
-type strayCluster struct{ *View }
-
-func (c *strayCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	objects = slices.Clone(objects)
-	for i, o := range objects {
-		if o.Kind() == "ConfigMap" {
-			objects[i] = o.Copy()
-			objects[i].Set("kube-system", "metadata", "namespace")
-		}
+// strict lets no old pod go at a step while one of them is not ready.
+func strict(p starting, _ string, o rollout.Object) {
+	w, is := p.u.kube.WorkloadOf(o.Ref())
+	d := p.u.kube.Deployments[w]
+	if !is || d == nil || o.Map("spec")["minReadySeconds"] != int64(2147483646) {
+		return
 	}
-	return c.View.Apply(ctx, app, objects)
+	isBroken := slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
+		return kube.VersionOf(rs.Template) != kube.VersionOf(d.Template) && rs.Ready() < rs.Replicas
+	})
+	if isBroken {
+		limits := o.Map("spec", "strategy", "rollingUpdate")
+		limits["maxUnavailable"], limits["maxSurge"] = int64(0), int64(1)
+	}
+}
+
+// stray writes a ConfigMap under the name of another namespace.
+func stray(_ starting, _ string, o rollout.Object) {
+	if o.Kind() == "ConfigMap" {
+		o.Set("kube-system", "metadata", "namespace")
+	}
+}
+
+// talkative writes each serial number to the workloads.
+func talkative(p starting, app string, o rollout.Object) {
+	if _, is := rollout.WorkloadOf(o.Ref()); is {
+		o.Set(fmt.Sprint(p.u.oracle.states[app].Serial), "metadata", "labels", rollout.LabelSerial)
+	}
+}
+
+// pinned writes a number of replicas that Git leaves to an autoscaler.
+func pinned(_ starting, _ string, o rollout.Object) {
+	if o.Kind() == "Deployment" && o.Map("spec")["replicas"] == nil {
+		o.Map("spec")["replicas"] = int64(2)
+	}
 }
 
 // halfGit holds a commit without its files after a failed read.
@@ -230,23 +170,6 @@ func (g *halfGit) Held(id string) (reconciler.Snapshot, bool) {
 	return g.Clone.Held(id)
 }
 
-// wordyCluster writes each serial number to the workloads.
-type wordyCluster struct {
-	*View
-	u *universe
-}
-
-func (c *wordyCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	objects = slices.Clone(objects)
-	for i, o := range objects {
-		if _, is := rollout.WorkloadOf(o.Ref()); is {
-			objects[i] = o.Copy()
-			objects[i].Set(fmt.Sprint(c.u.oracle.states[app].Serial), "metadata", "labels", rollout.LabelSerial)
-		}
-	}
-	return c.View.Apply(ctx, app, objects)
-}
-
 // taker hides other controllers.
 type taker struct{ *View }
 
@@ -255,90 +178,23 @@ func (taker) OtherOwners(context.Context, string, []rollout.Object, time.Time) (
 }
 
 // newcomer writes its first objects over anything that exists.
-type newcomer struct {
-	*View
-	known map[rollout.Ref]bool
-}
-
-func (n *newcomer) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	n.refresh()
-	for _, o := range objects {
-		if !n.known[o.Ref()] {
-			n.known[o.Ref()] = true
-			delete(n.digests, o.Ref())
+func newcomer(p starting) {
+	known := map[rollout.Ref]bool{}
+	applies(func(ctx context.Context, p starting, app string, objects []rollout.Object) error {
+		p.View.refresh()
+		for _, o := range objects {
+			if !known[o.Ref()] {
+				known[o.Ref()] = true
+				delete(p.View.digests, o.Ref())
+			}
 		}
-	}
-	return n.View.Apply(ctx, app, objects)
-}
-
-// bender changes the content of documents.
-type bender struct {
-	reconciler.Renderer
-	bend  func(*bender, *rollout.Spec)
-	first map[rollout.Workload]string // the first steps
-}
-
-func bendSpecs(bend func(*bender, *rollout.Spec)) func(*universe, *Process, *reconciler.Options) {
-	return func(_ *universe, _ *Process, o *reconciler.Options) {
-		o.Renderer = &bender{o.Renderer, bend, map[rollout.Workload]string{}}
-	}
-}
-
-func (b *bender) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	r, err := b.Renderer.Render(tree, app, commit)
-	if err != nil {
-		return nil, err
-	}
-	out := *r
-	out.Specs = slices.Clone(r.Specs)
-	for i := range out.Specs {
-		s := &out.Specs[i]
-		if s.Canary != nil {
-			c := *s.Canary
-			c.Steps = slices.Clone(c.Steps)
-			s.Canary = &c
-		} else {
-			b := *s.BlueGreen
-			s.BlueGreen = &b
-		}
-		b.bend(b, s)
-	}
-	return &out, nil
-}
-
-// observer shows a process a changed cluster.
-type observer struct {
-	*View
-	u    *universe
-	bend func(u *universe, app string, w *rollout.ObservedWorkload)
-}
-
-func observe(bend func(*universe, string, *rollout.ObservedWorkload)) func(*universe, *Process, *reconciler.Options) {
-	return func(u *universe, p *Process, o *reconciler.Options) { o.Observer = &observer{p.View, u, bend} }
-}
-
-func (o *observer) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
-	out := o.View.Observe(app, workloads, routes)
-	for w, live := range out.Workloads {
-		live.Revisions = slices.Clone(live.Revisions)
-		o.bend(o.u, app, &live)
-		out.Workloads[w] = live
-	}
-	return out
-}
-
-// believer hides that watches are broken.
-type believer struct{ *View }
-
-func (b believer) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
-	out := b.View.Observe(app, workloads, routes)
-	out.Unseen = ""
-	return out
+		return p.View.Apply(ctx, app, objects)
+	})(p)
 }
 
 // reluctant shows a pod of the old version during the whole promotion.
-func reluctant(u *universe, app string, w *rollout.ObservedWorkload) {
-	if s := u.oracle.states[app]; s.Phase != rollout.Promoting || s.Stable == nil {
+func reluctant(p starting, app string, w *rollout.ObservedWorkload) {
+	if s := p.u.oracle.states[app]; s.Phase != rollout.Promoting || s.Stable == nil {
 		return
 	}
 	w.Complete = false
@@ -350,29 +206,26 @@ func reluctant(u *universe, app string, w *rollout.ObservedWorkload) {
 }
 
 // staffed shows at least one replica of a workload with an experiment.
-func staffed(u *universe, app string, w *rollout.ObservedWorkload) {
-	s := u.oracle.states[app]
+func staffed(p starting, app string, w *rollout.ObservedWorkload) {
+	s := p.u.oracle.states[app]
 	if len(s.Progress) > 0 && s.Stable != nil && strings.HasPrefix(s.Progress[0].Name, "experiment ") {
 		w.Replicas = max(w.Replicas, 1)
 	}
 }
 
 // trustful shows a Deployment's desired pods as existing ones.
-func trustful(u *universe, _ string, w *rollout.ObservedWorkload) {
+func trustful(p starting, _ string, w *rollout.ObservedWorkload) {
 	w.Complete = w.Synced
 	for i := range w.Revisions {
 		r := &w.Revisions[i]
-		r.ReadySince, r.Problem = nil, ""
-		for range r.Desired {
-			r.ReadySince = append(r.ReadySince, u.kube.Now.Add(-time.Hour))
-		}
-		r.Pods = r.Desired
+		r.ReadySince = slices.Repeat([]time.Time{p.u.kube.Now.Add(-time.Hour)}, r.Desired)
+		r.Pods, r.Problem = r.Desired, ""
 	}
 }
 
 // trusting shows one ready pod as all pods of its version before a switch.
-func trusting(u *universe, app string, w *rollout.ObservedWorkload) {
-	if !slices.ContainsFunc(u.oracle.states[app].Progress, func(pr rollout.Progress) bool { return pr.Name == "scale up" }) {
+func trusting(p starting, app string, w *rollout.ObservedWorkload) {
+	if !slices.ContainsFunc(p.u.oracle.states[app].Progress, func(pr rollout.Progress) bool { return pr.Name == "scale up" }) {
 		return
 	}
 	for i := range w.Revisions {
@@ -389,8 +242,8 @@ type keeper struct {
 	keeps func(rollout.Object) bool
 }
 
-func keep(keeps func(rollout.Object) bool) func(*universe, *Process, *reconciler.Options) {
-	return func(_ *universe, p *Process, o *reconciler.Options) { o.Applier = &keeper{p.View, keeps} }
+func keep(keeps func(rollout.Object) bool) wrap {
+	return func(p starting) { p.Applier = &keeper{p.View, keeps} }
 }
 
 func (k *keeper) Prune(ctx context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
@@ -404,33 +257,6 @@ func (k *keeper) Prune(ctx context.Context, app string, candidates []rollout.Ref
 	})
 	gone, err := k.View.Prune(ctx, app, rest)
 	return append(gone, kept...), err
-}
-
-// pinnedCluster writes the first number of replicas.
-type pinnedCluster struct{ *View }
-
-func (c *pinnedCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	objects = slices.Clone(objects)
-	for i, o := range objects {
-		if o.Kind() == "Deployment" && o.Map("spec")["replicas"] == nil {
-			objects[i] = o.Copy()
-			objects[i].Map("spec")["replicas"] = int64(2)
-		}
-	}
-	return c.View.Apply(ctx, app, objects)
-}
-
-// restless takes each commit for a change.
-type restless struct{ reconciler.Renderer }
-
-func (r restless) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	made, err := r.Renderer.Render(tree, app, commit)
-	if err != nil {
-		return nil, err
-	}
-	out := *made
-	out.Digest = commit.ID
-	return &out, nil
 }
 
 // forgiving renders the last valid content.
@@ -448,46 +274,29 @@ func (f *forgiving) Render(tree rollout.Tree, app rollout.App, commit rollout.Co
 	return made, err
 }
 
-// filler shows one object of an app that was emptied.
-type filler struct {
-	reconciler.Renderer
-	last map[string]rollout.Object
-}
-
-func (f filler) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	made, err := f.Renderer.Render(tree, app, commit)
-	if err != nil {
-		return nil, err
-	}
-	if len(made.Objects) > 0 {
-		f.last[app.Name] = made.Objects[0]
-		return made, nil
-	}
-	out := *made
-	out.Objects = []rollout.Object{f.last[app.Name]}
-	return &out, nil
+// filled shows one object of an app that was emptied.
+func filled(p starting) {
+	last := map[string]rollout.Object{}
+	renders(func(_ starting, app string, r *rollout.Render) {
+		if len(r.Objects) > 0 {
+			last[app] = r.Objects[0]
+		} else {
+			r.Objects = []rollout.Object{last[app]}
+		}
+	})(p)
 }
 
 // forgetful shows a renamed folder as empty.
-type forgetful struct {
-	reconciler.Renderer
-	ids map[string]string // of apps, by all their names
-}
-
-func (f forgetful) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
-	made, err := f.Renderer.Render(tree, app, commit)
-	if err != nil || f.ids[app.Name] == app.Name {
-		return made, err
+func forgetful(p starting, app string, r *rollout.Render) {
+	if p.u.ids[app] != app {
+		*r = rollout.Render{Commit: r.Commit, Digest: r.Digest}
 	}
-	return &rollout.Render{Commit: made.Commit, Digest: made.Digest}, nil
 }
 
-// tolerantCluster leaves a Deployment with an image set by hand alone.
-type tolerantCluster struct{ *View }
-
-func (c *tolerantCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	return c.View.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
-		d := c.cluster.Kube.Deployments[rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}]
+// tolerant leaves a Deployment with an image set by hand alone.
+func tolerant(ctx context.Context, p starting, app string, objects []rollout.Object) error {
+	return p.View.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
+		d := p.u.kube.Deployments[rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}]
 		return o.Kind() == "Deployment" && d != nil && kube.VersionOf(d.Template) == byHand
 	}))
 }
@@ -496,6 +305,10 @@ func (c *tolerantCluster) Apply(ctx context.Context, app string, objects []rollo
 type hidingGit struct {
 	*Clone
 	hides func(name string, data []byte) bool
+}
+
+func hide(hides func(name string, data []byte) bool) wrap {
+	return func(p starting) { p.Repository = &hidingGit{p.Clone, hides} }
 }
 
 func (g *hidingGit) Held(id string) (reconciler.Snapshot, bool) {
@@ -518,14 +331,12 @@ func (s hiding) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, found, err
 }
 
-// frozenCluster applies rollbacks only outside a freeze.
-type frozenCluster struct{ patientCluster }
-
-func (c *frozenCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	if c.u.head().isFrozen {
-		return c.patientCluster.Apply(ctx, app, objects)
+// frozen applies rollbacks only outside a freeze.
+func frozen(ctx context.Context, p starting, app string, objects []rollout.Object) error {
+	if p.u.head().isFrozen {
+		return patient(ctx, p, app, objects)
 	}
-	return c.View.Apply(ctx, app, objects)
+	return p.View.Apply(ctx, app, objects)
 }
 
 // forger shows promotions that no user has written.
@@ -535,8 +346,8 @@ type forger struct {
 	key func(*appSource, rollout.State) *rollout.Promotion
 }
 
-func forge(key func(*appSource, rollout.State) *rollout.Promotion) func(*universe, *Process, *reconciler.Options) {
-	return func(u *universe, p *Process, o *reconciler.Options) { o.Repository = &forger{p.Clone, u, key} }
+func forge(key func(*appSource, rollout.State) *rollout.Promotion) wrap {
+	return func(p starting) { p.Repository = &forger{p.Clone, p.u, key} }
 }
 
 func (g *forger) Held(id string) (reconciler.Snapshot, bool) {

@@ -18,10 +18,9 @@ func (p *promises) checkOrder(what string) {
 		return
 	}
 	for w, live := range p.u.kube.Observe().Workloads {
-		app := p.u.oracle.appOf(w)
-		s, t := p.u.oracle.states[app], p.tries[p.u.ids[app]]
+		s, source := p.onRecord(w)
+		t := p.tries[p.u.ids[s.App]]
 		pr, moves := s.ProgressOf(w)
-		source := p.u.appIn(s.Source, app).find(w)
 		if !moves || t == nil || source == nil || source.policy != onNodes {
 			continue
 		}
@@ -73,11 +72,9 @@ func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, othe
 	return cmp.Or(cmp.Compare(rank(node), rank(other)), cmp.Compare(place(node), place(other))) < 0
 }
 
-// fickleCluster deletes the pod of any node except the next one.
-type fickleCluster struct{ *View }
-
-func (c *fickleCluster) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
-	for _, live := range c.cluster.Kube.Observe().Workloads {
+// fickle deletes the pod of any node except the next one.
+func fickle(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
+	for _, live := range p.u.kube.Observe().Workloads {
 		for _, r := range live.Revisions {
 			isIt := func(p rollout.Pod) bool { return p.UID == pod.UID }
 			isOther := func(p rollout.Pod) bool { return !isIt(p) && p.Ready && !p.Terminating }
@@ -87,5 +84,5 @@ func (c *fickleCluster) Evict(ctx context.Context, namespace string, pod rollout
 			}
 		}
 	}
-	return c.View.Evict(ctx, namespace, pod)
+	return p.View.Evict(ctx, namespace, pod)
 }

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +40,8 @@ func newOracle(u *universe, renderer reconciler.Renderer) *oracle {
 	return &oracle{
 		u: u, renderer: renderer, renders: map[string]*rollout.Render{}, parsed: map[string]rollout.State{},
 		states: map[string]rollout.State{}, records: map[string][]rollout.State{}, full: map[rollout.Hash]bool{},
-		guards: map[rollout.Workload]*guard.Guard{}, back: map[string]bool{}, over: map[string]bool{}, stale: map[string]bool{}, written: map[string]int{},
+		guards: map[rollout.Workload]*guard.Guard{}, back: map[string]bool{}, over: map[string]bool{},
+		stale: map[string]bool{}, written: map[string]int{},
 		overtook: map[string]bool{}, astray: map[rollout.Ref]bool{}, wrote: map[string]map[rollout.Ref]string{},
 	}
 }
@@ -54,10 +56,8 @@ func (o *oracle) guard(w rollout.Workload) *guard.Guard {
 // appOf returns the current name of a workload's app.
 func (o *oracle) appOf(w rollout.Workload) string {
 	id, _, _ := strings.Cut(w.Name, "-")
-	for _, a := range o.u.head().apps {
-		if a.id == id {
-			return a.name
-		}
+	if a, known := rollout.Find(o.u.head().apps, func(a appSource) bool { return a.id == id }); known {
+		return a.name
 	}
 	return id
 }
@@ -145,14 +145,9 @@ func (o *oracle) checkState(by, from, to string) {
 		o.u.fail("%s rewrote the state branch: %s is not made on %s", by, rollout.ShortID(to), rollout.ShortID(from))
 	}
 	is := o.read(to)
-	apps := map[string]bool{}
-	for app := range is {
-		apps[app] = true
-	}
-	for app := range o.states {
-		apps[app] = true
-	}
-	for _, app := range sorted(apps) {
+	all := maps.Clone(o.states)
+	maps.Copy(all, is)
+	for _, app := range slices.Sorted(maps.Keys(all)) {
 		was, now := o.states[app], is[app]
 		if was.Equal(&now) {
 			continue
@@ -266,13 +261,4 @@ func dump(v any) string {
 		return err.Error()
 	}
 	return string(raw)
-}
-
-func sorted(set map[string]bool) []string {
-	var all []string
-	for name := range set {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
 }

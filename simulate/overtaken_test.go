@@ -1,13 +1,11 @@
 package simulate
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -16,17 +14,12 @@ import (
 func TestARetreatOvertakesAPush(t *testing.T) {
 	files := func(version string) map[string]string {
 		all := twoApps(version)
-		all["apps/shop/app.yaml"] = strings.Replace(all["apps/shop/app.yaml"], "canary: {steps: [{setWeight: 50}, {pause: {}}]}",
+		all[shopFile] = strings.Replace(all[shopFile], "canary: {steps: [{setWeight: 50}, {pause: {}}]}",
 			"blueGreen: {activeService: shop, autoPromotionEnabled: false}", 1) +
 			"---\napiVersion: v1\nkind: Service\nmetadata: {name: shop}\nspec: {selector: {app: shop}, ports: [{port: 80}]}\n"
 		return all
 	}
-	s, err := NewStory(StoryOptions{Cluster: "sim", Files: files("v1"),
-		Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proposing{Story: s, t: t}
+	p := newStory(t, files("v1"))
 	p.start()
 	p.settle()
 	p.files("v2", files("v2"))
@@ -49,19 +42,19 @@ func TestARetreatOvertakesAPush(t *testing.T) {
 			ended = p.process.Resume(Outcome{})
 		}
 	}
-	p.by("Mia", "promote shop", promotionOf(p.state("shop").Release.Hash, "through: full\n"))
-	for range 3 { // rendered apps are visited next time
-		turn(reconciler.PumpIn)
-		turn(reconciler.PumpApps)
+	look := func() {
+		for range 3 { // rendered apps are visited next time
+			turn(reconciler.PumpIn)
+			turn(reconciler.PumpApps)
+		}
 	}
+	p.by("Mia", "promote shop", promotionOf(p.state("shop").Release.Hash, "through: full\n"))
+	look()
 	if ended := p.process.BeginTurn(reconciler.PumpOut, p.cluster.Kube.Now); ended || p.process.next.Verb != "push" {
 		t.Fatalf("nothing is being pushed: %s", p.process.next)
 	}
-	p.by("Ann", "v3", only(files("v3"), "apps/shop/app.yaml"))
-	for range 3 {
-		turn(reconciler.PumpIn)
-		turn(reconciler.PumpApps)
-	}
+	p.by("Ann", "v3", map[string]string{shopFile: files("v3")[shopFile]})
+	look()
 	if got := p.serving("shop"); got != "shop:v1" {
 		t.Fatalf("superseded while a switch is being pushed, the Deployment is at %s", got)
 	}

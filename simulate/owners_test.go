@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -64,19 +65,14 @@ func (p *promises) checkFields(app string, o rollout.Object) {
 	}
 }
 
-// sharingCluster leaves fields that left Git to their other managers.
-type sharingCluster struct {
-	*View
-	u *universe
-}
-
-func (c *sharingCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+// sharing leaves fields that left Git to their other managers.
+func sharing(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	before := others{}
-	for ref, fields := range c.u.others {
+	for ref, fields := range p.u.others {
 		before[ref] = maps.Clone(fields)
 	}
-	err := c.View.Apply(ctx, app, objects)
-	c.u.others = before
+	err := p.View.Apply(ctx, app, objects)
+	p.u.others = before
 	return err
 }
 
@@ -87,4 +83,42 @@ func (a appSource) data() map[string]any {
 		data["extra"] = "1"
 	}
 	return data
+}
+
+// Edit changes an object by hand.
+func (c *Cluster) Edit(ref rollout.Ref, change func(rollout.Object)) error {
+	live := c.objects[ref]
+	if live == nil {
+		return fmt.Errorf("%s does not exist", ref)
+	}
+	edited := live.body.Copy()
+	change(edited)
+	if err := c.Kube.Apply(edited); err != nil {
+		return err
+	}
+	c.objects[ref] = &object{app: live.app, digest: "by hand", body: edited}
+	c.version++
+	return nil
+}
+
+// learn shows the last write even while watches lag behind.
+func (v *View) learn(o rollout.Object, digest string) {
+	if !v.Stale {
+		return
+	}
+	v.digests[o.Ref()] = digest
+	w, is := v.cluster.Kube.WorkloadOf(o.Ref())
+	d := v.cluster.Kube.Deployments[w]
+	if !is || d == nil {
+		return
+	}
+	all := maps.Clone(v.observed.Workloads)
+	live := all[w]
+	live.Replicas, live.Hash = d.Replicas, rollout.Hash(o.Annotation(rollout.AnnotationHash))
+	live.Serial, _ = strconv.Atoi(o.Label(rollout.LabelSerial))
+	if d.Observed != d.Generation {
+		live.Synced, live.Complete = false, false
+	}
+	all[w] = live // with the revisions of the last refresh: known seeds depend on these
+	v.observed.Workloads = all
 }

@@ -12,12 +12,8 @@ import (
 )
 
 func (u *universe) actor(name string) *actor {
-	for _, a := range u.procs {
-		if a.Process != nil && a.Name == name {
-			return a
-		}
-	}
-	return nil
+	a, _ := rollout.Find(u.procs, func(a *actor) bool { return a.Process != nil && a.Name == name })
+	return a
 }
 
 // people push, promote, revert and make mistakes.
@@ -35,9 +31,7 @@ func (u *universe) people() {
 		return
 	}
 	name := u.head().apps[i].name
-	app := func(what string, change func(*appSource)) {
-		u.edit(what+" of "+name, func(s *source) { change(&s.apps[i]) })
-	}
+	app := func(what string, change func(*appSource)) { u.editApp(i, what, change) }
 	if hooks := u.head().apps[i].hooks; len(hooks) > 0 && u.rng.IntN(8) == 0 {
 		app("another hook", func(a *appSource) {
 			a.hooks = slices.Clone(a.hooks)
@@ -57,8 +51,7 @@ func (u *universe) people() {
 	case n < 36:
 		app("configuration", func(a *appSource) { a.config++ })
 	case n < 48:
-		old := u.sources[u.history[u.rng.IntN(len(u.history))]].clone()
-		app("a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
+		u.revert(i)
 	case n < 53:
 		app("other steps", func(a *appSource) { otherSteps(u.rng, u.chaos, &a.workloads[u.rng.IntN(len(a.workloads))]) })
 	case n < 55 && !u.chaos.plain:
@@ -95,8 +88,13 @@ func (u *universe) pushOrRevert(i int) {
 	u.played["push or revert while "+string(u.oracle.states[a.name].Phase)]++
 	if u.rng.IntN(3) > 0 {
 		u.pushAll(i, "others are pushed")
-		return
+	} else {
+		u.revert(i)
 	}
+}
+
+// revert pushes an earlier version and configuration of an app.
+func (u *universe) revert(i int) {
 	old := u.sources[u.history[u.rng.IntN(len(u.history))]].clone()
 	u.editApp(i, "a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
 }
@@ -124,21 +122,17 @@ func otherSteps(rng *rand.Rand, c chaos, w *workloadSource) {
 	if w.canary == nil {
 		return
 	}
-	canary := map[string]any{}
-	for key, v := range w.canary {
-		canary[key] = v
-	}
-	canary["steps"] = randomSteps(rng, w.canary["scaling"].(string))
+	steps := randomSteps(rng, w.canary["scaling"].(string))
 	if w.policy != "" {
-		canary["steps"] = batches(rng)
+		steps = batches(rng)
 	}
 	if w.isRouted() {
-		canary["steps"] = routedSteps(rng, canary["steps"].([]any))
+		steps = routedSteps(rng, steps)
 	}
 	if c.experiments {
-		canary["steps"] = randomExperiments(rng, canary["steps"].([]any))
+		steps = randomExperiments(rng, steps)
 	}
-	w.canary = canary
+	w.setSteps(steps)
 	if c.analyses {
 		randomAnalyses(rng, w)
 	}
@@ -146,18 +140,11 @@ func otherSteps(rng *rand.Rand, c chaos, w *workloadSource) {
 
 // merge merges a proposal unchanged.
 func (u *universe) merge(branch string, i int) {
-	id := u.git.Head(branch)
-	if id == "" {
-		return
+	if id := u.git.Head(branch); id != "" {
+		if p := u.proposalIn(id, branch, u.head().apps[i].name); p != nil {
+			u.edit("merge of "+branch, func(s *source) { s.apps[i].promotion = p })
+		}
 	}
-	name := u.head().apps[i].name
-	path := rollout.PromotionPath(testCluster, name)
-	p, err := rollout.ParsePromotion(path, []byte(u.git.Files(id)[path]))
-	if err != nil {
-		u.fail("the proposal %s cannot be read: %v", branch, err)
-		return
-	}
-	u.edit("merge of "+branch, func(s *source) { s.apps[i].promotion = p })
 }
 
 // rewrite force-pushes main to an older commit.
@@ -221,16 +208,19 @@ func (u *universe) meddle() {
 		u.git.Set("Eve", stateBranch, state)
 	case n == 2 && state != "":
 		name := u.head().apps[0].name
-		text := "garbage"
 		u.note("MEDDLE: the state of %s is garbage", name)
-		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "by hand", When: u.kube.Now, Edits: map[string][]byte{rollout.StatePath(name): []byte(text)}})
+		u.editState("Eve", "by hand", map[string][]byte{rollout.StatePath(name): []byte("garbage")})
 	case n == 3 && state != "":
-		text := fmt.Sprint(u.moves)
 		u.note("MEDDLE: a file on the state branch")
-		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "by hand", When: u.kube.Now, Edits: map[string][]byte{"README": []byte(text)}})
+		u.editState("Eve", "by hand", map[string][]byte{"README": fmt.Append(nil, u.moves)})
 	default:
 		u.meddleWithObjects()
 	}
+}
+
+// editState edits the state branch by hand.
+func (u *universe) editState(author, message string, edits map[string][]byte) {
+	u.git.Commit(Change{Branch: stateBranch, Author: author, Message: message, When: u.kube.Now, Edits: edits})
 }
 
 func (u *universe) meddleWithObjects() {
@@ -333,7 +323,7 @@ func (u *universe) settle() {
 	}
 	u.note("SETTLE")
 	u.calm, u.away = true, time.Time{}
-	if u.chaos.sets {
+	if u.chaos.sets != nil {
 		u.changed("the API server answers") // refused writes wait for their next try
 	}
 	for _, a := range u.procs {
@@ -359,9 +349,7 @@ func (u *universe) settle() {
 		for i := range s.apps {
 			a := &s.apps[i]
 			a.broken, a.promotion = false, nil
-			for j := range a.workloads {
-				a.workloads[j].plain, a.workloads[j].paused = u.chaos.plain, false
-			}
+			u.document(a.workloads)
 		}
 	})
 	u.commitAgain()
@@ -388,13 +376,16 @@ func (u *universe) settle() {
 		if i%4 == 3 {
 			u.insist(i)
 		}
-		if due := u.nextDue(); due.After(u.kube.Now) {
-			u.kube.Now = due
-		} else {
-			u.kube.Now = u.kube.Now.Add(strides[i%len(strides)])
-		}
+		u.stride(i)
 	}
 	u.fail("the world does not become healthy: %s", u.where())
+}
+
+// document gives workloads their documents, none of which is paused.
+func (u *universe) document(all []workloadSource) {
+	for i := range all {
+		all[i].plain, all[i].paused = u.chaos.plain, false
+	}
 }
 
 // leaveAlone runs without any user until nothing happens, and then one more day.
@@ -448,6 +439,15 @@ func (u *universe) nextDue() time.Time {
 // strides are the times between looks while a world settles and nothing is due.
 var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
 
+// stride advances the clock to the next event, or, when nothing is due, by some time.
+func (u *universe) stride(i int) {
+	if due := u.nextDue(); due.After(u.kube.Now) {
+		u.kube.Now = due
+	} else {
+		u.kube.Now = u.kube.Now.Add(strides[i%len(strides)])
+	}
+}
+
 // insist acts as a user for an app that waits for one.
 func (u *universe) insist(i int) {
 	for j, a := range u.head().apps {
@@ -480,41 +480,32 @@ func (u *universe) repair(head string) {
 		}
 		if live := u.liveSerial(s.App); live > s.Serial {
 			s.Serial, s.Held = live, nil
-			data, err := s.Encode()
-			if err != nil {
+			if edits[path], err = s.Encode(); err != nil {
 				u.fail("repair %s: %v", path, err)
 			}
-			text := string(data)
-			edits[path] = []byte(text)
 		}
 	}
 	if len(edits) > 0 {
-		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "repaired", When: u.kube.Now, Edits: edits})
+		u.editState("Eve", "repaired", edits)
 	}
 }
 
 // liveSerial returns the newest serial of a record in the cluster.
 func (u *universe) liveSerial(app string) int {
-	var seen rollout.Observed
-	seen.Workloads = map[rollout.Workload]rollout.ObservedWorkload{}
-	for w, live := range u.kube.Observe().Workloads {
-		if u.oracle.appOf(w) == app {
-			seen.Workloads[w] = live
-		}
-	}
+	seen := u.kube.Observe()
+	maps.DeleteFunc(seen.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool { return u.oracle.appOf(w) != app })
 	return seen.Serial()
 }
 
 // listed reports whether Git has an object now.
 func (u *universe) listed(ref rollout.Ref) bool {
-	for _, a := range u.head().apps {
-		for _, o := range u.oracle.at(a.name, u.git.Head(testBranch)).Objects {
-			if o.Ref() == ref {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(u.head().apps, func(a appSource) bool {
+		return hasObject(u.oracle.at(a.name, u.git.Head(testBranch)), ref)
+	})
+}
+
+func hasObject(r *rollout.Render, ref rollout.Ref) bool {
+	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
 }
 
 // checkProposals checks that at rest each proposal merges unchanged, whatever main has become.
@@ -579,19 +570,13 @@ func (u *universe) commitAgain() {
 					continue
 				}
 				s.apps[i].workloads = slices.Clone(u.appIn(state.Stable.Commit, name).workloads)
-				for j := range s.apps[i].workloads {
-					s.apps[i].workloads[j].plain, s.apps[i].workloads[j].paused = u.chaos.plain, false
-				}
+				u.document(s.apps[i].workloads)
 			}
 		}
 	})
 	for i := range 40 {
 		u.rest()
-		if due := u.nextDue(); due.After(u.kube.Now) {
-			u.kube.Now = due
-		} else {
-			u.kube.Now = u.kube.Now.Add(strides[i%len(strides)])
-		}
+		u.stride(i)
 	}
 	u.push(want, "what was asked for")
 	for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) {
@@ -599,8 +584,7 @@ func (u *universe) commitAgain() {
 		if s := u.oracle.states[name]; u.isLost(s) && !slices.ContainsFunc(want.apps, isIt) {
 			u.note("REMOVE %s", name) // as its message advises, when no one lists it again
 			u.removed[name] = true
-			u.git.Commit(Change{Branch: stateBranch, Author: "Ann", Message: "remove " + name, When: u.kube.Now,
-				Edits: map[string][]byte{rollout.StatePath(name): nil}})
+			u.editState("Ann", "remove "+name, map[string][]byte{rollout.StatePath(name): nil})
 		}
 	}
 }
@@ -608,12 +592,7 @@ func (u *universe) commitAgain() {
 // hasLost reports whether a record names a commit that was removed from main's history. A new process does not follow
 // it.
 func (u *universe) hasLost() bool {
-	for _, s := range u.oracle.states {
-		if u.isLost(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(u.oracle.states)), u.isLost)
 }
 
 func (u *universe) isLost(s rollout.State) bool {

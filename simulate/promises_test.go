@@ -21,8 +21,6 @@ type promises struct {
 	u        *universe
 	tries    map[string]*try                 // the newest try of each app, by the app's first name
 	keys     map[string][]*rollout.Promotion // keys pushed by users, by app, oldest first
-	pushed   map[string]int                  // the number of a version among all requested ones, by app and version
-	stable   map[string]bool                 // former and current stable versions, by app and version
 	line     map[string][]rollout.Hash       // stable versions in their order, by app; the last one serves now
 	rejected map[string]bool                 // rejected versions, by app and version
 	served   map[rollout.Workload]served
@@ -117,9 +115,9 @@ type served struct {
 
 func newPromises(u *universe) *promises {
 	return &promises{
-		u: u, tries: map[string]*try{}, keys: map[string][]*rollout.Promotion{}, pushed: map[string]int{},
-		stable: map[string]bool{}, line: map[string][]rollout.Hash{}, rejected: map[string]bool{}, served: map[rollout.Workload]served{},
-		ready: map[string]bool{}, whole: map[string]bool{}, recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
+		u: u, tries: map[string]*try{}, keys: map[string][]*rollout.Promotion{}, line: map[string][]rollout.Hash{},
+		rejected: map[string]bool{}, served: map[rollout.Workload]served{}, ready: map[string]bool{}, whole: map[string]bool{},
+		recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
 		left: map[string]bool{}, passed: map[string]bool{}, void: map[*rollout.Promotion]bool{},
 	}
 }
@@ -127,11 +125,10 @@ func newPromises(u *universe) *promises {
 // appIn returns an app in a commit, nil if it has none.
 func (u *universe) appIn(commit, app string) *appSource {
 	all := u.sources[commit].apps
-	i := slices.IndexFunc(all, func(a appSource) bool { return a.id == u.ids[app] })
-	if i < 0 {
-		return nil
+	if i := slices.IndexFunc(all, func(a appSource) bool { return a.id == u.ids[app] }); i >= 0 {
+		return &all[i]
 	}
-	return &all[i]
+	return nil
 }
 
 // find returns a workload of an app, nil if it is missing or has no document.
@@ -139,11 +136,28 @@ func (a *appSource) find(w rollout.Workload) *workloadSource {
 	if a == nil {
 		return nil
 	}
-	i := slices.IndexFunc(a.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone && !s.plain })
-	if i < 0 {
-		return nil
+	if i := a.index(w); i >= 0 && !a.workloads[i].plain {
+		return &a.workloads[i]
 	}
-	return &a.workloads[i]
+	return nil
+}
+
+// index returns the place of a workload in an app, -1 if it is missing.
+func (a *appSource) index(w rollout.Workload) int {
+	return slices.IndexFunc(a.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone })
+}
+
+// onRecord returns the record of a workload's app, and the workload in the followed commit, nil without a document.
+func (p *promises) onRecord(w rollout.Workload) (rollout.State, *workloadSource) {
+	s := p.u.oracle.states[p.u.oracle.appOf(w)]
+	return s, p.u.appIn(s.Source, s.App).find(w)
+}
+
+// excuse notes that users of a workload may get an older version.
+func (p *promises) excuse(w rollout.Workload) {
+	was := p.served[w]
+	was.excuse = true
+	p.served[w] = was
 }
 
 // legs returns the steps of a workload. Blue-green has one: the wait for the switch.
@@ -162,7 +176,7 @@ func (w *workloadSource) legs() []leg {
 	var legs []leg
 	weight, matched := 0, 0
 	exactly, share := -1, -1 // the values of setCanaryScale
-	for _, raw := range w.canary["steps"].([]any) {
+	for _, raw := range w.steps() {
 		step := raw.(map[string]any)
 		l := leg{text: dump(step)}
 		l.name, _ = step["name"].(string)
@@ -233,15 +247,11 @@ func (p *promises) asked() {
 			stable := p.u.oracle.states[a.name].Stable
 			p.void[a.promotion] = stable != nil && stable.Hash == a.promotion.Release
 		}
-		if r := p.u.oracle.at(a.name, head); r != nil && p.pushed[a.id+string(r.Release())] == 0 {
-			p.pushed[a.id+string(r.Release())] = len(p.pushed) + 1
-		}
 		for w, s := range p.served { // though Git has another name for it by now
 			i := slices.IndexFunc(a.workloads, func(has workloadSource) bool { return has.name == w.Name })
 			isAborted := p.u.oracle.appOf(w) == a.name && a.promotion != nil && a.promotion.Decision == rollout.Abort
 			if isAborted || i >= 0 && number(a.workloads[i].version) < number(s.version) {
-				s.excuse = true
-				p.served[w] = s
+				p.excuse(w)
 			}
 		}
 	}
@@ -266,16 +276,11 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 		p.rejected[id+string(r.Hash)] = true
 	}
 	if is.Stable != nil {
-		hash := id + string(is.Stable.Hash)
 		// Later versions were left, and are no longer targets of a rollback.
 		if i := slices.Index(p.line[id], is.Stable.Hash); i >= 0 {
 			p.line[id] = p.line[id][:i]
 		}
 		p.line[id] = append(p.line[id], is.Stable.Hash)
-		// Its document was removed, so no one asked for exactly this version.
-		if p.stable[hash] = true; p.pushed[hash] == 0 {
-			p.pushed[hash] = len(p.pushed) + 1
-		}
 	}
 	p.checkEnd(id, app, was, is)
 	if p.follow(id, was, is) {
@@ -290,8 +295,10 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkName(by, app, is)
 	p.checkTick(by, app, was, is)
 	p.checkGates(app, is)
-	p.checkStable(by, app, was, is)
-	p.checkWhole(by, app, was, is)
+	if was.Stable != nil && is.Stable != nil && was.Stable.Hash != is.Stable.Hash && !p.u.chaos.meddling {
+		p.checkStable(by, app, was, is)
+		p.checkWhole(by, app, was, is)
+	}
 	p.checkBroken(by, app, was, is)
 	p.checkFrozen(by, app, was, is)
 	p.checkSeen(by, app, was, is)
@@ -314,8 +321,7 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 		return // pumps may have seen another commit
 	}
 	for _, ref := range is.Inventory {
-		w, isDeployment := p.u.kube.WorkloadOf(ref)
-		if isDeployment && slices.ContainsFunc(heir.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone }) && !heir.broken {
+		if w, isDeployment := p.u.kube.WorkloadOf(ref); isDeployment && heir.index(w) >= 0 && !heir.broken {
 			p.fail(lawName, "%s is held as gone, and %s has its %s", app, heir.name, ref)
 		}
 	}
@@ -333,8 +339,10 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	if is.Release == nil || is.Phase == rollout.Aborting || p.tries[id] != nil {
 		return false
 	}
-	t := &try{id: tryID(is), hash: is.Release.Hash, since: is.Release.Since, walks: map[rollout.Workload]*walk{}, low: map[rollout.Workload]int{},
-		nodes: map[rollout.Workload]*nodesOf{}, kept: map[rollout.Workload]int{}}
+	t := &try{
+		id: tryID(is), hash: is.Release.Hash, since: is.Release.Since, walks: map[rollout.Workload]*walk{},
+		low: map[rollout.Workload]int{}, nodes: map[rollout.Workload]*nodesOf{}, kept: map[rollout.Workload]int{},
+	}
 	for _, d := range p.u.kube.Deployments {
 		t.scaled(d)
 	}
@@ -349,21 +357,19 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 // unfinished first deployment protects nothing. A workload missing from stable is new.
 func (p *promises) checkSteps(id, app string, is rollout.State) {
 	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
-	source, stable := p.u.appIn(is.Release.Commit, app), (*appSource)(nil)
-	if is.Stable != nil {
-		stable = p.u.appIn(is.Stable.Commit, app)
-	}
 	if full || is.Stable == nil || p.u.chaos.meddling {
 		return
 	}
+	source, stable := p.u.appIn(is.Release.Commit, app), p.u.appIn(is.Stable.Commit, app)
 	for w := range is.Release.Templates {
 		d, s := p.u.kube.Deployments[w], source.find(w)
 		_, moves := is.ProgressOf(w)
 		if moves || d == nil || s == nil || d.Replicas == 0 || kube.VersionOf(d.Template) == s.version {
 			continue
 		}
-		had := stable == nil || slices.ContainsFunc(stable.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone })
-		if had && !slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool { return kube.VersionOf(rs.Template) == s.version && rs.Replicas > 0 }) {
+		had := stable == nil || stable.index(w) >= 0
+		isNew := func(rs *kube.ReplicaSet) bool { return kube.VersionOf(rs.Template) == s.version && rs.Replicas > 0 }
+		if had && !slices.ContainsFunc(d.Sets, isNew) {
 			p.fail(lawSteps, "%s: %s has %s, and %s comes without steps", app, w, kube.VersionOf(d.Template), s.version)
 		}
 	}
@@ -553,9 +559,6 @@ func (u *universe) sameFiles(a, b, app string) bool {
 
 // checkStable checks that a stable version has served.
 func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
-	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
-		return
-	}
 	source := p.u.appIn(is.Source, app)
 	var unseen, empty []rollout.Workload
 	passed := false
@@ -586,9 +589,6 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 // checkWhole checks that a stable version had as many ready pods at a time as maxUnavailable requires. With lag the
 // controller may stop the last old pods earlier. Then a superseded release becomes stable with one ready pod.
 func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
-	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
-		return
-	}
 	for w := range is.Stable.Templates {
 		s, d := p.u.appIn(is.Source, app).find(w), p.u.kube.Deployments[w]
 		isNew := s != nil && was.StableHash(w) != "" && was.StableHash(w) != is.StableHash(w)
@@ -720,17 +720,16 @@ func (p *promises) inCluster() {
 // checkShare checks that pods and requests of the new version do not exceed the record. It reports whether they still
 // change.
 func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
-	app := p.u.oracle.appOf(w)
-	s := p.u.oracle.states[app]
+	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)
-	source := p.u.appIn(s.Source, app).find(w)
 	if !moves || source == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Phase == rollout.Promoting {
 		return false
 	}
 	d, legs := p.u.kube.Deployments[w], source.legs()
 	step := at(source, legs, pr)
 	pods, requests := most(legs, step, d.Replicas)
-	switch t := p.tries[p.u.ids[app]]; {
+	t := p.tries[p.u.ids[s.App]]
+	switch {
 	case t != nil && source.isOnNodes():
 		pods = t.taken(d, legs, step)
 	case t != nil && source.policy != "":
@@ -743,18 +742,18 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 		p.fail(lawShare, "%s: a router has a weight, and the share of the pods is one already", w)
 	}
 	// In the pause of a rollback that is not recorded yet, the controller spreads the surge over both versions.
-	isBack := p.u.oracle.back[app] && p.takenBack(app, p.u.git.Head(testBranch)) != ""
+	isBack := p.u.oracle.back[s.App] && p.takenBack(s.App, p.u.git.Head(testBranch)) != ""
 	for _, rs := range d.Sets {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
 			continue
 		}
 		// Pods with routed requests go with the next record, and an unreadable head has no record.
-		isKept := source.isRouted() && p.isUnreadable(app) || p.u.chaos.spoils || isBack // or they alone serve
+		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack // or they alone serve
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
 		} else if n > pods {
 			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
-		} else if t := p.tries[p.u.ids[app]]; t != nil {
+		} else if t != nil {
 			t.kept[w] = min(t.kept[w], n) // more would not come by an older list
 		}
 		if source.isShared() && requests == 0 && rs.Ready() > 0 && p.isOpen(w, source, rs) {
@@ -822,7 +821,7 @@ func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string
 		return map[string]int{source.blueGreen["activeService"].(string): 100}
 	case source.isRouted():
 		shares := map[string]int{}
-		rules := kube.Backends(p.u.kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}])
+		rules := kube.Backends(p.u.kube.Routes[routeRef(w)])
 		for i, rule := range rules {
 			for _, b := range rule {
 				if i == len(rules)-1 && b.Weight > 0 {
@@ -861,9 +860,7 @@ func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 // checkUsers checks that no user has an older version than the one that all users had, unless a user or a verdict
 // asked for it.
 func (p *promises) checkUsers(w rollout.Workload) {
-	app := p.u.oracle.appOf(w)
-	s := p.u.oracle.states[app]
-	source := p.u.appIn(s.Source, app).find(w)
+	s, source := p.onRecord(w)
 	if source == nil || s.Stable == nil {
 		return
 	}
@@ -874,14 +871,13 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 	if _, moves := s.ProgressOf(w); moves && s.Release != nil && p.u.kube.Deployments[w].Replicas > 0 && was.version != source.version {
 		for _, pr := range s.Progress { // it had no pods when all users of the others moved, and the app rolls back as a whole
-			if other := p.u.appIn(s.Source, app).find(pr.Workload); other != nil && p.served[pr.Workload].version == other.version {
+			if other := p.u.appIn(s.Source, s.App).find(pr.Workload); other != nil && p.served[pr.Workload].version == other.version {
 				delete(p.served, pr.Workload)
 			}
 		}
 	}
 	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject {
-		was.excuse = true
-		p.served[w] = was
+		p.excuse(w)
 	}
 	// With pods killed by the world, users go to the remaining ones. A wrong clock does not know for how long pods
 	// have been ready.
@@ -893,7 +889,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		return
 	}
 	for _, v := range users {
-		if was.version != "" && !was.excuse && number(v) < number(was.version) {
+		if was.version != "" && !p.served[w].excuse && number(v) < number(was.version) {
 			p.fail(lawForward, "%s: users are on %s, and all of them were on %s, without a rollback", w, v, was.version)
 		}
 	}
@@ -904,22 +900,20 @@ func (p *promises) checkUsers(w rollout.Workload) {
 func (p *promises) allOn() map[rollout.Workload]string {
 	all := map[rollout.Workload]string{}
 	for _, w := range p.u.workloads() {
-		app := p.u.oracle.appOf(w)
-		s := p.u.oracle.states[app]
-		source := p.u.appIn(s.Source, app).find(w)
+		s, source := p.onRecord(w)
 		if source == nil || s.Stable == nil {
 			continue
 		}
 		through := s.Phase == rollout.Healthy || s.Phase == rollout.Promoting || s.Phase != rollout.Aborting && s.Phase != rollout.Degraded &&
 			len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
-			w := p.u.appIn(s.Source, app).find(pr.Workload)
+			w := p.u.appIn(s.Source, s.App).find(pr.Workload)
 			return w == nil || at(w, w.legs(), pr) < len(w.legs()) || w.isJudged(pr)
 		})
-		if s.Phase != rollout.Healthy && p.u.appIn(s.Source, app).isChecked() {
+		if s.Phase != rollout.Healthy && p.u.appIn(s.Source, s.App).isChecked() {
 			continue // a Job's verdict may roll it back before Git has it
 		}
 		// A rollback counts once the cluster has it, even if Git does not.
-		if through && p.serves(w, source, time.Duration(source.minReady)*time.Second) && !p.awaits(app, s) && !p.u.oracle.back[app] {
+		if through && p.serves(w, source, time.Duration(source.minReady)*time.Second) && !p.awaits(s) && !p.u.oracle.back[s.App] {
 			all[w] = source.version
 		}
 	}
@@ -960,9 +954,9 @@ func (p *promises) looked(a *actor) {
 }
 
 // awaits reports whether users of any workload of a release have another version: an app rolls back as a whole.
-func (p *promises) awaits(app string, s rollout.State) bool {
+func (p *promises) awaits(s rollout.State) bool {
 	return slices.ContainsFunc(progressOf(s), func(pr rollout.Progress) bool {
-		source, d := p.u.appIn(s.Source, app).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
+		source, d := p.u.appIn(s.Source, s.App).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
 		return source != nil && d != nil && d.Replicas > 0 && // without pods it follows the others
 			!p.serves(pr.Workload, source, time.Duration(source.minReady)*time.Second)
 	})
@@ -986,12 +980,9 @@ func (p *promises) atRest() {
 		return
 	}
 	for _, a := range p.u.procs {
-		if a.seen != p.u.git.Head(testBranch) {
-			return // it was killed just now
+		if a.seen != p.u.git.Head(testBranch) || a.View.Stale {
+			return // it was killed just now, or does not see the change that it has to undo
 		}
-	}
-	if slices.ContainsFunc(p.u.procs, func(a *actor) bool { return a.View.Stale }) {
-		return // it does not see the change that it has to undo
 	}
 	for _, w := range p.u.workloads() {
 		p.unsure[w] = p.checkShare(w)
@@ -1012,17 +1003,16 @@ func (p *promises) atRest() {
 // checkByHand checks that edits of a Deployment by hand are undone, unless its app is left alone for a recorded
 // reason.
 func (p *promises) checkByHand(w rollout.Workload) {
-	s := p.u.oracle.states[p.u.oracle.appOf(w)]
-	if s.Held == nil && p.u.appIn(s.Source, s.App).find(w) != nil && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {
+	s, source := p.onRecord(w)
+	if s.Held == nil && source != nil && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {
 		p.fail(lawOwner, "%s: an image that was set by hand stays", w)
 	}
 }
 
 // checkTried checks that no experiment runs for a workload without pods.
 func (p *promises) checkTried(w rollout.Workload) {
-	app := p.u.oracle.appOf(w)
-	s := p.u.oracle.states[app]
-	if p.u.appIn(s.Source, app).find(w) == nil || s.Held != nil || p.u.kube.Deployments[w].Replicas > 0 {
+	s, source := p.onRecord(w)
+	if source == nil || s.Held != nil || p.u.kube.Deployments[w].Replicas > 0 {
 		return
 	}
 	for ref, o := range p.u.cluster.objects {
@@ -1042,7 +1032,7 @@ func (p *promises) checkOwner(w rollout.Workload) {
 		if a == nil {
 			return
 		}
-		i := slices.IndexFunc(a.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone })
+		i := a.index(w)
 		if i < 0 {
 			return
 		}

@@ -3,11 +3,10 @@ package simulate
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -29,44 +28,55 @@ func (w *wordy) Check(ctx context.Context, app string, objects []rollout.Object)
 // TestARefusalIsRecordedOnce checks that an app refused again and again is recorded once, until the server has
 // another reason.
 func TestARefusalIsRecordedOnce(t *testing.T) {
-	s, err := NewStory(StoryOptions{
-		Cluster: "sim", Files: twoApps("v1"),
-		Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, api := &proposing{Story: s, t: t}, &wordy{}
-	s.parts.Wrap = func(proc *Process, o *reconciler.Options) { api.View, o.Applier = proc.View, api }
+	p, api := newStory(t, twoApps("v1")), &wordy{}
+	p.parts.Wrap = func(process *Process, o *reconciler.Options) { api.View, o.Applier = process.View, api }
 	p.start()
 	p.settle()
 	api.says = "the cluster refuses Deployment shop: exceeded quota: used: %d00m"
-	p.files("v2 of shop", only(twoApps("v2"), "apps/shop/app.yaml"))
+	p.files("v2 of shop", map[string]string{shopFile: appFile("shop", "v2")})
 	held := p.state("shop").Held
 	if held == nil || held.Reason != rollout.HeldInvalidInput {
 		t.Fatalf("it is held %+v", held)
 	}
-	before, asked := p.git.Head("gitrollout/state/sim"), api.asked
-	for range 10 {
-		p.tick()
-	}
+	before, asked := p.git.Head(stateBranch), api.asked
+	p.tick(10)
 	if api.asked < asked+5 {
 		t.Errorf("the server was asked %d times more", api.asked-asked)
 	}
-	if now := p.git.Head("gitrollout/state/sim"); now != before {
+	if now := p.git.Head(stateBranch); now != before {
 		t.Errorf("the same refusal is recorded again: %s", p.git.Subject(now))
 	}
 	api.says = "the cluster refuses Deployment shop: webhook %d says no"
-	p.tick()
-	p.tick()
+	p.tick(2)
 	if now := p.state("shop").Held; now == nil || now.Message == held.Message {
 		t.Errorf("another reason is not recorded: %+v", now)
 	}
 	api.says = ""
-	for range 3 {
-		p.tick()
-	}
+	p.tick(3)
 	if now := p.state("shop"); now.Held != nil || now.Release == nil {
 		t.Errorf("accepted, it is %s, held %+v", now.Phase, now.Held)
+	}
+}
+
+// TestUnreadableManifestHolds checks that an object that no API server can read holds its app and is recorded, from
+// the first deployment on.
+func TestUnreadableManifestHolds(t *testing.T) {
+	good := appFile("shop", "v1")
+	bad := strings.Replace(good, "name: app,", `name: app, resources: {limits: {memory: 12x}},`, 1)
+	files := twoApps("v1")
+	files[shopFile] = bad
+	p := newStory(t, files)
+	p.start()
+	p.settle()
+	for _, push := range []string{"", good, bad} {
+		if push != "" {
+			p.files("another one", map[string]string{shopFile: push})
+		}
+		held := p.state("shop").Held
+		is := held != nil && held.Reason == rollout.HeldInvalidInput && strings.Contains(held.Message, "resources.limits.memory")
+		if is != (push != good) {
+			t.Errorf("after %q it is held %+v", push, held)
+		}
+		p.checkPhase("till", rollout.Healthy)
 	}
 }

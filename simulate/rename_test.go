@@ -1,135 +1,97 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rename moves shop's folder, optionally with other files of an app.
-func (p *proposing) rename(from, to string, files map[string]string) {
-	p.t.Helper()
+// moved returns edits that rename an app's folder, optionally with other content in its app.yaml.
+func (p *story) moved(from, to, content string) map[string][]byte {
 	edits := map[string][]byte{}
-	for name, content := range p.git.Files(p.head()) {
+	for name, is := range p.git.Files(p.head()) {
 		rest, below := strings.CutPrefix(name, "apps/"+from+"/")
 		if !below {
 			continue
 		}
-		if other := files["apps/shop/"+rest]; other != "" {
-			content = other
+		if rest == "app.yaml" {
+			is = cmp.Or(content, is)
 		}
-		edits[name], edits["apps/"+to+"/"+rest] = nil, []byte(content)
+		edits[name], edits["apps/"+to+"/"+rest] = nil, []byte(is)
 	}
-	p.commit(fmt.Sprintf("%s is %s", from, to), edits)
-	p.settle()
+	return edits
 }
 
-// pods returns the names of the ready pods, by version.
-func (p *proposing) pods() string {
-	var all []string
-	for _, d := range p.cluster.Kube.Deployments {
-		for _, set := range d.Sets {
-			for _, pod := range set.Pods {
-				all = append(all, pod.Name)
-			}
-		}
-	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
-}
-
-// serving returns the image of a Deployment.
-func (p *proposing) serving(deployment string) string {
-	for _, d := range p.cluster.Kube.Deployments {
-		if d.Workload.Name == deployment {
-			_, image, _ := strings.Cut(d.Template, `"image":"`)
-			image, _, _ = strings.Cut(image, `"`)
-			return image
-		}
-	}
-	return ""
-}
-
-// tick advances the clock by a minute.
-func (p *proposing) tick() {
+func (p *story) rename(from, to, content string) {
 	p.t.Helper()
-	if err := p.wait(time.Minute); err != nil {
-		p.t.Fatal(err)
-	}
-	p.settle()
-}
-
-// promoted promotes the release in flight, and waits for its end.
-func (p *proposing) promoted() {
-	if err := p.merge([]string{"shop", "promote"}); err != nil {
-		p.t.Fatal(err)
-	}
-	p.settle()
-	p.tick()
+	p.edit(fmt.Sprintf("%s is %s", from, to), p.moved(from, to, content))
 }
 
 // TestRenamedAppGoesOn renames an app in every state. No pod moves, and the release continues under the new name. A
 // rollback finds its target under the old name, and nothing of the old name remains.
 func TestRenamedAppGoesOn(t *testing.T) {
+	toStore := func(p *story) { p.rename("shop", "store", "") }
+	fill := func(p *story) {
+		p.files("the app's files", map[string]string{"apps/store/app.yaml": appFile("shop", "v2")})
+	}
 	for name, c := range map[string]struct {
-		before func(p *proposing) // at the gate of v2
-		rename func(p *proposing)
-		phase  rollout.Phase
-		moves  bool // pods may
-		after  string
+		before func(p *story) // at the gate of v2
+		rename func(p *story)
+		phase  rollout.Phase // "": Paused
+		moves  bool          // pods may
+		after  rollout.Verb
 		want   string // the version that serves in the end
 	}{
-		"at rest":             {func(p *proposing) { p.promoted() }, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Healthy, false, "", "shop:v2"},
-		"at a gate, promoted": {nil, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Paused, false, "promote", "shop:v2"},
-		"at a gate, aborted":  {nil, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Paused, false, "abort", "shop:v1"},
-		"at a gate, on hold": {func(p *proposing) {
-			p.files("hold", promotionOf(p.state("shop").Release.Hash, "decision: hold\n"))
-		}, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Paused, false, "promote", "shop:v2"},
-		"twice": {nil, func(p *proposing) {
-			p.rename("shop", "market", nil)
-			p.rename("market", "store", nil)
-		}, rollout.Paused, false, "abort", "shop:v1"},
-		"while gitrollout is stopped": {nil, func(p *proposing) {
+		"at rest":             {before: (*story).promoted, rename: toStore, phase: rollout.Healthy, want: "shop:v2"},
+		"at a gate, promoted": {rename: toStore, after: "promote", want: "shop:v2"},
+		"at a gate, aborted":  {rename: toStore, after: "abort", want: "shop:v1"},
+		"at a gate, on hold": {
+			before: func(p *story) { p.decision("decision: hold\n") }, rename: toStore, after: "promote", want: "shop:v2",
+		},
+		"twice": {rename: func(p *story) {
+			p.rename("shop", "market", "")
+			p.rename("market", "store", "")
+		}, after: "abort", want: "shop:v1"},
+		"while gitrollout is stopped": {rename: func(p *story) {
 			p.gitDown = true
-			p.rename("shop", "store", nil)
+			toStore(p)
 			p.gitDown = false
 			p.start()
 			p.settle()
-		}, rollout.Paused, false, "promote", "shop:v2"},
-		"and restarted": {nil, func(p *proposing) {
-			p.rename("shop", "store", nil)
+		}, after: "promote", want: "shop:v2"},
+		"and restarted": {rename: func(p *story) {
+			toStore(p)
 			p.start()
 			p.settle()
-		}, rollout.Paused, false, "abort", "shop:v1"},
-		"with nothing in it at first": {nil, func(p *proposing) {
-			p.rename("shop", "store", map[string]string{"apps/shop/app.yaml": " "})
-			p.files("the app's files", map[string]string{"apps/store/app.yaml": twoApps("v2")["apps/shop/app.yaml"]})
-		}, rollout.Paused, false, "promote", "shop:v2"},
-		"emptied before": {nil, func(p *proposing) {
-			p.files("nothing", map[string]string{"apps/shop/app.yaml": " "})
-			p.rename("shop", "store", nil)
-			p.files("the app's files", map[string]string{"apps/store/app.yaml": twoApps("v2")["apps/shop/app.yaml"]})
-		}, rollout.Paused, false, "promote", "shop:v2"},
-		"with another version": {nil, func(p *proposing) {
-			p.rename("shop", "store", twoApps("v3"))
-			for range 3 {
-				p.tick()
-			}
-		}, rollout.Paused, true, "promote", "shop:v3"},
+		}, after: "abort", want: "shop:v1"},
+		"with nothing in it at first": {rename: func(p *story) {
+			p.rename("shop", "store", " ")
+			fill(p)
+		}, after: "promote", want: "shop:v2"},
+		"emptied before": {rename: func(p *story) {
+			p.files("nothing", map[string]string{shopFile: " "})
+			toStore(p)
+			fill(p)
+		}, after: "promote", want: "shop:v2"},
+		"with another version": {rename: func(p *story) {
+			p.rename("shop", "store", appFile("shop", "v3"))
+			p.tick(3)
+		}, moves: true, after: "promote", want: "shop:v3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newProposing(t)
+			p := atGates(t)
 			if c.before != nil {
 				c.before(p)
 			}
 			old, pods := p.state("shop"), p.pods()
 			c.rename(p)
 			is := p.state("store")
-			if is.Phase != c.phase || is.Held != nil || is.Stable == nil || is.Stable.Hash != old.Stable.Hash {
+			if is.Phase != cmp.Or(c.phase, rollout.Paused) || is.Held != nil || is.Stable == nil || is.Stable.Hash != old.Stable.Hash {
 				t.Fatalf("it is %s, held %+v, stable %+v; it was stable at %+v\n%s", is.Phase, is.Held, is.Stable, old.Stable, p.log.String())
 			}
 			if now := p.pods(); !c.moves && now != pods {
@@ -147,53 +109,50 @@ func TestRenamedAppGoesOn(t *testing.T) {
 				}
 			}
 			if c.after != "" {
-				if err := p.decide(rollout.Verb(c.after), []string{"store"}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, p.decide(c.after, []string{"store"}))
 				p.settle()
-				for range 5 {
-					p.tick()
-				}
+				p.tick(5)
 			}
-			if got := p.state("store"); got.Release != nil && c.after != "" || p.serving("shop") != c.want {
-				t.Errorf("in the end it is %s, and %s serves, want %s", got.Phase, p.serving("shop"), c.want)
+			if got := p.state("store"); got.Release != nil && c.after != "" {
+				t.Errorf("in the end it is %s", got.Phase)
 			}
-			if other := p.state("till"); other.Phase != rollout.Paused {
-				t.Errorf("the other app is %s", other.Phase)
-			}
+			p.checkServes("shop", c.want)
+			p.checkPhase("till", rollout.Paused)
 		})
 	}
 }
 
+var extraMap = rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra"}
+
+const extraFile = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
+
 // TestRenamedAppKeepsTheJobsOfItsNewName renames an app with its Deployment and restores the Deployment's name while a
 // Job before the new app's first deployment runs. The record keeps that Job and the ConfigMap that it uses.
 func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
-	p := newProposing(t)
+	p := atGates(t)
 	p.promoted()
-	app := twoApps("v2")["apps/shop/app.yaml"]
 	const hook = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: " +
 		"{gitrollout.dev/hook: before}}\nspec: {template: " +
-		"{spec: {restartPolicy: Never, containers: [{name: m, image: m, envFrom: [{configMapRef: {name: extra}}]}]}}}\n" +
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
+		"{spec: {restartPolicy: Never, containers: [{name: m, image: m, envFrom: [{configMapRef: {name: extra}}]}]}}}\n"
 	p.ends["migrate"] = rollout.JobState{}
-	p.rename("shop", "store", map[string]string{"apps/shop/app.yaml": strings.ReplaceAll(app, "shop", "store") + hook})
+	p.rename("shop", "store", appFile("store", "v2")+hook+extraFile)
 	is := p.state("store")
 	if len(is.Hooks) != 1 || is.Hooks[0].Phase != rollout.HookRunning {
 		t.Fatalf("its hooks are %+v, held %+v", is.Hooks, is.Held)
 	}
-	p.files("the Deployment's old name", map[string]string{"apps/store/app.yaml": app})
+	p.files("the Deployment's old name", map[string]string{"apps/store/app.yaml": appFile("shop", "v2")})
 	was := is.Hooks[0]
 	is = p.state("store")
 	if is.Stable == nil || len(is.Hooks) != 1 || is.Hooks[0].Job != was.Job || is.Hooks[0].Phase != rollout.HookRunning {
 		t.Fatalf("stable %+v, hooks %+v, held %+v", is.Stable, is.Hooks, is.Held)
 	}
 	p.ends["migrate"] = rollout.JobState{Complete: true}
-	p.tick()
+	p.tick(1)
 	if is = p.state("store"); is.Phase != rollout.Healthy || is.Hooks[0].Phase != rollout.HookSucceeded {
 		t.Errorf("it is %s, its hooks are %+v", is.Phase, is.Hooks)
 	}
-	if extra := (rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra"}); p.cluster.objects[extra] != nil {
-		t.Errorf("%s is left", extra)
+	if p.cluster.objects[extraMap] != nil {
+		t.Errorf("%s is left", extraMap)
 	}
 }
 
@@ -201,7 +160,7 @@ func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 // under the old name. The object is pruned, with or without another fetch before the next visit.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	for _, looks := range []bool{true, false} {
-		p := newProposing(t)
+		p := atGates(t)
 		p.promoted()
 		pass := func(fetch bool) {
 			p.touch()
@@ -209,31 +168,22 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 				ended = p.process.Resume(p.outcome(p.process.next))
 			}
 		}
-		without := twoApps("v2")["apps/shop/app.yaml"]
-		with := without + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
-		p.files("a ConfigMap", map[string]string{"apps/shop/app.yaml": with})
-		p.commit("no ConfigMap", map[string][]byte{"apps/shop/app.yaml": []byte(without)})
+		p.files("a ConfigMap", map[string]string{shopFile: appFile("shop", "v2") + extraFile})
+		p.commit("no ConfigMap", map[string][]byte{shopFile: []byte(appFile("shop", "v2"))})
 		pass(true)
-		extra := rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra"}
-		if live := p.cluster.objects[extra]; live == nil || live.app != "shop" {
-			t.Fatalf("%s of shop is not there any more: %v", extra, p.cluster.Objects())
+		if live := p.cluster.objects[extraMap]; live == nil || live.app != "shop" {
+			t.Fatalf("%s of shop is not there any more: %v", extraMap, p.cluster.Objects())
 		}
-		edits := map[string][]byte{}
-		for name, content := range p.git.Files(p.head()) {
-			if rest, below := strings.CutPrefix(name, "apps/shop/"); below {
-				edits[name], edits["apps/store/"+rest] = nil, []byte(content)
-			}
-		}
-		p.commit("shop is store", edits)
+		p.commit("shop is store", p.moved("shop", "store", ""))
 		pass(true)
 		for range 4 {
 			pass(looks)
 		}
-		if is := p.state("store"); is.Phase != rollout.Healthy || slices.Contains(is.Inventory, extra) {
+		if is := p.state("store"); is.Phase != rollout.Healthy || slices.Contains(is.Inventory, extraMap) {
 			t.Errorf("it is %s, held %+v, inventory %v", is.Phase, is.Held, is.Inventory)
 		}
-		if live := p.cluster.objects[extra]; live != nil {
-			t.Errorf("with looks at Git %t, %s of %s is there, and on no app's record", looks, extra, live.app)
+		if live := p.cluster.objects[extraMap]; live != nil {
+			t.Errorf("with looks at Git %t, %s of %s is there, and on no app's record", looks, extraMap, live.app)
 		}
 	}
 }
@@ -243,33 +193,26 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 func TestRestartWithoutAConfiguration(t *testing.T) {
 	for _, tc := range []string{"shop", "store", "shop, at a commit that has a slip"} {
 		t.Run(tc, func(t *testing.T) {
-			p := newProposing(t)
+			p := atGates(t)
 			name, _, hadSlip := strings.Cut(tc, ",")
 			if name != "shop" {
-				p.rename("shop", name, nil)
+				p.rename("shop", name, "")
 			}
 			if hadSlip {
-				good := p.git.Files(p.git.Head("main"))[rollout.ConfigPath("sim")]
-				p.files("a slip", map[string]string{rollout.ConfigPath("sim"): "apps: ["})
-				p.files("settings", map[string]string{"apps/shop/app.yaml": strings.Replace(twoApps("v1")["apps/shop/app.yaml"],
-					"setWeight: 50", "setWeight: 20", 1)})
-				p.files("no slip", map[string]string{rollout.ConfigPath("sim"): good})
-				p.settle()
+				config := rollout.ConfigPath("sim")
+				good := p.git.Files(p.head())[config]
+				p.slip()
+				p.files("settings", map[string]string{shopFile: strings.Replace(appFile("shop", "v1"), "setWeight: 50", "setWeight: 20", 1)})
+				p.files("no slip", map[string]string{config: good})
 			}
 			was := p.state(name)
-			p.files("a slip", map[string]string{rollout.ConfigPath("sim"): "apps: ["})
+			p.slip()
 			p.start()
-			p.files("v1 again", map[string]string{"apps/" + name + "/app.yaml": twoApps("v1")["apps/shop/app.yaml"]})
-			for range 5 {
-				p.tick()
-			}
-			is := p.state(name)
-			if is.Phase != rollout.Healthy || p.serving("shop") != "shop:v1" {
-				t.Errorf("it is %s, held %+v, and %s serves", is.Phase, is.Held, p.serving("shop"))
-			}
-			if !slices.Equal(is.Inventory, was.Inventory) {
-				t.Errorf("its objects are %v, and were %v", is.Inventory, was.Inventory)
-			}
+			p.files("v1 again", map[string]string{"apps/" + name + "/app.yaml": appFile("shop", "v1")})
+			p.tick(5)
+			p.checkPhase(name, rollout.Healthy)
+			p.checkServes("shop", "shop:v1")
+			compare.CheckNamed(t, "its objects", was.Inventory, p.state(name).Inventory)
 			if n := len(p.cluster.Kube.Deployments); n != 2 {
 				t.Errorf("there are %d Deployments of 2 apps", n)
 			}

@@ -85,10 +85,13 @@ func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 
 func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.Spec) *rollout.Render {
 	dir := "apps/" + a.name + "/"
-	r := &rollout.Render{App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"}}
+	r := &rollout.Render{
+		App: app, Templates: map[rollout.Workload]rollout.Hash{}, Files: []string{dir + "config.yaml", dir + "kustomization.yaml"},
+	}
 	objects := []any{manifest("v1", "ConfigMap", a.id, map[string]any{"data": a.data()})}
+	jobs := a.jobs()
 	if a.broken && a.emptied {
-		objects, a.workloads = nil, nil
+		objects, jobs, a.workloads = nil, nil, nil
 	}
 	var routes, deployments []any
 	for _, w := range a.workloads {
@@ -120,17 +123,11 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	byName := func(a, b any) int {
 		return strings.Compare(rollout.Object(a.(map[string]any)).Name(), rollout.Object(b.(map[string]any)).Name())
 	}
-	slices.SortFunc(objects[min(1, len(objects)):], byName)
-	slices.SortFunc(routes, byName)
-	slices.SortFunc(deployments, byName)
-	jobs := a.jobs()
-	slices.SortFunc(jobs, byName)
-	if objects == nil {
-		jobs = nil // the app has no object left
+	for _, some := range [][]any{objects[min(1, len(objects)):], routes, deployments, jobs} {
+		slices.SortFunc(some, byName)
 	}
 	for _, o := range slices.Concat(objects, routes, deployments, jobs) {
-		made := rollout.Object(plain(o).(map[string]any))
-		made.Map("metadata")["namespace"] = namespace
+		made := objectOf(o)
 		w, is := rollout.WorkloadOf(made.Ref())
 		if p, _ := rollout.FindPartitioned(ownKinds, made.APIVersion(), made.Kind()); is || p != nil {
 			hash, err := rollout.HashTemplate(made.Map("spec", "template"))
@@ -154,26 +151,15 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	return r
 }
 
-// plain converts Go literals into decoded values.
-func plain(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, e := range v {
-			out[key] = plain(e)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = plain(e)
-		}
-		return out
-	case int:
-		return int64(v)
-	default:
-		return v
+// objectOf returns a literal as an object in the apps' namespace.
+func objectOf(literal any) rollout.Object {
+	plain, err := rollout.Plain(literal)
+	if err != nil {
+		panic(err) // literals are JSON
 	}
+	o := rollout.Object(plain.(map[string]any))
+	o.Map("metadata")["namespace"] = namespace
+	return o
 }
 
 func (w workloadSource) spec() rollout.Spec {
@@ -228,7 +214,7 @@ func (w workloadSource) spec() rollout.Spec {
 	if s.Canary.DynamicStableScale {
 		s.Canary.AbortScaleDownDelaySeconds = 0
 	}
-	for _, raw := range c["steps"].([]any) {
+	for _, raw := range w.steps() {
 		s.Canary.Steps = append(s.Canary.Steps, stepOf(raw.(map[string]any)))
 	}
 	return s
@@ -292,11 +278,11 @@ func TestShortcut(t *testing.T) {
 				w := &s.apps[i].workloads[j]
 				w.plain = seed%7 == 3
 				if seed%3 == 1 && w.canary != nil {
-					w.canary["steps"] = randomExperiments(rng, w.canary["steps"].([]any))
+					w.canary["steps"] = randomExperiments(rng, w.steps())
 				}
 				switch seed % 4 {
 				case 1:
-					w.asPartitioned(rng, partitionedPolicies[int(seed/4)%len(partitionedPolicies)])
+					partitioned(partitionedPolicies[int(seed/4)%len(partitionedPolicies)])(w, rng)
 					w.randomMatches(rng)
 				case 2:
 					w.asSet(rng)

@@ -206,14 +206,13 @@ func (t *try) scaled(d *kube.Deployment) {
 // checkSet checks a StatefulSet at rest. It has only old pods if only the old version is requested, and with
 // rebalance exactly the step's new pods. An old pod that never becomes ready blocks Kubernetes, and is exempt.
 func (p *promises) checkSet(w rollout.Workload) {
-	app := p.u.oracle.appOf(w)
-	s, d := p.u.oracle.states[app], p.u.kube.Deployments[w]
+	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)
-	source := p.u.appIn(s.Source, app).find(w)
+	d := p.u.kube.Deployments[w]
 	if source == nil || source.policy == "" || s.Stable == nil || s.Held != nil || d.Replicas == 0 {
 		return
 	}
-	stable := p.u.appIn(s.Stable.Commit, app).find(w)
+	stable := p.u.appIn(s.Stable.Commit, s.App).find(w)
 	if stable == nil || p.u.isAway() {
 		return
 	}
@@ -237,7 +236,8 @@ func (p *promises) checkSet(w rollout.Workload) {
 	if !moves || s.Phase == rollout.Promoting || step >= len(legs) || source.version == stable.version {
 		return
 	}
-	if own := legs[step].pods(d.Replicas); others > own && (own == 0 || source.canary["rebalance"] == true && p.mayRebalance(d, legs, step, source)) {
+	own, rebalances := legs[step].pods(d.Replicas), source.canary["rebalance"] == true && p.mayRebalance(d, legs, step, source)
+	if others > own && (own == 0 || rebalances) {
 		p.fail(lawOld, "%s: %d of %d pods are of %s, and step %d asks for %d", w, others, d.Replicas, source.version, step, own)
 	}
 }

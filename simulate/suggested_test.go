@@ -2,15 +2,12 @@ package simulate
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/propose"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -24,27 +21,21 @@ func TestSuggestedCommandsFit(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		s, err := NewStory(StoryOptions{Cluster: "sim", Files: twoApps("v1"), Options: reconciler.Options{
-			Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.start()
+		p := newStory(t, twoApps("v1"))
+		p.start()
 		var played []string
 		for range 25 {
 			line := lines[random.IntN(len(lines))]
 			words := strings.Fields(line)
-			s.event = &Event{}
-			if s.command(words[0], words[1:]) != nil {
+			p.event = &Event{}
+			if p.command(words[0], words[1:]) != nil {
 				continue // it does not fit the state
 			}
-			s.touch()
-			if err := s.rest(); err != nil {
-				t.Fatal(err)
-			}
+			p.touch()
+			must(t, p.rest())
 			played = append(played, line)
-			for _, app := range s.branch().Apps {
-				a := status.Of(s.input(app), "sim", nil)
+			for _, app := range p.branch().Apps {
+				a := status.Of(p.input(app), "sim", nil)
 				for _, n := range a.Next {
 					seen[n.To] = true
 					if !slices.ContainsFunc(a.Actions, func(p propose.Action) bool { return suggests(n.Command, p) }) {
@@ -69,19 +60,13 @@ func suggests(command string, a propose.Action) bool {
 // TestFixDuringARollbackToABrokenVersion pushes a fix while a rollback waits for stable pods that cannot become ready.
 // The fix waits too, as serving pods of the rejected version would go. get names the command that replaces all pods.
 func TestFixDuringARollbackToABrokenVersion(t *testing.T) {
-	s, err := NewStory(StoryOptions{Cluster: "sim", Files: twoApps("v1"), Options: reconciler.Options{
-		Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := newStory(t, twoApps("v1"))
 	play := func(script string) status.App {
 		t.Helper()
-		timeline, err := s.Play(script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		timeline, err := p.Play(script)
+		must(t, err)
 		t.Log(timeline)
-		return status.Of(s.input(s.branch().Apps[0]), "sim", nil)
+		return status.Of(p.input(p.branch().Apps[0]), "sim", nil)
 	}
 	const fix = "gitrollout promote shop --full"
 	names := func(a status.App) bool {

@@ -1,24 +1,19 @@
 package simulate
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 	"gitrollout.dev/gitrollout/traffic"
 )
 
 // randomTraffic adds routes to a canary with both Services.
 func (w *workloadSource) randomTraffic(rng *rand.Rand) {
 	c := w.canary
-	c["scaling"] = "surge"
-	c["trafficRouting"] = map[string]any{
-		"gatewayAPI":    map[string]any{"httpRoute": w.name},
-		"settle":        fmt.Sprintf("%ds", rng.IntN(6)),
-		"managedRoutes": []any{map[string]any{"name": "staff"}},
-	}
+	c["scaling"], c["trafficRouting"] = "surge", w.randomRouting(rng)
 	if rng.IntN(3) == 0 {
 		c["dynamicStableScale"] = true
 		delete(c, "scaleDownDelaySeconds")
@@ -39,12 +34,16 @@ func (w *workloadSource) randomMatches(rng *rand.Rand) {
 	if w.services == nil || rng.IntN(2) == 0 {
 		return
 	}
-	w.canary["trafficRouting"] = map[string]any{
+	w.canary["trafficRouting"] = w.randomRouting(rng)
+	w.canary["steps"] = routedSteps(rng, w.steps())
+}
+
+func (w *workloadSource) randomRouting(rng *rand.Rand) map[string]any {
+	return map[string]any{
 		"gatewayAPI":    map[string]any{"httpRoute": w.name},
 		"settle":        fmt.Sprintf("%ds", rng.IntN(6)),
 		"managedRoutes": []any{map[string]any{"name": "staff"}},
 	}
-	w.canary["steps"] = routedSteps(rng, w.canary["steps"].([]any))
 }
 
 // routedSteps replaces some steps by steps that match users.
@@ -62,28 +61,18 @@ func routedSteps(rng *rand.Rand, steps []any) []any {
 	return steps
 }
 
+// randomRoute returns a step that matches users, or ends an earlier match.
 func randomRoute(rng *rand.Rand) map[string]any {
-	ends := rng.IntN(3) == 0
-	switch rng.IntN(3) {
-	case 0:
-		header := map[string]any{"name": "staff"}
-		if !ends {
-			header["match"] = []any{map[string]any{"headerName": "X-Staff", "headerValue": map[string]any{"exact": "yes"}}}
-		}
-		return map[string]any{"setHeaderRoute": header}
-	case 1:
-		mirror := map[string]any{"name": "staff", "percentage": 50}
-		if !ends {
-			mirror["match"] = []any{map[string]any{"path": map[string]any{"prefix": "/"}}}
-		}
-		return map[string]any{"setMirrorRoute": mirror}
-	default:
-		match := []any{}
-		if !ends {
-			match = append(match, map[string]any{"headers": []any{map[string]any{"name": "X-Beta", "exact": "1"}}})
-		}
-		return map[string]any{"match": match}
+	yes := map[string]any{"headerName": "X-Staff", "headerValue": map[string]any{"exact": "yes"}}
+	header := map[string]any{"name": "staff", "match": []any{yes}}
+	mirror := map[string]any{"name": "staff", "percentage": 50, "match": []any{map[string]any{"path": map[string]any{"prefix": "/"}}}}
+	match := []any{map[string]any{"headers": []any{map[string]any{"name": "X-Beta", "exact": "1"}}}}
+	if ends := rng.IntN(3) == 0; ends {
+		delete(header, "match")
+		delete(mirror, "match")
+		match = []any{}
 	}
+	return []map[string]any{{"setHeaderRoute": header}, {"setMirrorRoute": mirror}, {"match": match}}[rng.IntN(3)]
 }
 
 // isRouted reports whether a router splits the workload's requests.
@@ -91,11 +80,14 @@ func (w workloadSource) isRouted() bool { return w.canary["trafficRouting"] != n
 
 // route returns the HTTPRoute of a routed workload.
 func (w workloadSource) route() map[string]any {
-	return manifest("gateway.networking.k8s.io/v1", "HTTPRoute", w.name, map[string]any{
-		"spec": map[string]any{"rules": []any{map[string]any{"backendRefs": []any{
-			map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0},
-		}}}},
-	})
+	backends := []any{map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0}}
+	spec := map[string]any{"rules": []any{map[string]any{"backendRefs": backends}}}
+	return manifest("gateway.networking.k8s.io/v1", "HTTPRoute", w.name, map[string]any{"spec": spec})
+}
+
+// routeRef returns the HTTPRoute of a workload.
+func routeRef(w rollout.Workload) rollout.Ref {
+	return rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}
 }
 
 // httpRoute returns a router of that name.
@@ -125,28 +117,26 @@ func (w workloadSource) traffic(c *rollout.Canary) {
 
 // routeOf returns the renderer's value of a matching step, nil for other steps.
 func routeOf(step map[string]any) *rollout.ManagedRoute {
-	if header, given := step["setHeaderRoute"].(map[string]any); given {
-		route := &rollout.ManagedRoute{Name: "staff"}
-		if header["match"] != nil {
-			route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}}}
-		}
-		return route
+	var matches rollout.Match
+	name, mirror, isMatched := "staff", (*int)(nil), false
+	switch {
+	case step["setHeaderRoute"] != nil:
+		isMatched = step["setHeaderRoute"].(map[string]any)["match"] != nil
+		matches.Headers = []rollout.NamedMatch{{Name: "X-Staff", StringMatch: rollout.StringMatch{Exact: "yes"}}}
+	case step["setMirrorRoute"] != nil:
+		isMatched, mirror = step["setMirrorRoute"].(map[string]any)["match"] != nil, new(50)
+		matches.Path = &rollout.StringMatch{Prefix: "/"}
+	case step["match"] != nil:
+		isMatched, name = len(step["match"].([]any)) > 0, rollout.MatchRoute
+		matches.Headers = []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "1"}}}
+	default:
+		return nil
 	}
-	if mirror, given := step["setMirrorRoute"].(map[string]any); given {
-		route := &rollout.ManagedRoute{Name: "staff", Mirror: new(50)}
-		if mirror["match"] != nil {
-			route.Matches = []rollout.Match{{Path: &rollout.StringMatch{Prefix: "/"}}}
-		}
-		return route
+	route := &rollout.ManagedRoute{Name: name, Mirror: mirror}
+	if isMatched {
+		route.Matches = []rollout.Match{matches}
 	}
-	if match, given := step["match"].([]any); given {
-		route := &rollout.ManagedRoute{Name: rollout.MatchRoute}
-		if len(match) > 0 {
-			route.Matches = []rollout.Match{{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "1"}}}}}
-		}
-		return route
-	}
-	return nil
+	return route
 }
 
 // checkRoutes checks that at rest all requests go to the stable Service, by the user's own rule.
@@ -156,33 +146,19 @@ func (u *universe) checkRoutes() {
 			if source.gone || source.plain || !source.isRouted() { // only its author decides where requests go
 				continue
 			}
-			w := source.workload()
-			stable := source.services[0]
+			w, stable := source.workload(), source.services[0]
 			if slices.Contains(u.oracle.states[a.name].Pong, w) {
 				stable = source.services[1]
 			}
-			var live struct {
-				Spec struct {
-					Rules []struct {
-						Matches     []any
-						BackendRefs []struct {
-							Name   string
-							Weight int
-						}
-					}
-				}
-			}
-			route := u.kube.Routes[rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: namespace, Name: source.name}]
-			if err := json.Unmarshal([]byte(dump(route)), &live); err != nil {
-				u.fail("HTTPRoute %s: %v", source.name, err)
-			}
-			if len(live.Spec.Rules) != 1 || len(live.Spec.Rules[0].Matches) > 0 {
+			route := u.kube.Routes[routeRef(w)]
+			rules, _ := route.Map("spec")["rules"].([]any)
+			if len(rules) != 1 || rules[0].(map[string]any)["matches"] != nil {
 				u.fail("at rest HTTPRoute %s matches users: %s", source.name, dump(route))
 				continue
 			}
-			for _, b := range live.Spec.Rules[0].BackendRefs {
-				if want := map[bool]int{true: 100}[b.Name == stable]; b.Weight != want {
-					u.fail("at rest HTTPRoute %s sends %d to Service %s, want %d", source.name, b.Weight, b.Name, want)
+			for _, b := range kube.Backends(route)[0] {
+				if want := map[bool]int64{true: 100}[b.Service == stable]; b.Weight != want {
+					u.fail("at rest HTTPRoute %s sends %d to Service %s, want %d", source.name, b.Weight, b.Service, want)
 				}
 			}
 		}

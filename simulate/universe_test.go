@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -39,12 +40,7 @@ type chaos struct {
 	analyses    bool // releases are measured at steps, in the background and around switches
 	humans      bool // users edit steps, settings, names, sizes and the configuration, and merge late
 	edits       bool // edits to a list with all steps or none during a release
-	sets        bool // StatefulSets instead of Deployments
-	nodes       bool // DaemonSets among them
-	clones      bool // CloneSets among them
-	agents      bool // Kruise's DaemonSets among them
-	ordered     bool // Kruise's StatefulSets among them
-	own         bool // kinds of the configuration among them
+	sets        kind // StatefulSets or another kind instead of Deployments
 	hooks       bool // releases have Jobs around them
 	plain       bool // no app has a Rollout document
 	pumps       bool // the pumps of a process overlap: Git is slow during visits of apps
@@ -132,10 +128,10 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		u.quick = newShortcut()
 		renderer = u.quick
 	}
-	u.parts = Parts{
-		Git: u.git, Cluster: u.cluster, Branch: testBranch,
-		Options: reconciler.Options{Cluster: testCluster, UID: "uid", Source: rollout.Source{Repo: "memory", Branch: testBranch}, Renderer: renderer, Log: slog.New(slog.DiscardHandler)},
-	}
+	u.parts = Parts{Git: u.git, Cluster: u.cluster, Branch: testBranch, Options: reconciler.Options{
+		Cluster: testCluster, UID: "uid", Source: rollout.Source{Repo: "memory", Branch: testBranch},
+		Renderer: renderer, Log: slog.New(slog.DiscardHandler),
+	}}
 	u.labs = map[string]*lab{}
 	u.parts.Wrap = func(p *Process, o *reconciler.Options) {
 		if c.analyses {
@@ -143,10 +139,10 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 			o.Analyzer = u.labs[p.Name]
 		}
 		if c.kinds {
-			o.Observer = halfBlind{o.Observer, u}
+			observes(halfBlind)(starting{p, o, u})
 		}
 		if m.wrap != nil {
-			m.wrap(u, p, o)
+			m.wrap(starting{p, o, u})
 		}
 	}
 	u.oracle, u.promises = newOracle(u, renderer), newPromises(u)
@@ -172,26 +168,12 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		for j := range first.apps[i].workloads {
 			w := &first.apps[i].workloads[j]
 			w.plain = c.plain
-			switch {
-			case c.clones:
-				w.asPartitioned(u.rng, byCounts)
-				w.randomMatches(u.rng)
-			case c.ordered:
-				w.asPartitioned(u.rng, byKruisesOrdinals)
-				w.randomMatches(u.rng)
-			case c.own:
-				w.asPartitioned(u.rng, []string{byNewCounts, byOldShare}[u.rng.IntN(2)])
-				w.randomMatches(u.rng)
-			case c.agents:
-				w.asKruisesAgent(u.rng)
-			case c.nodes:
-				w.asAgent(u.rng)
-			case c.sets:
-				w.asSet(u.rng)
+			if c.sets != nil {
+				c.sets(w, u.rng)
 				w.randomMatches(u.rng)
 			}
 			if c.experiments && w.canary != nil {
-				w.canary["steps"] = randomExperiments(u.rng, w.canary["steps"].([]any))
+				w.canary["steps"] = randomExperiments(u.rng, w.steps())
 			}
 			if c.analyses {
 				randomAnalyses(u.rng, w)
@@ -199,8 +181,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		}
 	}
 	if w := first.apps[0].workloads[0]; c.humans && seed%4 == 0 {
-		ref := rollout.Workload{Namespace: namespace, Name: w.name}.Ref()
-		u.cluster.foreign = map[rollout.Ref]string{ref: "Flagger"}
+		u.cluster.foreign = map[rollout.Ref]string{w.workload().Ref(): "Flagger"}
 	}
 	u.push(first, "first")
 	return u
@@ -269,15 +250,15 @@ func (u *universe) head() source { return u.sources[u.git.Head(testBranch)] }
 
 func (u *universe) push(s source, what string) {
 	edits := s.files()
-	if from := u.git.Head(testBranch); from != "" {
-		for path := range u.git.Files(from) {
-			if _, named := edits[path]; !named {
-				edits[path] = nil
-			}
+	for path := range u.git.Files(u.git.Head(testBranch)) {
+		if _, named := edits[path]; !named {
+			edits[path] = nil
 		}
 	}
 	u.serial++
-	id := u.git.Commit(Change{Branch: testBranch, Author: "Ann", Message: fmt.Sprintf("%s %d", what, u.serial), When: u.kube.Now, Edits: edits})
+	id := u.git.Commit(Change{
+		Branch: testBranch, Author: "Ann", Message: fmt.Sprintf("%s %d", what, u.serial), When: u.kube.Now, Edits: edits,
+	})
 	u.sources[id] = s
 	u.history = append(u.history, id)
 	if u.quick != nil {
@@ -328,7 +309,8 @@ func (u *universe) isRipe() bool {
 
 // turn begins a turn of an idle pump, in a process with overlapping pumps.
 func (u *universe) turn(a *actor) {
-	pumps := slices.DeleteFunc([]reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}, func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) })
+	isStopped := func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) }
+	pumps := slices.DeleteFunc([]reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}, isStopped)
 	if len(pumps) == 0 {
 		return
 	}
@@ -337,7 +319,7 @@ func (u *universe) turn(a *actor) {
 	u.note("TURN of %s of %s beside %v", pump, a.Name, a.Stopped())
 	switch pump {
 	case reconciler.PumpApps:
-		if a.known = ""; !slices.Contains(a.Stopped(), string(reconciler.PumpIn)) {
+		if a.known = ""; !isStopped(reconciler.PumpIn) {
 			a.known = a.looked
 		}
 		u.beginVisits(a)
@@ -361,7 +343,9 @@ func (u *universe) turned(a *actor, pump string) {
 			a.looked = a.Clone.main
 		}
 	case reconciler.PumpApps:
-		u.oracle.checkTurn(a)
+		if a.known == u.git.Head(testBranch) {
+			u.oracle.checkBacks(a)
+		}
 		u.promises.looked(a)
 	}
 }
@@ -398,7 +382,9 @@ func (u *universe) after(a *actor, ended bool) {
 	} else if a.hasty++; a.hasty == 3 {
 		u.promises.fail(lawBackOff, "%s tries again at once for the third time: %v", a.Name, a.err)
 	}
-	u.oracle.checkPass(a)
+	if a.Clone.main != a.seen {
+		u.oracle.checkBacks(a)
+	}
 	u.promises.looked(a)
 	a.seen = a.Clone.main
 }
@@ -437,14 +423,12 @@ func (u *universe) crash(a *actor) {
 }
 
 var (
-	errDown    = errors.New("Git does not answer")
-	errLost    = errors.New("the connection broke")
-	errServer  = errors.New("the server answers 500, 429 or 409")
-	errTimeout = errors.New("timeout")
+	errDown     = errors.New("Git does not answer")
+	errLost     = errors.New("the connection broke")
+	errRejected = errors.New("remote rejected: pre-receive hook declined") // or a protected branch
+	errServer   = errors.New("the server answers 500, 429 or 409")
+	errTimeout  = errors.New("timeout")
 )
-
-// errRejected is the answer of a hook or a protected branch.
-var errRejected = errors.New("remote rejected: pre-receive hook declined")
 
 // outcome draws the result of an effect.
 func (u *universe) outcome(e Effect) Outcome {
@@ -507,7 +491,7 @@ func (u *universe) act() {
 		u.advance()
 	case n < 89:
 		u.judge()
-	case n >= 95 && !u.chaos.humans, n >= 92 && u.chaos.sets:
+	case n >= 95 && !u.chaos.humans, n >= 92 && u.chaos.sets != nil:
 		u.trouble()
 	case n >= 97:
 		u.trouble()
@@ -541,7 +525,7 @@ func (u *universe) advance() {
 
 // trouble starts a lasting fault.
 func (u *universe) trouble() {
-	if u.chaos.sets && u.rng.IntN(3) > 0 {
+	if u.chaos.sets != nil && u.rng.IntN(3) > 0 {
 		u.setTrouble()
 		return
 	}
@@ -592,16 +576,23 @@ func (u *universe) breakKind() {
 	u.changed("kinds")
 }
 
+// halfBlind hides the workloads of the app whose kind cannot be watched.
+func halfBlind(p starting, app string, seen *rollout.Observed) {
+	if app == p.u.unread {
+		seen.Unseen = "the watch of its kind fails"
+	}
+}
+
 func (u *universe) watch(a *actor, broken bool) {
 	u.note("WATCH of %s broken: %t", a.Name, broken)
 	a.View.refresh()
 	a.View.Stale, a.View.Unseen = broken, ""
-	if broken {
+	switch {
+	case broken:
 		if u.broken++; u.broken%2 == 0 { // half of the time the server refuses, instead of staying silent
 			a.View.Unseen = "the API server does not answer"
 		}
-	}
-	if !broken && a.missed {
+	case a.missed:
 		a.missed = false
 		u.touch(a)
 	}
@@ -683,9 +674,7 @@ func (u *universe) spoil() {
 			}
 			p.Ready, p.Never = false, true
 		}
-		was := u.promises.served[w]
-		was.excuse = true // users get pods of any version that are ready
-		u.promises.served[w] = was
+		u.promises.excuse(w) // users get pods of any version that are ready
 		u.played["a stable version broken"]++
 		u.kube.OnChange("pods of " + rs.Name)
 	}
@@ -713,12 +702,8 @@ func (u *universe) scaleTo(w rollout.Workload, n int) {
 }
 
 func (u *universe) workloads() []rollout.Workload {
-	var all []rollout.Workload
-	for w := range u.kube.Deployments {
-		all = append(all, w)
-	}
-	slices.SortFunc(all, func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) })
-	return all
+	byRef := func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) }
+	return slices.SortedFunc(maps.Keys(u.kube.Deployments), byRef)
 }
 
 // BeginTurn starts a turn of one pump beside the blocked effects of others. It reports whether the turn has ended
@@ -733,11 +718,7 @@ func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 
 // Stopped returns the names of the threads blocked at an effect.
 func (p *Process) Stopped() []string {
-	var names []string
-	for _, t := range p.threads {
-		names = append(names, t.name)
-	}
-	return names
+	return rollout.Mapped(p.threads, func(t *thread) string { return t.name })
 }
 
 // Kill ends the process before its blocked effects. No later effect of it happens.

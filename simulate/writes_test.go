@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	}
 	isKnown := slices.Contains(state.Inventory, object.Ref()) || slices.Contains(state.Generated, object.Ref())
 	made, now := object.Annotation(rollout.AnnotationGenerated) != "", o.at(app, state.Source)
-	isOver := now != nil && !slices.ContainsFunc(now.Objects, func(has rollout.Object) bool { return has.Ref() == object.Ref() })
+	isOver := now != nil && !hasObject(now, object.Ref())
 	if !isKnown && (made || isOver) {
 		o.astray[object.Ref()] = true // for a release that has ended on record
 	}
@@ -196,22 +197,9 @@ func (o *oracle) isTold(a *actor) bool {
 	}
 }
 
-// checkPass checks the end of a pass that saw a reason for a rollback: the cluster has it, recorded in Git or not.
-func (o *oracle) checkPass(a *actor) {
-	if a.Clone.main == a.seen || !o.isTold(a) {
-		return
-	}
-	for _, s := range o.u.head().apps {
-		if len(o.records[s.name]) == a.records[s.name] {
-			o.checkBack(a, s.name)
-		}
-	}
-}
-
-// checkTurn checks the end of visits whose fetch had a reason for a rollback: the cluster has it, even while Git is
-// busy.
-func (o *oracle) checkTurn(a *actor) {
-	if a.known != o.u.git.Head(testBranch) || !o.isTold(a) {
+// checkBacks checks the end of visits that knew of a reason for a rollback: the cluster has it, recorded in Git or not.
+func (o *oracle) checkBacks(a *actor) {
+	if !o.isTold(a) {
 		return
 	}
 	for _, s := range o.u.head().apps {
@@ -249,12 +237,13 @@ func (o *oracle) checkBack(a *actor, app string) {
 func (o *oracle) checkLeft(
 	a *actor, s rollout.State, d *kube.Deployment, w *workloadSource, why string, isRouted bool,
 ) {
+	p, seen := o.u.promises, fmt.Sprintf("%s: %s has seen that release %s was %s", s.App, a.Name, s.Release.Hash, why)
 	if version := kube.VersionOf(d.Template); version == w.version && (!isRouted || s.Phase == rollout.Promoting) {
-		o.u.promises.fail(o.u.promises.wayOut(s), "%s: %s has seen that release %s was %s, and %s still asks for it", s.App, a.Name, s.Release.Hash, why, d.Workload)
+		p.fail(p.wayOut(s), "%s, and %s still asks for it", seen, d.Workload)
 	}
 	for _, rs := range d.Sets {
-		if kube.VersionOf(rs.Template) == w.version && o.u.promises.requests(d.Workload, w, rs.PodHash) > 0 {
-			o.u.promises.fail(o.u.promises.wayOut(s), "%s: %s has seen that release %s was %s, and requests still go to %s", s.App, a.Name, s.Release.Hash, why, rs.PodHash)
+		if kube.VersionOf(rs.Template) == w.version && p.requests(d.Workload, w, rs.PodHash) > 0 {
+			p.fail(p.wayOut(s), "%s, and requests still go to %s", seen, rs.PodHash)
 		}
 	}
 }

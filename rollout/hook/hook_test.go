@@ -2,8 +2,6 @@ package hook
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,48 +27,42 @@ func object(kind, name string, annotations ...string) rollout.Object {
 
 // TestWhen checks each annotation of each tool, at a first deployment, a release and a rollback without steps.
 func TestWhen(t *testing.T) {
-	const before, after, abort = rollout.HookBefore, rollout.HookAfter, rollout.HookAbort
-	for _, c := range []struct {
-		annotations         string
-		first, later, quick []rollout.HookWhen
-	}{
-		{"gitrollout.dev/hook=before", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"gitrollout.dev/hook=after", []rollout.HookWhen{after}, []rollout.HookWhen{after}, nil},
-		{"gitrollout.dev/hook=abort", []rollout.HookWhen{abort}, []rollout.HookWhen{abort}, nil},
-		{"gitrollout.dev/hook=before, after", []rollout.HookWhen{before, after}, []rollout.HookWhen{before, after}, nil},
-		{"argocd.argoproj.io/hook=PreSync", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"argocd.argoproj.io/hook=PostSync,SyncFail", []rollout.HookWhen{after, abort}, []rollout.HookWhen{after, abort}, nil},
-		{"argocd.argoproj.io/hook=Skip", nil, nil, nil},
-		{"argocd.argoproj.io/hook=PreSync,Skip", nil, nil, nil},
-		{"argocd.argoproj.io/hook=PreSync,PostDelete", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"helm.sh/hook=pre-install", []rollout.HookWhen{before}, nil, nil},
-		{"helm.sh/hook=pre-upgrade", nil, []rollout.HookWhen{before}, nil},
-		{"helm.sh/hook=pre-install,pre-upgrade", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"helm.sh/hook=post-install", []rollout.HookWhen{after}, nil, nil},
-		{"helm.sh/hook=post-upgrade,test", nil, []rollout.HookWhen{after}, nil},
-		{"helm.sh/hook=pre-rollback", []rollout.HookWhen{abort}, []rollout.HookWhen{abort}, nil},
-		{"helm.sh/hook=test", nil, nil, nil},
-		{"gitrollout.dev/hook=before;gitrollout.dev/hook-on=rollback", nil, nil, []rollout.HookWhen{before}},
-		{"gitrollout.dev/hook=after;gitrollout.dev/hook-on=release, rollback", []rollout.HookWhen{after}, []rollout.HookWhen{after},
-			[]rollout.HookWhen{after}},
-		{"gitrollout.dev/hook=after;argocd.argoproj.io/hook=PreSync", []rollout.HookWhen{after}, []rollout.HookWhen{after}, nil},
-		{"argocd.argoproj.io/hook=PreSync;helm.sh/hook=post-upgrade", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
-		{"unrelated=before", nil, nil, nil},
+	type times struct{ first, later, quick string }
+	for annotations, want := range map[string]times{
+		"gitrollout.dev/hook=before":                                         {"before", "before", ""},
+		"gitrollout.dev/hook=after":                                          {"after", "after", ""},
+		"gitrollout.dev/hook=abort":                                          {"abort", "abort", ""},
+		"gitrollout.dev/hook=before, after":                                  {"before after", "before after", ""},
+		"argocd.argoproj.io/hook=PreSync":                                    {"before", "before", ""},
+		"argocd.argoproj.io/hook=PostSync,SyncFail":                          {"after abort", "after abort", ""},
+		"argocd.argoproj.io/hook=Skip":                                       {"", "", ""},
+		"argocd.argoproj.io/hook=PreSync,Skip":                               {"", "", ""},
+		"argocd.argoproj.io/hook=PreSync,PostDelete":                         {"before", "before", ""},
+		"helm.sh/hook=pre-install":                                           {"before", "", ""},
+		"helm.sh/hook=pre-upgrade":                                           {"", "before", ""},
+		"helm.sh/hook=pre-install,pre-upgrade":                               {"before", "before", ""},
+		"helm.sh/hook=post-install":                                          {"after", "", ""},
+		"helm.sh/hook=post-upgrade,test":                                     {"", "after", ""},
+		"helm.sh/hook=pre-rollback":                                          {"abort", "abort", ""},
+		"helm.sh/hook=test":                                                  {"", "", ""},
+		"gitrollout.dev/hook=before;gitrollout.dev/hook-on=rollback":         {"", "", "before"},
+		"gitrollout.dev/hook=after;gitrollout.dev/hook-on=release, rollback": {"after", "after", "after"},
+		"gitrollout.dev/hook=after;argocd.argoproj.io/hook=PreSync":          {"after", "after", ""},
+		"argocd.argoproj.io/hook=PreSync;helm.sh/hook=post-upgrade":          {"before", "before", ""},
+		"unrelated=before":                                                   {"", "", ""},
 	} {
-		o := object("Job", "migrate", strings.FieldsFunc(c.annotations, func(r rune) bool { return r == '=' || r == ';' })...)
-		at := func(r Release) (whens []rollout.HookWhen) {
-			for _, when := range []rollout.HookWhen{before, after, abort} {
+		o := object("Job", "migrate", strings.FieldsFunc(annotations, func(r rune) bool { return r == '=' || r == ';' })...)
+		at := func(r Release) string {
+			var whens []string
+			for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter, rollout.HookAbort} {
 				if len(At([]rollout.Object{o}, when, r)) > 0 {
-					whens = append(whens, when)
+					whens = append(whens, string(when))
 				}
 			}
-			return whens
+			return strings.Join(whens, " ")
 		}
-		got := [][]rollout.HookWhen{at(Release{First: true}), at(Release{}), at(Release{Fast: true})}
-		compare.CheckNamed(t, c.annotations, [][]rollout.HookWhen{c.first, c.later, c.quick}, got)
-		if is := strings.Contains(c.annotations, "/hook"); Is(o) != is {
-			t.Errorf("%s: it is a hook: %t", c.annotations, !is)
-		}
+		compare.CheckNamed(t, annotations, want, times{at(Release{First: true}), at(Release{}), at(Release{Fast: true})})
+		compare.CheckNamed(t, annotations+" is a hook", strings.Contains(annotations, "/hook"), Is(o))
 	}
 }
 
@@ -117,9 +109,10 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v runs: %+v", c.object.Map("metadata"), got)
 		}
 	}
-	for _, o := range []rollout.Object{object("Pod", "a", annotationHelm, "test"), object("Job", long),
-		object("Job", long[1:], Annotation, "before"),
-		object("ConfigMap", long, Annotation, "before")} {
+	for _, o := range []rollout.Object{
+		object("Pod", "a", annotationHelm, "test"), object("Job", long),
+		object("Job", long[1:], Annotation, "before"), object("ConfigMap", long, Annotation, "before"),
+	} {
 		if _, _, err := Of(o); err != nil {
 			t.Errorf("%v: %v", o.Map("metadata"), err)
 		}
@@ -134,13 +127,8 @@ func TestOrder(t *testing.T) {
 		object("Job", "d", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "-1"),
 		object("Job", "e", annotationArgo, "PreSync", "argocd.argoproj.io/sync-wave", "1"), object("ConfigMap", "f", Annotation, "before"),
 	}
-	var names []string
-	for _, h := range At(objects, rollout.HookBefore, Release{}) {
-		names = append(names, h.Name())
-	}
-	if want := []string{"shop/d", "shop/b", "shop/c", "shop/f", "shop/e", "shop/a"}; !slices.Equal(names, want) {
-		t.Errorf("the order is %v, want %v", names, want)
-	}
+	names := rollout.Mapped(At(objects, rollout.HookBefore, Release{}), Hook.Name)
+	compare.Check(t, []string{"shop/d", "shop/b", "shop/c", "shop/f", "shop/e", "shop/a"}, names)
 }
 
 // TestJob checks that the created Job has a unique name and a deadline, and is not deleted by the cluster. Git's
@@ -149,17 +137,12 @@ func TestJob(t *testing.T) {
 	o := object("Job", "migrate", Annotation, "before", "helm.sh/hook-delete-policy", "hook-succeeded")
 	o.Map("spec")["ttlSecondsAfterFinished"] = int64(5)
 	o.Map("metadata")["labels"] = map[string]any{"team": "shop"}
-	before := fmt.Sprint(o)
-	h, _, err := Of(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := o.Copy()
+	h := hookOf(t, o)
 	run := rollout.HookRun{Name: h.Name(), Release: "h1-7b4e2a91d0", Attempt: 2, Since: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	run.Job = h.JobName(run.Release, run.Attempt)
 	job := h.Job("shop", run)
-	if fmt.Sprint(o) != before {
-		t.Error("the object in Git was changed")
-	}
+	compare.CheckNamed(t, "the object in Git", before, o)
 	spec := job.Map("spec")
 	if job.Name() != "migrate-7b4e2a91-2" || spec["ttlSecondsAfterFinished"] != nil || spec["activeDeadlineSeconds"] != int64(1800) {
 		t.Errorf("the Job is %v", job)
@@ -177,14 +160,22 @@ func TestJob(t *testing.T) {
 	o.Map("spec")["activeDeadlineSeconds"] = int64(60)
 	delete(o.Map("metadata"), "name")
 	o.Map("metadata")["generateName"] = "load-"
-	if h, _, err = Of(o); err != nil || h.Name() != "shop/load" || h.Deadline() != time.Minute ||
-		h.JobName("h1-7b4e2a91d0", 1) != "load-7b4e2a91-1" {
-		t.Errorf("%+v, %v", h, err)
+	if h = hookOf(t, o); h.Name() != "shop/load" || h.Deadline() != time.Minute || h.JobName("h1-7b4e2a91d0", 1) != "load-7b4e2a91-1" {
+		t.Errorf("%+v", h)
 	}
-	if job := (Hook{Object: rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "x"}}}).Job("shop",
-		run); job.Map("spec")["activeDeadlineSeconds"] == nil {
+	bare := Hook{Object: rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "x"}}}
+	if bare.Job("shop", run).Map("spec")["activeDeadlineSeconds"] == nil {
 		t.Error("a Job without a spec has no deadline")
 	}
+}
+
+func hookOf(t *testing.T, o rollout.Object) Hook {
+	t.Helper()
+	h, _, err := Of(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 // TestNeeds checks that the objects named by a hook's pods are needed, and that hooks need not be Jobs.
@@ -206,42 +197,28 @@ func TestNeeds(t *testing.T) {
 	}
 	objects := []rollout.Object{o, object("ConfigMap", "other"), object("ConfigMap", "with", Annotation, "before"),
 		object("ConfigMap", "later", Annotation, "after")}
-	var want []string
-	for _, name := range []string{"with", "env", "key", "init", "vol", "pro"} {
-		if want = append(want, name); name != "with" {
-			objects = append(objects, object("ConfigMap", name))
+	for _, needed := range []struct{ kind, names string }{
+		{"ConfigMap", "env key init vol pro"}, {"Secret", "pull senv skey svol spro"},
+		{"ServiceAccount", "migrator"}, {"PersistentVolumeClaim", "data"},
+	} {
+		for _, name := range strings.Fields(needed.names) {
+			objects = append(objects, object(needed.kind, name))
 		}
 	}
-	for _, name := range []string{"pull", "senv", "skey", "svol", "spro"} {
-		objects, want = append(objects, object("Secret", name)), append(want, name)
-	}
-	objects = append(objects, object("ServiceAccount", "migrator"), object("PersistentVolumeClaim", "data"))
-	want = append(want, "migrator", "data")
-	namespace := rollout.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}
-	objects, want = append(objects, namespace), append(want, "shop")
+	objects = append(objects, rollout.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}})
 	elsewhere := object("ConfigMap", "env")
 	elsewhere.Map("metadata")["namespace"] = "elsewhere"
 	objects = append(objects, elsewhere)
-	h, _, err := Of(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hookOf(t, o)
 	had := map[rollout.Ref]rollout.Object{}
-	names := func() (all []string) {
-		for _, o := range Needs(h, rollout.HookBefore, Release{}, objects, had) {
-			all = append(all, o.Name())
-		}
-		return all
+	names := func() string {
+		return strings.Join(rollout.Mapped(Needs(h, rollout.HookBefore, Release{}, objects, had), rollout.Object.Name), " ")
 	}
-	if got := names(); !slices.Equal(got, want) {
-		t.Errorf("it needs %v, want %v", got, want)
-	}
+	compare.CheckNamed(t, "needed", "with env key init vol pro pull senv skey svol spro migrator data shop", names())
 	for _, o := range objects {
 		had[o.Ref()] = o
 	}
-	if got := names(); !slices.Equal(got, []string{"with"}) {
-		t.Errorf("with all objects present it needs %v, want the hook's own objects", got)
-	}
+	compare.CheckNamed(t, "needed with all objects present: the hook's own", "with", names())
 }
 
 // FuzzOf checks that any annotations can be read, and that a valid hook can run.

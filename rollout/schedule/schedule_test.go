@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 func must(t testing.TB, expression, zone string) *Schedule {
@@ -58,15 +60,13 @@ func TestNext(t *testing.T) {
 		"the far future":      {"0 0 29 2 *", "Europe/Berlin", "2056-07-25T22:49:41Z", "2060-02-28T23:00:00Z 2064-02-28T23:00:00Z"},
 		"no leap day in 2100": {"0 0 29 2 *", "", "2096-03-01T00:00:00Z", "2104-02-29T00:00:00Z"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s, from := must(t, tt.expression, tt.zone), at(t, tt.after)
-			for _, want := range strings.Fields(tt.want) {
-				from = s.Next(from)
-				if got := from.UTC().Format(time.RFC3339); got != want {
-					t.Fatalf("got %s, want %s", got, want)
-				}
-			}
-		})
+		s, from := must(t, tt.expression, tt.zone), at(t, tt.after)
+		var got []string
+		for range strings.Fields(tt.want) {
+			from = s.Next(from)
+			got = append(got, from.UTC().Format(time.RFC3339))
+		}
+		compare.CheckNamed(t, name, tt.want, strings.Join(got, " "))
 	}
 }
 
@@ -93,15 +93,12 @@ func TestParseRefuses(t *testing.T) {
 		"distance":       {"0 9 * * *", "+02:00", "is not a time zone"},
 		"path":           {"0 9 * * *", "../../etc/passwd", "is not a time zone"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := Parse(tt.expression, tt.zone)
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %q", err, tt.want)
-			}
-			if _, err := Zone(tt.zone); (err != nil) != (tt.zone != "") {
-				t.Errorf("the zone alone: %v", err)
-			}
-		})
+		if _, err := Parse(tt.expression, tt.zone); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+		if _, err := Zone(tt.zone); (err != nil) != (tt.zone != "") {
+			t.Errorf("%s: the zone alone: %v", name, err)
+		}
 	}
 }
 
@@ -271,12 +268,7 @@ func TestAt(t *testing.T) {
 		"denied every day": {[]Window{daily}, "2026-01-01T12:00:00Z",
 			Answer{By: 0, Until: at(t, "2026-01-02T00:00:00Z").AddDate(0, 0, maxLooks)}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := At(tt.windows, at(t, tt.at))
-			if got.Open != tt.want.Open || got.By != tt.want.By || got.Exact != tt.want.Exact || !got.Until.Equal(tt.want.Until) {
-				t.Errorf("got %+v, want %+v", got, tt.want)
-			}
-		})
+		compare.CheckNamed(t, name, tt.want, At(tt.windows, at(t, tt.at)))
 	}
 }
 
