@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
@@ -23,8 +24,7 @@ import (
 func paused(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	w := newWorld(t, options)
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	w.settle()
+	w.follow("v2", shopAt("v2"))
 	if s := w.state(); s.Phase != rollout.Paused || w.pods("v1") != 2 || w.pods("v2") != 2 {
 		t.Fatalf("%s, %d pods of v1 and %d of v2", s.Phase, w.pods("v1"), w.pods("v2"))
 	}
@@ -36,29 +36,21 @@ func paused(t *testing.T, options func(*Options)) *world {
 func TestRetreatIsRemembered(t *testing.T) {
 	w := paused(t, nil)
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
-	w.commit("v1 again", map[string]string{"apps/shop/app.yaml": version("v1")})
+	w.commit("v1 again", shopAt("v1"))
 	for range 3 {
 		if err := w.once(); !errors.Is(err, rollout.ErrUnreachable) {
 			t.Fatalf("a pass without Git: %v", err)
 		}
 	}
-	if w.pods("v2") != 0 || w.state().Phase != rollout.Paused {
-		t.Fatalf("%d pods of v2, and %s on record: there was no rollback", w.pods("v2"), w.state().Phase)
-	}
-	w.commit("v2 again", map[string]string{"apps/shop/app.yaml": version("v2")})
+	w.want(rollout.Paused, 0) // it rolls back, and that is not on record
+	w.commit("v2 again", shopAt("v2"))
 	for range 5 {
 		_ = w.once()
-		if n := w.pods("v2"); n > 0 {
-			t.Fatalf("%d pods of v2: the rollback was undone", n)
-		}
+		w.want(rollout.Paused, 0)
 	}
 	w.git.fails = nil
-	if err := w.once(); err != nil {
-		t.Fatal(err)
-	}
-	if s := w.state(); s.Phase != rollout.Aborting {
-		t.Errorf("%s is on record, want the rollback", s.Phase)
-	}
+	w.pass()
+	w.want(rollout.Aborting, 0)
 }
 
 // TestRetreatGoesOnWithoutGit checks that later steps of a rollback do not wait for its record. Requests move back
@@ -70,12 +62,8 @@ func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	}
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
 	w.commit("v1 again", of("v1"))
-	for range 60 {
-		_ = w.once()
-	}
-	if n := w.pods("v2"); n > 0 || w.state().Phase != rollout.Paused {
-		t.Errorf("%d pods of v2 a minute after the rollback, %s on record", n, w.state().Phase)
-	}
+	w.passes(60)
+	w.want(rollout.Paused, 0)
 }
 
 // TestPruneWaitsForTheRest checks that objects that left Git stay until all others are applied.
@@ -87,10 +75,8 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 		}
 		return nil
 	}
-	w.commit("without the ConfigMap", map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""})
-	for range 3 {
-		_ = w.once()
-	}
+	w.commit("without the ConfigMap", withoutConfigMap)
+	w.passes(3)
 	if s := w.state(); s.Source != w.git.heads.Main || len(w.cluster.pruned) > 0 {
 		t.Errorf("at %s, pruned %v while the Deployment was refused", s.Source, w.cluster.pruned)
 	}
@@ -101,28 +87,32 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 	}
 }
 
+// telling returns options that hand each app's report to tell.
+func telling(tell func(report.App)) func(*Options) {
+	return func(o *Options) {
+		o.Tell = func(r report.Report) {
+			for _, a := range r.Apps {
+				tell(a)
+			}
+		}
+	}
+}
+
 // TestRefusedRecordIsReported checks that repeatedly refused pushes are part of the app's report until a push
 // succeeds. A lost race with another writer is not reported.
 func TestRefusedRecordIsReported(t *testing.T) {
+	refused := errors.New("rejected by the server: failed to update ref")
 	for name, c := range map[string]struct{ fails, want error }{
-		"refused":     {errors.New("rejected by the server: failed to update ref"), errors.New("record in Git: rejected by the server: failed to update ref")},
+		"refused":     {refused, fmt.Errorf("record in Git: %w", refused)},
 		"unreachable": {rollout.ErrUnreachable, fmt.Errorf("record in Git: %w", rollout.ErrUnreachable)},
 		"lost a race": {rollout.ErrConflict, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var last error
-			w := newWorld(t, func(o *Options) {
-				o.Tell = func(r report.Report) {
-					for _, a := range r.Apps {
-						last = a.Err
-					}
-				}
-			})
-			w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+			w := newWorld(t, telling(func(a report.App) { last = a.Err }))
+			w.commit("v2", shopAt("v2"))
 			w.git.fails = c.fails
-			for range 5 {
-				_ = w.once()
-			}
+			w.passes(5)
 			if fmt.Sprint(last) != fmt.Sprint(c.want) {
 				t.Errorf("reported is %v, want %v", last, c.want)
 			}
@@ -137,36 +127,22 @@ func TestRefusedRecordIsReported(t *testing.T) {
 // TestRefusedDeletionIsOnRecord checks that a refused deletion and its object are recorded, also for an app that left
 // Git. Both end with the deletion.
 func TestRefusedDeletionIsOnRecord(t *testing.T) {
-	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"
-	without := map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""}
-	leaves := map[string]string{"apps/shop/kustomization.yaml": "", "apps/shop/config.yaml": "", "apps/shop/app.yaml": ""}
-	for name, files := range map[string]map[string]string{"an object leaves": without, "the app leaves": leaves} {
+	for name, files := range map[string]map[string]string{"an object leaves": withoutConfigMap, "the app leaves": withoutShop} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.commit("prune apps", map[string]string{".gitrollout/prod/config.yaml": config})
-			w.settle()
+			w.follow("prune apps", map[string]string{configFile: pruneConfig})
 			lists := func() bool {
 				return slices.ContainsFunc(w.state().Inventory, func(ref rollout.Ref) bool { return ref.Kind == "ConfigMap" })
 			}
 			w.cluster.unprune = errors.New("ConfigMap default/shop: admission webhook denied the request")
 			w.commit(name, files)
-			for range 90 {
-				_ = w.once()
-			}
+			w.passes(90)
 			if s := w.state(); s.Unhealthy != "prune of ConfigMap default/shop: admission webhook denied the request" || !lists() {
 				t.Errorf("unhealthy: %q, the object is listed: %t", s.Unhealthy, lists())
 			}
-			commits := len(w.git.messages)
-			for range 20 {
-				_ = w.once()
-			}
-			if more := w.git.messages[commits:]; len(more) > 0 {
-				t.Errorf("the refusal is recorded again: %q", more)
-			}
+			w.recordsNothing(func() { w.passes(20) })
 			w.cluster.unprune, w.cluster.hanging = nil, true
-			for range 90 {
-				_ = w.once()
-			}
+			w.passes(90)
 			if s := w.state(); s.Unhealthy != "" || !lists() {
 				t.Errorf("while it is being deleted: unhealthy %q, the object is listed: %t", s.Unhealthy, lists())
 			}
@@ -191,30 +167,25 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.commit("an app that cannot be rendered, and a ConfigMap less", map[string]string{
+			w.follow("an app that cannot be rendered, and a ConfigMap less", map[string]string{
 				"apps/broken/kustomization.yaml": "resources: [missing.yaml, app.yaml]\n", "apps/broken/app.yaml": c.file,
 				"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": "",
 			})
-			w.settle()
 			if stays := len(w.cluster.pruned) == 0; stays != c.stays {
 				t.Errorf("it stays: %t, want %t; %v is deleted", stays, c.stays, w.cluster.pruned)
 			}
 			if !c.stays {
 				return
 			}
-			for _, want := range []string{"ConfigMap default/shop is not deleted", "because app broken may have it", "mend apps/broken"} {
-				if kept := w.state().Kept; !strings.Contains(kept, want) {
-					t.Errorf("%q is not in the record's %q", want, kept)
-				}
-			}
+			compare.Contains(t, w.state().Kept,
+				"ConfigMap default/shop is not deleted", "because app broken may have it", "mend apps/broken")
 			commits := len(w.git.messages)
-			for range 3 {
-				w.now = w.now.Add(time.Minute)
-				w.settle()
-			}
-			if more := w.git.messages[commits:]; len(more) > 0 {
-				t.Errorf("recorded again and again: %q", more)
-			}
+			w.recordsNothing(func() {
+				for range 3 {
+					w.now = w.now.Add(time.Minute)
+					w.settle()
+				}
+			})
 			w.commit("mended", map[string]string{"apps/broken/kustomization.yaml": "resources: []\n"})
 			w.now = w.now.Add(time.Minute)
 			w.settle()
@@ -235,10 +206,8 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.r.queue.due(w.now.Add(time.Hour))
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	if err := w.r.RunOnce(t.Context(), w.clock, true); err != nil {
-		t.Fatal(err)
-	}
+	w.commit("v2", shopAt("v2"))
+	must(t, w.r.RunOnce(t.Context(), w.clock, true))
 	if s := w.state(); s.Phase != rollout.Progressing {
 		t.Fatalf("%s: there was no transition", s.Phase)
 	}
@@ -248,9 +217,7 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	// An unchanged pass has no further pass.
 	w.settle()
 	w.r.queue.due(w.now.Add(time.Hour))
-	if err := w.once(); err != nil {
-		t.Fatal(err)
-	}
+	w.pass()
 	if due := w.r.queue.due(w.now); len(due) > 0 {
 		t.Errorf("due at once, and nothing has changed: %v", due)
 	}
@@ -260,25 +227,14 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 func TestMessage(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("slip", map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	if err := w.once(); err != nil {
-		t.Fatal(err)
-	}
-	subjects := make([]string, len(w.git.messages))
-	for i, message := range w.git.messages {
-		subjects[i], _, _ = strings.Cut(message, "\n")
-	}
-	last := w.git.messages[len(w.git.messages)-1]
+	w.pass()
+	first, last := w.git.messages[0], w.git.messages[len(w.git.messages)-1]
 	release := string(w.state().Release.Hash)
-	for _, want := range []string{
-		"\n\nGitrollout-Cluster: prod\n", "\nGitrollout-Epoch: 1\n", "\nGitrollout-Source: " + w.git.heads.Main + "\n",
-		"\nGitrollout-App: shop phase=Paused release=" + release + " step=2/2 weight=50 held=InvalidInput\n",
-	} {
-		if !strings.Contains(last, want) {
-			t.Errorf("%q is not in\n%s", want, last)
-		}
-	}
-	if !strings.HasPrefix(last, "prod: shop held: ") || strings.Contains(w.git.messages[0], "held=") {
-		t.Errorf("subjects %q", subjects)
+	compare.Contains(t, last,
+		"\n\nGitrollout-Cluster: prod\n", "\nGitrollout-Epoch: 1\n", "\nGitrollout-Source: "+w.git.heads.Main+"\n",
+		"\nGitrollout-App: shop phase=Paused release="+release+" step=2/2 weight=50 held=InvalidInput\n")
+	if !strings.HasPrefix(last, "prod: shop held: ") || strings.Contains(first, "held=") {
+		t.Errorf("the first message is %q, and the last %q", first, last)
 	}
 }
 
@@ -325,41 +281,35 @@ func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
 	base := tree{id: "base", files: map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		configFile:                     plainConfig,
 		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"), "other": "1",
 	}}
 	with := func(edits map[string]string) tree {
 		o := origin{commits: map[string]tree{"base": base}}
-		bytes := map[string][]byte{}
-		for name, content := range edits {
-			if bytes[name] = []byte(content); content == "" {
-				bytes[name] = nil
-			}
-		}
-		return o.commits[o.commit("base", bytes)]
+		return o.commits[o.commit("base", contents(edits))]
 	}
-	promoted := with(map[string]string{file: "a"})
+	promoted, broken := with(map[string]string{file: "a"}), with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
+	newPoller := func() *poller { // commits of several cases have one ID, so none shares a cache
+		return &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
+	}
 	for name, c := range map[string]struct {
 		from, to Snapshot
-		broken   error
 		want     bool
 	}{
-		"another file":           {base, with(map[string]string{"other": "2"}), nil, false},
-		"the app":                {base, with(map[string]string{"apps/shop/app.yaml": version("v2")}), nil, true},
-		"a promotion":            {base, promoted, nil, true},
-		"another promotion":      {promoted, with(map[string]string{file: "b"}), nil, true},
-		"the same promotion":     {promoted, with(map[string]string{file: "a", "other": "2"}), nil, false},
-		"a promotion taken away": {promoted, base, nil, true},
-		"the app is broken":      {base, with(map[string]string{"apps/shop/app.yaml": "kind: [\n"}), nil, true},
-		"the app is mended":      {with(map[string]string{"apps/shop/app.yaml": "kind: [\n"}), base, nil, true},
-		"a file is unreadable":   {base, unreadable{base}, nil, true},
+		"another file":           {base, with(map[string]string{"other": "2"}), false},
+		"the app":                {base, with(shopAt("v2")), true},
+		"a promotion":            {base, promoted, true},
+		"another promotion":      {promoted, with(map[string]string{file: "b"}), true},
+		"the same promotion":     {promoted, with(map[string]string{file: "a", "other": "2"}), false},
+		"a promotion taken away": {promoted, base, true},
+		"the app is broken":      {base, broken, true},
+		"the app is mended":      {broken, base, true},
+		"a file is unreadable":   {base, unreadable{base}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
+			l := newPoller()
 			branch, err := l.reader.Open(c.from, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			shop, _ := branch.Find("shop")
 			at, held := l.reader.RenderHead(c.from, shop)
 			a := &appView{App: shop, promotion: branch.Promotion(shop)}
@@ -368,8 +318,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 			}
 		})
 	}
-	broken := with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	l := &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
+	l := newPoller()
 	_, held := l.reader.RenderHead(broken, app("shop"))
 	if held == nil || l.changes(broken, &appView{App: app("shop")}, nil, held) {
 		t.Errorf("a file broken in the same way (%v) is a change", held)
@@ -379,33 +328,50 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 // TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned
 // one is deleted at once, because its approvals would count for its successor.
 func TestKeptForTheForge(t *testing.T) {
-	v := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
-	release := func(hash rollout.Hash) *rollout.Release { return &rollout.Release{Hash: hash} }
-	atGate := rollout.State{Phase: rollout.Paused, Release: release("new"), Stable: release("old")}
-	back := rollout.State{Phase: rollout.Aborting, Release: release("new"), Rollback: &rollout.Rollback{}}
+	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
+		s := rollout.State{Phase: phase, Release: &rollout.Release{Hash: release}, Stable: &rollout.Release{Hash: stable}}
+		if release == "" {
+			s.Release = nil
+		}
+		return s
+	}
+	atGate, back, held := at(rollout.Paused, "new", "old"), at(rollout.Aborting, "new", "old"), at(rollout.Paused, "new", "old")
+	back.Rollback, held.Held = &rollout.Rollback{}, &rollout.Held{}
+	onForge := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
+	const promotion, revert = rollout.ProposePromotion, rollout.ProposeRevert
 	for name, c := range map[string]struct {
-		kind   rollout.ProposalKind
-		before rollout.State
-		after  rollout.State
-		want   bool
+		kind          rollout.ProposalKind
+		before, after rollout.State
+		want          bool
 	}{
-		"promoted":        {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Progressing, Release: release("new")}, true},
-		"promoted to all": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, true},
-		"superseded":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
-		"taken back":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, false},
-		"in the rollback": {rollout.ProposePromotion, atGate, back, false},
-		"held":            {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Paused, Release: release("new"), Held: &rollout.Held{}}, false},
-		"nothing before":  {rollout.ProposePromotion, rollout.State{}, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, false},
-		"no release":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Degraded}, false},
-		"reverted":        {rollout.ProposeRevert, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, true},
-		"not reverted":    {rollout.ProposeRevert, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
+		"promoted":                {promotion, atGate, at(rollout.Progressing, "new", "old"), true},
+		"still at its gate":       {promotion, atGate, atGate, true},
+		"promoted to all":         {promotion, atGate, at(rollout.Healthy, "", "new"), true},
+		"superseded":              {promotion, atGate, at(rollout.Progressing, "newer", "old"), false},
+		"taken back":              {promotion, atGate, at(rollout.Healthy, "", "old"), false},
+		"in the rollback":         {promotion, atGate, back, false},
+		"held":                    {promotion, atGate, held, false},
+		"nothing before":          {promotion, rollout.State{}, at(rollout.Healthy, "", "new"), false},
+		"nothing before a gate":   {promotion, rollout.State{}, atGate, false},
+		"no release":              {promotion, atGate, rollout.State{Phase: rollout.Degraded}, false},
+		"the app is removed":      {promotion, atGate, rollout.State{}, false},
+		"reverted":                {revert, atGate, at(rollout.Healthy, "", "old"), true},
+		"reverted without record": {revert, rollout.State{}, at(rollout.Healthy, "", "old"), true},
+		"not reverted":            {revert, atGate, at(rollout.Progressing, "newer", "old"), false},
+		"still rejected":          {revert, rollout.State{}, at(rollout.Degraded, "", "old"), false},
 	} {
 		r := &committer{Options: &Options{ShowsForge: true}}
-		if got := r.keepsFor(v, c.kind, c.before, c.after); got != c.want {
+		if got := r.keepsFor(onForge, c.kind, c.before, c.after); got != c.want {
 			t.Errorf("%s: kept %t, want %t", name, got, c.want)
 		}
-		r.ShowsForge = false
-		if r.keepsFor(v, c.kind, c.before, c.after) {
+		for where, v := range map[string]*gitView{
+			"a configuration without a forge": {branch: &source.Branch{Config: &rollout.Config{}}}, "no configuration": {branch: &source.Branch{}},
+		} {
+			if r.keepsFor(v, c.kind, c.before, c.after) {
+				t.Errorf("%s: kept with %s", name, where)
+			}
+		}
+		if r.ShowsForge = false; r.keepsFor(onForge, c.kind, c.before, c.after) {
 			t.Errorf("%s: kept where no forge is", name)
 		}
 	}
@@ -415,14 +381,12 @@ func TestKeptForTheForge(t *testing.T) {
 func routed(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		configFile:                     plainConfig,
 		"apps/shop/kustomization.yaml": "resources: [deployment.yaml, services.yaml, rollout.yaml, route.yaml]\n",
 	}
 	for _, name := range []string{"deployment", "services", "rollout", "route"} {
 		data, err := os.ReadFile("../examples/gateway/apps/shop/base/" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files["apps/shop/"+name+".yaml"] = string(data)
 	}
 	return files
@@ -439,8 +403,7 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 	}
 	maps.Copy(files, of("v1"))
 	w = worldOf(t, files, nil)
-	w.commit("v2", of("v2"))
-	w.settle()
+	w.follow("v2", of("v2"))
 	return w, files, of
 }
 
@@ -449,9 +412,7 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
 	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := func(weight int) rollout.State {
 		w := rendered.Specs[0].Workload
 		return rollout.State{
@@ -519,8 +480,7 @@ func TestTouchFromEverywhere(t *testing.T) {
 // proposals, and the release of the newest commit, whose end may be unreported. A release of an older commit is not.
 func TestForgeIsToldAfterAStart(t *testing.T) {
 	w := newWorld(t, nil)
-	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" +
-		"forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
+	config := plainConfig + "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
 	told := func() (shown *report.Shown) {
 		t.Helper()
 		o := w.r.Options
@@ -539,29 +499,25 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 		}
 		return shown
 	}
-	w.commit("a forge", map[string]string{".gitrollout/prod/config.yaml": config})
+	w.commit("a forge", map[string]string{configFile: config})
 	if s := told(); len(s.Updates) != 0 || s.Forge.Repository != "acme/deploy" {
 		t.Errorf("an app that is older than the newest commit: %+v", s)
 	}
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	w.settle()
+	w.follow("v2", shopAt("v2"))
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")
-	s := told()
-	if len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Paused || len(s.Updates[0].Proposals) != 1 ||
+	if s := told(); len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Paused || len(s.Updates[0].Proposals) != 1 ||
 		!slices.Equal(s.Branches, []string{branch}) {
 		t.Errorf("at a gate: %+v", s)
 	}
-	w.commit("v2, for an hour", map[string]string{
+	w.follow("v2, for an hour", map[string]string{
 		"apps/shop/app.yaml": strings.Replace(version("v2"), "{pause: {}}", "{pause: {duration: 1h}}", 1),
 	})
-	w.settle()
 	if s := told(); len(s.Updates) != 1 || len(s.Updates[0].Proposals) > 0 {
 		t.Errorf("on its way, with nothing to approve: %+v", s)
 	}
-	w.commit("v3, without steps", map[string]string{
+	w.follow("v3, without steps", map[string]string{
 		"apps/shop/app.yaml": strings.Replace(version("v3"), "[{setWeight: 50}, {pause: {}}]", "[{setWeight: 50}]", 1),
 	})
-	w.settle()
 	if s := told(); len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Healthy ||
 		s.Updates[0].After.Stable.Commit != w.git.heads.Main {
 		t.Errorf("the newest commit is released: %+v", s)
@@ -581,21 +537,17 @@ func TestOtherKeysAskAnew(t *testing.T) {
 	})
 	key := proposedFiles(t, w)
 	w.git.heads.Keys, who = "one", ""
-	w.commit("promoted", key)
-	w.settle()
-	if s := w.state(); asked == 0 || s.Phase != rollout.Paused {
-		t.Fatalf("%s after %d questions: an unsigned promotion counts", s.Phase, asked)
+	w.follow("promoted", key)
+	if w.want(rollout.Paused, 2); asked == 0 {
+		t.Error("an unsigned promotion is not asked about")
 	}
 	before := asked
-	w.settle()
-	if asked != before {
+	if w.settle(); asked != before {
 		t.Errorf("asked %d times more while nothing has changed", asked-before)
 	}
 	w.git.heads.Keys, who = "two", "ann"
 	w.settle()
-	if s := w.state(); s.Phase != rollout.Healthy {
-		t.Errorf("%s after %d questions: the other keys are not used", s.Phase, asked-before)
-	}
+	w.want(rollout.Healthy, 4)
 }
 
 // proposedFiles returns the files of the open proposal.
@@ -610,31 +562,43 @@ func proposedFiles(t *testing.T, w *world) map[string]string {
 	return map[string]string{path: content}
 }
 
+// filesOfAStore returns edits that remove the files of the shop, and edits that make them files of a store.
+func (w *world) filesOfAStore() (removed, moved map[string]string) {
+	removed, moved = map[string]string{}, map[string]string{}
+	for name, content := range w.git.commits[w.git.heads.Main].files {
+		if file, ours := strings.CutPrefix(name, "apps/shop/"); ours {
+			removed[name], moved["apps/store/"+file] = "", content
+		}
+	}
+	return removed, moved
+}
+
+// handOver runs passes until the store has the record of the shop.
+func (w *world) handOver() {
+	w.Helper()
+	for range 10 {
+		if err := w.once(); err != nil && !errors.Is(err, source.ErrNotReady) {
+			w.Fatal(err)
+		}
+	}
+}
+
 // TestRenamedAppIsNotPruned checks that a renamed app continues with its record, and that its objects are not pruned
 // under the old name.
 func TestRenamedAppIsNotPruned(t *testing.T) {
 	w := newWorld(t, nil)
-	edits := map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"}
-	w.commit("prune", edits)
-	w.settle()
-	for name, content := range w.git.commits[w.git.heads.Main].files {
-		if file, ours := strings.CutPrefix(name, "apps/shop/"); ours {
-			edits[name], edits["apps/store/"+file] = "", content
-		}
-	}
+	w.follow("prune", map[string]string{configFile: pruneConfig})
+	edits, moved := w.filesOfAStore()
+	maps.Copy(edits, moved)
 	before, said := w.state(), len(w.git.messages)
 	w.commit("shop is a store", edits)
-	for range 10 {
-		if err := w.once(); err != nil && !errors.Is(err, source.ErrNotReady) { // until the store has the record
-			t.Fatal(err)
-		}
-	}
-	e, _ := w.r.states.of("store")
-	if after := e.state; after.Phase != rollout.Healthy || !slices.Equal(after.Formerly, []string{"shop"}) || after.Stable.Hash != before.Stable.Hash {
+	w.handOver()
+	after := w.stateOf("store")
+	if after.Phase != rollout.Healthy || !slices.Equal(after.Formerly, []string{"shop"}) || after.Stable.Hash != before.Stable.Hash {
 		t.Errorf("the store is %s, formerly %v, at %+v", after.Phase, after.Formerly, after.Stable)
 	}
-	if e, _ := w.r.states.of("shop"); e.state.App != "" {
-		t.Errorf("the shop is still on record: %+v", e.state)
+	if s := w.state(); s.App != "" {
+		t.Errorf("the shop is still on record: %+v", s)
 	}
 	if len(w.cluster.pruned) > 0 {
 		t.Errorf("pruned %v", w.cluster.pruned)
@@ -656,15 +620,11 @@ func TestRemovedInRollback(t *testing.T) {
 		t.Fatalf("no Service selects a version at the step; %s", w.state().Phase)
 	}
 	w.commit("v1 again", of("v1"))
-	if err := w.once(); err != nil {
-		t.Fatal(err)
-	}
+	w.pass()
 	if s := w.state(); s.Phase != rollout.Aborting {
 		t.Fatalf("%s, want a rollback", s.Phase)
 	}
-	const config = ".gitrollout/prod/config.yaml"
-	w.commit("no shop", map[string]string{config: strings.Replace(files[config], "apps/*", "apps/other", 1)})
-	w.settle()
+	w.follow("no shop", map[string]string{configFile: strings.Replace(files[configFile], "apps/*", "apps/other", 1)})
 	if s := w.state(); s.Release != nil || s.Held == nil || isPinned() {
 		t.Errorf("%s, held %+v; Services select %v", s.Phase, s.Held, w.cluster.Pins)
 	}
@@ -673,24 +633,18 @@ func TestRemovedInRollback(t *testing.T) {
 // TestRestartWithoutConfiguration restarts an app at a commit whose configuration cannot be read. Its namespace is in
 // an older commit: until that is read, nothing is rendered for it, written or pruned.
 func TestRestartWithoutConfiguration(t *testing.T) {
-	const config = ".gitrollout/prod/config.yaml"
-	readable := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, namespace: shops}\n"
 	w := worldOf(t, map[string]string{
-		config: readable, "apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"),
+		configFile:                     plainConfig + "  namespace: shops\n",
+		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"),
 	}, nil)
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	w.settle()
-	w.commit("v1 again, and a slip", map[string]string{"apps/shop/app.yaml": version("v1"), config: "apps: ["})
-	for range 20 {
-		_ = w.once()
-	}
+	w.follow("v2", shopAt("v2"))
+	w.commit("v1 again, and a slip", map[string]string{"apps/shop/app.yaml": version("v1"), configFile: "apps: ["})
+	w.passes(20)
 	if s := w.state(); s.Phase != rollout.Healthy || s.Source != w.git.heads.Main {
 		t.Fatalf("%s at %s, want Healthy at the newest commit", s.Phase, s.Source)
 	}
 	w.r = New(w.r.Options)
-	for range 20 {
-		_ = w.once()
-	}
+	w.passes(20)
 	for workload := range w.cluster.Deployments {
 		if workload.Namespace != "shops" {
 			t.Errorf("Deployment %s was written; its namespace is shops", workload)
@@ -705,48 +659,33 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 // old one. When the objects come, the new name continues with the record.
 func TestRenamedWhileEmpty(t *testing.T) {
 	w := newWorld(t, nil)
-	edits := map[string]string{"apps/store/kustomization.yaml": "resources: []\n"}
-	back := map[string]string{}
-	for name, content := range w.git.commits[w.git.heads.Main].files {
-		if file, ours := strings.CutPrefix(name, "apps/shop/"); ours {
-			edits[name], back["apps/store/"+file] = "", content
-		}
-	}
-	w.commit("shop is a store, and empty", edits)
-	w.settle()
+	edits, back := w.filesOfAStore()
+	edits["apps/store/kustomization.yaml"] = "resources: []\n"
+	w.follow("shop is a store, and empty", edits)
 	want := "gitrollout remove shop --cluster prod; not if this is its new name, of which no object can be read yet: store; "
 	if h := w.state().Held; h == nil || !strings.Contains(h.Message, want) {
 		t.Errorf("held %+v, want %s", h, want)
 	}
-	said := len(w.git.messages)
-	w.settle()
-	if again := w.git.messages[said:]; len(again) > 0 || w.pods("v1") != 4 {
-		t.Errorf("%d pods are left, and it is said again:\n%s", w.pods("v1"), strings.Join(again, "\n"))
+	if w.recordsNothing(w.settle); w.pods("v1") != 4 {
+		t.Errorf("%d pods are left", w.pods("v1"))
 	}
 	w.commit("its objects", back)
-	for range 10 {
-		if err := w.once(); err != nil && !errors.Is(err, source.ErrNotReady) { // until the store has the record
-			t.Fatal(err)
-		}
-	}
-	if e, _ := w.r.states.of("store"); !slices.Equal(e.state.Formerly, []string{"shop"}) || w.pods("v1") != 4 {
-		t.Errorf("the store is formerly %v, with %d pods", e.state.Formerly, w.pods("v1"))
+	w.handOver()
+	if s := w.stateOf("store"); !slices.Equal(s.Formerly, []string{"shop"}) || w.pods("v1") != 4 {
+		t.Errorf("the store is formerly %v, with %d pods", s.Formerly, w.pods("v1"))
 	}
 	// Another app that leaves Git may not be the old name of an app with objects.
-	w.commit("a till", map[string]string{
+	w.follow("a till", map[string]string{
 		"apps/till/kustomization.yaml": "resources: [map.yaml]\n",
 		"apps/till/map.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n",
 	})
-	w.settle()
 	gone := map[string]string{}
 	for name := range back {
 		gone[name] = ""
 	}
-	w.commit("no store", gone)
-	w.settle()
-	e, _ := w.r.states.of("store")
-	if h := e.state.Held; h == nil || !strings.HasSuffix(h.Message, "gitrollout remove store --cluster prod") {
-		t.Errorf("held %+v", e.state.Held)
+	w.follow("no store", gone)
+	if h := w.stateOf("store").Held; h == nil || !strings.HasSuffix(h.Message, "gitrollout remove store --cluster prod") {
+		t.Errorf("held %+v", h)
 	}
 }
 
@@ -783,39 +722,28 @@ func TestRevertOfWhatWasRejected(t *testing.T) {
 		protected error
 		pushed    bool
 		proposed  bool
+		phase     rollout.Phase
 	}{
-		"pushed":    {nil, true, false},
-		"protected": {errors.New("main is protected"), false, true},
-		"moved":     {fmt.Errorf("push: %w", rollout.ErrConflict), false, false},
+		"pushed":    {nil, true, false, rollout.Healthy},
+		"protected": {errors.New("main is protected"), false, true, rollout.Degraded},
+		"moved":     {fmt.Errorf("push: %w", rollout.ErrConflict), false, false, rollout.Degraded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := paused(t, func(o *Options) { o.Source.Branch = "main" })
-			w.commit("push reverts", map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n" +
-				"apps:\n- path: apps/*\nautoRevert: push\n"})
-			w.settle()
+			w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
 			w.git.refuse = func(u rollout.Update) error {
 				if u.Branch == "main" {
 					return c.protected
 				}
 				return nil
 			}
-			release := w.state().Release.Hash
-			w.commit("abort", map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n" +
-				"release: " + string(release) + "\ndecision: abort\n"})
-			for range 20 {
-				_ = w.once()
-			}
+			w.commit("abort", decision(w, "decision: abort"))
+			w.passes(20)
 			serves := strings.Contains(w.git.commits[w.git.heads.Main].files["apps/shop/app.yaml"], "shop:v1")
 			if serves != c.pushed || (w.git.heads.Proposals[branch] != "") != c.proposed {
 				t.Errorf("pushed: %t, proposals: %v", serves, w.git.heads.Proposals)
 			}
-			want := rollout.Degraded
-			if c.pushed {
-				want = rollout.Healthy
-			}
-			if s := w.state(); s.Phase != want || w.pods("v2") > 0 {
-				t.Errorf("%s with %d pods of v2, want %s", s.Phase, w.pods("v2"), want)
-			}
+			w.want(c.phase, 0)
 		})
 	}
 }
@@ -831,12 +759,15 @@ func TestOneTransitionThatTheServerRefuses(t *testing.T) {
 		}
 	}
 	files := twice("v1")
-	files[".gitrollout/prod/config.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
+	files[configFile] = plainConfig
 	w := worldOf(t, files, nil)
-	phase := func(app string) rollout.Phase { e, _ := w.r.states.of(app); return e.state.Phase }
-	if phase("till") != rollout.Healthy {
-		t.Fatalf("the till is %s", phase("till"))
+	want := func(shop, till rollout.Phase) {
+		t.Helper()
+		if s, other := w.state().Phase, w.stateOf("till").Phase; s != shop || other != till {
+			t.Errorf("the shop is %s, the till %s, want %s and %s", s, other, shop, till)
+		}
 	}
+	want(rollout.Healthy, rollout.Healthy)
 	w.git.refuse = func(u rollout.Update) error {
 		if u.Edits[rollout.StatePath("till")] != nil {
 			return errors.New("looks like a credential")
@@ -844,19 +775,11 @@ func TestOneTransitionThatTheServerRefuses(t *testing.T) {
 		return nil
 	}
 	w.commit("v2 of both", twice("v2"))
-	for range 10 {
-		_ = w.once()
-	}
-	if phase("shop") != rollout.Paused || phase("till") != rollout.Healthy {
-		t.Errorf("the shop is %s, the till %s", phase("shop"), phase("till"))
-	}
+	w.passes(10)
+	want(rollout.Paused, rollout.Healthy)
 	w.git.refuse = nil
-	for range 10 {
-		_ = w.once()
-	}
-	if phase("shop") != rollout.Paused || phase("till") != rollout.Paused {
-		t.Errorf("taken again: the shop is %s, the till %s", phase("shop"), phase("till"))
-	}
+	w.passes(10)
+	want(rollout.Paused, rollout.Paused)
 }
 
 // TestTwoWriters checks that the loser of a race for the state branch decides again on the new head, in the same
@@ -864,7 +787,7 @@ func TestOneTransitionThatTheServerRefuses(t *testing.T) {
 func TestTwoWriters(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		w := newWorld(t, func(o *Options) { o.Exclusive = exclusive })
-		w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+		w.commit("v2", shopAt("v2"))
 		raced := 0
 		w.git.refuse = func(u rollout.Update) error {
 			if raced++; raced > 1 || u.Branch != rollout.StateBranch("prod") {
@@ -872,23 +795,21 @@ func TestTwoWriters(t *testing.T) {
 			}
 			other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
 			data, err := other.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w.git.heads.State = w.git.commit(w.git.heads.State, map[string][]byte{rollout.ClusterPath: data})
 			return fmt.Errorf("push: %w", rollout.ErrConflict)
 		}
 		err := w.once()
 		lost := w.r.Stats().Lost
-		switch {
+		switch last := w.git.messages[len(w.git.messages)-1]; {
 		case lost != 1:
 			t.Errorf("exclusive %t: %d races are lost", exclusive, lost)
 		case exclusive && !errors.Is(err, ErrDeposed):
 			t.Errorf("the exclusive one goes on: %v", err)
 		case !exclusive && (err != nil || w.state().Phase != rollout.Progressing):
 			t.Errorf("the other one is %s, %v", w.state().Phase, err)
-		case !exclusive && !strings.Contains(w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n"):
-			t.Errorf("it does not take the branch back:\n%s", w.git.messages[len(w.git.messages)-1])
+		case !exclusive && !strings.Contains(last, "\nGitrollout-Epoch: 8\n"):
+			t.Errorf("it does not take the branch back:\n%s", last)
 		}
 	}
 }
@@ -903,13 +824,9 @@ func TestWayBackOfWhatIsTaken(t *testing.T) {
 		}
 		return nil
 	}
-	w.commit("v1 again", map[string]string{"apps/shop/app.yaml": version("v1")})
-	for range 5 {
-		_ = w.once()
-	}
-	if n := w.pods("v2"); n > 0 || w.pods("v1") != 4 {
-		t.Errorf("%d pods of v2, %d of v1", n, w.pods("v1"))
-	}
+	w.commit("v1 again", shopAt("v1"))
+	w.passes(5)
+	w.wantBackPods()
 }
 
 // TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes an object again and
@@ -917,21 +834,14 @@ func TestWayBackOfWhatIsTaken(t *testing.T) {
 func TestAnotherWriterStopsNoRelease(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.fights = fmt.Errorf("ConfigMap shop is changed by kim again and again: %w", rollout.ErrOverwritten)
-	passes := func() {
-		for range 20 {
-			_ = w.once() // at rest the other writer is an error
-		}
-	}
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	passes()
-	s := w.state()
-	if s.Phase != rollout.Paused || w.pods("v2") != 2 || !strings.Contains(s.Reason, "kim") {
+	w.commit("v2", shopAt("v2"))
+	w.passes(20) // at rest the other writer is an error
+	if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") != 2 || !strings.Contains(s.Reason, "kim") {
 		t.Fatalf("it is %s with %d new pods: %q", s.Phase, w.pods("v2"), s.Reason)
 	}
-	w.commit("promote", map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n" +
-		"release: " + string(s.Release.Hash) + "\n"})
-	passes()
-	if s = w.state(); s.Release != nil || w.pods("v2") != 4 || !strings.Contains(s.Unhealthy, "kim") {
+	w.commit("promote", promotion(w, "full"))
+	w.passes(20)
+	if s := w.state(); s.Release != nil || w.pods("v2") != 4 || !strings.Contains(s.Unhealthy, "kim") {
 		t.Errorf("it is %s with %d new pods, unhealthy: %q", s.Phase, w.pods("v2"), s.Unhealthy)
 	}
 }

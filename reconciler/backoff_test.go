@@ -70,12 +70,10 @@ func TestRecordBacksOff(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, nil)
+					w.commit("v2", shopAt("v2"))
 					if what == "a rollback" {
-						w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
 						w.settle()
-						w.commit("v1", map[string]string{"apps/shop/app.yaml": version("v1")})
-					} else {
-						w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+						w.commit("v1", shopAt("v1"))
 					}
 					time.Sleep(time.Until(w.now))
 					g := &refusing{origin: w.git, pushErr: c.err}
@@ -126,7 +124,7 @@ func TestRecordBacksOff(t *testing.T) {
 // that push.
 func TestPanicWhileRecording(t *testing.T) {
 	w := newWorld(t, nil)
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+	w.commit("v2", shopAt("v2"))
 	w.git.refuse = func(rollout.Update) error { panic("once") }
 	if err := w.once(); err == nil {
 		t.Error("a panic is no error")

@@ -40,7 +40,7 @@ func TestTheLastPassBeginsNothing(t *testing.T) {
 		return w.now
 	}
 	m.now = slow
-	app := strings.Replace(version("v2"), "{setWeight: 50}, {pause: {}}", "{setWeight: 50}, {analysis: {templates: [{templateName: load}]}}, {pause: {}}", 1)
+	app := strings.Replace(version("v2"), "{pause: {}}", "{analysis: {templates: [{templateName: load}]}}, {pause: {}}", 1)
 	w.commit("v2", map[string]string{"apps/shop/app.yaml": app + "---\n" + `apiVersion: gitrollout.dev/v1alpha1
 kind: AnalysisTemplate
 metadata: {name: load}
@@ -50,12 +50,8 @@ spec:
 `})
 	isThrough := false
 	for i := 0; i < 40 && !isThrough; i++ {
-		if err := w.once(); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.r.RunOnce(t.Context(), slow, false); err != nil {
-			t.Fatal(err)
-		}
+		w.pass()
+		must(t, w.r.RunOnce(t.Context(), slow, false))
 		s := w.state()
 		isThrough = len(s.Progress) > 0 && s.Progress[0].Step == 2
 		m.lost = nil

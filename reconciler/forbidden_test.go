@@ -8,26 +8,21 @@ import (
 )
 
 const (
-	open   = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespaces: [edge]\n"
-	closed = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
-	edge   = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: edge}\n"
-
-	configFile = ".gitrollout/prod/config.yaml"
+	open = plainConfig + "  namespaces: [edge]\n"
+	edge = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: edge}\n"
 )
 
 // TestForbidden checks that an object forbidden by the configuration holds its app, and that nothing of that commit
 // is applied. The line named in the message permits it.
 func TestForbidden(t *testing.T) {
 	w := newWorld(t, nil)
-	w.commit("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
-	w.settle()
+	w.follow("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
 	s := w.state()
 	if h := s.Held; h == nil || h.Reason != rollout.HeldForbidden || s.Release != nil || w.pods("v2") > 0 ||
 		!strings.HasSuffix(h.Message, "add to its entry in .gitrollout/prod/config.yaml: namespaces: [edge]") {
 		t.Fatalf("%s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
 	}
-	w.commit("allow it", map[string]string{configFile: open})
-	w.settle()
+	w.follow("allow it", map[string]string{configFile: open})
 	if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
 		t.Errorf("allowed: %s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
 	}
@@ -37,15 +32,12 @@ func TestForbidden(t *testing.T) {
 func TestRulesThatComeLater(t *testing.T) {
 	begin := func(t *testing.T) *world {
 		w := newWorld(t, nil)
-		w.commit("another namespace", map[string]string{configFile: open, "apps/shop/config.yaml": edge})
-		w.settle()
-		w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-		w.settle()
+		w.follow("another namespace", map[string]string{configFile: open, "apps/shop/config.yaml": edge})
+		w.follow("v2", shopAt("v2"))
 		if w.state().Release == nil || w.pods("v2") == 0 {
 			t.Fatalf("no release is in flight: %+v", w.state())
 		}
-		w.commit("a rule", map[string]string{configFile: closed})
-		w.settle()
+		w.follow("a rule", map[string]string{configFile: plainConfig})
 		if h := w.state().Held; h == nil || h.Reason != rollout.HeldForbidden || w.pods("v2") == 0 {
 			t.Fatalf("the rule: held %+v, %d pods of v2", h, w.pods("v2"))
 		}
@@ -53,34 +45,25 @@ func TestRulesThatComeLater(t *testing.T) {
 	}
 	t.Run("abort", func(t *testing.T) {
 		w := begin(t)
-		w.commit("abort", map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
-			string(w.state().Release.Hash) + "\ndecision: abort\n"})
-		w.settle()
-		if s := w.state(); s.Release != nil || w.pods("v2") > 0 || w.pods("v1") != 4 {
-			t.Errorf("%s, %d pods of v2, %d of v1", s.Phase, w.pods("v2"), w.pods("v1"))
-		}
+		w.follow("abort", decision(w, "decision: abort"))
+		w.wantBack()
 	})
 	t.Run("revert", func(t *testing.T) {
 		w := begin(t)
-		w.commit("back to v1", map[string]string{"apps/shop/app.yaml": version("v1")})
-		w.settle()
-		if s := w.state(); s.Release != nil || w.pods("v2") > 0 || w.pods("v1") != 4 {
-			t.Errorf("%s, held %+v, %d pods of v2, %d of v1", s.Phase, s.Held, w.pods("v2"), w.pods("v1"))
-		}
+		w.follow("back to v1", shopAt("v1"))
+		w.wantBack()
 	})
 	t.Run("something else is no rollback", func(t *testing.T) {
 		w := begin(t)
-		w.commit("v3", map[string]string{"apps/shop/app.yaml": version("v3")})
-		w.settle()
+		w.follow("v3", shopAt("v3"))
 		if w.pods("v3") > 0 || w.state().Held == nil {
 			t.Errorf("held %+v, %d pods of v3", w.state().Held, w.pods("v3"))
 		}
 	})
 	t.Run("prune", func(t *testing.T) {
 		w := begin(t)
-		w.commit("back to v1, and out of the namespace", map[string]string{"apps/shop/app.yaml": version("v1"), "apps/shop/config.yaml": "",
-			"apps/shop/kustomization.yaml": "resources: [app.yaml]\n"})
-		w.settle()
+		w.commit("back to v1", shopAt("v1"))
+		w.follow("and out of the namespace", withoutConfigMap)
 		for _, ref := range w.state().Inventory {
 			if ref.Namespace == "edge" {
 				t.Errorf("%s is not pruned", ref)

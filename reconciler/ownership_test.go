@@ -1,17 +1,13 @@
 package reconciler
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-func (w *world) stateOf(app string) rollout.State {
-	e, _ := w.r.states.of(app)
-	return e.state
-}
 
 // images returns the images of all Deployments' pods.
 func (w *world) images() (all string) {
@@ -30,8 +26,9 @@ func TestOneObjectOneApp(t *testing.T) {
 	for _, evil := range []string{"a-evil", "z-evil"} {
 		t.Run(evil, func(t *testing.T) {
 			w := newWorld(t, nil)
-			folder := "apps/" + evil + "/"
-			w.commit("the same Deployment", map[string]string{folder + "kustomization.yaml": "resources: [app.yaml]\n", folder + "app.yaml": version("v9")})
+			w.commit("the same Deployment", map[string]string{
+				"apps/" + evil + "/kustomization.yaml": "resources: [app.yaml]\n", "apps/" + evil + "/app.yaml": version("v9"),
+			})
 			for _, what := range []string{"in this process", "after a restart", "when it was deleted"} {
 				switch what {
 				case "after a restart":
@@ -46,8 +43,9 @@ func TestOneObjectOneApp(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+				const shared = "Deployment default/shop is in app %s and in app shop, which has it"
 				h := w.stateOf(evil).Held
-				if h == nil || h.Reason != rollout.HeldContested || !strings.Contains(h.Message, "Deployment default/shop is in app "+evil+" and in app shop, which has it") {
+				if h == nil || h.Reason != rollout.HeldContested || !strings.Contains(h.Message, fmt.Sprintf(shared, evil)) {
 					t.Errorf("%s: held %+v", what, h)
 				}
 				if s := w.state(); s.Held != nil || s.Phase != rollout.Healthy || w.images() != "v1" {
@@ -73,7 +71,7 @@ func TestASharedNamespace(t *testing.T) {
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: team}\n"
 	w := newWorld(t, nil)
 	w.commit("a team", map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
+		configFile: "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 			"- {path: apps/*, namespaces: [team], clusterResources: [Namespace]}\n",
 		"apps/shop/kustomization.yaml": "resources: [app.yaml, team.yaml]\n", "apps/shop/team.yaml": namespace,
 		"apps/web/kustomization.yaml": "resources: [config.yaml, team.yaml]\n", "apps/web/team.yaml": namespace,
@@ -90,8 +88,10 @@ func TestASharedNamespace(t *testing.T) {
 	}
 	healthy("both have it")
 	for _, app := range []string{"shop", "web"} {
-		w.commit(app+" drops it", map[string]string{"apps/" + app + "/team.yaml": "",
-			"apps/" + app + "/kustomization.yaml": map[string]string{"shop": "resources: [app.yaml]\n", "web": "resources: [config.yaml]\n"}[app]})
+		kept := map[string]string{"shop": "app.yaml", "web": "config.yaml"}[app]
+		w.commit(app+" drops it", map[string]string{
+			"apps/" + app + "/team.yaml": "", "apps/" + app + "/kustomization.yaml": "resources: [" + kept + "]\n",
+		})
 		healthy(app + " has dropped it")
 		if h := w.stateOf("web").Inventory; app == "shop" && !slices.Contains(h, rollout.Ref{Kind: "Namespace", Name: "team"}) {
 			t.Errorf("shop has dropped the Namespace, and web has it no more: %v", h)

@@ -60,64 +60,34 @@ func TestTimers(t *testing.T) {
 	a.after("web", time.Second)
 	a.at("api", time.Now().Add(time.Hour))
 	a.at("job", time.Time{})
-	if diff := compare.Diff(queued{"shop false", "web true", "api true"}, *q); diff != "" || len(a.due(time.Now())) > 0 {
-		t.Errorf("(-want +got):\n%s", diff)
+	if compare.Check(t, queued{"shop false", "web true", "api true"}, *q); len(a.due(time.Now())) > 0 {
+		t.Error("apps of a work queue are due here, too")
 	}
 }
 
 // TestWayBackObjects checks which objects a rollback applies: those that carry requests, and the workloads. Others
 // can wait.
 func TestWayBackObjects(t *testing.T) {
-	object := func(group, kind, name string) rollout.Object {
-		return rollout.Object{"apiVersion": strings.TrimPrefix(group+"/v1", "/"), "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
+	route := object("x.io/v1", "Route", "web")
+	all := []rollout.Object{
+		object("v1", "ConfigMap", "a"), object("v1", "Service", "web"), object("apps/v1", "Deployment", "web"), route,
+		object("x.io/v1", "Route", "other"), object("apps/v1", "StatefulSet", "db"),
 	}
-	route, other := object("x.io", "Route", "web"), object("x.io", "Route", "other")
-	all := []rollout.Object{object("", "ConfigMap", "a"), object("", "Service", "web"), object("apps", "Deployment", "web"), route, other, object("apps", "StatefulSet", "db")}
-	var got []string
-	for _, o := range rollbackObjects(all, []rollout.Object{route}) {
-		got = append(got, o.Kind()+" "+o.Name())
-	}
-	if diff := compare.Diff([]string{"Service web", "Deployment web", "Route web", "StatefulSet db"}, got); diff != "" || len(all) != 6 || all[0].Kind() != "ConfigMap" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// oneByOne is an Applier that refuses objects with an error in errs.
-type oneByOne struct {
-	Applier
-	errs  map[string]error
-	asked []string
-}
-
-func (a *oneByOne) Apply(_ context.Context, _ string, objects []rollout.Object) error {
-	a.asked = append(a.asked, objects[0].Name())
-	return a.errs[objects[0].Name()]
-}
-
-// TestApplyEach checks that another app's object does not stop a rollback, while any other refused object stops the
-// ones after it. Each error is reported once.
-func TestApplyEach(t *testing.T) {
-	first, away := errors.New("first"), errors.New("away")
-	for name, c := range map[string]struct {
-		errs  map[string]error
-		asked string
-		want  string
-	}{
-		"All":       {nil, "a b c", "first"},
-		"Others":    {map[string]error{"a": rollout.Invalidf("", "", "not ours")}, "a b c", "first\nnot ours"},
-		"Away":      {map[string]error{"b": away}, "a b", "first\naway"},
-		"TheSame":   {map[string]error{"a": errors.New("first")}, "a", "first"},
-		"TwoOfThem": {map[string]error{"a": rollout.Invalidf("", "", "not ours"), "c": away}, "a b c", "first\nnot ours\naway"},
-	} {
-		a := &oneByOne{errs: c.errs}
-		var objects []rollout.Object
-		for _, n := range []string{"a", "b", "c"} {
-			objects = append(objects, rollout.Object{"metadata": map[string]any{"name": n}})
+	names := func(objects []rollout.Object) (names []string) {
+		for _, o := range objects {
+			names = append(names, o.Kind()+" "+o.Name())
 		}
-		if err := applyEach(t.Context(), a, "shop", objects, first); err.Error() != c.want || strings.Join(a.asked, " ") != c.asked {
-			t.Errorf("%s: asked for %v: %v", name, a.asked, err)
-		}
+		return names
 	}
+	before := names(all)
+	got := rollbackObjects(all, []rollout.Object{route})
+	compare.Check(t, []string{"Service web", "Deployment web", "Route web", "StatefulSet db"}, names(got))
+	compare.CheckNamed(t, "all objects", before, names(all))
+}
+
+// object returns an object in namespace a.
+func object(version, kind, name string) rollout.Object {
+	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
 }
 
 // TestApprovalsAreAboutOneFile checks that an approval belongs to one file, one set of promoters and their keys. It
@@ -176,41 +146,6 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	}
 }
 
-// TestKeepsFor checks that a proposal with a merge in progress is kept, and an abandoned one is not.
-func TestKeepsFor(t *testing.T) {
-	forge := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
-	one, two := &rollout.Release{Hash: "h1-1"}, &rollout.Release{Hash: "h1-2"}
-	flying, other := rollout.State{Release: one}, rollout.State{Release: two}
-	done, doneOther := rollout.State{Phase: rollout.Healthy, Stable: one}, rollout.State{Phase: rollout.Healthy, Stable: two}
-	promotion, revert := rollout.ProposePromotion, rollout.ProposeRevert
-	for name, c := range map[string]struct {
-		v             *gitView
-		shows         bool
-		kind          rollout.ProposalKind
-		before, after rollout.State
-		want          bool
-	}{
-		"Promoted":    {forge, true, promotion, flying, flying, true},
-		"Done":        {forge, true, promotion, flying, done, true},
-		"DoneOther":   {forge, true, promotion, flying, doneOther, false},
-		"Superseded":  {forge, true, promotion, flying, other, false},
-		"Removed":     {forge, true, promotion, flying, rollout.State{}, false},
-		"NoRelease":   {forge, true, promotion, rollout.State{}, flying, false},
-		"Held":        {forge, true, promotion, flying, rollout.State{Release: one, Held: &rollout.Held{}}, false},
-		"GoesBack":    {forge, true, promotion, flying, rollout.State{Release: one, Rollback: &rollout.Rollback{}}, false},
-		"Reverted":    {forge, true, revert, rollout.State{}, done, true},
-		"NotReverted": {forge, true, revert, rollout.State{}, rollout.State{Phase: rollout.Degraded, Stable: one}, false},
-		"NobodyShows": {forge, false, promotion, flying, flying, false},
-		"NoForge":     {&gitView{branch: &source.Branch{Config: &rollout.Config{}}}, true, promotion, flying, flying, false},
-		"NobodyKnows": {&gitView{branch: &source.Branch{}}, true, promotion, flying, flying, false},
-	} {
-		r := &committer{Options: &Options{ShowsForge: c.shows}}
-		if got := r.keepsFor(c.v, c.kind, c.before, c.after); got != c.want {
-			t.Errorf("%s: it is kept: %t", name, got)
-		}
-	}
-}
-
 // TestComesFirst checks that an object belongs to the app with it on record. Otherwise the first name wins, unless
 // the cluster says otherwise.
 func TestComesFirst(t *testing.T) {
@@ -257,7 +192,9 @@ func TestOwnFolder(t *testing.T) {
 func TestSoonest(t *testing.T) {
 	var never time.Time
 	one, two := time.Unix(1, 0), time.Unix(2, 0)
-	for _, c := range [][3]time.Time{{never, never, never}, {one, never, one}, {never, one, one}, {one, two, one}, {two, one, one}, {one, one, one}} {
+	for _, c := range [][3]time.Time{
+		{never, never, never}, {one, never, one}, {never, one, one}, {one, two, one}, {two, one, one}, {one, one, one},
+	} {
 		if got := rollout.Soonest(c[0], c[1]); !got.Equal(c[2]) {
 			t.Errorf("of %s and %s it is %s", c[0], c[1], got)
 		}
@@ -328,7 +265,7 @@ func TestClaims(t *testing.T) {
 	render := func(names ...string) *rollout.Render {
 		r := &rollout.Render{Objects: []rollout.Object{{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}}}
 		for _, name := range names {
-			r.Objects = append(r.Objects, rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}})
+			r.Objects = append(r.Objects, object("v1", "ConfigMap", name))
 		}
 		return r
 	}
@@ -349,9 +286,7 @@ func TestClaims(t *testing.T) {
 	for _, c := range p.conflicts("shop", render("x", "y", "z"), "new") {
 		got = append(got, fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld))
 	}
-	if diff := compare.Diff([]string{"y of web true", "y of job true", "z of web true"}, got); diff != "" {
-		t.Errorf("rivals (-want +got):\n%s", diff)
-	}
+	compare.CheckNamed(t, "rivals", []string{"y of web true", "y of job true", "z of web true"}, got)
 	if all := p.conflicts("web", render("y"), "new"); len(all) != 2 || all[0].isOld || !all[1].isOld {
 		t.Errorf("rivals of web: %+v", all)
 	}
@@ -366,31 +301,22 @@ func TestClaims(t *testing.T) {
 	l := preparer{renders: p, states: &stateStore{}}
 	p.updateOwners("shop", nil, render("x"))
 	v := &gitView{branch: &source.Branch{Tree: readable("new")}, apps: map[string]*appView{"shop": {}}}
-	for name, c := range map[string]struct {
-		app   string
-		head  *rollout.Render
-		held  bool
-		ready bool
-	}{
-		"First": {"a", render("x"), false, true}, "Second": {"web", render("x"), true, true}, "Other": {"web", render("z"), false, true}, "Unread": {"web", nil, false, true},
-	} {
-		conflict, ready := l.conflict(v, c.app, c.head)
-		if (conflict != nil) != c.held || ready != c.ready {
-			t.Errorf("%s: %v, ready %t", name, conflict, ready)
+	conflicts := func(when, app string, head *rollout.Render, wantHeld, wantReady bool) {
+		t.Helper()
+		if conflict, ready := l.conflict(v, app, head); (conflict != nil) != wantHeld || ready != wantReady {
+			t.Errorf("%s: %v, ready %t", when, conflict, ready)
 		}
 	}
+	conflicts("the first one", "a", render("x"), false, true)
+	conflicts("the second one", "web", render("x"), true, true)
+	conflicts("another object", "web", render("z"), false, true)
+	conflicts("unread", "web", nil, false, true)
 	p.heads["shop"].of = "old"
-	if conflict, ready := l.conflict(v, "web", render("x")); conflict != nil || ready {
-		t.Errorf("the first app's objects are not known yet: %v, ready %t", conflict, ready)
-	}
+	conflicts("the first app's objects are not known yet", "web", render("x"), false, false)
 	v.apps["shop"].removed = &rollout.InvalidError{}
-	if conflict, ready := l.conflict(v, "web", render("x")); conflict != nil || !ready {
-		t.Errorf("the first one is not listed any more: %v, ready %t", conflict, ready)
-	}
+	conflicts("the first one is not listed any more", "web", render("x"), false, true)
 	delete(v.apps, "shop")
-	if conflict, ready := l.conflict(v, "web", render("x")); conflict != nil || !ready {
-		t.Errorf("the first one is no more: %v, ready %t", conflict, ready)
-	}
+	conflicts("the first one is no more", "web", render("x"), false, true)
 }
 
 // TestHappened checks that users are notified of a transition when it is recorded. A rollback is reported when it is

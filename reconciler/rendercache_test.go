@@ -60,6 +60,14 @@ func at(commits ...string) *gitView {
 	return v
 }
 
+// wantBuilt reports a commit of an app that is not rendered.
+func wantBuilt(t *testing.T, r *Reconciler, name, commit string) {
+	t.Helper()
+	if built, err := r.renders.render(t.Context(), app(name), commit); err != nil || built.Commit.ID != commit {
+		t.Errorf("commit %s of %s is %+v: %v", commit, name, built, err)
+	}
+}
+
 func app(name string) rollout.App { return rollout.App{Name: name, Path: "apps/" + name} }
 
 // TestCommitsAreBroughtTogether restarts with a thousand apps whose records name a thousand commits. All are fetched
@@ -107,9 +115,7 @@ func TestCommitThatIsGone(t *testing.T) {
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
 	r.fetcher.brought(r.fetcher.missing(), nil, nil, nil)
 	r.renders.drain()
-	if built, err := r.renders.render(t.Context(), app("shop"), "old"); err != nil || built.Commit.ID != "old" {
-		t.Errorf("it is back, and %v", err)
-	}
+	wantBuilt(t, r, "shop", "old")
 }
 
 // TestRendersOfReleasesComeFirst checks that apps in flight are rendered first.
@@ -176,9 +182,7 @@ func TestNewerHeadWins(t *testing.T) {
 	}
 	// The app's current render stays cached when the head moves.
 	r.renders.drain()
-	if built, err := r.renders.render(t.Context(), shop, "second"); err != nil || built.Commit.ID != "second" {
-		t.Errorf("the version before is %v", err)
-	}
+	wantBuilt(t, r, "shop", "second")
 }
 
 // TestHeadIsTheCommitThatMadeIt checks several commits of one fetch. The head is the one that changed the app, for
@@ -315,12 +319,11 @@ func TestCommitThatIsForeign(t *testing.T) {
 	}
 	r.fetcher.brought([]string{"foreign"}, nil, []string{"foreign"}, nil)
 	r.renders.drain()
-	if built, err := r.renders.render(t.Context(), shop, "foreign"); built != nil || err == nil || !strings.Contains(err.Error(), "not part of the users' branch") {
+	built, err := r.renders.render(t.Context(), shop, "foreign")
+	if built != nil || err == nil || !strings.Contains(err.Error(), "not part of the users' branch") {
 		t.Errorf("it is %v, %v", built, err)
 	}
-	if built, err := r.renders.render(t.Context(), shop, "head"); err != nil || built.Commit.ID != "head" {
-		t.Errorf("the head is %v, %v", built, err)
-	}
+	wantBuilt(t, r, "shop", "head")
 }
 
 // TestFailedRenderIsTriedAgain checks that a render that failed for a reason outside of the repository is retried at
@@ -353,9 +356,7 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	}
 	_, _ = r.renders.render(t.Context(), app("a"), "1")
 	r.renders.drain()
-	if _, err := r.renders.render(t.Context(), app("a"), "1"); err != nil {
-		t.Errorf("the older commit: %v", err)
-	}
+	wantBuilt(t, r, "a", "1")
 	s.fails = &rollout.InvalidError{Msg: "is wrong"}
 	v = at("2", "3")
 	s.here["3"] = true

@@ -195,9 +195,8 @@ func TestTriesAreSpread(t *testing.T) {
 		o.Spread = func(d time.Duration) time.Duration { asked = append(asked, d); return d + 10*time.Second }
 	})
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
-	w.commit("other configuration", map[string]string{"apps/shop/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {a: b}\n"})
-	_ = w.once()
-	_ = w.once()
+	w.commit("other configuration", map[string]string{"apps/shop/config.yaml": configMap + "data: {a: b}\n"})
+	w.passes(2)
 	if len(asked) == 0 || asked[0] != backoff(0) {
 		t.Fatalf("spread were %v", asked)
 	}
@@ -211,31 +210,25 @@ func TestTriesAreSpread(t *testing.T) {
 func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
 	isFailing := func() bool { return !w.r.caches["shop"].failing.IsZero() }
-	tries := func(n int) {
-		for range n {
-			_ = w.once()
-		}
-	}
-	next := map[string]string{"apps/shop/app.yaml": version("v2")}
-	if tries(2); isFailing() {
+	if w.passes(2); isFailing() {
 		t.Error("an app at rest is failing")
 	}
 	w.cluster.check = &rollout.InvalidError{Msg: "denied by a policy"}
-	w.commit("v2", next)
-	if tries(5); !isFailing() || w.state().Held == nil {
+	w.commit("v2", shopAt("v2"))
+	if w.passes(5); !isFailing() || w.state().Held == nil {
 		t.Errorf("refused 5 times it fails: %v, and is held: %v", isFailing(), w.state().Held)
 	}
 	w.cluster.check = nil
-	if tries(2); isFailing() || w.state().Release == nil {
+	if w.passes(2); isFailing() || w.state().Release == nil {
 		t.Errorf("on its way it fails: %v, and the release is %v", isFailing(), w.state().Release)
 	}
 	w.git.fails = errors.New("the Git server is away")
-	w.commit("v3", map[string]string{"apps/shop/app.yaml": version("v3")})
-	if tries(3); !isFailing() {
+	w.commit("v3", shopAt("v3"))
+	if w.passes(3); !isFailing() {
 		t.Error("a transition that Git does not take is no failure")
 	}
 	w.git.fails = nil
-	if tries(3); isFailing() {
+	if w.passes(3); isFailing() {
 		t.Error("a transition that was recorded in the end still fails")
 	}
 }
@@ -250,24 +243,18 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 		"apps/more/app.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n",
 	})
 	isApplied := func() bool { return slices.Contains(w.cluster.applied, "ConfigMap/more") }
-	for range 3 {
-		_ = w.once()
-	}
+	w.passes(3)
 	if held := w.stateOf("more").Held; held != nil || isApplied() {
-		t.Errorf("held %v", held)
+		t.Errorf("held %v, applied %v", held, w.cluster.applied)
 	}
 	w.cluster.unasked = &rollout.InvalidError{Msg: "may not watch", Fix: "allow it", Reason: rollout.HeldForbidden}
-	for range 12 {
-		_ = w.once()
-	}
+	w.passes(12)
 	held := w.stateOf("more").Held
 	if held == nil || held.Reason != rollout.HeldForbidden || !strings.Contains(held.Message, "may not watch; allow it") || isApplied() {
 		t.Errorf("held %v, applied %v", held, w.cluster.applied)
 	}
 	w.cluster.unasked = nil
-	for range 40 {
-		_ = w.once()
-	}
+	w.passes(40)
 	if held := w.stateOf("more").Held; held != nil || !isApplied() {
 		t.Errorf("held %v, applied %v", held, w.cluster.applied)
 	}
@@ -278,16 +265,10 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 func TestNothingAdvancesUnseen(t *testing.T) {
 	steps := strings.NewReplacer("pause: {}", "pause: {duration: 3s}")
 	w := worldOf(t, map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		configFile:                     plainConfig,
 		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n",
 		"apps/shop/app.yaml":           steps.Replace(version("v1")),
 	}, nil)
-	passes := func(n int) (err error) {
-		for range n {
-			err = w.once()
-		}
-		return err
-	}
 	w.commit("v2", map[string]string{"apps/shop/app.yaml": steps.Replace(version("v2"))})
 	for range 20 {
 		if _ = w.once(); w.state().Phase == rollout.Paused {
@@ -295,43 +276,43 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 		}
 	}
 	w.cluster.unseen = "the API server does not answer"
-	recorded := len(w.git.messages)
-	if err := passes(10); err == nil || !strings.Contains(err.Error(), "nothing advances while the cluster is not seen: the API server") {
-		t.Errorf("the passes say %v", err)
+	var err error
+	w.recordsNothing(func() {
+		w.passes(9)
+		err = w.once()
+	})
+	if err == nil || !strings.Contains(err.Error(), "nothing advances while the cluster is not seen: the API server") {
+		t.Errorf("the last pass says %v", err)
 	}
-	if s := w.state(); s.Phase != rollout.Paused || len(w.git.messages) != recorded || w.pods("v2") != 2 {
-		t.Errorf("unseen, it went to %s with %d pods: %v", s.Phase, w.pods("v2"), w.git.messages)
-	}
+	w.want(rollout.Paused, 2)
 	w.commit("v1", map[string]string{"apps/shop/app.yaml": steps.Replace(version("v1"))})
-	_ = passes(10)
-	if s := w.state(); s.Phase != rollout.Aborting || w.pods("v2") != 0 {
-		t.Errorf("a revert came to %s with %d pods of v2", s.Phase, w.pods("v2"))
-	}
+	w.passes(10)
+	w.want(rollout.Aborting, 0)
 	w.cluster.unseen = ""
-	if err := passes(5); err != nil || w.state().Phase != rollout.Healthy {
-		t.Errorf("seen again, it is %s: %v", w.state().Phase, err)
-	}
+	w.passes(4)
+	w.pass()
+	w.want(rollout.Healthy, 0)
 }
 
 // TestEachObjectIsTried applies objects one by one after a common failure. Each new reason is reported once. Objects
 // of other apps are skipped. Another refusal stops the sequence, since later objects may remove pods.
 func TestEachObjectIsTried(t *testing.T) {
-	object := func(name string) rollout.Object {
-		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop"}}
-	}
-	objects := []rollout.Object{object("a"), object("b"), object("c")}
-	theirs, down := &rollout.InvalidError{Msg: "it is another app's"}, errors.New("the API server is away")
+	objects := []rollout.Object{object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "b"), object("v1", "ConfigMap", "c")}
+	theirs := &rollout.InvalidError{Msg: "it is another app's"}
+	down, slow := errors.New("the API server is away"), errors.New("too slow")
 	for name, c := range map[string]struct {
 		refused map[string]error // by object
 		failed  error            // the error of the common apply
 		want    string
 		applied string
 	}{
-		"all at the second try":     {nil, down, down.Error(), "abc"},
-		"the same again":            {map[string]error{"b": down}, down, down.Error(), "a"},
-		"another one":               {map[string]error{"b": errors.New("too slow")}, down, down.Error() + "\ntoo slow", "a"},
-		"another app's":             {map[string]error{"a": theirs}, theirs, theirs.Error(), "bc"},
-		"another app's, and a fail": {map[string]error{"a": theirs, "b": down}, theirs, theirs.Error() + "\n" + down.Error(), ""},
+		"all at the second try":       {nil, down, down.Error(), "abc"},
+		"the same again":              {map[string]error{"b": down}, down, down.Error(), "a"},
+		"another one":                 {map[string]error{"b": slow}, down, down.Error() + "\ntoo slow", "a"},
+		"another app's":               {map[string]error{"a": theirs}, theirs, theirs.Error(), "bc"},
+		"another app's, news":         {map[string]error{"a": theirs}, down, down.Error() + "\n" + theirs.Error(), "bc"},
+		"another app's, and a fail":   {map[string]error{"a": theirs, "b": down}, theirs, theirs.Error() + "\n" + down.Error(), ""},
+		"both, after another failure": {map[string]error{"a": theirs, "c": slow}, down, down.Error() + "\n" + theirs.Error() + "\ntoo slow", "b"},
 	} {
 		w := &world{T: t, cluster: &server{Cluster: kube.New(nil, time.Time{})}}
 		w.cluster.refuses = func(o rollout.Object) error { return c.refused[o.Name()] }

@@ -26,7 +26,8 @@ func (c counting) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]
 }
 
 // tenantConfig lets the app evil have objects in namespace evil, and in default, the namespace of shop.
-const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
+const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
+	"- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
 
 // TestTenantAttacks tries attacks by a user with the right to push one app's folder and its included files. Each is
 // held with the rule's message, nothing of it is written, and the other app continues.
@@ -49,16 +50,14 @@ func TestTenantAttacks(t *testing.T) {
 					commit["apps/evil/"+file] = content
 				}
 			}
-			w.commit("an attack", commit)
-			w.settle()
+			w.follow("an attack", commit)
 			if h := w.stateOf("evil").Held; h == nil || !strings.Contains(h.Message, tt.Config) {
 				t.Errorf("held %+v, want %s", h, tt.Config)
 			}
 			if by["evil"] > 0 || w.images() != "v1" {
 				t.Errorf("%d writes, %s runs", by["evil"], w.images())
 			}
-			w.commit("the other one goes on", map[string]string{"apps/shop/app.yaml": version("v2")})
-			w.settle()
+			w.follow("the other one goes on", shopAt("v2"))
 			if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
 				t.Errorf("the other one is %s, held %+v", s.Phase, s.Held)
 			}
