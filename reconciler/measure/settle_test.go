@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -38,39 +36,31 @@ func TestSettle(t *testing.T) {
 	url, _ := serve(t, func(*http.Request) { <-answer })
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
-	settled := func(within time.Duration) (found, ended bool) {
+	settled := func(of string, within time.Duration, wantFound, wantEnded bool) {
+		t.Helper()
 		ctx, end := context.WithTimeout(t.Context(), within)
 		defer end()
-		found = b.Settle(ctx)
-		return found, ctx.Err() == nil
+		if found := b.Settle(ctx); found != wantFound || (ctx.Err() == nil) != wantEnded {
+			t.Errorf("of %s, something is found: %t, it ends: %t", of, found, ctx.Err() == nil)
+		}
 	}
-	if found, ended := settled(time.Minute); found || !ended {
-		t.Errorf("of nothing, something is found: %t, it ends: %t", found, ended)
-	}
+	settled("nothing", time.Minute, false, true)
 	b.begin(shop, due(job))
-	if found, ended := settled(10 * time.Second); found || !ended {
-		t.Errorf("of a Job that runs, something is found: %t, it ends: %t", found, ended)
-	}
+	settled("a Job that runs", 10*time.Second, false, true)
 	b.begin(shop, due(web(url)))
-	if found, ended := settled(100 * time.Millisecond); found || ended {
-		t.Errorf("of a server that does not answer, something is found: %t, it ends: %t", found, ended)
-	}
+	settled("a server that does not answer", 100*time.Millisecond, false, false)
 	close(answer)
-	if found, ended := settled(10 * time.Second); !found || !ended || len(b.Measured("shop")) != 1 {
-		t.Errorf("of a server that answers, something is found: %t, it ends: %t", found, ended)
+	settled("a server that answers", 10*time.Second, true, true)
+	if got := b.Measured("shop"); len(got) != 1 {
+		t.Errorf("measured %+v", got)
 	}
-	if found, ended := settled(10 * time.Second); found || !ended {
-		t.Errorf("of a collected measurement, something is found: %t, it ends: %t", found, ended)
-	}
+	settled("a collected measurement", 10*time.Second, false, true)
 }
 
 // TestNothingIsRemembered checks that no state remains for an app without measurements: without due ones, and after
 // the end of due ones, with or without a result.
 func TestNothingIsRemembered(t *testing.T) {
-	hanging, _ := serve(t, func(r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	})
+	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
 	b := newBench(t, nil)
 	forgotten := func() bool {
@@ -99,11 +89,7 @@ func TestNothingIsRemembered(t *testing.T) {
 func TestJobsAreRemovedOnce(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	begun := make(chan struct{})
-	hanging, _ := serve(t, func(r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		begun <- struct{}{}
-		<-r.Context().Done()
-	})
+	hanging, _ := serve(t, hang(begun))
 	b := newBench(t, func(o *Options) { o.Parallel, o.Deps.Jobs = 1, g })
 	removed := func(want int, when string) {
 		t.Helper()
@@ -115,15 +101,11 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		b.begin(shop, due(job))
-		b.measured(t, "shop")
+		b.measure(t, job)
 	}
 	removed(0, "while the analysis goes on")
-	g.mu.Lock()
-	g.fails, g.open = nil, true
-	g.mu.Unlock()
-	b.begin(shop, due(job))
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Successful {
+	g.locked(func() { g.fails, g.open = nil, true })
+	if got := b.measure(t, job); got.Phase != analysis.Successful {
 		t.Errorf("measured %+v", got)
 	}
 	removed(1, "when it has ended")
@@ -155,22 +137,10 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 			return nil, errors.New("Secret shop/metrics is not there")
 		}
 	})
-	compared := rollout.Metric{
-		Name: "errors", Provider: "web", Compare: &rollout.Compare{}, Pods: map[string]string{"hash": "Latest"},
-		Config: map[string]any{"url": s.URL + "/?hash={{args.hash}}"},
-	}
-	secret := web(s.URL)
+	secret := withToken(web(s.URL))
 	secret.Config["headers"] = []any{map[string]any{"key": "Authorization", "value": "{{args.token}}"}}
-	secret.Secrets = map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}
-	for want, m := range map[string]rollout.Metric{
-		"404 Not Found": compared, "key token of Secret shop/metrics is not there": secret,
-	} {
-		b.begin(shop, due(m))
-		got := b.measured(t, "shop")
-		if len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, want) {
-			t.Errorf("measured %+v, want %s", got, want)
-		}
-	}
+	wantError(t, b.measure(t, compared(s.URL)), "404 Not Found")
+	wantError(t, b.measure(t, secret), "key token of Secret shop/metrics is not there")
 }
 
 // TestSecretsAreNotTold checks that a Secret in a server's answer is redacted, also in an error about the query.
@@ -179,12 +149,6 @@ func TestSecretsAreNotTold(t *testing.T) {
 		http.Error(w, "there is no user "+r.URL.Query().Get("user"), http.StatusForbidden)
 	}))
 	t.Cleanup(s.Close)
-	m := web(s.URL + "/?user={{args.token}}")
-	m.Secrets = map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}
 	b := newBench(t, nil)
-	b.begin(shop, due(m))
-	got := b.measured(t, "shop")
-	if len(got) != 1 || !strings.Contains(got[0].Message, "there is no user") || strings.Contains(got[0].Message, "s3cr3t") {
-		t.Errorf("measured %+v", got)
-	}
+	wantError(t, b.measure(t, withToken(web(s.URL+"/?user={{args.token}}"))), "there is no user")
 }
