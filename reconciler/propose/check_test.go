@@ -28,7 +28,8 @@ func TestRestores(t *testing.T) {
 		"a file that was empty":   {map[string][]byte{"apps/shop/none.yaml": nil}, true, false},
 		"another app's file":      {map[string][]byte{"README": []byte("1")}, true, false},
 	} {
-		if got := Restores(rollout.Merge{Edits: c.edits, Clean: c.clean}, head, old, sizedTo("apps/shop", files, 9), sizedTo("apps/shop", files, 3)); got != c.want {
+		merge, from, to := rollout.Merge{Edits: c.edits, Clean: c.clean}, sizedTo("apps/shop", files, 9), sizedTo("apps/shop", files, 3)
+		if got := Restores(merge, head, old, from, to); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
