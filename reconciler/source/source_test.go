@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -66,10 +67,7 @@ func (c commit) ReadBlob(id string) ([]byte, error) {
 
 // with returns a commit with changed files; "" deletes a file.
 func (c commit) with(id string, edits map[string]string) commit {
-	next := commit{id: id, files: map[string]string{}}
-	for name, content := range c.files {
-		next.files[name] = content
-	}
+	next := commit{id: id, files: maps.Clone(c.files)}
 	for name, content := range edits {
 		next.files[name] = content
 		if content == "" {
@@ -102,11 +100,28 @@ func (b *builds) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rol
 func open(t *testing.T, tree Snapshot, last *rollout.Config) *Branch {
 	t.Helper()
 	b, err := NewReader("prod", &builds{}).Open(tree, last)
+	must(t, err)
+	return b
+}
+
+// changed opens the first commit with changed files, without an earlier configuration.
+func changed(t *testing.T, edits map[string]string) *Branch {
+	t.Helper()
+	return open(t, first.with("second", edits), nil)
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
 }
+
+var shop = rollout.App{Name: "shop"}
+
+// listing returns the file of a configuration with entries.
+func listing(entries string) map[string]string { return map[string]string{config: configOf(entries)} }
 
 func names(b *Branch) (all []string) {
 	for _, a := range b.Apps {
@@ -151,7 +166,7 @@ func TestNoConfiguration(t *testing.T) {
 
 // TestOneBadFolder checks that an invalid folder does not affect the other apps.
 func TestOneBadFolder(t *testing.T) {
-	b := open(t, first.with("second", map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"}), nil)
+	b := changed(t, map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"})
 	if !slices.Equal(names(b), []string{"shop", "till"}) || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "apps/No_Name" {
 		t.Errorf("apps %v, unnamed %+v", names(b), b.InvalidNames)
 	}
@@ -171,7 +186,7 @@ func TestOneBadFolder(t *testing.T) {
 
 // TestFreezeThatCannotBeRead checks that an unreadable freeze applies to all apps.
 func TestFreezeThatCannotBeRead(t *testing.T) {
-	b := open(t, first.with("second", map[string]string{".gitrollout/prod/freeze.yaml": "reason: [\n"}), nil)
+	b := changed(t, map[string]string{".gitrollout/prod/freeze.yaml": "reason: [\n"})
 	if b.Freeze == nil || b.Calendar("shop").Freeze == nil {
 		t.Errorf("freeze %+v", b.Freeze)
 	}
@@ -183,7 +198,7 @@ func TestFreezeThatCannotBeRead(t *testing.T) {
 		t.Error("a freeze does not count where no configuration could ever be read")
 	}
 	windows := "windows:\n- {kind: allow, schedule: \"0 9 * * 1-5\", duration: 8h}\n"
-	if b := open(t, first.with("fourth", map[string]string{config: configOf("- path: apps/*\n") + windows}), nil); len(b.Calendar("shop").Windows) != 1 {
+	if b := changed(t, map[string]string{config: configOf("- path: apps/*\n") + windows}); len(b.Calendar("shop").Windows) != 1 {
 		t.Errorf("the windows of the configuration are not in the calendar: %+v", b.Calendar("shop"))
 	}
 }
@@ -205,7 +220,7 @@ func TestAppAt(t *testing.T) {
 	}
 	// Only the entry of its folder counts.
 	stay := rollout.App{Name: "shop", Path: "apps/shop"}
-	two := first.with("second", map[string]string{config: configOf("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n")})
+	two := first.with("second", listing("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n"))
 	if then := r.AppAt(two, stay); then.Namespace != "shops" {
 		t.Errorf("another entry counts: %+v", then)
 	}
@@ -228,7 +243,7 @@ func TestAppAt(t *testing.T) {
 func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	var problem error
 	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
-	app := App{App: rollout.App{Name: "shop"}, State: rollout.State{App: "shop", Source: "first"}}
+	app := App{App: shop, State: rollout.State{App: "shop", Source: "first"}}
 	problem = fmt.Errorf("commit first: %w", ErrNotReady)
 	if in, err := g.Gather(t.Context(), app, time.Now()); !errors.Is(err, ErrNotReady) || in.App != app.App {
 		t.Errorf("error %v", err)
@@ -242,17 +257,16 @@ func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 // TestPromotion checks a promotion file, a missing one, and an invalid one.
 func TestPromotion(t *testing.T) {
 	file := ".gitrollout/prod/promote/shop.yaml"
-	if p := open(t, first, nil).Promotion(rollout.App{Name: "shop"}); p.ID != "" || p.File != nil || p.Err != nil {
+	if p := open(t, first, nil).Promotion(shop); p.ID != "" || p.File != nil || p.Err != nil {
 		t.Errorf("none: %+v", p)
 	}
 	good := "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: h1-0123456789\nthrough: full\ndecision: promote\n"
-	p := open(t, first.with("second", map[string]string{file: good}), nil).Promotion(rollout.App{Name: "shop"})
+	p := changed(t, map[string]string{file: good}).Promotion(shop)
 	if p.Err != nil || p.File == nil || p.File.Release != "h1-0123456789" || p.File.Author != "Ann <ann@example.com>" {
 		t.Errorf("good: %+v", p)
 	}
-	b := open(t, first.with("second", map[string]string{file: "release: 3\n"}), nil)
-	p = b.Promotion(rollout.App{Name: "shop"})
-	if p.Err == nil || p.ID == "" {
+	b := changed(t, map[string]string{file: "release: 3\n"})
+	if p = b.Promotion(shop); p.Err == nil || p.ID == "" {
 		t.Errorf("bad: %+v", p)
 	}
 	built, wrong := &rollout.Render{}, errors.New("wrong")
@@ -272,30 +286,31 @@ func TestPromotion(t *testing.T) {
 
 	// A former name counts, unless another app has it now.
 	renamed := rollout.App{Name: "boutique", Formerly: "store shop"}
-	if p := open(t, first.with("second", map[string]string{file: good, "apps/shop/kustomization.yaml": ""}), nil).Promotion(renamed); p.Path != file || p.File == nil {
+	p = changed(t, map[string]string{file: good, "apps/shop/kustomization.yaml": ""}).Promotion(renamed)
+	if p.Path != file || p.File == nil {
 		t.Errorf("of the name before: %+v", p)
 	}
-	if p := open(t, first.with("second", map[string]string{file: good}), nil).Promotion(renamed); p != (Promotion{}) {
+	if p := changed(t, map[string]string{file: good}).Promotion(renamed); p != (Promotion{}) {
 		t.Errorf("another app's: %+v", p)
 	}
 
-	forbids := rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: rollout.RolloutRules{Forbid: []string{rollout.ForbidPromoteFull}}}
+	forbids := rollout.RolloutRules{Forbid: []string{rollout.ForbidPromoteFull}}
 	for name, c := range map[string]struct {
-		projects  []rollout.Project
+		project   rollout.Project
 		through   string
 		forbidden bool
 	}{
-		"AllAtOnce":      {[]rollout.Project{forbids}, "full", true},
-		"StepByStep":     {[]rollout.Project{forbids}, `"2"`, true}, // strategies decide from its effect
-		"NoSuchRule":     {[]rollout.Project{{Name: "shops", Apps: []string{"shop"}}}, "full", false},
-		"AnotherProject": {[]rollout.Project{{Name: "tills", Apps: []string{"till"}, Rollouts: forbids.Rollouts}}, "full", false},
+		"AllAtOnce":      {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, "full", true},
+		"StepByStep":     {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, `"2"`, true}, // strategies decide
+		"NoSuchRule":     {rollout.Project{Name: "shops", Apps: []string{"shop"}}, "full", false},
+		"AnotherProject": {rollout.Project{Name: "tills", Apps: []string{"till"}, Rollouts: forbids}, "full", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := open(t, first.with("second", map[string]string{file: strings.Replace(good, "full", c.through, 1)}), nil)
-			b.Policy = &rollout.Policy{Projects: c.projects}
-			p := b.Promotion(rollout.App{Name: "shop"})
-			if got := strings.Contains(p.File.Forbidden, "project shops, rule rollouts.forbid: promoteFull"); got != c.forbidden {
-				t.Errorf("forbidden: %q", p.File.Forbidden)
+			b := changed(t, map[string]string{file: strings.Replace(good, "full", c.through, 1)})
+			b.Policy = &rollout.Policy{Projects: []rollout.Project{c.project}}
+			why := b.Promotion(shop).File.Forbidden
+			if strings.Contains(why, "project shops, rule rollouts.forbid: promoteFull") != c.forbidden {
+				t.Errorf("forbidden: %q", why)
 			}
 		})
 	}
@@ -310,9 +325,7 @@ func TestProjects(t *testing.T) {
 	}})
 	tree := first.with("second", map[string]string{"apps/cart/kustomization.yaml": "resources: []\n"})
 	b, err := r.Open(tree, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for app, want := range map[string][2]string{"shop": {"shops/deployer", "keys/shops"}, "till": {}, "cart": {}} {
 		if a, _ := b.Find(app); a.ServiceAccount != want[0] || b.Promoters(app) != want[1] {
 			t.Errorf("%s is written as %q, promoted by %q, want %q", app, a.ServiceAccount, b.Promoters(app), want)
@@ -323,7 +336,7 @@ func TestProjects(t *testing.T) {
 // TestUnlisted checks that an app removed from Git is left alone. It is pruned if its entry says so and its folder is
 // gone.
 func TestUnlisted(t *testing.T) {
-	b := open(t, first.with("second", map[string]string{config: configOf("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n")}), nil)
+	b := changed(t, listing("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n"))
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
 		if got := b.Prunes(rollout.App{Name: "x", Path: dir}); got != want {
 			t.Errorf("prunes %s: %t", dir, got)
@@ -399,13 +412,9 @@ func (f failing) ReadBlob(id string) ([]byte, error) {
 func TestReadsThatFail(t *testing.T) {
 	promotes := ".gitrollout/prod/promote/shop.yaml"
 	state, err := (&rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cluster, err := rollout.Cluster{Cluster: "prod", UID: "1234"}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tree := first.with("second", map[string]string{
 		promotes: "decision: hold\n", ".gitrollout/prod/freeze.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: sale\n",
 		rollout.StatePath("shop"): string(state), rollout.ClusterPath: string(cluster),
@@ -415,7 +424,7 @@ func TestReadsThatFail(t *testing.T) {
 		"Clusters": func(f failing) error { _, err := Clusters(f); return err },
 		"Promotion": func(f failing) error {
 			b := Branch{Cluster: "prod", Tree: f}
-			if p := b.Promotion(rollout.App{Name: "shop"}); !rollout.IsInvalid(p.Err) {
+			if p := b.Promotion(shop); !rollout.IsInvalid(p.Err) {
 				return p.Err
 			}
 			return nil
@@ -535,14 +544,19 @@ func TestLook(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	routed := func(name string) *rollout.Render {
 		router, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return &rollout.Render{Specs: []rollout.Spec{{Workload: web, Canary: &rollout.Canary{
 			StableService: "a", CanaryService: "b", Traffic: &rollout.Traffic{Routers: []rollout.Router{router}},
 		}}}}
 	}
-	inventory := []rollout.Ref{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, {Kind: "Service", Namespace: "shop", Name: "x"}}
+	inventory := []rollout.Ref{web.Ref(), {Kind: "Service", Namespace: "shop", Name: "x"}}
+	of := func(workloads ...rollout.Workload) *rollout.Render {
+		r := &rollout.Render{Templates: map[rollout.Workload]rollout.Hash{}}
+		for _, w := range workloads {
+			r.Templates[w] = "h1-1"
+		}
+		return r
+	}
 	got := ""
 	g := Gatherer{
 		RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, errBroken },
@@ -557,12 +571,12 @@ func TestLook(t *testing.T) {
 		want string
 	}{
 		"Routed":     {routed("gate"), nil, "shop[] [gateway.networking.k8s.io/HTTPRoute/shop/gate]"},
-		"Both":       {&rollout.Render{Templates: map[rollout.Workload]rollout.Hash{api: "h1-1", web: "h1-1"}}, inventory, "shop[shop/api shop/web] []"},
-		"InGit":      {&rollout.Render{Templates: map[rollout.Workload]rollout.Hash{api: "h1-1"}}, nil, "shop[shop/api] []"},
+		"Both":       {of(api, web), inventory, "shop[shop/api shop/web] []"},
+		"InGit":      {of(api), nil, "shop[shop/api] []"},
 		"HadBefore":  {nil, inventory, "shop[shop/web] []"},
 		"NoWorkload": {nil, inventory[1:], "shop[] []"},
 	} {
-		app := App{App: rollout.App{Name: "shop"}, State: rollout.State{App: "shop", Inventory: c.inv}, Head: strategies.Head{Render: c.head}}
+		app := App{App: shop, State: rollout.State{App: "shop", Inventory: c.inv}, Head: strategies.Head{Render: c.head}}
 		in, err := g.Gather(t.Context(), app, time.Now())
 		if err != nil || got != c.want || in.Observed.Unseen != "nothing" {
 			t.Errorf("%s: %q, want %q; %+v, %v", name, got, c.want, in.Observed, err)
@@ -611,8 +625,8 @@ func TestKindsAreMadeKnown(t *testing.T) {
 			},
 		}
 		g.Look(&strategies.Input{Head: strategies.Head{Render: c.head}, Source: c.source})
-		if diff := compare.Diff(c.want, told); diff != "" || !asked {
-			t.Errorf("%s: asked in time %t (-want +got):\n%s", name, asked, diff)
+		if compare.CheckNamed(t, name, c.want, told); !asked {
+			t.Errorf("%s: it is not told before the look", name)
 		}
 	}
 }
@@ -621,10 +635,10 @@ func TestKindsAreMadeKnown(t *testing.T) {
 func TestStates(t *testing.T) {
 	state := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}
 	data, err := state.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := commit{"states", map[string]string{rollout.StatePath("shop"): string(data), rollout.StatePath("till"): "phase: [\n", "README": "x"}}
+	must(t, err)
+	tree := commit{"states", map[string]string{
+		rollout.StatePath("shop"): string(data), rollout.StatePath("till"): "phase: [\n", "README": "x",
+	}}
 	s, err := ReadStates(tree)
 	if err != nil || len(s.Files()) != 2 || s.Cluster != nil {
 		t.Fatalf("%+v, %v", s, err)
@@ -651,11 +665,16 @@ func TestStates(t *testing.T) {
 func TestDesired(t *testing.T) {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	at := func(hash rollout.Hash) *rollout.Render {
-		return &rollout.Render{Templates: map[rollout.Workload]rollout.Hash{w: hash}, Specs: []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}}}
+		return &rollout.Render{
+			Templates: map[rollout.Workload]rollout.Hash{w: hash}, Specs: []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}},
+		}
 	}
-	stable := at("h1-1").Release()
-	flying := rollout.State{App: "shop", Phase: rollout.Progressing, Source: "c2", Release: &rollout.Release{Hash: at("h1-2").Release(), Commit: "c2"},
-		Stable: &rollout.Release{Hash: stable, Commit: "c1", Templates: map[rollout.Workload]rollout.Hash{w: "h1-1"}}, Progress: []rollout.Progress{{Workload: w, Of: 1}}}
+	one, two := at("h1-1"), at("h1-2")
+	flying := rollout.State{
+		App: "shop", Phase: rollout.Progressing, Source: "c2", Progress: []rollout.Progress{{Workload: w, Of: 1}},
+		Release: &rollout.Release{Hash: two.Release(), Commit: "c2"},
+		Stable:  &rollout.Release{Hash: one.Release(), Commit: "c1", Templates: one.Templates},
+	}
 	healthy := flying
 	healthy.Phase, healthy.Release, healthy.Progress = rollout.Healthy, nil, nil
 	for name, c := range map[string]struct {
@@ -696,10 +715,10 @@ func (r *remembering) KeepOnly(apps []rollout.App) { r.kept = apps }
 // TestForgetsAppsThatAreGone checks that an app's cache ends when Git no longer has the app.
 func TestForgetsAppsThatAreGone(t *testing.T) {
 	renderer := &remembering{}
-	if _, err := NewReader("prod", renderer).Open(first, nil); err != nil || len(renderer.kept) == 0 {
-		t.Errorf("%v are kept, error %v", renderer.kept, err)
-	}
-	if _, err := NewReader("prod", renderer).Open(first.with("second", map[string]string{config: configOf("- path: gone/*\n")}), nil); err != nil || len(renderer.kept) > 0 {
-		t.Errorf("%v are kept, error %v", renderer.kept, err)
+	for _, tree := range []commit{first, first.with("second", listing("- path: gone/*\n"))} {
+		_, err := NewReader("prod", renderer).Open(tree, nil)
+		if err != nil || (len(renderer.kept) > 0) != (tree.id == "first") {
+			t.Errorf("at the %s commit %v are kept, error %v", tree.id, renderer.kept, err)
+		}
 	}
 }
