@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -57,8 +56,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 
 	status = http.StatusForbidden
 	err := known.send(t.Context(), deps(server.URL), r, notify.Message{})
-	var failed *Failure
-	if !errors.As(err, &failed) || !failed.Final || !strings.HasSuffix(err.Error(), "403 Forbidden: no pigeon has the ring ***") {
+	if !failureOf(t, err).Final || !strings.HasSuffix(err.Error(), "403 Forbidden: no pigeon has the ring ***") {
 		t.Errorf("got %v", err)
 	}
 }
