@@ -15,9 +15,7 @@ func TestDiffMasksSecrets(t *testing.T) {
 	from := &rollout.Render{Commit: rollout.Commit{ID: "1"}, Objects: []rollout.Object{secret("stringData", "hunter2")}}
 	to := &rollout.Render{Commit: rollout.Commit{ID: "2"}, Objects: []rollout.Object{secret("data", "aHVudGVyMw==")}}
 	d, err := diffOf(from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(d.Objects) != 1 || !strings.Contains(d.Objects[0].Text, "+  password: '*** (after)'") || strings.Contains(d.Objects[0].Text, "unter") || strings.Contains(d.Objects[0].Text, "aHVu") || strings.Contains(d.Objects[0].Text, "as before") {
 		t.Errorf("%+v", d.Objects)
 	}
@@ -51,9 +49,7 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}, strateg
 	state.Phase, state.Stable = rollout.Degraded, &rollout.Release{Hash: "h1-1", Commit: v1}
 	state.Rejected = []rollout.Rejection{{Hash: w.inputOf(t, "shop").Head.Render.Release(), Commit: bad, Reason: "it was slow"}}
 	data, err := state.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	repo.Git("checkout", "-q", "state")
 	repo.CommitFiles("rejected", map[string]string{rollout.StatePath("shop"): string(data)})
 	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("prod"))

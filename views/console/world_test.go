@@ -12,21 +12,25 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // worldOf returns a session on a repository with one app on record, before its first Refresh.
 func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
 	t.Helper()
 	data, err := state.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	repo.Git("checkout", "-q", "--orphan", "state")
 	repo.CommitFiles("held", map[string]string{rollout.StatePath(state.App): string(data)})
 	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("prod"))
 	repo.Git("checkout", "-q", "main")
 	mirror, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main", Cluster: "prod"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return New(Options{Cluster: "prod", Branch: "main", Repo: mirror, Renderer: render.New(render.InProcess{}), Detail: true})
 }
 
@@ -37,13 +41,9 @@ func (w *Session) inputOf(t *testing.T, name string) strategies.Input {
 		t.Fatal(err)
 	}
 	app, err := w.App(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in, err := w.Input(t.Context(), app, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return in
 }
 

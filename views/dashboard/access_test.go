@@ -58,9 +58,7 @@ func newOffice(t *testing.T, oidc *OIDC) *office {
 
 func (o *office) write(rules string) {
 	o.t.Helper()
-	if err := os.WriteFile(o.file, []byte(rules), 0o600); err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, os.WriteFile(o.file, []byte(rules), 0o600))
 }
 
 // visitor is a browser with cookies.
@@ -72,18 +70,14 @@ type visitor struct {
 
 func (o *office) visitor() *visitor {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	return &visitor{o: o, client: &http.Client{Jar: jar}}
 }
 
 func (v *visitor) send(method, path, body string, headers map[string]string) (code int, answer map[string]any) {
 	v.o.t.Helper()
 	req, err := http.NewRequest(method, v.o.URL+path, strings.NewReader(body))
-	if err != nil {
-		v.o.t.Fatal(err)
-	}
+	must(v.o.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -96,14 +90,10 @@ func (v *visitor) send(method, path, body string, headers map[string]string) (co
 		}
 	}
 	res, err := v.client.Do(req)
-	if err != nil {
-		v.o.t.Fatal(err)
-	}
+	must(v.o.t, err)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		v.o.t.Fatal(err)
-	}
+	must(v.o.t, err)
 	_ = json.Unmarshal(data, &answer)
 	return res.StatusCode, answer
 }
@@ -123,9 +113,7 @@ func TestSignOutEndsTheSession(t *testing.T) {
 	o := newOffice(t, nil)
 	v, other := o.visitor().signIn(), o.visitor().signIn()
 	address, err := url.Parse(o.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kept := v.client.Jar.Cookies(address)
 	if code, answer := v.send(http.MethodDelete, "/api/v1/session", "", nil); code != http.StatusOK {
 		t.Fatalf("sign out: %d %v", code, answer)
@@ -206,9 +194,7 @@ func TestSessions(t *testing.T) {
 	req, _ := http.NewRequest(http.MethodPost, o.URL+"/api/v1/session", strings.NewReader(`{"token": "`+o.token+`"}`))
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = res.Body.Close()
 	if c := res.Cookies(); len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode || c[0].Secure || strings.Contains(c[0].Value, o.token) {
 		t.Errorf("the cookie is %+v", c)
@@ -255,9 +241,7 @@ func TestReadOnlyUnlessAskedFor(t *testing.T) {
 	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
 	for _, path := range []string{"/api/v1/apps/shop/actions", "/api/v1/session"} {
 		res, err := http.Post(server.URL+path, "application/json", strings.NewReader(promoteShop))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		if res.StatusCode != http.StatusNotFound && res.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("%s answers %d", path, res.StatusCode)
@@ -288,9 +272,7 @@ func TestAccessFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &Access{File: filepath.Join(t.TempDir(), "a.yaml")}
-			if err := os.WriteFile(a.File, []byte(strings.Replace(good, c.old, c.new, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(a.File, []byte(strings.Replace(good, c.old, c.new, 1)), 0o600))
 			err := a.Check()
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want one that names %q", err, c.want)

@@ -60,6 +60,14 @@ func (f *fakeActor) Act(_ context.Context, who Person, app string, a propose.Act
 	return "pushed", f.err
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func serve(t *testing.T, o Options) (*httptest.Server, *Board) {
 	t.Helper()
 	if o.Board == nil {
@@ -72,9 +80,7 @@ func serve(t *testing.T, o Options) (*httptest.Server, *Board) {
 		o.Now = time.Now
 	}
 	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewServer(s)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server, o.Board
@@ -82,22 +88,16 @@ func serve(t *testing.T, o Options) (*httptest.Server, *Board) {
 
 func show(t *testing.T, b *Board, apps []status.App, gone ...string) {
 	t.Helper()
-	if err := b.Show(time.Now(), "", apps, gone); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Show(time.Now(), "", apps, gone))
 }
 
 func get(t *testing.T, url string) (*http.Response, string) {
 	t.Helper()
 	res, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return res, string(body)
 }
 
@@ -133,14 +133,10 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 
 func TestPagesNeedNothingFromElsewhere(t *testing.T) {
 	entries, err := os.ReadDir("assets")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join("assets", e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text := strings.ReplaceAll(string(data), "http://www.w3.org/2000/svg", "")
 		for _, bad := range []string{"http://", "https://", "innerHTML", "eval(", "style=\"", "document.write", "@import"} {
 			if strings.Contains(text, bad) {
@@ -183,16 +179,12 @@ func open(t *testing.T, url, last string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stop := func() { cancel(); _ = res.Body.Close() }
 	t.Cleanup(stop)
 	scanner := bufio.NewScanner(res.Body)
@@ -214,9 +206,7 @@ func (s *stream) next() (id, event string, apps, gone []string) {
 		if v, ok := strings.CutPrefix(line, "data: "); ok {
 			var data struct{ What fleet }
 			if event != "app" {
-				if err := json.Unmarshal([]byte(v), &data); err != nil {
-					s.t.Fatal(err)
-				}
+				must(s.t, json.Unmarshal([]byte(v), &data))
 			}
 			for _, r := range data.What.Apps {
 				apps = append(apps, r.App)
@@ -321,9 +311,7 @@ func TestSamplesAreBounded(t *testing.T) {
 	board := NewBoard("prod", "")
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i := range 5000 {
-		if err := board.Show(start.Add(time.Duration(i)*time.Second), "", []status.App{appOf("shop", rollout.Progressing, i%100)}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, board.Show(start.Add(time.Duration(i)*time.Second), "", []status.App{appOf("shop", rollout.Progressing, i%100)}, nil))
 	}
 	d, _, _ := board.app("shop")
 	list := d.Samples["shop/shop"]
@@ -341,9 +329,7 @@ func TestSamplesAreBounded(t *testing.T) {
 		t.Errorf("an app at rest adds samples: %d, it had %d", len(after), len(list))
 	}
 	for i := range maxDrawn + 50 {
-		if err := board.Show(start.Add(time.Duration(i)*time.Hour), "", []status.App{appOf(fmt.Sprint("app-", i), rollout.Progressing, 5)}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, board.Show(start.Add(time.Duration(i)*time.Hour), "", []status.App{appOf(fmt.Sprint("app-", i), rollout.Progressing, 5)}, nil))
 	}
 	drawn := 0
 	for _, s := range board.apps {

@@ -22,9 +22,7 @@ func oidcOffice(t *testing.T, p *oidctest.Provider) (*office, *OIDC) {
 
 func TestOIDC(t *testing.T) {
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, c := range map[string]struct {
 		claims map[string]any
 		sign   *rsa.PrivateKey
@@ -83,9 +81,7 @@ func TestOIDCFlowIsBound(t *testing.T) {
 		t.Helper()
 		v.client.CheckRedirect = stop
 		res, err := v.client.Get(o.URL + "/oidc/start")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		if c := res.Cookies(); len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteLaxMode {
 			t.Errorf("the cookie of the flow is %+v", c)

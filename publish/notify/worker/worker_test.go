@@ -18,14 +18,10 @@ import (
 
 func TestToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"), chat("b"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		c := w.commit("shop", "cart")
-		p.Notify(w.config, c.ID, c)
+		w, p, end := started(t, chat("a"), chat("b"))
+		w.push(p, "shop", "cart")
 		synctest.Wait()
-		c = w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		c := w.push(p, "shop")
 		synctest.Wait()
 		p.Notify(w.config, c.ID, nil)
 		end(true)
@@ -145,15 +141,12 @@ func TestForgottenClaim(t *testing.T) {
 // TestFlood reports only the last of very many events.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
+		w, p, end := started(t, chat("a"))
 		var apps []string
 		for i := range 300 {
 			apps = append(apps, fmt.Sprintf("app%03d", i))
 		}
-		c := w.commit(apps...)
-		p.Notify(w.config, c.ID, c)
+		w.push(p, apps...)
 		end(true)
 		if got := w.inbox["a"]; len(got) != notify.MaxPending || got[0] != "01/app100" || len(w.reports) != 1 {
 			t.Errorf("told %d, from %s; reported %q", len(got), got[0], w.reports)
@@ -169,15 +162,13 @@ func TestRecordIsAhead(t *testing.T) {
 		one, endOne := w.process("one")
 		one.Notify(w.config, old, nil)
 		synctest.Wait()
-		c := w.commit("shop")
-		one.Notify(w.config, c.ID, c)
+		w.push(one, "shop")
 		endOne(true)
 		two, endTwo := w.process("two")
 		two.Notify(w.config, old, nil)
 		synctest.Wait()
 		two.Notify(w.config, w.head(), nil)
-		c = w.commit("shop")
-		two.Notify(w.config, c.ID, c)
+		w.push(two, "shop")
 		endTwo(true)
 		w.wantInbox(map[string][]string{"a": {"02/shop", "03/shop"}})
 		if len(w.reports) > 0 {
@@ -199,8 +190,7 @@ func TestServiceIsAway(t *testing.T) {
 		p, end := w.process("one")
 		p.Notify(w.config, "", nil)
 		for range 3 {
-			c := w.commit("shop")
-			p.Notify(w.config, c.ID, c)
+			w.push(p, "shop")
 			time.Sleep(10 * time.Second)
 		}
 		want := []string{"01/shop", "02/shop", "03/shop"}
@@ -209,9 +199,7 @@ func TestServiceIsAway(t *testing.T) {
 			t.Errorf("reported %q, want it once", w.reports)
 		}
 		end(true) // and another process continues
-		w.mu.Lock()
-		down = false
-		w.mu.Unlock()
+		w.locked(func() { down = false })
 		p, end = w.process("two")
 		p.Notify(w.config, w.head(), nil)
 		end(true)
@@ -233,8 +221,7 @@ func TestRefusedIsNotSentAgain(t *testing.T) {
 		p, end := w.process("one")
 		p.Notify(w.config, "", nil)
 		for range 2 {
-			c := w.commit("shop")
-			p.Notify(w.config, c.ID, c)
+			w.push(p, "shop")
 		}
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"02/shop"}})
@@ -257,8 +244,7 @@ func TestBreakIsKept(t *testing.T) {
 		}
 		p, end := w.process("one")
 		p.Notify(w.config, "", nil)
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		w.push(p, "shop")
 		time.Sleep(time.Minute)
 		end(true)
 		compare.CheckNamed(t, "asked at", []time.Duration{0, 42 * time.Second}, at)
@@ -267,20 +253,13 @@ func TestBreakIsKept(t *testing.T) {
 
 func TestGitIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
+		w, p, end := started(t, chat("a"))
 		synctest.Wait()
-		w.mu.Lock()
-		w.refuse = errors.New("connection refused")
-		w.mu.Unlock()
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		w.locked(func() { w.refuse = errors.New("connection refused") })
+		w.push(p, "shop")
 		time.Sleep(time.Second)
 		w.wantInbox(map[string][]string{}) // nothing is sent without a claim
-		w.mu.Lock()
-		w.refuse = nil
-		w.mu.Unlock()
+		w.locked(func() { w.refuse = nil })
 		time.Sleep(time.Minute)
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"01/shop"}})
@@ -296,8 +275,7 @@ func TestNewAndOldReceivers(t *testing.T) {
 		synctest.Wait()
 		w.config = &rollout.Config{Receivers: []rollout.Receiver{chat("b")}}
 		p.Notify(w.config, w.head(), nil)
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		w.push(p, "shop")
 		end(true)
 		w.wantInbox(map[string][]string{"b": {"02/shop"}})
 		if _, found := w.record.Receivers["a"]; found {
@@ -314,8 +292,7 @@ func TestStateBranchWasRewritten(t *testing.T) {
 		p, end := w.process("one")
 		p.Notify(w.config, w.head(), nil)
 		synctest.Wait()
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		w.push(p, "shop")
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"02/shop"}})
 		if len(w.reports) != 1 {
@@ -334,40 +311,28 @@ func TestKilledAnywhere(t *testing.T) {
 				left := effects
 				dead := errors.New("killed")
 				step := func() bool { left--; return left >= 0 }
-				update, send := w.update, w.send
-				p := New(Options{
-					ID: "first", Cluster: "prod", History: w.history, Now: time.Now, Log: func(error, string) {},
-					Update: func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
+				p, end := w.processWith("first", func(o *Options) {
+					o.Update = func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 						if !step() {
 							return dead
 						}
-						return update(ctx, now, change)
-					},
-					Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (bool, time.Duration, error) {
+						return w.update(ctx, now, change)
+					}
+					o.Send = func(ctx context.Context, r rollout.Receiver, m notify.Message) (bool, time.Duration, error) {
 						if !step() {
 							return false, 0, dead
 						}
-						return send(ctx, r, m)
-					},
-					ProfileOf: func(string) notify.Profile {
-						return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
-					},
-					Dedups: func(string) bool { return false },
-					Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
+						return w.send(ctx, r, m)
+					}
 				})
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan struct{})
-				go func() { defer close(ended); p.Run(ctx) }()
 				p.Notify(w.config, "", nil)
 				synctest.Wait()
 				for range 3 {
-					c := w.commit("shop")
-					p.Notify(w.config, c.ID, c)
+					w.push(p, "shop")
 					synctest.Wait()
 				}
 				left = -1 // it stays dead
-				cancel()
-				<-ended
+				end(false)
 				if len(w.record.Receivers) == 0 {
 					return // it died before its start: no message was due
 				}
@@ -423,8 +388,7 @@ func TestProblemsAreReportedAgain(t *testing.T) {
 		}
 		for _, away := range []bool{true, false, true, false} {
 			set(away, nil)
-			c := w.commit("shop", "cart")
-			p.Notify(w.config, c.ID, c)
+			w.push(p, "shop", "cart")
 			time.Sleep(20 * time.Minute)
 			synctest.Wait()
 		}
@@ -434,8 +398,7 @@ func TestProblemsAreReportedAgain(t *testing.T) {
 		for _, refuse := range []error{errors.New("refused"), nil, errors.New("refused"), nil} {
 			set(false, refuse)
 			reads := w.reads
-			c := w.commit("shop")
-			p.Notify(w.config, c.ID, c)
+			w.push(p, "shop")
 			time.Sleep(20 * time.Minute)
 			synctest.Wait()
 			if asked := w.reads - reads; asked > 20 {
@@ -455,9 +418,7 @@ func TestProblemsAreReportedAgain(t *testing.T) {
 // TestPartOfACommitIsTold sends only the failed messages of a commit again; refused messages are not counted.
 func TestPartOfACommitIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
+		w, p, end := started(t, chat("a"))
 		synctest.Wait()
 		w.answer = func(_ string, m notify.Message) (bool, time.Duration, error) {
 			switch {
@@ -471,8 +432,7 @@ func TestPartOfACommitIsTold(t *testing.T) {
 			}
 			return false, 0, nil
 		}
-		c := w.commit("a", "b", "c", "d")
-		p.Notify(w.config, c.ID, c)
+		w.push(p, "a", "b", "c", "d")
 		time.Sleep(2 * time.Second)
 		end(true)
 		if want := (rollout.Cursor{Told: "", App: "b"}); w.record.Receivers["a"] != want || w.record.By != "" || !w.record.Since.IsZero() {
@@ -481,9 +441,7 @@ func TestPartOfACommitIsTold(t *testing.T) {
 		if !slices.Equal(w.done, []string{"a was told of 1"}) {
 			t.Errorf("done %q", w.done)
 		}
-		w.mu.Lock()
-		w.answer = nil
-		w.mu.Unlock()
+		w.locked(func() { w.answer = nil })
 		next, end := w.process("two")
 		next.Notify(w.config, w.head(), nil)
 		end(true)
@@ -496,14 +454,11 @@ func TestReadersThatLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := chat("quiet")
 		quiet.Apps = []string{"none"}
-		w := newWorld(t, chat("a"), quiet)
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
+		w, p, end := started(t, chat("a"), quiet)
 		synctest.Wait()
 		silent := func(n int) {
 			for range n {
-				c := w.commit()
-				p.Notify(w.config, c.ID, c)
+				w.push(p)
 				synctest.Wait()
 			}
 		}
@@ -517,8 +472,7 @@ func TestReadersThatLag(t *testing.T) {
 			t.Errorf("%d writes for 101 commits, record %+v", w.writes-writes, w.record)
 		}
 		silent(1)
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		c := w.push(p, "shop")
 		end(true)
 		if w.record.Receivers["quiet"].Told != c.ID {
 			t.Errorf("the record is %+v", w.record)
@@ -531,11 +485,8 @@ func TestTemplatesThatFailAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := chat("a")
 		a.Title = template.Must(template.New("t").Parse("{{index .Analyses 3}}"))
-		w := newWorld(t, a)
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		w, p, end := started(t, a)
+		w.push(p, "shop")
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"01/shop"}})
 		if len(w.reports) != 1 || !strings.HasPrefix(w.reports[0], "template of notification a: ") {
@@ -647,13 +598,10 @@ func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 // TestLastWriteFails reports that messages will be sent again.
 func TestLastWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
+		w, p, end := started(t, chat("a"))
 		synctest.Wait()
 		w.during = func() { w.refuse = errors.New("refused") }
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		w.push(p, "shop")
 		synctest.Wait()
 		end(false)
 		if n := len(w.reports); n == 0 || w.reports[n-1] != "the last notifications are not on record, and will be sent again: refused" {
@@ -670,50 +618,32 @@ func TestTakenOverMeanwhile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, chat("a"))
 				cut := false // one from the record
-				one := New(Options{
-					ID: "one", Cluster: "prod", History: w.history, Now: time.Now, Log: func(error, string) {}, Send: w.send,
-					Update: func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
-						w.mu.Lock()
-						is := cut
-						w.mu.Unlock()
-						if is {
+				one, endOne := w.processWith("one", func(o *Options) {
+					o.Update = func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
+						is := false
+						if w.locked(func() { is = cut }); is {
 							return errors.New("no connection")
 						}
 						return w.update(ctx, now, change)
-					},
-					ProfileOf: func(string) notify.Profile {
-						return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
-					},
-					Dedups: func(string) bool { return false },
-					Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
+					}
 				})
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan struct{})
-				go func() { defer close(ended); one.Run(ctx) }()
 				one.Notify(w.config, "", nil)
 				synctest.Wait()
 				w.during = func() { cut = true }
-				c := w.commit("shop")
-				one.Notify(w.config, c.ID, c)
+				w.push(one, "shop")
 				synctest.Wait()
-				w.mu.Lock()
-				w.during = nil
-				w.mu.Unlock()
+				w.locked(func() { w.during = nil })
 				two, endTwo := w.process("two")
 				two.Notify(w.config, w.head(), nil)
 				time.Sleep(40 * time.Second)
-				c = w.commit("cart")
-				two.Notify(w.config, c.ID, c)
+				c := w.push(two, "cart")
 				endTwo(true)
 				record := w.record.Receivers["a"]
-				w.mu.Lock()
-				cut = false
-				w.mu.Unlock()
+				w.locked(func() { cut = false })
 				if !ends {
 					time.Sleep(30 * time.Minute)
 				}
-				cancel()
-				<-ended
+				endOne(false)
 				if w.record.Receivers["a"] != record || record.Told != c.ID {
 					t.Errorf("the record was %+v, and is %+v", record, w.record.Receivers["a"])
 				}
@@ -726,17 +656,12 @@ func TestTakenOverMeanwhile(t *testing.T) {
 // TestLastWrite records sent messages after a failed write, at the latest when the process ends.
 func TestLastWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
+		w, p, end := started(t, chat("a"))
 		synctest.Wait()
 		w.during = func() { w.refuse = errors.New("refused") }
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		c := w.push(p, "shop")
 		synctest.Wait()
-		w.mu.Lock()
-		w.refuse = nil
-		w.mu.Unlock()
+		w.locked(func() { w.refuse = nil })
 		end(false)
 		if w.record.Receivers["a"] != (rollout.Cursor{Told: c.ID}) || w.record.By != "" || len(w.reports) != 1 {
 			t.Errorf("the record is %+v, reported %q", w.record, w.reports)

@@ -118,9 +118,35 @@ func (w *world) send(_ context.Context, r rollout.Receiver, m notify.Message) (b
 	return false, 0, nil
 }
 
+// started returns a world with a process that has begun before the first commit.
+func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *Worker, end func(flush bool)) {
+	w = newWorld(t, receivers...)
+	p, end = w.process("one")
+	p.Notify(w.config, "", nil)
+	return w, p, end
+}
+
+// push commits that apps have started, and tells a process of it.
+func (w *world) push(p *Worker, apps ...string) *rollout.StateCommit {
+	c := w.commit(apps...)
+	p.Notify(w.config, c.ID, c)
+	return c
+}
+
+// locked changes the world while no process uses it.
+func (w *world) locked(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
 // process starts a worker. The returned function ends it: at once, or after a flush.
 func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
-	p := New(Options{
+	return w.processWith(id, func(*Options) {})
+}
+
+func (w *world) processWith(id string, change func(*Options)) (worker *Worker, end func(flush bool)) {
+	o := Options{
 		ID: id, Cluster: "prod", Update: w.update, History: w.history, Send: w.send, Now: time.Now,
 		ProfileOf: func(string) notify.Profile {
 			return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
@@ -136,7 +162,9 @@ func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
 				w.done = append(w.done, done)
 			}
 		},
-	})
+	}
+	change(&o)
+	p := New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
