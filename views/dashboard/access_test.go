@@ -98,6 +98,20 @@ func (v *visitor) send(method, path, body string, headers map[string]string) (co
 	return res.StatusCode, answer
 }
 
+// wants reports an answer with another code.
+func (v *visitor) wants(code int, what, method, path, body string) {
+	v.o.t.Helper()
+	if got, answer := v.send(method, path, body, nil); got != code {
+		v.o.t.Errorf("%s is answered %d %v, want %d", what, got, answer, code)
+	}
+}
+
+// promotes reports an answer with another code to the promotion of the shop.
+func (v *visitor) promotes(code int, what string) {
+	v.o.t.Helper()
+	v.wants(code, "a promotion, "+what+",", http.MethodPost, "/api/v1/apps/shop/actions", promoteShop)
+}
+
 func (v *visitor) signIn() *visitor {
 	v.o.t.Helper()
 	code, answer := v.send(http.MethodPost, "/api/v1/session", `{"token": "`+v.o.token+`"}`, nil)
@@ -115,13 +129,9 @@ func TestSignOutEndsTheSession(t *testing.T) {
 	address, err := url.Parse(o.URL)
 	must(t, err)
 	kept := v.client.Jar.Cookies(address)
-	if code, answer := v.send(http.MethodDelete, "/api/v1/session", "", nil); code != http.StatusOK {
-		t.Fatalf("sign out: %d %v", code, answer)
-	}
+	v.wants(http.StatusOK, "a sign-out", http.MethodDelete, "/api/v1/session", "")
 	v.client.Jar.SetCookies(address, kept)
-	if code, answer := v.send(http.MethodPost, "/api/v1/apps/shop/actions", promoteShop, nil); code/100 == 2 {
-		t.Errorf("after signing out, the cookie promotes: %d %v", code, answer)
-	}
+	v.promotes(http.StatusUnauthorized, "after signing out")
 	if _, me := v.send(http.MethodGet, "/api/v1/me", "", nil); me["name"] != nil {
 		t.Errorf("after signing out, the cookie belongs to %v", me["name"])
 	}
@@ -157,7 +167,8 @@ func TestActionsAreGuarded(t *testing.T) {
 		"BearerToken":       {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer TOKEN"}, code: 200},
 		"WrongBearer":       {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer gitrollout_x"}, code: 401},
 		"NoBearer":          {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer "}, code: 401},
-		"ForgedCookie":      {body: promoteShop, anonymous: true, headers: map[string]string{"Cookie": sessionCookie + "=eyJuYW1lIjoiQW5uIn0.AAAA"}, code: 401},
+		"ForgedCookie": {body: promoteShop, anonymous: true, code: 401,
+			headers: map[string]string{"Cookie": sessionCookie + "=eyJuYW1lIjoiQW5uIn0.AAAA"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t, nil)
@@ -185,18 +196,15 @@ func TestActionsAreGuarded(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	o := newOffice(t, nil)
-	if code, answer := o.visitor().send(http.MethodPost, "/api/v1/session", `{"token": "wrong"}`, nil); code != 403 {
-		t.Errorf("a wrong token: %d %v", code, answer)
-	}
-	if code, answer := o.visitor().send(http.MethodPost, "/api/v1/session", `{"token": ""}`, nil); code != 403 {
-		t.Errorf("no token: %d %v", code, answer)
-	}
+	o.visitor().wants(403, "a wrong token", http.MethodPost, "/api/v1/session", `{"token": "wrong"}`)
+	o.visitor().wants(403, "no token", http.MethodPost, "/api/v1/session", `{"token": ""}`)
 	req, _ := http.NewRequest(http.MethodPost, o.URL+"/api/v1/session", strings.NewReader(`{"token": "`+o.token+`"}`))
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
 	must(t, err)
 	_ = res.Body.Close()
-	if c := res.Cookies(); len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode || c[0].Secure || strings.Contains(c[0].Value, o.token) {
+	if c := res.Cookies(); len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode || c[0].Secure ||
+		strings.Contains(c[0].Value, o.token) {
 		t.Errorf("the cookie is %+v", c)
 	}
 
@@ -207,33 +215,19 @@ func TestSessions(t *testing.T) {
 	if _, me := v.send(http.MethodGet, "/api/v1/me?app=pay", "", nil); len(me["may"].([]any)) != 0 {
 		t.Errorf("me is %v", me)
 	}
-	act := func() int {
-		code, _ := v.send(http.MethodPost, "/api/v1/apps/shop/actions", promoteShop, nil)
-		return code
-	}
-	if code := act(); code != 200 {
-		t.Errorf("signed in: %d", code)
-	}
+	v.promotes(200, "signed in")
 	_, another := NewToken()
 	rules, _ := os.ReadFile(o.file)
 	o.write(rulesWith(another))
-	if code := act(); code != 403 {
-		t.Errorf("a token that was changed gives a right still: %d", code)
-	}
+	v.promotes(403, "with a token that was changed")
 	o.write(string(rules))
 	o.now = o.now.Add(sessionTime)
-	if code := act(); code != 401 {
-		t.Errorf("a session that is over: %d", code)
-	}
+	v.promotes(401, "after the end of the session")
 	o.now = o.now.Add(-sessionTime)
 	v.send(http.MethodDelete, "/api/v1/session", "{}", nil)
-	if code := act(); code != 401 {
-		t.Errorf("signed out: %d", code)
-	}
+	v.promotes(401, "signed out")
 	o.actor.err = errors.New("no")
-	if code, _ := o.visitor().signIn().send(http.MethodPost, "/api/v1/apps/shop/actions", promoteShop, nil); code != 409 {
-		t.Errorf("an action that is refused: %d", code)
-	}
+	o.visitor().signIn().promotes(409, "which is refused")
 }
 
 func TestReadOnlyUnlessAskedFor(t *testing.T) {

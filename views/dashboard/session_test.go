@@ -51,7 +51,9 @@ func FuzzOpen(f *testing.F) {
 	other, err := newSessions(time.Now, false)
 	must(f, err)
 	foreign, _ := other.seal("session", session{Person: Person{Name: "Eve"}})
-	for _, seed := range []string{sealed, foreign, "", ".", "e30.", "e30.AAAA", sealed + "A", strings.ToLower(sealed), "." + sealed, sealed + "."} {
+	for _, seed := range []string{
+		sealed, foreign, "", ".", "e30.", "e30.AAAA", sealed + "A", strings.ToLower(sealed), "." + sealed, sealed + ".",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
