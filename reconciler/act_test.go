@@ -171,9 +171,7 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 				"apps/broken/kustomization.yaml": "resources: [missing.yaml, app.yaml]\n", "apps/broken/app.yaml": c.file,
 				"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": "",
 			})
-			if stays := len(w.cluster.pruned) == 0; stays != c.stays {
-				t.Errorf("it stays: %t, want %t; %v is deleted", stays, c.stays, w.cluster.pruned)
-			}
+			compare.CheckNamed(t, "it stays", c.stays, len(w.cluster.pruned) == 0)
 			if !c.stays {
 				return
 			}
@@ -313,9 +311,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 			shop, _ := branch.Find("shop")
 			at, held := l.reader.RenderHead(c.from, shop)
 			a := &appView{App: shop, promotion: branch.Promotion(shop)}
-			if got := l.changes(c.to, a, at, held); got != c.want {
-				t.Errorf("changes the app: %t, want %t", got, c.want)
-			}
+			compare.CheckNamed(t, "changes the app", c.want, l.changes(c.to, a, at, held))
 		})
 	}
 	l := newPoller()
@@ -361,9 +357,7 @@ func TestKeptForTheForge(t *testing.T) {
 		"still rejected":          {revert, rollout.State{}, at(rollout.Degraded, "", "old"), false},
 	} {
 		r := &committer{Options: &Options{ShowsForge: true}}
-		if got := r.keepsFor(onForge, c.kind, c.before, c.after); got != c.want {
-			t.Errorf("%s: kept %t, want %t", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, r.keepsFor(onForge, c.kind, c.before, c.after))
 		for where, v := range map[string]*gitView{
 			"a configuration without a forge": {branch: &source.Branch{Config: &rollout.Config{}}}, "no configuration": {branch: &source.Branch{}},
 		} {

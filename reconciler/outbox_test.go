@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -25,9 +26,7 @@ func TestPushAt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			since := time.Now()
-			if got := pushAt(since, since.Add(tt.last), since.Add(tt.earliest), tt.urgent).Sub(since); got != tt.want {
-				t.Errorf("pushed after %s, want %s", got, tt.want)
-			}
+			compare.CheckNamed(t, "pushed after", tt.want, pushAt(since, since.Add(tt.last), since.Add(tt.earliest), tt.urgent).Sub(since))
 		})
 	}
 }

@@ -26,9 +26,7 @@ func TestTimers(t *testing.T) {
 	a, noon := newAppQueue(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	take := func(at time.Time, want string) {
 		t.Helper()
-		if got := strings.Join(a.due(at), " "); got != want {
-			t.Errorf("due at %s is %q, want %q", at.Format("15:04"), got, want)
-		}
+		compare.CheckNamed(t, "due at "+at.Format("15:04"), want, strings.Join(a.due(at), " "))
 	}
 	if !a.next().IsZero() {
 		t.Errorf("a timer ends at %s", a.next())
@@ -182,9 +180,7 @@ func TestOwnFolder(t *testing.T) {
 		for i, dir := range c.others {
 			v.apps[fmt.Sprint(i)] = &appView{App: rollout.App{Path: dir}}
 		}
-		if got := ownFolder(v, c.app); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, ownFolder(v, c.app))
 	}
 }
 
@@ -207,9 +203,7 @@ func TestComplaintsAreForgotten(t *testing.T) {
 	c := &errorLog{}
 	said := func(what, problem string, want bool) {
 		t.Helper()
-		if got := c.isNew(what, problem); got != want {
-			t.Errorf("%s about %s is new: %t", problem, what, got)
-		}
+		compare.CheckNamed(t, problem+" about "+what+" is new", want, c.isNew(what, problem))
 	}
 	said("app shop", "away", true)
 	said("app shop", "away", false)
@@ -239,9 +233,7 @@ func TestChanged(t *testing.T) {
 		"Again":   {[]Snapshot{at("Ann", "new"), at("Bob", "old"), at("Cid", "new"), at("Dan", "new")}, "Cid"},
 		"Unread":  {[]Snapshot{at("Ann", "error"), at("Bob", "new")}, "Bob"},
 	} {
-		if got := changed(c.line, "p").Author; got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, changed(c.line, "p").Author)
 	}
 }
 
@@ -329,9 +321,7 @@ func TestHappened(t *testing.T) {
 	} {
 		m := &appCache{}
 		for i, c := range visits {
-			if got := m.happened(c.recorded, c.retreat); got != c.told {
-				t.Errorf("visit %d of %v: told %t", i, visits, got)
-			}
+			compare.CheckNamed(t, fmt.Sprintf("visit %d of %v is told", i, visits), c.told, m.happened(c.recorded, c.retreat))
 		}
 	}
 }

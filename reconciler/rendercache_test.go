@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -231,9 +232,7 @@ func TestWhatIsUsedStays(t *testing.T) {
 		r.renders.look(readable(fmt.Sprint("head", i)), nil, []rollout.App{shop})
 		r.renders.drain()
 	}
-	if n := len(r.renders.at["shop"]); n != kept {
-		t.Errorf("%d renders are kept, want %d", n, kept)
-	}
+	compare.CheckNamed(t, "renders that are kept", kept, len(r.renders.at["shop"]))
 }
 
 // TestPanicOfARender checks that a panic is an error of its app.

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -58,9 +59,7 @@ func TestRunPolls(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				<-ended
-				if got := repo.fetches.Load(); got != tt.fetches {
-					t.Errorf("%d looks at Git in 61 seconds, want %d", got, tt.fetches)
-				}
+				compare.CheckNamed(t, "looks at Git in 61 seconds", tt.fetches, repo.fetches.Load())
 				if n := strings.Count(log.String(), "no route"); n != 1 {
 					t.Errorf("the same error is logged %d times:\n%s", n, log.String())
 				}

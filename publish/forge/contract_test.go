@@ -204,9 +204,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 		}
 		first := r.push(branch, "redis 1")
 		number := propose(first, "one", true)
-		if again := propose(r.push(branch, "redis 2"), "two", true); again != number {
-			t.Errorf("pull request %d, and then %d", number, again)
-		}
+		compare.CheckNamed(t, "the same pull request", number, propose(r.push(branch, "redis 2"), "two", true))
 		all := r.list()
 		if len(all) != 1 || all[0].state != "open" || all[0].body != "two" || all[0].title != "Vendor: redis" {
 			t.Fatalf("there is %+v", all)

@@ -81,9 +81,7 @@ It also changes files of: cart
 		"GoingBack": {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{Reject: true}}, true},
 		"Replaced":  {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{}}, false},
 	} {
-		if got := WantedBy(strategies.Input{State: c.state}).Revert; got != c.want {
-			t.Errorf("%s: it wants a revert: %t", name, got)
-		}
+		compare.CheckNamed(t, name, c.want, WantedBy(strategies.Input{State: c.state}).Revert)
 	}
 	if o.Branch != "gitrollout/revert/prod/shop" || !o.When.Equal(s.Rejected[0].At) || !v.Shared() {
 		t.Errorf("%+v", o)

@@ -3,6 +3,7 @@ package propose
 import (
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -29,9 +30,7 @@ func TestRestores(t *testing.T) {
 		"another app's file":      {map[string][]byte{"README": []byte("1")}, true, false},
 	} {
 		merge, from, to := rollout.Merge{Edits: c.edits, Clean: c.clean}, sizedTo("apps/shop", files, 9), sizedTo("apps/shop", files, 3)
-		if got := Restores(merge, head, old, from, to); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, Restores(merge, head, old, from, to))
 	}
 }
 

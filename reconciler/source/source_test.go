@@ -224,9 +224,7 @@ func TestAppAt(t *testing.T) {
 	if then := r.AppAt(two, stay); then.Namespace != "shops" {
 		t.Errorf("another entry counts: %+v", then)
 	}
-	if then := r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now); then != now {
-		t.Errorf("a commit that does not tell: %+v", then)
-	}
+	compare.CheckNamed(t, "a commit that does not tell", now, r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now))
 	// The gatherer asks for the app at the commit of its state.
 	var asked rollout.App
 	g := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
@@ -338,9 +336,7 @@ func TestProjects(t *testing.T) {
 func TestUnlisted(t *testing.T) {
 	b := changed(t, listing("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n"))
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
-		if got := b.Prunes(rollout.App{Name: "x", Path: dir}); got != want {
-			t.Errorf("prunes %s: %t", dir, got)
-		}
+		compare.CheckNamed(t, "prunes "+dir, want, b.Prunes(rollout.App{Name: "x", Path: dir}))
 	}
 	b.Tree = failing{first, new(0)}
 	if b.Prunes(rollout.App{Name: "sale", Path: "apps/sale"}) {
@@ -503,13 +499,9 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 	}
 	broken := first.with("second", map[string]string{"apps/shop/kustomization.yaml": ""})
 	now := rollout.App{Name: "shop", Path: "teams/a/shop"}
-	if then := r.AppAt(broken, now); then != now {
-		t.Errorf("without a known place: %+v", then)
-	}
+	compare.CheckNamed(t, "without a known place", now, r.AppAt(broken, now))
 	left := 3
-	if then := r.AppAt(failing{first, &left}, now); then != now {
-		t.Errorf("it cannot be searched for: %+v", then)
-	}
+	compare.CheckNamed(t, "it cannot be searched for", now, r.AppAt(failing{first, &left}, now))
 }
 
 // TestRenderHead checks that forbidden objects hold an app only at the newest commit.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -71,13 +72,9 @@ func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 		}
 		return in.Head.Commit.ID
 	}
-	if got := commit(); got != held {
-		t.Errorf("it is at %s, want %s; the newest is %s", got, held, tip)
-	}
+	compare.CheckNamed(t, "it is at the commit of its record", held, commit())
 	tip = repo.CommitFiles("app", map[string]string{"apps/shop/config.yaml": strings.Replace(configMap, "shop", "shop2", 1)})
-	if got := commit(); got != tip {
-		t.Errorf("it is at %s, want the newest, %s", got, tip)
-	}
+	compare.CheckNamed(t, "it is at the newest commit", tip, commit())
 }
 
 // TestAContestedApp checks that get, which builds no other app, has the recorded reason of a contested app, and that

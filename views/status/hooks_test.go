@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -39,8 +40,6 @@ func TestNextOfHooks(t *testing.T) {
 		for _, n := range nextOfHooks(c.s, nil, name == "held", "shop") {
 			got = append(got, n.Command)
 		}
-		if text := strings.Join(got, "\n"); text != c.want {
-			t.Errorf("%s: %q, want %q", name, text, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, strings.Join(got, "\n"))
 	}
 }

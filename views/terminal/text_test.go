@@ -84,15 +84,11 @@ func TestAges(t *testing.T) {
 		0: "0s", 2*time.Minute - 1: "119s", 2 * time.Minute: "2m", 2*time.Hour - 1: "119m", 2 * time.Hour: "2h", 48*time.Hour - 1: "47h",
 		48 * time.Hour: "2d",
 	} {
-		if got := age(d); got != want {
-			t.Errorf("age(%s) = %s, want %s", d, got, want)
-		}
+		compare.CheckNamed(t, "age of "+d.String(), want, age(d))
 	}
 	for d, want := range map[time.Duration]string{-time.Second: "0s", 372 * time.Second: "6m12s", 1500 * time.Millisecond: "2s", 0: "0s",
 		1: "1s", time.Second: "1s", time.Second + 1: "2s"} {
-		if got := countdown(d); got != want {
-			t.Errorf("countdown(%s) = %s, want %s", d, got, want)
-		}
+		compare.CheckNamed(t, "countdown of "+d.String(), want, countdown(d))
 	}
 }
 
@@ -195,9 +191,7 @@ func TestTextsOfPeople(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for n, want := range map[int]string{7: "checko…", 20: "che…d8f7c9b4-bbbbb-c", 40: "checkout-5d8f7c9b4-bbbbb-c"} {
-		if got := truncateMiddle("checkout-5d8f7c9b4-bbbbb-c", n); got != want {
-			t.Errorf("%d columns: %q, want %q", n, got, want)
-		}
+		compare.CheckNamed(t, fmt.Sprint(n, " columns"), want, truncateMiddle("checkout-5d8f7c9b4-bbbbb-c", n))
 	}
 }
 

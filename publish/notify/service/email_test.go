@@ -257,8 +257,6 @@ func TestMailsThatCannotBe(t *testing.T) {
 		}
 	}
 	for code, final := range map[int]bool{499: false, 500: true, 554: true, 421: false} {
-		if got := isFinalMail(fmt.Errorf("x: %w", &textproto.Error{Code: code})); got != final {
-			t.Errorf("%d is final: %t", code, got)
-		}
+		compare.CheckNamed(t, fmt.Sprint(code), final, isFinalMail(fmt.Errorf("x: %w", &textproto.Error{Code: code})))
 	}
 }

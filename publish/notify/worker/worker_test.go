@@ -363,9 +363,7 @@ func TestTriesAreSpread(t *testing.T) {
 	if got := w.next(retry{}, now, 0).after.Sub(now); got != time.Minute+time.Second {
 		t.Errorf("the first break is %s", got)
 	}
-	if got := w.next(retry{}, now, time.Hour).after.Sub(now); got != time.Hour {
-		t.Errorf("a service that asks for an hour is left alone for %s", got)
-	}
+	compare.CheckNamed(t, "after a service has asked for an hour", time.Hour, w.next(retry{}, now, time.Hour).after.Sub(now))
 }
 
 // TestProblemsAreReportedAgain reports two outages of a service or of the record, and the messages sent in between.
