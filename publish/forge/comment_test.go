@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -81,9 +81,7 @@ func TestComment(t *testing.T) {
 			for i := range 10 {
 				must(t, Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)))
 			}
-			if want := []string{stranger, "hello", mark + "\nrun 9"}; strings.Join(c.bodies, "|") != strings.Join(want, "|") {
-				t.Errorf("the comments are %q, want %q", c.bodies, want)
-			}
+			compare.CheckNamed(t, "comments", []string{stranger, "hello", mark + "\nrun 9"}, c.bodies)
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -66,6 +67,11 @@ func newFake(t *testing.T, serve func(f *fake, w http.ResponseWriter, r *http.Re
 	}))
 	t.Cleanup(f.server.Close)
 	return f
+}
+
+// tokenOf returns the function that reads a token.
+func tokenOf(token string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return token, nil }
 }
 
 // sha makes an ID of 40 digits from a name.

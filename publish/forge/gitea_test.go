@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -49,7 +48,7 @@ func (g *giteaBench) begin() (bench, Options, rollout.Forge) {
 	g.git("push", "-q", "origin", "main")
 	g.await("main")
 	return g, Options{
-		Remote: s.URL + "/" + g.repo + ".git", Token: func(context.Context) (string, error) { return g.bot.Token, nil },
+		Remote: s.URL + "/" + g.repo + ".git", Token: tokenOf(g.bot.Token),
 	}, rollout.Forge{Type: rollout.Gitea}
 }
 

@@ -129,9 +129,7 @@ func TestDown(t *testing.T) {
 			r := newRig(t, newGitHubBench)
 			r.fake().refuseWith(2, nil, tt.code, `{"message":"no right"}`)
 			all := r.show(paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first"))))
-			if len(all) != 1 || all[0].state != "open" {
-				t.Errorf("%+v", all)
-			}
+			r.wantStates(all, "open")
 			if text := r.complaints(); !strings.Contains(text, tt.want) || strings.Count(text, "/pulls: ") > 1 {
 				t.Errorf("it should be told once: %s", text)
 			}
@@ -142,8 +140,7 @@ func TestDown(t *testing.T) {
 // TestWrongToken reports the error once without the token, and delays no release.
 func TestWrongToken(t *testing.T) {
 	r := newRig(t, newGitHubBench)
-	r.stop()
-	r.options.Token = func(context.Context) (string, error) { return "a-wrong-token", nil }
+	r.options.Token = tokenOf("a-wrong-token")
 	r.restart()
 	transition := paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))
 	r.fake().mu.Lock() // no request is answered while Show runs
@@ -161,8 +158,7 @@ func TestWrongToken(t *testing.T) {
 
 func TestNoToken(t *testing.T) {
 	r := newRig(t, newGitLabBench)
-	r.stop()
-	r.options.Token = func(context.Context) (string, error) { return "", nil }
+	r.options.Token = tokenOf("")
 	r.restart()
 	r.worker.Show(r.config, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -184,9 +180,7 @@ func TestUnusable(t *testing.T) {
 	if text := r.complaints(); strings.Count(text, "GITROLLOUT_FORGE_URL") != 1 || r.fake().requests != 0 {
 		t.Errorf("%d requests, problems %q", r.fake().requests, text)
 	}
-	if all := r.resume([]string{promoteBranch}, release); len(all) != 1 {
-		t.Errorf("%+v", all)
-	}
+	r.wantStates(r.resume([]string{promoteBranch}, release), "open")
 }
 
 // TestPages finds pull requests beyond the first page, except those from forks.
@@ -270,7 +264,7 @@ func TestTokenIsNotTold(t *testing.T) {
 }
 
 func newAPI(base string, now func() time.Time) *api {
-	token := func(context.Context) (string, error) { return "t0ken", nil }
+	token := tokenOf("t0ken")
 	return &api{client: call.Clients(), base: base, token: token, header: gitLab.header, now: now}
 }
 
