@@ -708,38 +708,23 @@ func TestSameApp(t *testing.T) {
 	}
 }
 
-// TestRevertOfWhatWasRejected checks that autoRevert: push restores the serving version in Git. A protected branch
-// gets a proposal, and a moved branch is read first.
-func TestRevertOfWhatWasRejected(t *testing.T) {
-	branch := rollout.ProposalBranch(rollout.ProposeRevert, "prod", "shop")
-	for name, c := range map[string]struct {
-		protected error
-		pushed    bool
-		proposed  bool
-		phase     rollout.Phase
-	}{
-		"pushed":    {nil, true, false, rollout.Healthy},
-		"protected": {errors.New("main is protected"), false, true, rollout.Degraded},
-		"moved":     {fmt.Errorf("push: %w", rollout.ErrConflict), false, false, rollout.Degraded},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := paused(t, func(o *Options) { o.Source.Branch = "main" })
-			w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
-			w.git.refuse = func(u rollout.Update) error {
-				if u.Branch == "main" {
-					return c.protected
-				}
-				return nil
-			}
-			w.commit("abort", decision(w, "decision: abort"))
-			w.passes(20)
-			serves := strings.Contains(w.git.commits[w.git.heads.Main].files["apps/shop/app.yaml"], "shop:v1")
-			if serves != c.pushed || (w.git.heads.Proposals[branch] != "") != c.proposed {
-				t.Errorf("pushed: %t, proposals: %v", serves, w.git.heads.Proposals)
-			}
-			w.want(c.phase, 0)
-		})
+// TestRevertOfAMovedBranch checks that autoRevert: push neither pushes nor proposes over a branch that moved: it reads it
+// first.
+func TestRevertOfAMovedBranch(t *testing.T) {
+	w := paused(t, func(o *Options) { o.Source.Branch = "main" })
+	w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
+	w.git.refuse = func(u rollout.Update) error {
+		if u.Branch == "main" {
+			return fmt.Errorf("push: %w", rollout.ErrConflict)
+		}
+		return nil
 	}
+	w.commit("abort", decision(w, "decision: abort"))
+	head, branch := w.git.heads.Main, rollout.ProposalBranch(rollout.ProposeRevert, "prod", "shop")
+	w.passes(20)
+	compare.CheckNamed(t, "main", head, w.git.heads.Main)
+	compare.CheckNamed(t, branch, "", w.git.heads.Proposals[branch])
+	w.want(rollout.Degraded, 0)
 }
 
 // TestOneTransitionThatTheServerRefuses checks that a commit of one app refused by a hook is retried and stops no
@@ -774,53 +759,6 @@ func TestOneTransitionThatTheServerRefuses(t *testing.T) {
 	w.git.refuse = nil
 	w.passes(10)
 	want(rollout.Paused, rollout.Paused)
-}
-
-// TestTwoWriters checks that the loser of a race for the state branch decides again on the new head, in the same
-// pass. An exclusive process stops when another writer has taken over.
-func TestTwoWriters(t *testing.T) {
-	for _, exclusive := range []bool{false, true} {
-		w := newWorld(t, func(o *Options) { o.Exclusive = exclusive })
-		w.commit("v2", shopAt("v2"))
-		raced := 0
-		w.git.refuse = func(u rollout.Update) error {
-			if raced++; raced > 1 || u.Branch != rollout.StateBranch("prod") {
-				return nil
-			}
-			other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
-			data, err := other.Encode()
-			must(t, err)
-			w.git.heads.State = w.git.commit(w.git.heads.State, map[string][]byte{rollout.ClusterPath: data})
-			return fmt.Errorf("push: %w", rollout.ErrConflict)
-		}
-		err := w.once()
-		lost := w.r.Stats().Lost
-		switch last := w.git.messages[len(w.git.messages)-1]; {
-		case lost != 1:
-			t.Errorf("exclusive %t: %d races are lost", exclusive, lost)
-		case exclusive && !errors.Is(err, ErrDeposed):
-			t.Errorf("the exclusive one goes on: %v", err)
-		case !exclusive && (err != nil || w.state().Phase != rollout.Progressing):
-			t.Errorf("the other one is %s, %v", w.state().Phase, err)
-		case !exclusive && !strings.Contains(last, "\nGitrollout-Epoch: 8\n"):
-			t.Errorf("it does not take the branch back:\n%s", last)
-		}
-	}
-}
-
-// TestWayBackOfWhatIsTaken checks that an object refused by the server does not stop requests and pods from rolling
-// back.
-func TestWayBackOfWhatIsTaken(t *testing.T) {
-	w := paused(t, nil)
-	w.cluster.refuses = func(o rollout.Object) error {
-		if o.Kind() == "ConfigMap" {
-			return rollout.Invalidf("ConfigMap/shop", "", "is another app's")
-		}
-		return nil
-	}
-	w.commit("v1 again", shopAt("v1"))
-	w.passes(5)
-	w.wantBackPods()
 }
 
 // TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes an object again and
