@@ -28,29 +28,25 @@ func TestTimers(t *testing.T) {
 		t.Helper()
 		compare.CheckNamed(t, "due at "+at.Format("15:04"), want, strings.Join(a.due(at), " "))
 	}
-	if !a.next().IsZero() {
-		t.Errorf("a timer ends at %s", a.next())
+	nextAt := func(want time.Time) {
+		t.Helper()
+		compare.CheckNamed(t, "the next timer ends", want, a.next())
 	}
+	nextAt(time.Time{})
 	a.after("shop", time.Hour)
 	a.at("web", noon)
 	a.at("api", noon.Add(time.Hour))
 	a.at("api", noon.Add(time.Minute))
 	a.at("job", noon)
 	a.at("job", time.Time{})
-	if !a.next().Equal(noon) {
-		t.Errorf("the first timer ends at %s", a.next())
-	}
+	nextAt(noon)
 	take(noon.Add(-1), "shop")
 	take(noon, "web")
 	take(noon, "")
-	if !a.next().Equal(noon.Add(time.Minute)) {
-		t.Errorf("the next timer ends at %s", a.next())
-	}
+	nextAt(noon.Add(time.Minute))
 	a.after("api", 0)
 	take(noon, "api")
-	if !a.next().IsZero() {
-		t.Errorf("a timer of an app that was visited ends at %s", a.next())
-	}
+	nextAt(time.Time{}) // a visit removes a timer
 
 	q := &queued{}
 	a.queue = q
@@ -191,9 +187,7 @@ func TestSoonest(t *testing.T) {
 	for _, c := range [][3]time.Time{
 		{never, never, never}, {one, never, one}, {never, one, one}, {one, two, one}, {two, one, one}, {one, one, one},
 	} {
-		if got := rollout.Soonest(c[0], c[1]); !got.Equal(c[2]) {
-			t.Errorf("of %s and %s it is %s", c[0], c[1], got)
-		}
+		compare.CheckNamed(t, fmt.Sprint(c[:2]), c[2], rollout.Soonest(c[0], c[1]))
 	}
 }
 

@@ -61,6 +61,22 @@ func at(commits ...string) *gitView {
 	return v
 }
 
+// ask asks for a commit of an app that has to be brought first.
+func ask(t *testing.T, r *Reconciler, name, commit string) {
+	t.Helper()
+	if _, err := r.renders.render(t.Context(), app(name), commit); !errors.Is(err, source.ErrNotReady) {
+		t.Fatalf("commit %s of %s: %v", commit, name, err)
+	}
+}
+
+// wantHead reports an app whose head is not ready, or of another commit.
+func wantHead(t *testing.T, r *Reconciler, v *gitView, name, commit string) {
+	t.Helper()
+	if head, ready := r.renders.head(v, app(name)); !ready || head.Err != nil || head.Commit.ID != commit || head.Render.Commit.ID != commit {
+		t.Errorf("the head of %s is %+v, ready %t, want %s", name, head, ready, commit)
+	}
+}
+
 // wantBuilt reports a commit of an app that is not rendered.
 func wantBuilt(t *testing.T, r *Reconciler, name, commit string) {
 	t.Helper()
@@ -80,24 +96,18 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 		commit := fmt.Sprintf("commit%03d", i)
 		all = append(all, commit)
 		for range 2 { // a pass may be repeated
-			if _, err := r.renders.render(t.Context(), app(fmt.Sprint("app", i)), commit); !errors.Is(err, source.ErrNotReady) {
-				t.Fatalf("it is %v", err)
-			}
+			ask(t, r, fmt.Sprint("app", i), commit)
 		}
 	}
 	slices.Sort(all)
-	if got := r.fetcher.missing(); !slices.Equal(got, all) {
-		t.Errorf("%d commits are missing, want %d", len(got), len(all))
-	}
+	compare.CheckNamed(t, "missing", all, r.fetcher.missing())
 	if again := r.fetcher.missing(); len(again) > 0 {
 		t.Errorf("%d of them are asked for again while they are being brought", len(again))
 	}
 	// After an error, waiting apps ask again.
 	r.fetcher.brought(all, nil, nil, errors.New("no route"))
-	_, _ = r.renders.render(t.Context(), app("app7"), all[7])
-	if again := r.fetcher.missing(); !slices.Equal(again, all[7:8]) {
-		t.Errorf("missing after an error: %v", again)
-	}
+	ask(t, r, "app7", all[7])
+	compare.CheckNamed(t, "missing after an error", all[7:8], r.fetcher.missing())
 }
 
 // TestCommitThatIsGone checks that a commit missing in Git is an error until the next fetch, without waiting.
@@ -108,9 +118,7 @@ func TestCommitThatIsGone(t *testing.T) {
 	if _, err := r.renders.render(t.Context(), app("shop"), "old"); err == nil || errors.Is(err, source.ErrNotReady) {
 		t.Errorf("it is %v", err)
 	}
-	if due := r.queue.due(r.NextDue()); !slices.Equal(due, []string{"shop"}) {
-		t.Errorf("touched are %v", due)
-	}
+	compare.CheckNamed(t, "touched", []string{"shop"}, r.queue.due(r.NextDue()))
 	r.renders.look(readable("new"), nil, nil)
 	s.here["old"] = true
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
@@ -125,9 +133,7 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	r.states.apps["till"] = appState{state: rollout.State{App: "till", Release: &rollout.Release{}}}
 	r.renders.look(readable("new"), nil, []rollout.App{app("aaa"), app("shop"), app("till")})
 	r.renders.drain()
-	if want := []string{"till new", "aaa new", "shop new"}; !slices.Equal(s.rendered, want) {
-		t.Errorf("rendered %v, want %v", s.rendered, want)
-	}
+	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
 }
 
 // TestAppsThatAreCalledBackComeFirst restarts among many releases. Reverted and aborted ones wait for no other app's
@@ -161,9 +167,7 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 		name, _, _ := strings.Cut(rendered, " ")
 		apps = append(apps, name)
 	}
-	if want := []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}; !slices.Equal(apps, want) {
-		t.Errorf("rendered in the order %v, want %v", s.rendered, want)
-	}
+	compare.CheckNamed(t, "rendered", []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}, apps)
 }
 
 // TestNewerHeadWins makes an app urgent between two pushes, so the older head is rendered after the newer one.
@@ -174,9 +178,7 @@ func TestNewerHeadWins(t *testing.T) {
 	r.states.apps["shop"] = appState{state: rollout.State{App: "shop", Release: &rollout.Release{}}}
 	r.renders.look(readable("second"), nil, []rollout.App{shop})
 	r.renders.drain()
-	if head, ready := r.renders.head(at("second"), shop); !ready || head.Commit.ID != "second" {
-		t.Errorf("the head is %q, ready %t", head.Commit.ID, ready)
-	}
+	wantHead(t, r, at("second"), "shop", "second")
 	// An older head has no effect while a newer one waits for its render.
 	if head, ready := r.renders.head(at("third"), shop); ready || head.Render != nil {
 		t.Errorf("the third head is %+v, ready %t", head, ready)
@@ -209,9 +211,7 @@ func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 			r.renders.drain()
 			look(r)
 			r.renders.drain()
-			if head, ready := r.renders.head(at("bob"), shop); !ready || head.Commit.ID != "ann" || head.Render.Commit.ID != "ann" {
-				t.Errorf("the head is %s, its objects are of %+v", head.Commit.ID, head.Render)
-			}
+			wantHead(t, r, at("bob"), "shop", "ann")
 		})
 	}
 }
@@ -313,9 +313,7 @@ func TestCommitThatIsForeign(t *testing.T) {
 	for _, commit := range []string{"foreign", "head"} {
 		_, _ = r.renders.render(t.Context(), shop, commit)
 	}
-	if asked := r.fetcher.missing(); !slices.Equal(asked, []string{"foreign"}) {
-		t.Fatalf("asked about are %v", asked)
-	}
+	compare.CheckNamed(t, "asked about", []string{"foreign"}, r.fetcher.missing())
 	r.fetcher.brought([]string{"foreign"}, nil, []string{"foreign"}, nil)
 	r.renders.drain()
 	built, err := r.renders.render(t.Context(), shop, "foreign")
@@ -341,15 +339,11 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	}
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()
-	if n := looks(40); n != 5 { // after 1, 2, 4, 8 and 16 fetches
-		t.Errorf("%d tries at 40 looks, want 5", n)
-	}
+	compare.CheckNamed(t, "tries at 40 looks", 5, looks(40)) // after 1, 2, 4, 8 and 16 fetches
 	_, _ = r.renders.render(t.Context(), app("a"), "1")
 	r.renders.drain()
 	s.fails = nil
-	if n := looks(100); n != 1 {
-		t.Errorf("%d tries after the reason is over, want 1", n)
-	}
+	compare.CheckNamed(t, "tries after the reason is over", 1, looks(100))
 	if head, ready := r.renders.head(v, app("a")); !ready || head.Err != nil {
 		t.Errorf("the head is ready: %t, %v", ready, head.Err)
 	}
@@ -361,7 +355,5 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s.here["3"] = true
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()
-	if n := looks(40); n != 0 {
-		t.Errorf("%d more tries of an error in the repository, want 0", n)
-	}
+	compare.CheckNamed(t, "more tries of an error in the repository", 0, looks(40))
 }

@@ -60,9 +60,7 @@ func TestRunPolls(t *testing.T) {
 				}
 				<-ended
 				compare.CheckNamed(t, "looks at Git in 61 seconds", tt.fetches, repo.fetches.Load())
-				if n := strings.Count(log.String(), "no route"); n != 1 {
-					t.Errorf("the same error is logged %d times:\n%s", n, log.String())
-				}
+				compare.CheckNamed(t, "lines of the same error", 1, strings.Count(log.String(), "no route"))
 				if passes := r.Stats().Passes; tt.touch != (passes > 55) {
 					t.Errorf("%d passes", passes)
 				}
@@ -116,9 +114,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 		began := time.Now()
 		stop()
 		<-ended
-		if took := time.Since(began); took > 0 {
-			t.Errorf("it took %s", took)
-		}
+		compare.CheckNamed(t, "it took", 0*time.Second, time.Since(began))
 	})
 }
 
@@ -129,17 +125,11 @@ func TestAgenda(t *testing.T) {
 	r.queue.at("later", now.Add(time.Hour))
 	r.queue.at("sooner", now.Add(time.Minute))
 	r.queue.at("never", time.Time{})
-	if next := r.NextDue(); !next.Equal(now.Add(time.Minute)) {
-		t.Errorf("next due at %s, want in a minute", next)
-	}
+	compare.CheckNamed(t, "next due", now.Add(time.Minute), r.NextDue())
 	r.Touch("touched")
 	r.queue.at("touched", now.Add(time.Hour)) // a timer does not delay an app
-	if due := r.queue.due(now); !slices.Equal(due, []string{"touched"}) {
-		t.Errorf("due now: %v", due)
-	}
-	if due := r.queue.due(now.Add(time.Hour)); !slices.Equal(due, []string{"later", "sooner"}) {
-		t.Errorf("due in an hour: %v", due)
-	}
+	compare.CheckNamed(t, "due now", []string{"touched"}, r.queue.due(now))
+	compare.CheckNamed(t, "due in an hour", []string{"later", "sooner"}, r.queue.due(now.Add(time.Hour)))
 }
 
 // TestEachErrorIsLoggedOnce checks errors that stay, end and return.
@@ -151,14 +141,11 @@ func TestEachErrorIsLoggedOnce(t *testing.T) {
 		c.about("app a", refused)
 		c.about("Git", away)
 	}
-	if got := log.String(); strings.Count(got, "refused") != 1 || strings.Count(got, "no route") != 1 {
-		t.Errorf("logged:\n%s", got)
-	}
+	logged := func(text string) int { return strings.Count(log.String(), text) }
+	compare.CheckNamed(t, "lines of each error", []int{1, 1}, []int{logged("refused"), logged("no route")})
 	c.about("Git", nil)
 	c.about("Git", away)
-	if got := log.String(); strings.Count(got, "no route") != 2 {
-		t.Errorf("an error that came back is not logged again:\n%s", got)
-	}
+	compare.CheckNamed(t, "lines of an error that came back", 2, logged("no route"))
 }
 
 func TestBackoff(t *testing.T) {
@@ -168,9 +155,7 @@ func TestBackoff(t *testing.T) {
 		at += backoff(at)
 		got = append(got, at.String())
 	}
-	if want := "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s"; strings.Join(got, " ") != want {
-		t.Errorf("after the first failure it is tried again at %v, want %s", got, want)
-	}
+	compare.CheckNamed(t, "tries after the first failure", "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s", strings.Join(got, " "))
 }
 
 // TestTouchesDoNotDelayTheNextTry checks that a short outage with many changes in the cluster does not delay the
