@@ -113,9 +113,7 @@ func TestRefusedRecordIsReported(t *testing.T) {
 			w.commit("v2", shopAt("v2"))
 			w.git.fails = c.fails
 			w.passes(5)
-			if fmt.Sprint(last) != fmt.Sprint(c.want) {
-				t.Errorf("reported is %v, want %v", last, c.want)
-			}
+			compare.CheckNamed(t, "reported", fmt.Sprint(c.want), fmt.Sprint(last))
 			w.git.fails = nil
 			if w.settle(); last != nil {
 				t.Errorf("after the end of it %v is reported", last)
@@ -209,9 +207,7 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	if s := w.state(); s.Phase != rollout.Progressing {
 		t.Fatalf("%s: there was no transition", s.Phase)
 	}
-	if due := w.r.queue.due(w.now); !slices.Equal(due, []string{"shop"}) {
-		t.Errorf("due at once: %v", due)
-	}
+	compare.CheckNamed(t, "due at once", []string{"shop"}, w.r.queue.due(w.now))
 	// An unchanged pass has no further pass.
 	w.settle()
 	w.r.queue.due(w.now.Add(time.Hour))
@@ -591,9 +587,7 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	if after.Phase != rollout.Healthy || !slices.Equal(after.Formerly, []string{"shop"}) || after.Stable.Hash != before.Stable.Hash {
 		t.Errorf("the store is %s, formerly %v, at %+v", after.Phase, after.Formerly, after.Stable)
 	}
-	if s := w.state(); s.App != "" {
-		t.Errorf("the shop is still on record: %+v", s)
-	}
+	compare.CheckNamed(t, "the shop's record", "", w.state().App)
 	if len(w.cluster.pruned) > 0 {
 		t.Errorf("pruned %v", w.cluster.pruned)
 	}
@@ -615,9 +609,7 @@ func TestRemovedInRollback(t *testing.T) {
 	}
 	w.commit("v1 again", of("v1"))
 	w.pass()
-	if s := w.state(); s.Phase != rollout.Aborting {
-		t.Fatalf("%s, want a rollback", s.Phase)
-	}
+	compare.Check(t, rollout.Aborting, w.state().Phase)
 	w.follow("no shop", map[string]string{configFile: strings.Replace(files[configFile], "apps/*", "apps/other", 1)})
 	if s := w.state(); s.Release != nil || s.Held == nil || isPinned() {
 		t.Errorf("%s, held %+v; Services select %v", s.Phase, s.Held, w.cluster.Pins)

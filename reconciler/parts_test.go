@@ -280,9 +280,7 @@ func TestClaims(t *testing.T) {
 	claims("web", render("y", "z"), render("y"), "shop")
 	claims("shop", render("x", "y"), nil, "web")
 	claims("web", render("y"), nil, "")
-	if len(p.named) != 0 {
-		t.Errorf("no app names an object, and known are %v", p.named)
-	}
+	compare.CheckNamed(t, "named objects", map[rollout.Ref][]string{}, p.named)
 
 	l := preparer{renders: p, states: &stateStore{}}
 	p.updateOwners("shop", nil, render("x"))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/call"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -62,9 +63,7 @@ func TestRateLimits(t *testing.T) {
 			if f.requests > 12 {
 				t.Errorf("%d requests", f.requests)
 			}
-			if text := r.complaints(); text != "" {
-				t.Errorf("a rate limit is nothing to complain about: %s", text)
-			}
+			compare.CheckNamed(t, "complaints about a rate limit", "", r.complaints())
 		})
 	}
 }
@@ -107,9 +106,7 @@ func TestBreakOf(t *testing.T) {
 			}
 			// Meanwhile no request is sent.
 			err := a.call(t.Context(), http.MethodGet, "/x", nil, nil)
-			if got := strings.Contains(err.Error(), "rate limit is used up"); got != (tt.want > 0) {
-				t.Errorf("then %v", err)
-			}
+			compare.CheckNamed(t, err.Error(), tt.want > 0, strings.Contains(err.Error(), "rate limit is used up"))
 		})
 	}
 }
@@ -209,9 +206,7 @@ func TestPages(t *testing.T) {
 				all[122].branch != promoteBranch {
 				t.Errorf("the first two are %+v, of %d", all[:2], len(all))
 			}
-			if n := len(f.statuses[sha("release")]); n != 61 {
-				t.Errorf("%d statuses", n)
-			}
+			compare.CheckNamed(t, "statuses", 61, len(f.statuses[sha("release")]))
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -246,9 +247,7 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 	for _, f := range m.Families() {
-		if listed[f.Name] != f.Type {
-			t.Errorf("%s is served as %q and listed as %q", f.Name, listed[f.Name], f.Type)
-		}
+		compare.CheckNamed(t, f.Name, f.Type, listed[f.Name])
 		delete(listed, f.Name)
 		if (f.Type == "counter") != strings.HasSuffix(f.Name, "_total") {
 			t.Errorf("%s is a %s: counters, and only they, end in _total", f.Name, f.Type)

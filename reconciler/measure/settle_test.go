@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -96,18 +97,14 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.deleted != want {
-			t.Errorf("%s, Jobs were removed %d times, want %d", when, g.deleted, want)
-		}
+		compare.CheckNamed(t, "removals of Jobs "+when, want, g.deleted)
 	}
 	for range 2 {
 		b.measure(t, job)
 	}
 	removed(0, "while the analysis goes on")
 	g.locked(func() { g.fails, g.open = nil, true })
-	if got := b.measure(t, job); got.Phase != analysis.Successful {
-		t.Errorf("measured %+v", got)
-	}
+	compare.Check(t, analysis.Successful, b.measure(t, job).Phase)
 	removed(1, "when it has ended")
 	b.Measure(shop, nil, nil)
 	removed(1, "when its analysis is over")

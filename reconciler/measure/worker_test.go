@@ -17,6 +17,7 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -217,9 +218,7 @@ func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
 		b.begin(rollout.App{Name: "other"}, due(m))
 	}
 	time.Sleep(20 * time.Millisecond)
-	if got := b.measure(t, web(url)); got.Value != "1" {
-		t.Errorf("measured %+v", got)
-	}
+	compare.Check(t, "1", b.measure(t, web(url)).Value)
 }
 
 func TestSlots(t *testing.T) {
@@ -389,9 +388,7 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 	m := withToken(compared(s.URL))
 	m.Config["headers"] = []any{map[string]any{"key": "Authorization", "value": "Bearer {{args.token}}"}}
 	b := newBench(t, nil)
-	if got := b.measure(t, m); got.Value != "1 of 100 (1%), stable 1 of 100 (1%)" {
-		t.Errorf("measured %+v", got)
-	}
+	compare.Check(t, "1 of 100 (1%), stable 1 of 100 (1%)", b.measure(t, m).Value)
 	wantError(t, b.measure(t, m), "403 Forbidden")
 	mu.Lock()
 	if want := "[new Bearer s3cr3t-t0ken old Bearer s3cr3t-t0ken new Bearer s3cr3t-t0ken]"; fmt.Sprint(sent) != want {

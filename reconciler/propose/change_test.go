@@ -167,9 +167,7 @@ func TestBack(t *testing.T) {
 			} else if err != nil || v.Commit != c.want {
 				t.Errorf("got %+v, %v", v, err)
 			}
-			if asked != c.asks {
-				t.Errorf("asked for the record: %t", asked)
-			}
+			compare.CheckNamed(t, "asked for the record", c.asks, asked)
 		})
 	}
 	broken := errors.New("broken")

@@ -221,9 +221,7 @@ func TestAppAt(t *testing.T) {
 	// Only the entry of its folder counts.
 	stay := rollout.App{Name: "shop", Path: "apps/shop"}
 	two := first.with("second", listing("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n"))
-	if then := r.AppAt(two, stay); then.Namespace != "shops" {
-		t.Errorf("another entry counts: %+v", then)
-	}
+	compare.CheckNamed(t, "namespace of another entry", "shops", r.AppAt(two, stay).Namespace)
 	compare.CheckNamed(t, "a commit that does not tell", now, r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now))
 	// The gatherer asks for the app at the commit of its state.
 	var asked rollout.App
@@ -288,9 +286,7 @@ func TestPromotion(t *testing.T) {
 	if p.Path != file || p.File == nil {
 		t.Errorf("of the name before: %+v", p)
 	}
-	if p := changed(t, map[string]string{file: good}).Promotion(renamed); p != (Promotion{}) {
-		t.Errorf("another app's: %+v", p)
-	}
+	compare.CheckNamed(t, "another app's", Promotion{}, changed(t, map[string]string{file: good}).Promotion(renamed))
 
 	forbids := rollout.RolloutRules{Forbid: []string{rollout.ForbidPromoteFull}}
 	for name, c := range map[string]struct {
@@ -471,9 +467,7 @@ func TestReadsOnce(t *testing.T) {
 			t.Errorf("%d configurations are kept", len(r.configs))
 		}
 	}
-	if len(r.configs) != 1 {
-		t.Errorf("%d configurations are kept of %d", len(r.configs), maxConfigs+1)
-	}
+	compare.CheckNamed(t, "configurations that are kept", 1, len(r.configs))
 }
 
 // TestAppAtKeepsTheLimits checks that older commits are rendered with the current limits and the current name.

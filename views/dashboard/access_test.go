@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -187,9 +188,7 @@ func TestActionsAreGuarded(t *testing.T) {
 				t.Errorf("answers %d %v, want %d", code, answer, c.code)
 			}
 			did := strings.Join(o.actor.did, "")
-			if want := map[bool]string{true: "Ann Lee <ann@example.com> promote shop h1-2222222222"}[c.code == 200]; did != want {
-				t.Errorf("done was %q, want %q", did, want)
-			}
+			compare.CheckNamed(t, "done", map[bool]string{true: "Ann Lee <ann@example.com> promote shop h1-2222222222"}[c.code == 200], did)
 		})
 	}
 }

@@ -119,9 +119,7 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	} {
 		for _, path := range strings.Fields(paths) {
 			res, _ := get(t, url+path)
-			if res.StatusCode != code {
-				t.Errorf("%s answers %d, want %d", path, res.StatusCode, code)
-			}
+			compare.CheckNamed(t, path, code, res.StatusCode)
 			for name, want := range map[string]string{
 				"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 				"X-Frame-Options": "DENY", "Cache-Control": "no-store",

@@ -120,9 +120,7 @@ func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			if got := strings.Join(Of(in, "prod", nil).Warnings, "; "); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			compare.Check(t, c.want, strings.Join(Of(in, "prod", nil).Warnings, "; "))
 		})
 	}
 }
@@ -210,9 +208,7 @@ func TestOfContent(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			if diff := compare.Diff(c.want, inLines(Of(in, "prod", nil))); diff != "" {
-				t.Errorf("(-want +got):\n%s", strings.TrimSpace(diff))
-			}
+			compare.Check(t, c.want, inLines(Of(in, "prod", nil)))
 		})
 	}
 }

@@ -323,9 +323,7 @@ func TestWarnings(t *testing.T) {
 		!strings.HasPrefix(got[2], "ignored: .gitrollout/prod/promote/shop.yaml: ") {
 		t.Errorf("%q", got)
 	}
-	if len(in.Head.Render.Warnings) != 1 {
-		t.Error("the render was changed")
-	}
+	compare.CheckNamed(t, "warnings of the render", 1, len(in.Head.Render.Warnings))
 }
 
 // TestSourceOfAnApp knows only the name of a commit that is not in the cache, and nothing of an app that was never
@@ -518,13 +516,9 @@ func TestOfCluster(t *testing.T) {
 				for _, r := range w.Revisions {
 					got += " " + r.Name + " " + r.Role
 				}
-				if w.Full() != 100 {
-					t.Errorf("all of it is %d", w.Full())
-				}
+				compare.CheckNamed(t, "all", 100, w.Full())
 			}
-			if got != c.want {
-				t.Errorf("\n%s, want\n%s", got, c.want)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }

@@ -87,19 +87,13 @@ func TestUrgency(t *testing.T) {
 	for _, a := range (&Filter{Sort: "urgency"}).Apply(l).Apps {
 		names = append(names, a.App)
 	}
-	if got := strings.Join(names, " "); got != "down held paused pending odd well" {
-		t.Error(got)
-	}
+	compare.Check(t, "down held paused pending odd well", strings.Join(names, " "))
 }
 
 func TestFleetLine(t *testing.T) {
 	waits, held := &rollout.Held{Reason: "ReleasesClosed"}, &rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Cluster: "prod", Apps: []status.App{{Phase: "Paused", Held: waits}, {Phase: "Degraded"}, {Phase: "Paused"}}}
-	if got, want := fleetLine(l, Look{}), "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	compare.Check(t, "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused\n", fleetLine(l, Look{}))
 	l.Apps[1].Held = held
-	if got, want := fleetLine(l, Look{}), "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused  ■ 1 held\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	compare.Check(t, "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused  ■ 1 held\n", fleetLine(l, Look{}))
 }

@@ -70,9 +70,7 @@ func FuzzWrap(f *testing.F) {
 			}
 			words.WriteString(line)
 		}
-		if got, want := squeeze(words.String()), squeeze(text); got != want {
-			t.Errorf("wrap changed the text: %q, want %q", got, want)
-		}
+		compare.CheckNamed(t, "words", squeeze(text), squeeze(words.String()))
 	})
 }
 
@@ -93,9 +91,7 @@ func TestAges(t *testing.T) {
 }
 
 func TestCleanTakesControlOut(t *testing.T) {
-	if got, want := Clean("a\x1b[2Jb\nc\x00\u202ed"), "a[2Jb cd"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Check(t, "a[2Jb cd", Clean("a\x1b[2Jb\nc\x00\u202ed"))
 }
 
 func TestScreen(t *testing.T) {
@@ -176,9 +172,7 @@ func TestApart(t *testing.T) {
 		for _, text := range c.left {
 			spans = append(spans, span{text: text})
 		}
-		if got := (Look{Width: c.width}).apart(span{text: "prod-eu"}, spans...); got != c.want+"\n" {
-			t.Errorf("%d columns: %q, want %q", c.width, got, c.want)
-		}
+		compare.CheckNamed(t, fmt.Sprint(c.width, " columns"), c.want+"\n", (Look{Width: c.width}).apart(span{text: "prod-eu"}, spans...))
 	}
 }
 
@@ -187,9 +181,7 @@ func TestTextsOfPeople(t *testing.T) {
 		"": "", "Ann": "Ann"} {
 		compare.CheckNamed(t, author, want, person(author))
 	}
-	if got := CleanLines("a\n  b\x1bc  \n\n d"); got != "a\n  bc\n\n d\n" {
-		t.Errorf("%q", got)
-	}
+	compare.Check(t, "a\n  bc\n\n d\n", CleanLines("a\n  b\x1bc  \n\n d"))
 	for n, want := range map[int]string{7: "checko…", 20: "che…d8f7c9b4-bbbbb-c", 40: "checkout-5d8f7c9b4-bbbbb-c"} {
 		compare.CheckNamed(t, fmt.Sprint(n, " columns"), want, truncateMiddle("checkout-5d8f7c9b4-bbbbb-c", n))
 	}

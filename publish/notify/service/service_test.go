@@ -491,9 +491,7 @@ func TestTableIsTheConfigurations(t *testing.T) {
 		if _, tested := contracts[name]; !tested && name != "email" {
 			t.Errorf("%s has no contract", name)
 		}
-		if only := rollout.Services()[name].Only; row.resolves != (len(only) > 0) {
-			t.Errorf("%s resolves %t, and may be told of %v only", name, row.resolves, only)
-		}
+		compare.CheckNamed(t, name+" resolves", len(rollout.Services()[name].Only) > 0, row.resolves)
 	}
 }
 

@@ -360,9 +360,7 @@ func TestKilledAnywhere(t *testing.T) {
 func TestTriesAreSpread(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := New(Options{Spread: func(d time.Duration) time.Duration { return d + time.Minute }})
-	if got := w.next(retry{}, now, 0).after.Sub(now); got != time.Minute+time.Second {
-		t.Errorf("the first break is %s", got)
-	}
+	compare.CheckNamed(t, "the first break", time.Minute+time.Second, w.next(retry{}, now, 0).after.Sub(now))
 	compare.CheckNamed(t, "after a service has asked for an hour", time.Hour, w.next(retry{}, now, time.Hour).after.Sub(now))
 }
 
@@ -436,9 +434,7 @@ func TestPartOfACommitIsTold(t *testing.T) {
 		if want := (rollout.Cursor{Told: "", App: "b"}); w.record.Receivers["a"] != want || w.record.By != "" || !w.record.Since.IsZero() {
 			t.Errorf("the record is %+v, want %+v", w.record, want)
 		}
-		if !slices.Equal(w.done, []string{"a was told of 1"}) {
-			t.Errorf("done %q", w.done)
-		}
+		compare.CheckNamed(t, "done", []string{"a was told of 1"}, w.done)
 		w.locked(func() { w.answer = nil })
 		next, end := w.process("two")
 		next.Notify(w.config, w.head(), nil)
@@ -462,9 +458,7 @@ func TestReadersThatLag(t *testing.T) {
 		}
 		writes := w.writes
 		silent(100)
-		if w.writes != writes {
-			t.Errorf("%d writes for 100 commits", w.writes-writes)
-		}
+		compare.CheckNamed(t, "writes for 100 commits", 0, w.writes-writes)
 		silent(1)
 		if w.writes != writes+1 || w.record.Receivers["quiet"].Told != w.head() {
 			t.Errorf("%d writes for 101 commits, record %+v", w.writes-writes, w.record)
@@ -472,9 +466,7 @@ func TestReadersThatLag(t *testing.T) {
 		silent(1)
 		c := w.push(p, "shop")
 		end(true)
-		if w.record.Receivers["quiet"].Told != c.ID {
-			t.Errorf("the record is %+v", w.record)
-		}
+		compare.CheckNamed(t, "told", c.ID, w.record.Receivers["quiet"].Told)
 	})
 }
 
@@ -587,9 +579,7 @@ func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 		if err != nil {
 			got = []string{err.Error()}
 		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, strings.Join(got, " "))
 	}
 }
 
