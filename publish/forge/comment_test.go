@@ -69,9 +69,7 @@ func TestComment(t *testing.T) {
 			one:  regexp.MustCompile(`^/api/v4/projects/acme%2Fteam%2Fdeploy/merge_requests/7/notes/(\d+)$`), edit: http.MethodPut}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t, func(f *fake, _ http.ResponseWriter, r *http.Request) {
-				f.t.Errorf("%s %s is not documented", r.Method, r.URL)
-			})
+			f := newFake(t, (*fake).undocumented)
 			c := tt.fakeComments
 			c.bodies = []string{stranger, "hello"}
 			f.refuse = c.serve(f)
