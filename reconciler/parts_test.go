@@ -67,11 +67,8 @@ func TestWayBackObjects(t *testing.T) {
 		object("v1", "ConfigMap", "a"), object("v1", "Service", "web"), object("apps/v1", "Deployment", "web"), route,
 		object("x.io/v1", "Route", "other"), object("apps/v1", "StatefulSet", "db"),
 	}
-	names := func(objects []rollout.Object) (names []string) {
-		for _, o := range objects {
-			names = append(names, o.Kind()+" "+o.Name())
-		}
-		return names
+	names := func(objects []rollout.Object) []string {
+		return rollout.Mapped(objects, func(o rollout.Object) string { return o.Kind() + " " + o.Name() })
 	}
 	before := names(all)
 	got := rollbackObjects(all, []rollout.Object{route})
@@ -268,10 +265,9 @@ func TestClaims(t *testing.T) {
 	claims("shop", nil, render("x", "y"), "")
 	claims("web", nil, render("y", "z"), "shop")
 	claims("job", nil, render("y"), "shop web")
-	var got []string
-	for _, c := range p.conflicts("shop", render("x", "y", "z"), "new") {
-		got = append(got, fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld))
-	}
+	got := rollout.Mapped(p.conflicts("shop", render("x", "y", "z"), "new"), func(c claim) string {
+		return fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld)
+	})
 	compare.CheckNamed(t, "rivals", []string{"y of web true", "y of job true", "z of web true"}, got)
 	if all := p.conflicts("web", render("y"), "new"); len(all) != 2 || all[0].isOld || !all[1].isOld {
 		t.Errorf("rivals of web: %+v", all)

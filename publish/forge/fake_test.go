@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // fake is a forge in memory, with the common parts of GitHub and GitLab. Their documented paths, headers, fields and
@@ -212,11 +214,9 @@ func (f *fake) propose(branch, title string) int {
 func (f *fake) list() []seen {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []seen
-	for _, p := range f.pulls {
-		all = append(all, seen{p.number, p.title, p.body, p.branch, p.state("open"), slices.Clone(p.labels), slices.Clone(p.reviewers)})
-	}
-	return all
+	return rollout.Mapped(f.pulls, func(p *fakePull) seen {
+		return seen{p.number, p.title, p.body, p.branch, p.state("open"), slices.Clone(p.labels), slices.Clone(p.reviewers)}
+	})
 }
 
 func (f *fake) marks(commit string) []fakeStatus {

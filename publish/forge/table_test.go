@@ -145,9 +145,6 @@ func TestAForgeIsOneLine(t *testing.T) {
 // TestConfigurationNamesTheTable accepts exactly the table's forges in a configuration.
 func TestConfigurationNamesTheTable(t *testing.T) {
 	field, _ := reflect.TypeFor[rollout.Forge]().FieldByName("Type")
-	var names []string
-	for _, k := range forges {
-		names = append(names, string(k.name))
-	}
+	names := rollout.Mapped(forges, func(k kind) string { return string(k.name) })
 	compare.CheckNamed(t, "forges", strings.Fields(field.Tag.Get("oneOf")), names)
 }

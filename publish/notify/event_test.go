@@ -327,11 +327,7 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 		if !ok || err != nil {
 			t.Fatalf("%t, %v", ok, err)
 		}
-		var all []string
-		for _, f := range m.Facts {
-			all = append(all, f.Name+" "+f.Value)
-		}
-		return strings.Join(all, "; ")
+		return strings.Join(rollout.Mapped(m.Facts, func(f Fact) string { return f.Name + " " + f.Value }), "; ")
 	}
 	sample := Sample("prod", rollout.EventPaused, start)
 	compare.Check(t, "Release h1-7b4e2a91d0; Commit 9f31c0d a sample; Author gitrollout notify test; Stable h1-0123456789; "+

@@ -219,10 +219,7 @@ func TestTransitions(t *testing.T) {
 	if len(all) != 1 || all[0].Took(minute(15)) != 5*time.Minute {
 		t.Fatalf("%+v", all)
 	}
-	var got []string
-	for _, x := range all[0].Transitions {
-		got = append(got, x.At.Format("15:04 MST ")+x.Text)
-	}
+	got := rollout.Mapped(all[0].Transitions, func(x Transition) string { return x.At.Format("15:04 MST ") + x.Text })
 	const where = "Paused at step 2/4 (pause, 20%), release h1-2 of h1-2-co, stable h1-1 of h1-1-co"
 	want := []string{"12:10 UTC " + where + ": waits", "12:11 UTC " + where + ", held: a typo",
 		"12:12 UTC Promoting at step 4/4 (, 0%), release h1-2 of h1-2-co"}

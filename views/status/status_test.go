@@ -92,10 +92,7 @@ func inLines(a App) string {
 		add("rejected", string(a.Rejected.Hash)+" "+a.Rejected.Reason)
 	}
 	for _, w := range a.Workloads {
-		var steps []string
-		for _, s := range w.Steps {
-			steps = append(steps, strings.TrimSpace(s.Text+" "+s.Status))
-		}
+		steps := rollout.Mapped(w.Steps, func(s Step) string { return strings.TrimSpace(s.Text + " " + s.Status) })
 		add(w.Workload, w.Strategy+" "+strings.Join(steps, ", "))
 	}
 	add("waits", a.Waiting)

@@ -23,6 +23,10 @@ func fleet() status.Listing {
 	return l
 }
 
+func names(l status.Listing) string {
+	return strings.Join(rollout.Mapped(l.Apps, func(a status.App) string { return a.App }), " ")
+}
+
 func TestFleetFilter(t *testing.T) {
 	for name, c := range map[string]struct {
 		filter Filter
@@ -45,11 +49,7 @@ func TestFleetFilter(t *testing.T) {
 			if err := c.filter.Check(); err != nil {
 				t.Fatal(err)
 			}
-			var names []string
-			for _, a := range c.filter.Apply(fleet()).Apps {
-				names = append(names, a.App)
-			}
-			compare.Check(t, c.want, strings.Join(names, " "))
+			compare.Check(t, c.want, names(c.filter.Apply(fleet())))
 		})
 	}
 	for _, bad := range []Filter{{Phases: []string{"fine"}}, {Names: []string{"["}}, {Sort: "size"}} {
@@ -83,11 +83,7 @@ func TestUrgency(t *testing.T) {
 	held := rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Apps: []status.App{{App: "well", Phase: "Healthy"}, {App: "odd", Phase: "Odd"}, {App: "pending", Phase: "Pending"},
 		{App: "paused", Phase: "Paused"}, {App: "held", Phase: "Healthy", Held: &held}, {App: "down", Phase: "Degraded"}}}
-	var names []string
-	for _, a := range (&Filter{Sort: "urgency"}).Apply(l).Apps {
-		names = append(names, a.App)
-	}
-	compare.Check(t, "down held paused pending odd well", strings.Join(names, " "))
+	compare.Check(t, "down held paused pending odd well", names((&Filter{Sort: "urgency"}).Apply(l)))
 }
 
 func TestFleetLine(t *testing.T) {

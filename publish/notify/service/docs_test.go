@@ -56,9 +56,5 @@ func TestPage(t *testing.T) {
 }
 
 func texts(kinds []rollout.EventKind) []string {
-	var all []string
-	for _, k := range kinds {
-		all = append(all, string(k))
-	}
-	return all
+	return rollout.Mapped(kinds, func(k rollout.EventKind) string { return string(k) })
 }
