@@ -150,9 +150,7 @@ func TestComesFirst(t *testing.T) {
 		"Second": {map[string]appState{"b": has}, false, true}, "Both": {map[string]appState{"a": has, "b": has}, true, true},
 	} {
 		r := &stateStore{apps: c.apps}
-		if a, b := r.comesFirst("a", "b", ref), r.comesFirst("b", "a", ref); a != c.a || b != c.b {
-			t.Errorf("%s: %t, %t", name, a, b)
-		}
+		compare.CheckNamed(t, name, [2]bool{c.a, c.b}, [2]bool{r.comesFirst("a", "b", ref), r.comesFirst("b", "a", ref)})
 	}
 }
 
@@ -283,9 +281,8 @@ func TestClaims(t *testing.T) {
 	v := &gitView{branch: &source.Branch{Tree: readable("new")}, apps: map[string]*appView{"shop": {}}}
 	conflicts := func(when, app string, head *rollout.Render, wantHeld, wantReady bool) {
 		t.Helper()
-		if conflict, ready := l.conflict(v, app, head); (conflict != nil) != wantHeld || ready != wantReady {
-			t.Errorf("%s: %v, ready %t", when, conflict, ready)
-		}
+		conflict, ready := l.conflict(v, app, head)
+		compare.CheckNamed(t, when, [2]bool{wantHeld, wantReady}, [2]bool{conflict != nil, ready})
 	}
 	conflicts("the first one", "a", render("x"), false, true)
 	conflicts("the second one", "web", render("x"), true, true)

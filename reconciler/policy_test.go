@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -217,17 +218,14 @@ func TestForbiddenPromotion(t *testing.T) {
 			}
 			const why = "project web, rule rollouts.forbid: promoteFull does not count; promote step by step, with through: and " +
 				"a step before the next timed pause, analysis or experiment"
-			if said != why || w.state().Ignored != why {
-				t.Errorf("it is said: %q, and recorded: %q", said, w.state().Ignored)
-			}
+			compare.CheckNamed(t, "said, and recorded", [2]string{why, why}, [2]string{said, w.state().Ignored})
 			told := slices.DeleteFunc(slices.Clone(w.git.messages), func(m string) bool { return !strings.Contains(m, "ignores") })
 			if len(told) != 1 || !strings.HasPrefix(told[0], "prod: shop ignores its promotion: "+why) {
 				t.Errorf("recorded %d times in 20 passes: %q", len(told), told)
 			}
 			w.follow("a step", promotion(w, "2"))
-			if s := w.state(); s.Phase != rollout.Healthy || said != "" || s.Ignored != "" {
-				t.Errorf("promoted by a step: %s, %q, %q", s.Phase, said, s.Ignored)
-			}
+			w.want(rollout.Healthy, 4)
+			compare.CheckNamed(t, "said, and recorded", [2]string{}, [2]string{said, w.state().Ignored})
 		})
 	}
 	t.Run("it is allowed again", func(t *testing.T) {
@@ -240,9 +238,7 @@ func TestForbiddenPromotion(t *testing.T) {
 		w.want(rollout.Healthy, 4)
 		r.set(t, rule)
 		w.settle()
-		if said != "" || w.state().Ignored != "" {
-			t.Errorf("of an ended release it is said: %q, %q", said, w.state().Ignored)
-		}
+		compare.CheckNamed(t, "said of an ended release, and recorded", [2]string{}, [2]string{said, w.state().Ignored})
 	})
 	t.Run("abort", func(t *testing.T) {
 		w, r := pausedUnder(t, nil)
@@ -286,9 +282,8 @@ func TestPromotersOfAProject(t *testing.T) {
 			})(o)
 		})
 		w.follow("promote", promotion(w, "2"))
-		if s := w.state(); s.Phase != rollout.Healthy || by != "Ann" {
-			t.Errorf("any user may promote: %s, held %+v, by %q", s.Phase, s.Held, by)
-		}
+		w.want(rollout.Healthy, 4) // any user may promote
+		compare.CheckNamed(t, "by", "Ann", by)
 	})
 }
 
@@ -345,9 +340,7 @@ func TestPolicyCostsNothing(t *testing.T) {
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
 	built, asked, decided := builder.Builds(), r.asked, w.r.Stats().Decided
 	must(t, w.r.RunOnce(t.Context(), w.clock, true))
-	if r.asked != asked+1 || w.r.Stats().Decided != decided {
-		t.Errorf("asked %d times, %d apps visited", r.asked-asked, w.r.Stats().Decided-decided)
-	}
+	compare.CheckNamed(t, "questions, and apps visited", [2]int{1, 0}, [2]int{r.asked - asked, w.r.Stats().Decided - decided})
 	r.set(t, ", rollouts: {maxFirstWeight: 25}")
 	w.settle()
 	mustBeHeld(t, w, "rollouts.maxFirstWeight")

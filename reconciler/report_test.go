@@ -46,9 +46,8 @@ func TestFacts(t *testing.T) {
 			tc.state.App = "shop"
 			compare.Check(t, tc.want, facts("prod", tc.state))
 			a := report.App{Decision: strategies.Decision{State: tc.state, Rollback: tc.retreat}}
-			if reason, warning := a.Note(); reason != tc.reason || warning != tc.warning {
-				t.Errorf("Event %s %v, want %s %v", reason, warning, tc.reason, tc.warning)
-			}
+			reason, warning := a.Note()
+			compare.CheckNamed(t, "Event", []any{tc.reason, tc.warning}, []any{reason, warning})
 		})
 	}
 }

@@ -301,8 +301,7 @@ func TestEachObjectIsTried(t *testing.T) {
 		w := &world{T: t, cluster: &server{Cluster: kube.New(nil, time.Time{})}}
 		w.cluster.refuses = func(o rollout.Object) error { return c.refused[o.Name()] }
 		err := applyEach(t.Context(), w.cluster, "shop", objects, c.failed)
-		if applied := strings.ReplaceAll(strings.Join(w.cluster.applied, ""), "ConfigMap/", ""); err.Error() != c.want || applied != c.applied {
-			t.Errorf("%s: applied %q, want %q: %q, want %q", name, applied, c.applied, err, c.want)
-		}
+		applied := strings.ReplaceAll(strings.Join(w.cluster.applied, ""), "ConfigMap/", "")
+		compare.CheckNamed(t, name, [2]string{c.want, c.applied}, [2]string{err.Error(), applied})
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const hookSecret = "a secret that only the forge knows"
@@ -94,12 +96,8 @@ func TestHook(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
-			if w.Code != tt.status || pushed != tt.pushed {
-				t.Errorf("%d, pushed %t; want %d, %t", w.Code, pushed, tt.status, tt.pushed)
-			}
-			if w.Body.Len() > 0 {
-				t.Errorf("it says %q", w.Body)
-			}
+			compare.CheckNamed(t, "status, and pushed", []any{tt.status, tt.pushed}, []any{w.Code, pushed})
+			compare.CheckNamed(t, "body", "", w.Body.String())
 		})
 	}
 }

@@ -136,9 +136,8 @@ func TestAForgeIsOneLine(t *testing.T) {
 		r.Header.Set("X-Paper-Seal", "seal="+signed(hookSecret, body))
 		r.Header.Set("X-Paper-Event", event)
 		answer := httptest.NewRecorder()
-		if h.ServeHTTP(answer, r); answer.Code != http.StatusAccepted || pushed != want {
-			t.Errorf("%s: %d, pushed %d times", event, answer.Code, pushed)
-		}
+		h.ServeHTTP(answer, r)
+		compare.CheckNamed(t, event, [2]int{http.StatusAccepted, want}, [2]int{answer.Code, pushed})
 	}
 }
 

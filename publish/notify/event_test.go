@@ -312,9 +312,7 @@ func TestFor(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, ok, err := MessageFor(c.r, Profile{Defaults: kinds{rollout.EventPaused}}, e)
-			if ok != c.ok || m.Title != c.want || (err != nil) != c.err {
-				t.Errorf("got %q, %t, %v", m.Title, ok, err)
-			}
+			compare.Check(t, []any{c.ok, c.want, c.err}, []any{ok, m.Title, err != nil})
 		})
 	}
 }
@@ -391,9 +389,7 @@ func TestPendingIsBounded(t *testing.T) {
 		t.Errorf("%d are due, %d dropped, the first is %s", len(b.Due), b.Dropped, b.Due[0].ID)
 	}
 	b = Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{}, "", line[2:], Links{}, start.Add(MaxAge))
-	if len(b.Due) != MaxPending || b.Dropped != 0 {
-		t.Errorf("%d are due, %d dropped", len(b.Due), b.Dropped)
-	}
+	compare.CheckNamed(t, "due, and dropped", [2]int{MaxPending, 0}, [2]int{len(b.Due), b.Dropped})
 	failing := rollout.Receiver{Name: "team", Title: template.Must(template.New("t").Parse("{{index .Analyses 3}}"))}
 	if b := Pending("prod", failing, profile, rollout.Cursor{}, "", line[:1], Links{}, start); b.Err == nil || len(b.Due) != 1 {
 		t.Errorf("got %+v", b)

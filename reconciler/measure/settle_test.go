@@ -41,9 +41,7 @@ func TestSettle(t *testing.T) {
 		t.Helper()
 		ctx, end := context.WithTimeout(t.Context(), within)
 		defer end()
-		if found := b.Settle(ctx); found != wantFound || (ctx.Err() == nil) != wantEnded {
-			t.Errorf("of %s, something is found: %t, it ends: %t", of, found, ctx.Err() == nil)
-		}
+		compare.CheckNamed(t, "of "+of+", found and ended", [2]bool{wantFound, wantEnded}, [2]bool{b.Settle(ctx), ctx.Err() == nil})
 	}
 	settled("nothing", time.Minute, false, true)
 	b.begin(shop, due(job))

@@ -211,13 +211,10 @@ func TestAppAt(t *testing.T) {
 		"teams/a/shop/kustomization.yaml": "resources: []\n",
 	})
 	now, _ := open(t, moved, nil).Find("shop")
-	if now.Path != "teams/a/shop" || now.Namespace != "edge" {
-		t.Fatalf("now at %+v", now)
-	}
+	compare.CheckNamed(t, "now", [2]string{"teams/a/shop", "edge"}, [2]string{now.Path, now.Namespace})
 	r := NewReader("prod", &builds{})
-	if then := r.AppAt(first, now); then.Path != "apps/shop" || then.Namespace != "shops" {
-		t.Errorf("it was at %+v", then)
-	}
+	then := r.AppAt(first, now)
+	compare.CheckNamed(t, "then", [2]string{"apps/shop", "shops"}, [2]string{then.Path, then.Namespace})
 	// Only the entry of its folder counts.
 	stay := rollout.App{Name: "shop", Path: "apps/shop"}
 	two := first.with("second", listing("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n"))
@@ -321,9 +318,8 @@ func TestProjects(t *testing.T) {
 	b, err := r.Open(tree, nil)
 	must(t, err)
 	for app, want := range map[string][2]string{"shop": {"shops/deployer", "keys/shops"}, "till": {}, "cart": {}} {
-		if a, _ := b.Find(app); a.ServiceAccount != want[0] || b.Promoters(app) != want[1] {
-			t.Errorf("%s is written as %q, promoted by %q, want %q", app, a.ServiceAccount, b.Promoters(app), want)
-		}
+		a, _ := b.Find(app)
+		compare.CheckNamed(t, app, want, [2]string{a.ServiceAccount, b.Promoters(app)})
 	}
 }
 

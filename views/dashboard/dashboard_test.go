@@ -224,22 +224,24 @@ func (s *stream) next() (id, event string, apps, gone []string) {
 	return "", "", nil, nil
 }
 
+// told returns the ID of one event, and the event in words.
+func (s *stream) told() (id, text string) {
+	s.t.Helper()
+	id, event, apps, gone := s.next()
+	return id, event + " " + strings.Join(apps, "") + " gone " + strings.Join(gone, "")
+}
+
 func TestOnlyWhatChangedIsSent(t *testing.T) {
 	url, board := shown(t, appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25), appOf("c", rollout.Paused, 25))
 	s := open(t, url+"/api/v1/events", "")
-	first, event, apps, _ := s.next()
-	if event != "reset" || strings.Join(apps, "") != "abc" {
-		t.Fatalf("the first event is %s of %v", event, apps)
-	}
+	first, told := s.told()
+	compare.Check(t, "reset abc gone ", told)
 	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Promoting, 100)}) // a is unchanged
-	second, event, apps, _ := s.next()
-	if event != "change" || strings.Join(apps, "") != "b" {
-		t.Fatalf("a change of b is told as %s of %v", event, apps)
-	}
+	second, told := s.told()
+	compare.Check(t, "change b gone ", told)
 	show(t, board, nil, "c")
-	if _, event, apps, gone := s.next(); event != "change" || len(apps) != 0 || strings.Join(gone, "") != "c" {
-		t.Fatalf("c is gone, and told is %s of %v, gone %v", event, apps, gone)
-	}
+	_, told = s.told()
+	compare.Check(t, "change  gone c", told)
 	s.stop()
 
 	for last, want := range map[string]string{
@@ -254,8 +256,8 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 		for how, s := range map[string]*stream{
 			"after": open(t, url+"/api/v1/events", last), "since": open(t, url+"/api/v1/events?since="+last, ""),
 		} {
-			_, event, apps, gone := s.next()
-			compare.CheckNamed(t, how+" "+last, want, event+" "+strings.Join(apps, "")+" gone "+strings.Join(gone, ""))
+			_, told := s.told()
+			compare.CheckNamed(t, how+" "+last, want, told)
 		}
 	}
 }
@@ -265,9 +267,8 @@ func TestStreamOfOneApp(t *testing.T) {
 	s := open(t, url+"/api/v1/events?app=a", "")
 	told := func(when, want string) {
 		t.Helper()
-		if _, event, _, _ := s.next(); event != want {
-			t.Fatalf("%s, and told is %s, want %s", when, event, want)
-		}
+		_, event, _, _ := s.next()
+		compare.CheckNamed(t, when, want, event)
 	}
 	told("the stream begins", "app")
 	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // without a

@@ -135,9 +135,7 @@ func TestCheck(t *testing.T) {
 			count := func(level string) int {
 				return strings.Count("\n"+text, "\n"+level+" ") + strings.Count(text, ", "+level+" ")
 			}
-			if r.Errors != count("error") || r.Warnings != count("warning") {
-				t.Errorf("%d errors and %d warnings are counted of:\n%s", r.Errors, r.Warnings, text)
-			}
+			compare.CheckNamed(t, "errors and warnings", [2]int{count("error"), count("warning")}, [2]int{r.Errors, r.Warnings})
 			if name == "an object in a foreign namespace" {
 				want := []string{"- path: apps/*", "  namespaces: [far]"}
 				compare.CheckNamed(t, "the entry that would allow it", want, got.Allow)

@@ -35,9 +35,8 @@ func TestStepsLeftOut(t *testing.T) {
 		for i, s := range states {
 			events = append(events, Event{At: minute(10 + i), State: s})
 		}
-		if p := Releases(events, true)[0]; p.Skipped != want || p.Step != 4 {
-			t.Errorf("%d of %d steps were left out, want %d", p.Skipped, p.Step, want)
-		}
+		p := Releases(events, true)[0]
+		compare.CheckNamed(t, "steps left out, of", [2]int{want, 4}, [2]int{p.Skipped, p.Step})
 	}
 }
 

@@ -51,9 +51,7 @@ func TestNothingToTellWritesNothing(t *testing.T) {
 			synctest.Wait()
 		}
 		end(true)
-		if w.writes != writes || w.reads != reads {
-			t.Errorf("%d writes and %d reads for nothing", w.writes-writes, w.reads-reads)
-		}
+		compare.CheckNamed(t, "writes and reads for nothing", [2]int{}, [2]int{w.writes - writes, w.reads - reads})
 		w.wantInbox(map[string][]string{})
 	})
 }
