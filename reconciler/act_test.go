@@ -719,40 +719,6 @@ func TestRevertOfAMovedBranch(t *testing.T) {
 	w.want(rollout.Degraded, 0)
 }
 
-// TestOneTransitionThatTheServerRefuses checks that a commit of one app refused by a hook is retried and stops no
-// other app.
-func TestOneTransitionThatTheServerRefuses(t *testing.T) {
-	twice := func(v string) map[string]string {
-		till := strings.NewReplacer("name: shop", "name: till", "app: shop", "app: till").Replace(version(v))
-		return map[string]string{
-			"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version(v),
-			"apps/till/kustomization.yaml": "resources: [app.yaml]\n", "apps/till/app.yaml": till,
-		}
-	}
-	files := twice("v1")
-	files[configFile] = plainConfig
-	w := worldOf(t, files, nil)
-	want := func(shop, till rollout.Phase) {
-		t.Helper()
-		if s, other := w.state().Phase, w.stateOf("till").Phase; s != shop || other != till {
-			t.Errorf("the shop is %s, the till %s, want %s and %s", s, other, shop, till)
-		}
-	}
-	want(rollout.Healthy, rollout.Healthy)
-	w.git.refuse = func(u rollout.Update) error {
-		if u.Edits[rollout.StatePath("till")] != nil {
-			return errors.New("looks like a credential")
-		}
-		return nil
-	}
-	w.commit("v2 of both", twice("v2"))
-	w.passes(10)
-	want(rollout.Paused, rollout.Healthy)
-	w.git.refuse = nil
-	w.passes(10)
-	want(rollout.Paused, rollout.Paused)
-}
-
 // TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes an object again and
 // again. Pods decide about the release; at rest the app is degraded.
 func TestAnotherWriterStopsNoRelease(t *testing.T) {
