@@ -269,18 +269,44 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOfCountsWhatIsThere takes pods and weights from the cluster.
-func TestOfCountsWhatIsThere(t *testing.T) {
-	a := Of(paused(), "prod", nil)
-	w := a.Workloads[0]
-	if w.Replicas != 5 || w.Ready != 6 || w.Weight != 20 || w.RealWeight != 16 || !w.Moving || w.Routed || len(w.Revisions) != 2 {
-		t.Errorf("%+v", w)
-	}
-	if r := w.Revisions[0]; r.Role != "canary" || r.Ready != 1 || len(r.Pods) != 1 || w.Revisions[1].Role != "stable" {
-		t.Errorf("%+v", w.Revisions)
-	}
-	if a.Release.Author != "Ann <ann@example.com>" || a.Stable.Commit != "c1" || a.Source.Subject == "" {
-		t.Errorf("%+v, %+v, %+v", a.Release, a.Stable, a.Source)
+// TestOfFields compares the fields that matter for each input.
+func TestOfFields(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*strategies.Input)
+		want   func(*App, *Workload)
+	}{
+		"pods and weights of the cluster": {func(*strategies.Input) {}, func(a *App, w *Workload) {
+			w.Replicas, w.Ready, w.Weight, w.RealWeight, w.Moving, w.Routed = 5, 6, 20, 16, true, false
+			w.Revisions = w.Revisions[:2:2]
+			w.Revisions[0].Role, w.Revisions[0].Ready, w.Revisions[0].Pods = "canary", 1, w.Revisions[0].Pods[:1:1]
+			w.Revisions[1].Role = "stable"
+			a.Release.Author, a.Stable.Commit = "Ann <ann@example.com>", "c1"
+			a.Source, a.Warnings = &rollout.Commit{ID: "c2", Author: "Ann <ann@example.com>", Subject: "version h1-2", When: noon}, nil
+		}},
+		"times and analyses": {func(in *strategies.Input) {
+			in.State.Analyses = []rollout.AnalysisRun{{Name: "errors", Phase: rollout.AnalysisRunning}}
+			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
+		}, func(a *App, w *Workload) {
+			w.Entered, w.Due, a.Due, a.Analyses = new(minute(1)), new(minute(11)), new(minute(11)), a.Analyses[:1:1]
+		}},
+		"no time without a record": {func(in *strategies.Input) { in.State.Progress[0].Entered = time.Time{} },
+			func(_ *App, w *Workload) { w.Entered = nil }},
+		"nothing moves without a release": {func(in *strategies.Input) { in.State.Release = nil },
+			func(_ *App, w *Workload) { w.Moving = false }},
+		"of a commit that is not in the cache, its ID": {func(in *strategies.Input) { in.Source = nil },
+			func(a *App, _ *Workload) { a.Source = &rollout.Commit{ID: "c2"} }},
+		"nothing of an app that was never applied": {func(in *strategies.Input) { in.Source, in.State.Source = nil, "" },
+			func(a *App, _ *Workload) { a.Source = nil }},
+		// The newest commit may not have changed the app.
+		"no commit of an unrecorded error": {func(in *strategies.Input) {
+			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
+		}, func(a *App, _ *Workload) { a.Held.Commit = "" }},
+	} {
+		in := paused()
+		c.change(&in)
+		want := Of(in, "prod", nil)
+		c.want(&want, &want.Workloads[0])
+		compare.CheckNamed(t, name, want, Of(in, "prod", nil))
 	}
 }
 
@@ -321,20 +347,6 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	compare.CheckNamed(t, "warnings of the render", 1, len(in.Head.Render.Warnings))
-}
-
-// TestSourceOfAnApp knows only the name of a commit that is not in the cache, and nothing of an app that was never
-// applied.
-func TestSourceOfAnApp(t *testing.T) {
-	in := paused()
-	in.Source = nil
-	if a := Of(in, "prod", nil); a.Source == nil || *a.Source != (rollout.Commit{ID: "c2"}) {
-		t.Errorf("%+v", a.Source)
-	}
-	in.State.Source = ""
-	if a := Of(in, "prod", nil); a.Source != nil {
-		t.Errorf("%+v", a.Source)
-	}
 }
 
 // TestPlainWorkloads sorts workloads, counts their pods, and omits those that no longer run.
@@ -393,27 +405,6 @@ func TestWaitingOfSeveral(t *testing.T) {
 	}
 }
 
-func TestOfTellsWhenThingsWere(t *testing.T) {
-	in := paused()
-	in.State.Analyses = []rollout.AnalysisRun{{Name: "errors", Phase: rollout.AnalysisRunning}}
-	in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
-	a := Of(in, "prod", nil)
-	if w := a.Workloads[0]; w.Entered == nil || !w.Entered.Equal(minute(1)) || w.Due == nil || !w.Due.Equal(minute(11)) {
-		t.Errorf("%+v", w)
-	}
-	if a.Due == nil || !a.Due.Equal(minute(11)) || len(a.Analyses) != 1 {
-		t.Errorf("due %v, analyses %+v", a.Due, a.Analyses)
-	}
-	in.State.Progress[0].Entered = time.Time{}
-	if w := Of(in, "prod", nil).Workloads[0]; w.Entered != nil {
-		t.Errorf("it began at %v", w.Entered)
-	}
-	in.State.Release = nil
-	if w := Of(in, "prod", nil).Workloads[0]; w.Moving {
-		t.Error("it moves without a release")
-	}
-}
-
 // TestOfWhatWasNotRead shows nothing about pods or requests if the cluster was not read. If it was read, it shows that
 // none are ready.
 func TestOfWhatWasNotRead(t *testing.T) {
@@ -442,15 +433,6 @@ func TestOfWhatWasNotRead(t *testing.T) {
 				t.Errorf("%s: %s is in %s", name, not, c.json)
 			}
 		}
-	}
-}
-
-// TestAnUnrecordedErrorNamesNoCommit omits the commit, since the newest one may not have changed the app.
-func TestAnUnrecordedErrorNamesNoCommit(t *testing.T) {
-	in := paused()
-	in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
-	if held := Of(in, "prod", nil).Held; held == nil || held.Commit != "" {
-		t.Errorf("%+v", held)
 	}
 }
 
