@@ -27,9 +27,7 @@ func TestToldOnce(t *testing.T) {
 		end(true)
 		want := []string{"01/cart", "01/shop", "02/shop"}
 		w.wantInbox(map[string][]string{"a": want, "b": want})
-		if w.record.By != "" || w.record.Receivers["a"] != (rollout.Cursor{Told: c.ID}) {
-			t.Errorf("the record is %+v", w.record)
-		}
+		w.wantTold(rollout.Cursor{Told: c.ID})
 		_, again := w.process("two")
 		again(true)
 		if w.writes > 5 { // one at the start, and a claim and a record for each commit
@@ -169,9 +167,7 @@ func TestRecordIsAhead(t *testing.T) {
 		w.push(two, "shop")
 		endTwo(true)
 		w.wantInbox(map[string][]string{"a": {"02/shop", "03/shop"}})
-		if len(w.reports) > 0 {
-			t.Errorf("reported %q", w.reports)
-		}
+		w.wantReports()
 	})
 }
 
@@ -193,9 +189,7 @@ func TestServiceIsAway(t *testing.T) {
 		}
 		want := []string{"01/shop", "02/shop", "03/shop"}
 		w.wantInbox(map[string][]string{"a": want})
-		if len(w.reports) != 1 || !strings.Contains(w.reports[0], "503") {
-			t.Errorf("reported %q, want it once", w.reports)
-		}
+		w.wantReports("503")
 		end(true) // and another process continues
 		w.locked(func() { down = false })
 		p, end = w.process("two")
@@ -223,9 +217,8 @@ func TestRefusedIsNotSentAgain(t *testing.T) {
 		}
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"02/shop"}})
-		if tries != 1 || len(w.reports) != 1 || !strings.Contains(w.reports[0], "404 no_service") {
-			t.Errorf("%d tries, reported %q", tries, w.reports)
-		}
+		compare.CheckNamed(t, "tries", 1, tries)
+		w.wantReports("404 no_service")
 	})
 }
 
@@ -293,9 +286,7 @@ func TestStateBranchWasRewritten(t *testing.T) {
 		w.push(p, "shop")
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"02/shop"}})
-		if len(w.reports) != 1 {
-			t.Errorf("reported %q", w.reports)
-		}
+		w.wantReports("")
 	})
 }
 
@@ -386,8 +377,8 @@ func TestProblemsAreReportedAgain(t *testing.T) {
 			time.Sleep(20 * time.Minute)
 			synctest.Wait()
 		}
-		if len(w.reports) != 2 || tries > 60 {
-			t.Errorf("%d tries, reported %q", tries, w.reports)
+		if w.wantReports("", ""); tries > 60 {
+			t.Errorf("%d tries", tries)
 		}
 		for _, refuse := range []error{errors.New("refused"), nil, errors.New("refused"), nil} {
 			set(false, refuse)
@@ -400,12 +391,8 @@ func TestProblemsAreReportedAgain(t *testing.T) {
 			}
 		}
 		end(true)
-		if len(w.reports) != 4 || w.reports[2] != "notifications wait: refused" {
-			t.Errorf("reported %q", w.reports)
-		}
-		if want := []string{"a was told of 4", "a was told of 4", "a was told of 2", "a was told of 2"}; !slices.Equal(w.done, want) {
-			t.Errorf("done %q, want %q", w.done, want)
-		}
+		w.wantReports("", "", "notifications wait: refused", "")
+		compare.CheckNamed(t, "done", []string{"a was told of 4", "a was told of 4", "a was told of 2", "a was told of 2"}, w.done)
 	})
 }
 
@@ -477,9 +464,7 @@ func TestTemplatesThatFailAreReported(t *testing.T) {
 		w.push(p, "shop")
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"01/shop"}})
-		if len(w.reports) != 1 || !strings.HasPrefix(w.reports[0], "template of notification a: ") {
-			t.Errorf("reported %q", w.reports)
-		}
+		w.wantReports("template of notification a: ")
 	})
 }
 
@@ -649,8 +634,7 @@ func TestLastWrite(t *testing.T) {
 		synctest.Wait()
 		w.locked(func() { w.refuse = nil })
 		end(false)
-		if w.record.Receivers["a"] != (rollout.Cursor{Told: c.ID}) || w.record.By != "" || len(w.reports) != 1 {
-			t.Errorf("the record is %+v, reported %q", w.record, w.reports)
-		}
+		w.wantReports("")
+		w.wantTold(rollout.Cursor{Told: c.ID})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -177,6 +178,22 @@ func (w *world) processWith(id string, change func(*Options)) (worker *Worker, e
 		}
 		cancel()
 		<-ended
+	}
+}
+
+// wantReports reports problems other than these, which have a part of their text each.
+func (w *world) wantReports(parts ...string) {
+	w.t.Helper()
+	if !slices.EqualFunc(w.reports, parts, strings.Contains) {
+		w.t.Errorf("reported %q, want %q", w.reports, parts)
+	}
+}
+
+// wantTold reports another cursor of receiver a on record, or a process that has the record.
+func (w *world) wantTold(want rollout.Cursor) {
+	w.t.Helper()
+	if w.record.Receivers["a"] != want || w.record.By != "" {
+		w.t.Errorf("the record is %+v, want %+v, and no process", w.record, want)
 	}
 }
 
