@@ -1,10 +1,13 @@
 package doctor
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // dated returns a server whose answers have a date.
@@ -56,4 +59,11 @@ func TestClockOfASlowServer(t *testing.T) {
 	if len(e.Findings) != 2 || e.Findings[0].Message != apart || e.Findings[1].Status != Unknown {
 		t.Errorf("%+v", e.Findings)
 	}
+}
+
+// TestAFindingIsOneLine has a server's answer contain newlines, and characters that turn text or clear the terminal.
+func TestAFindingIsOneLine(t *testing.T) {
+	var e Examination
+	e.Add("cluster", Problem, "", "it does not answer: %v", errors.New("first\n\tsecond \x1b]0;owned\a"))
+	compare.Check(t, "it does not answer: first second ]0;owned", e.Findings[0].Message)
 }
