@@ -123,24 +123,21 @@ var shop = rollout.App{Name: "shop"}
 // listing returns the file of a configuration with entries.
 func listing(entries string) map[string]string { return map[string]string{config: configOf(entries)} }
 
-func names(b *Branch) (all []string) {
-	for _, a := range b.Apps {
-		all = append(all, a.Name)
-	}
-	return all
+func names(b *Branch) string {
+	return strings.Join(rollout.Mapped(b.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
 // TestBrokenConfigLeavesTheLastGoodOne checks that a broken configuration keeps the apps, and that nothing advances.
 func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	good := open(t, first, nil)
-	if good.Behind != nil || !slices.Equal(names(good), []string{"shop", "till"}) {
+	if good.Behind != nil || names(good) != "shop till" {
 		t.Fatalf("apps %v, behind %v", names(good), good.Behind)
 	}
 	for name, broken := range map[string]string{"unreadable": "apps: 3\n", "gone": ""} {
 		t.Run(name, func(t *testing.T) {
 			tree := first.with("second", map[string]string{config: broken, "apps/new/kustomization.yaml": "resources: []\n"})
 			b := open(t, tree, good.Config)
-			if b.Behind == nil || b.Config != good.Config || !slices.Equal(names(b), []string{"new", "shop", "till"}) {
+			if b.Behind == nil || b.Config != good.Config || names(b) != "new shop till" {
 				t.Errorf("apps %v, behind %v", names(b), b.Behind)
 			}
 			if b := open(t, tree, nil); b.Behind == nil || b.Config != nil || len(b.Apps) > 0 {
@@ -157,17 +154,14 @@ func TestNoConfiguration(t *testing.T) {
 		if cluster == "" {
 			tree = first.with("second", map[string]string{config: ""})
 		}
-		err := missing(tree, "staging")
-		if !strings.Contains(err.Error(), "does not exist") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		compare.Contains(t, missing(tree, "staging").Error(), "does not exist", want)
 	}
 }
 
 // TestOneBadFolder checks that an invalid folder does not affect the other apps.
 func TestOneBadFolder(t *testing.T) {
 	b := changed(t, map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"})
-	if !slices.Equal(names(b), []string{"shop", "till"}) || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "apps/No_Name" {
+	if names(b) != "shop till" || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "apps/No_Name" {
 		t.Errorf("apps %v, unnamed %+v", names(b), b.InvalidNames)
 	}
 	two := first.with("second", map[string]string{
@@ -336,13 +330,10 @@ func TestUnlisted(t *testing.T) {
 	}
 	gone := rollout.App{Name: "sale", Path: "apps/sale"}
 	const fix = "list it again, or remove it for good: gitrollout remove sale --cluster prod"
-	if err := b.Removed(gone); err.Fix != fix || err.Msg != "no longer lists sale (apps/sale); its objects are left as they are" {
-		t.Errorf("%v", err)
-	}
-	if err := b.Removed(gone, "shop", "till"); err.Fix != fix+"; not if this is its new name, of which no object can be read yet: "+
-		"shop or till; with the objects there, it goes on by that name" {
-		t.Errorf("%v", err)
-	}
+	compare.Check(t, "no longer lists sale (apps/sale); its objects are left as they are", b.Removed(gone).Msg)
+	compare.Check(t, fix, b.Removed(gone).Fix)
+	compare.Check(t, fix+"; not if this is its new name, of which no object can be read yet: shop or till; "+
+		"with the objects there, it goes on by that name", b.Removed(gone, "shop", "till").Fix)
 	b.Tree = linked{first}
 	if err := b.Removed(gone); !strings.Contains(err.Error(), "is a symbolic link") || strings.Contains(err.Fix, "gitrollout remove") {
 		t.Errorf("an app whose folder became a link: %v", err)
@@ -625,11 +616,10 @@ func TestStates(t *testing.T) {
 	if err != nil || len(s.Files()) != 2 || s.Cluster != nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if got, err := s.Of("shop"); err != nil || got.Phase != rollout.Healthy {
-		t.Errorf("shop: %+v, %v", got, err)
-	}
-	if got, err := s.Of("absent"); err != nil || got.Phase != "" {
-		t.Errorf("absent: %+v, %v", got, err)
+	for app, want := range map[string]rollout.Phase{"shop": rollout.Healthy, "absent": ""} {
+		got, err := s.Of(app)
+		must(t, err)
+		compare.CheckNamed(t, app, want, got.Phase)
 	}
 	if _, err := s.Of("till"); err == nil || !strings.Contains(err.Error(), rollout.StatePath("till")) {
 		t.Errorf("till: %v", err)

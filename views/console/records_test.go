@@ -55,12 +55,7 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}, strateg
 	w := worldOf(t, repo, state)
 	state.Phase, state.Stable = rollout.Degraded, &rollout.Release{Hash: "h1-1", Commit: v1}
 	state.Rejected = []rollout.Rejection{{Hash: w.inputOf(t, "shop").Head.Render.Release(), Commit: bad, Reason: "it was slow"}}
-	data, err := state.Encode()
-	must(t, err)
-	repo.Git("checkout", "-q", "state")
-	repo.CommitFiles("rejected", map[string]string{rollout.StatePath("shop"): string(data)})
-	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("prod"))
-	repo.Git("checkout", "-q", "main")
+	record(t, repo, state, "state")
 	records := &Records{Options: w.Options}
 	d, err := records.Diff(t.Context(), "shop")
 	if err != nil || d.From != v1 || d.To != bad || len(d.Objects) != 1 || !strings.Contains(d.Objects[0].Text, "shop:v2") {

@@ -21,15 +21,21 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// worldOf returns a session on a repository with one app on record, before its first Refresh.
-func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
+// record commits an app's record to the state branch; checkout has git check out the branch state.
+func record(t *testing.T, repo *gittest.Repo, state rollout.State, checkout ...string) {
 	t.Helper()
 	data, err := state.Encode()
 	must(t, err)
-	repo.Git("checkout", "-q", "--orphan", "state")
-	repo.CommitFiles("held", map[string]string{rollout.StatePath(state.App): string(data)})
+	repo.Git(append([]string{"checkout", "-q"}, checkout...)...)
+	repo.CommitFiles("record", map[string]string{rollout.StatePath(state.App): string(data)})
 	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("prod"))
 	repo.Git("checkout", "-q", "main")
+}
+
+// worldOf returns a session on a repository with one app on record, before its first Refresh.
+func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
+	t.Helper()
+	record(t, repo, state, "--orphan", "state")
 	mirror, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main", Cluster: "prod"})
 	must(t, err)
 	return New(Options{Cluster: "prod", Branch: "main", Repo: mirror, Renderer: render.New(render.InProcess{}), Detail: true})
@@ -38,9 +44,8 @@ func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
 // inputOf fetches Git and returns the input of an app's decision.
 func (w *Session) inputOf(t *testing.T, name string) strategies.Input {
 	t.Helper()
-	if _, err := w.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Refresh(t.Context())
+	must(t, err)
 	app, err := w.App(name)
 	must(t, err)
 	in, err := w.Input(t.Context(), app, time.Now())
