@@ -77,14 +77,11 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 	}
 	w.commit("without the ConfigMap", withoutConfigMap)
 	w.passes(3)
-	if s := w.state(); s.Source != w.git.heads.Main || len(w.cluster.pruned) > 0 {
-		t.Errorf("at %s, pruned %v while the Deployment was refused", s.Source, w.cluster.pruned)
-	}
+	compare.CheckNamed(t, "source while the Deployment is refused", w.git.heads.Main, w.state().Source)
+	compare.CheckNamed(t, "pruned", "[]", fmt.Sprint(w.cluster.pruned))
 	w.cluster.refuses = nil
 	w.settle()
-	if pruned := w.cluster.pruned; len(pruned) != 1 || pruned[0].Kind != "ConfigMap" || pruned[0].Name != "shop" {
-		t.Errorf("pruned %v, want the ConfigMap", pruned)
-	}
+	compare.CheckNamed(t, "pruned", "[core/ConfigMap/default/shop]", fmt.Sprint(w.cluster.pruned))
 }
 
 // telling returns options that hand each app's report to tell.
@@ -115,9 +112,8 @@ func TestRefusedRecordIsReported(t *testing.T) {
 			w.passes(5)
 			compare.CheckNamed(t, "reported", fmt.Sprint(c.want), fmt.Sprint(last))
 			w.git.fails = nil
-			if w.settle(); last != nil {
-				t.Errorf("after the end of it %v is reported", last)
-			}
+			w.settle()
+			compare.CheckNamed(t, "reported after its end", "<nil>", fmt.Sprint(last))
 		})
 	}
 }
@@ -135,20 +131,15 @@ func TestRefusedDeletionIsOnRecord(t *testing.T) {
 			w.cluster.unprune = errors.New("ConfigMap default/shop: admission webhook denied the request")
 			w.commit(name, files)
 			w.passes(90)
-			if s := w.state(); s.Unhealthy != "prune of ConfigMap default/shop: admission webhook denied the request" || !lists() {
-				t.Errorf("unhealthy: %q, the object is listed: %t", s.Unhealthy, lists())
-			}
+			const denied = "prune of ConfigMap default/shop: admission webhook denied the request"
+			compare.CheckNamed(t, "unhealthy, and listed", []any{denied, true}, []any{w.state().Unhealthy, lists()})
 			w.recordsNothing(func() { w.passes(20) })
 			w.cluster.unprune, w.cluster.hanging = nil, true
 			w.passes(90)
-			if s := w.state(); s.Unhealthy != "" || !lists() {
-				t.Errorf("while it is being deleted: unhealthy %q, the object is listed: %t", s.Unhealthy, lists())
-			}
+			compare.CheckNamed(t, "unhealthy, and listed while it is being deleted", []any{"", true}, []any{w.state().Unhealthy, lists()})
 			w.cluster.hanging = false
 			w.settle()
-			if lists() || len(w.cluster.pruned) == 0 {
-				t.Errorf("pruned %v, the object is listed: %t", w.cluster.pruned, lists())
-			}
+			compare.CheckNamed(t, "listed, and pruned", [2]bool{false, true}, [2]bool{lists(), len(w.cluster.pruned) > 0})
 		})
 	}
 }
@@ -185,9 +176,7 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 			w.commit("mended", map[string]string{"apps/broken/kustomization.yaml": "resources: []\n"})
 			w.now = w.now.Add(time.Minute)
 			w.settle()
-			if len(w.cluster.pruned) == 0 || w.state().Kept != "" {
-				t.Errorf("mended, %v is deleted, and the record says %q", w.cluster.pruned, w.state().Kept)
-			}
+			compare.CheckNamed(t, "mended: deleted, and kept", []any{true, ""}, []any{len(w.cluster.pruned) > 0, w.state().Kept})
 			for _, message := range w.git.messages[commits:] {
 				if strings.Contains(message, "keeps what left Git") {
 					t.Errorf("mended, a commit says %q", message)
@@ -204,17 +193,13 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	w.r.queue.due(w.now.Add(time.Hour))
 	w.commit("v2", shopAt("v2"))
 	must(t, w.r.RunOnce(t.Context(), w.clock, true))
-	if s := w.state(); s.Phase != rollout.Progressing {
-		t.Fatalf("%s: there was no transition", s.Phase)
-	}
+	compare.CheckNamed(t, "after the first transition", rollout.Progressing, w.state().Phase)
 	compare.CheckNamed(t, "due at once", []string{"shop"}, w.r.queue.due(w.now))
 	// An unchanged pass has no further pass.
 	w.settle()
 	w.r.queue.due(w.now.Add(time.Hour))
 	w.pass()
-	if due := w.r.queue.due(w.now); len(due) > 0 {
-		t.Errorf("due at once, and nothing has changed: %v", due)
-	}
+	compare.CheckNamed(t, "due at once while nothing has changed", "[]", fmt.Sprint(w.r.queue.due(w.now)))
 }
 
 // TestMessage checks the messages of the state branch's commits, for users and programs.
@@ -357,13 +342,10 @@ func TestKeptForTheForge(t *testing.T) {
 		for where, v := range map[string]*gitView{
 			"a configuration without a forge": {branch: &source.Branch{Config: &rollout.Config{}}}, "no configuration": {branch: &source.Branch{}},
 		} {
-			if r.keepsFor(v, c.kind, c.before, c.after) {
-				t.Errorf("%s: kept with %s", name, where)
-			}
+			compare.CheckNamed(t, name+", kept with "+where, false, r.keepsFor(v, c.kind, c.before, c.after))
 		}
-		if r.ShowsForge = false; r.keepsFor(onForge, c.kind, c.before, c.after) {
-			t.Errorf("%s: kept where no forge is", name)
-		}
+		r.ShowsForge = false
+		compare.CheckNamed(t, name+", kept where no forge is", false, r.keepsFor(onForge, c.kind, c.before, c.after))
 	}
 }
 
@@ -437,13 +419,9 @@ func TestRoutingIsKnownSince(t *testing.T) {
 	} {
 		step.do()
 		r.looked(minute(step.now))
-		if got := r.since(step.state, rendered, minute(step.now)); !got.Equal(step.want) {
-			t.Errorf("%s: since %s, want %s", step.what, got.Format("15:04"), step.want.Format("15:04"))
-		}
+		compare.CheckNamed(t, step.what, step.want, r.since(step.state, rendered, minute(step.now)))
 	}
-	if got := r.since(at(50), nil, minute(11)); !got.IsZero() {
-		t.Errorf("without a render: %s", got)
-	}
+	compare.CheckNamed(t, "without a render", time.Time{}, r.since(at(50), nil, minute(11)))
 }
 
 // TestTouchFromEverywhere writes to the queue from watches, measurements and pumps at once.
@@ -461,9 +439,7 @@ func TestTouchFromEverywhere(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if due := r.queue.due(time.Unix(2, 0)); len(due) != 8*500 {
-		t.Errorf("%d apps are due", len(due))
-	}
+	compare.CheckNamed(t, "apps that are due", 8*500, len(r.queue.due(time.Unix(2, 0))))
 }
 
 // TestForgeIsToldAfterAStart checks which releases are reported to the forge after a start: those in flight or with
@@ -532,9 +508,8 @@ func TestOtherKeysAskAnew(t *testing.T) {
 		t.Error("an unsigned promotion is not asked about")
 	}
 	before := asked
-	if w.settle(); asked != before {
-		t.Errorf("asked %d times more while nothing has changed", asked-before)
-	}
+	w.settle()
+	compare.CheckNamed(t, "questions while nothing has changed", before, asked)
 	w.git.heads.Keys, who = "two", "ann"
 	w.settle()
 	w.want(rollout.Healthy, 4)
@@ -584,13 +559,10 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	w.commit("shop is a store", edits)
 	w.handOver()
 	after := w.stateOf("store")
-	if after.Phase != rollout.Healthy || !slices.Equal(after.Formerly, []string{"shop"}) || after.Stable.Hash != before.Stable.Hash {
-		t.Errorf("the store is %s, formerly %v, at %+v", after.Phase, after.Formerly, after.Stable)
-	}
+	compare.CheckNamed(t, "phase, and former names", []any{rollout.Healthy, []string{"shop"}}, []any{after.Phase, after.Formerly})
+	compare.CheckNamed(t, "stable", before.Stable.Hash, after.Stable.Hash)
 	compare.CheckNamed(t, "the shop's record", "", w.state().App)
-	if len(w.cluster.pruned) > 0 {
-		t.Errorf("pruned %v", w.cluster.pruned)
-	}
+	compare.CheckNamed(t, "pruned", "[]", fmt.Sprint(w.cluster.pruned))
 	// No message says that the shop is gone.
 	if told := w.git.messages[said:]; len(told) != 1 || !strings.HasPrefix(told[0], "prod: store is the new name of shop") {
 		t.Errorf("recorded:\n%s", strings.Join(told, "\n"))
@@ -626,9 +598,7 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	w.follow("v2", shopAt("v2"))
 	w.commit("v1 again, and a slip", map[string]string{"apps/shop/app.yaml": version("v1"), configFile: "apps: ["})
 	w.passes(20)
-	if s := w.state(); s.Phase != rollout.Healthy || s.Source != w.git.heads.Main {
-		t.Fatalf("%s at %s, want Healthy at the newest commit", s.Phase, s.Source)
-	}
+	compare.CheckNamed(t, "phase, and source", []any{rollout.Healthy, w.git.heads.Main}, []any{w.state().Phase, w.state().Source})
 	w.r = New(w.r.Options)
 	w.passes(20)
 	for workload := range w.cluster.Deployments {
@@ -636,9 +606,7 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 			t.Errorf("Deployment %s was written; its namespace is shops", workload)
 		}
 	}
-	if len(w.cluster.pruned) > 0 || w.pods("v1") != 4 {
-		t.Errorf("pruned %v, %d pods of v1", w.cluster.pruned, w.pods("v1"))
-	}
+	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
 
 // TestRenamedWhileEmpty renames an app whose folder is empty. The message has both names, before anyone removes the
@@ -649,17 +617,12 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	edits["apps/store/kustomization.yaml"] = "resources: []\n"
 	w.follow("shop is a store, and empty", edits)
 	want := "gitrollout remove shop --cluster prod; not if this is its new name, of which no object can be read yet: store; "
-	if h := w.state().Held; h == nil || !strings.Contains(h.Message, want) {
-		t.Errorf("held %+v, want %s", h, want)
-	}
-	if w.recordsNothing(w.settle); w.pods("v1") != 4 {
-		t.Errorf("%d pods are left", w.pods("v1"))
-	}
+	compare.Contains(t, fmt.Sprintf("%+v", w.state().Held), want)
+	w.recordsNothing(w.settle)
+	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
 	w.commit("its objects", back)
 	w.handOver()
-	if s := w.stateOf("store"); !slices.Equal(s.Formerly, []string{"shop"}) || w.pods("v1") != 4 {
-		t.Errorf("the store is formerly %v, with %d pods", s.Formerly, w.pods("v1"))
-	}
+	compare.CheckNamed(t, "the store's former names, and pods", []any{[]string{"shop"}, 4}, []any{w.stateOf("store").Formerly, w.pods("v1")})
 	// Another app that leaves Git may not be the old name of an app with objects.
 	w.follow("a till", map[string]string{
 		"apps/till/kustomization.yaml": "resources: [map.yaml]\n",

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -62,9 +63,8 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		w.commit("readme", readme)
 		w.restart(past)
 		w.settle()
-		if follows(w, past, made, 1); w.state().Source != made {
-			t.Errorf("it is at %s, want %s", w.state().Source, made)
-		}
+		follows(w, past, made, 1)
+		compare.CheckNamed(t, "source", made, w.state().Source)
 		// Commits seen by this process need no history.
 		w.follow("readme again", readmeAgain)
 		if follows(w, past, made, 2); w.state().Source != made { // from one head to the next
@@ -95,9 +95,7 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		w.commit("readme", readme)
 		w.restart(past)
 		w.settle()
-		if s := w.state(); s.Source != at || past.lines > 0 {
-			t.Errorf("it is at %s, want %s; the history was read %d times", s.Source, at, past.lines)
-		}
+		compare.CheckNamed(t, "source, and reads of the history", []any{at, 0}, []any{w.state().Source, past.lines})
 	})
 	t.Run("a rollback", func(t *testing.T) {
 		w, past := start(t)
@@ -107,9 +105,7 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		past.then = func() error { return errors.New("no route") }
 		w.restart(past)
 		w.pass()
-		if s := w.state(); s.Phase != rollout.Aborting || past.lines > 0 {
-			t.Errorf("it is %s; the history was read %d times", s.Phase, past.lines)
-		}
+		compare.CheckNamed(t, "phase, and reads of the history", []any{rollout.Aborting, 0}, []any{w.state().Phase, past.lines})
 	})
 }
 
@@ -165,9 +161,8 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w, past := start(t, promote)
 		past.then = func() error { return errors.New("not within 1000 commits") }
 		w.settle()
-		if said := strings.Join(w.git.messages, "\n"); !strings.Contains(said, "promoted by Cid") || past.lines != 1 {
-			t.Errorf("the history was read %d times, and the head's author is not named:\n%s", past.lines, said)
-		}
+		compare.Contains(t, strings.Join(w.git.messages, "\n"), "promoted by Cid") // the head's author
+		compare.CheckNamed(t, "reads of the history", 1, past.lines)
 		w.want(rollout.Healthy, 4)
 	})
 	t.Run("hold of a release that Git asks for", func(t *testing.T) {
@@ -185,16 +180,13 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w.follow("readme", readme)
 		w.restart(past)
 		w.recordsNothing(w.settle)
-		if said := strings.Join(w.git.messages, "\n"); !strings.Contains(said, "hold by Bob") || past.lines != 1 {
-			t.Errorf("the history was read %d times:\n%s", past.lines, said)
-		}
+		compare.Contains(t, strings.Join(w.git.messages, "\n"), "hold by Bob")
+		compare.CheckNamed(t, "reads of the history", 1, past.lines)
 	})
 	t.Run("hold", func(t *testing.T) {
 		w, past := start(t, func(w *world) map[string]string { return decision(w, "decision: hold") })
 		w.settle()
-		if past.lines != 1 || w.pods("v1") != 2 {
-			t.Errorf("the history was read %d times, %d pods of v1", past.lines, w.pods("v1"))
-		}
+		compare.CheckNamed(t, "reads of the history, and pods of v1", [2]int{1, 2}, [2]int{past.lines, w.pods("v1")})
 	})
 	t.Run("abort", func(t *testing.T) {
 		w, past := start(t, func(w *world) map[string]string { return decision(w, "decision: abort\nreason: a bad one") })

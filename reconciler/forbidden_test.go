@@ -2,10 +2,12 @@ package reconciler
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/attacks"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -125,12 +127,8 @@ func TestTenantAttacks(t *testing.T) {
 				}
 			}
 			w.follow("an attack", commit)
-			if h := w.stateOf("evil").Held; h == nil || !strings.Contains(h.Message, tt.Config) {
-				t.Errorf("held %+v, want %s", h, tt.Config)
-			}
-			if by["evil"] > 0 || w.images() != "v1" {
-				t.Errorf("%d writes, %s runs", by["evil"], w.images())
-			}
+			compare.Contains(t, fmt.Sprintf("%+v", w.stateOf("evil").Held), tt.Config)
+			compare.CheckNamed(t, "writes, and versions that run", []any{0, "v1"}, []any{by["evil"], w.images()})
 			w.follow("the other one goes on", shopAt("v2"))
 			if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
 				t.Errorf("the other one is %s, held %+v", s.Phase, s.Held)

@@ -256,9 +256,8 @@ func TestClaims(t *testing.T) {
 	claims := func(app string, was, is *rollout.Render, want string) {
 		t.Helper()
 		touched = nil
-		if p.updateOwners(app, was, is); strings.Join(touched, " ") != want {
-			t.Errorf("%s touches %v, want %s", app, touched, want)
-		}
+		p.updateOwners(app, was, is)
+		compare.CheckNamed(t, app+" touches", want, strings.Join(touched, " "))
 	}
 	claims("shop", nil, render("x", "y"), "")
 	claims("web", nil, render("y", "z"), "shop")

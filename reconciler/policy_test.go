@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -128,9 +129,7 @@ func TestPolicyThatComesLater(t *testing.T) {
 		w.settle()
 		mustBeHeld(t, w, "rule resources.deny")
 		w.follow("without it", withoutConfigMap)
-		if len(w.cluster.pruned) != 1 || w.cluster.pruned[0].Kind != "ConfigMap" || w.state().Held != nil {
-			t.Errorf("pruned %v, held %+v", w.cluster.pruned, w.state().Held)
-		}
+		compare.CheckNamed(t, "pruned, and held", "[core/ConfigMap/default/shop] <nil>", fmt.Sprint(w.cluster.pruned, w.state().Held))
 	})
 }
 
@@ -213,9 +212,8 @@ func TestForbiddenPromotion(t *testing.T) {
 			w, r := pausedUnder(t, telling(func(a report.App) { said = strategies.Ignored(a.Input) }))
 			r.set(t, rule)
 			w.follow("promote", decision(w, through))
-			if w.want(rollout.Paused, 2); w.state().Held != nil {
-				t.Errorf("held %+v", w.state().Held)
-			}
+			w.want(rollout.Paused, 2)
+			compare.CheckNamed(t, "held", "<nil>", fmt.Sprint(w.state().Held))
 			const why = "project web, rule rollouts.forbid: promoteFull does not count; promote step by step, with through: and " +
 				"a step before the next timed pause, analysis or experiment"
 			compare.CheckNamed(t, "said, and recorded", [2]string{why, why}, [2]string{said, w.state().Ignored})
@@ -244,9 +242,7 @@ func TestForbiddenPromotion(t *testing.T) {
 		w, r := pausedUnder(t, nil)
 		r.set(t, rule)
 		w.follow("abort", decision(w, "decision: abort\nthrough: full"))
-		if w.pods("v2") > 0 {
-			t.Errorf("%d pods of v2", w.pods("v2"))
-		}
+		compare.CheckNamed(t, "pods of v2", 0, w.pods("v2"))
 	})
 }
 
@@ -321,16 +317,12 @@ func TestAccountOfAProject(t *testing.T) {
 	})
 	w.commit("v2", shopAt("v2"))
 	w.follow("another account", map[string]string{configFile: open + "  serviceAccount: default/strong\n"})
-	if len(as) != 1 || !as["edge/deployer"] {
-		t.Errorf("written as %v", as)
-	}
+	compare.CheckNamed(t, "written as", map[any]bool{"edge/deployer": true}, as)
 	w.r = New(w.r.Options)
 	clear(as)
 	w.commit("gone", withoutShop)
 	w.follow("and pruned", map[string]string{configFile: open + "  prune: true\n"})
-	if len(w.cluster.pruned) == 0 || len(as) != 1 || !as["edge/deployer"] {
-		t.Errorf("pruned %v as %v", w.cluster.pruned, as)
-	}
+	compare.CheckNamed(t, "pruned, and written as", []any{true, map[any]bool{"edge/deployer": true}}, []any{len(w.cluster.pruned) > 0, as})
 }
 
 // TestPolicyCostsNothing checks that a policy is read at each fetch and applies to existing renders. It causes no

@@ -101,9 +101,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	}
 	slices.Sort(all)
 	compare.CheckNamed(t, "missing", all, r.fetcher.missing())
-	if again := r.fetcher.missing(); len(again) > 0 {
-		t.Errorf("%d of them are asked for again while they are being brought", len(again))
-	}
+	compare.CheckNamed(t, "asked for again while they are being brought", 0, len(r.fetcher.missing()))
 	// After an error, waiting apps ask again.
 	r.fetcher.brought(all, nil, nil, errors.New("no route"))
 	ask(t, r, "app7", all[7])

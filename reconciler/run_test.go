@@ -196,9 +196,8 @@ func TestTriesAreSpread(t *testing.T) {
 func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
 	isFailing := func() bool { return !w.r.caches["shop"].failing.IsZero() }
-	if w.passes(2); isFailing() {
-		t.Error("an app at rest is failing")
-	}
+	w.passes(2)
+	compare.CheckNamed(t, "an app at rest is failing", false, isFailing())
 	w.cluster.check = &rollout.InvalidError{Msg: "denied by a policy"}
 	w.commit("v2", shopAt("v2"))
 	if w.passes(5); !isFailing() || w.state().Held == nil {
@@ -210,13 +209,11 @@ func TestTriesAreTimed(t *testing.T) {
 	}
 	w.git.fails = errors.New("the Git server is away")
 	w.commit("v3", shopAt("v3"))
-	if w.passes(3); !isFailing() {
-		t.Error("a transition that Git does not take is no failure")
-	}
+	w.passes(3)
+	compare.CheckNamed(t, "a transition that Git does not take is a failure", true, isFailing())
 	w.git.fails = nil
-	if w.passes(3); isFailing() {
-		t.Error("a transition that was recorded in the end still fails")
-	}
+	w.passes(3)
+	compare.CheckNamed(t, "a transition that was recorded in the end is a failure", false, isFailing())
 }
 
 // TestWhatMayNotBeLookedAt checks that a new app with an object of a forbidden kind is held with a reason, and
@@ -230,9 +227,7 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	})
 	isApplied := func() bool { return slices.Contains(w.cluster.applied, "ConfigMap/more") }
 	w.passes(3)
-	if held := w.stateOf("more").Held; held != nil || isApplied() {
-		t.Errorf("held %v, applied %v", held, w.cluster.applied)
-	}
+	compare.CheckNamed(t, "held, and applied", "<nil> false", fmt.Sprint(w.stateOf("more").Held, isApplied()))
 	w.cluster.unasked = &rollout.InvalidError{Msg: "may not watch", Fix: "allow it", Reason: rollout.HeldForbidden}
 	w.passes(12)
 	held := w.stateOf("more").Held
@@ -241,9 +236,7 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	}
 	w.cluster.unasked = nil
 	w.passes(40)
-	if held := w.stateOf("more").Held; held != nil || !isApplied() {
-		t.Errorf("held %v, applied %v", held, w.cluster.applied)
-	}
+	compare.CheckNamed(t, "held, and applied", "<nil> true", fmt.Sprint(w.stateOf("more").Held, isApplied()))
 }
 
 // TestNothingAdvancesUnseen checks that no timer advances a release and no app counts as healthy while watches are
@@ -267,9 +260,7 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 		w.passes(9)
 		err = w.once()
 	})
-	if err == nil || !strings.Contains(err.Error(), "nothing advances while the cluster is not seen: the API server") {
-		t.Errorf("the last pass says %v", err)
-	}
+	compare.Contains(t, fmt.Sprint(err), "nothing advances while the cluster is not seen: the API server")
 	w.want(rollout.Paused, 2)
 	w.commit("v1", map[string]string{"apps/shop/app.yaml": steps.Replace(version("v1"))})
 	w.passes(10)
@@ -368,7 +359,5 @@ spec:
 		m.lost = nil
 		w.r = New(w.r.Options)
 	}
-	if m.begun != 3 || !isThrough {
-		t.Errorf("%d measurements were begun of the 3 that count; the step has ended: %t", m.begun, isThrough)
-	}
+	compare.CheckNamed(t, "measurements begun, and the step has ended", []any{3, true}, []any{m.begun, isThrough})
 }

@@ -101,9 +101,7 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 				t.Errorf("%s is %+v after %d requests", name, got, m.calls)
 			}
 		}
-		if len(m.marks) != 1 {
-			t.Errorf("statuses: %v", m.marks)
-		}
+		compare.CheckNamed(t, "statuses", 1, len(m.marks))
 	})
 }
 
@@ -185,9 +183,7 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 		n := len(m.pulls)
 		m.pulls[n-1].isOpen = false
 		pass(w, w.Settle-2*time.Second)
-		if len(m.pulls) != n {
-			t.Error("it is looked at before the forge has settled")
-		}
+		compare.CheckNamed(t, "pull requests before the forge has settled", n, len(m.pulls))
 		pass(w, 2*time.Second)
 		if len(m.pulls) != n+1 || !m.pulls[n].isOpen {
 			t.Errorf("it stays closed: %+v", m.pulls)

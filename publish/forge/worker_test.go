@@ -54,9 +54,7 @@ func TestRateLimits(t *testing.T) {
 			f.refuseWith(1, tt.header, tt.code, tt.body)
 			began := time.Now()
 			all := r.show(paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first"))))
-			if len(all) != 1 || len(f.marks(sha("the release"))) != 1 {
-				t.Errorf("pull requests %v", all)
-			}
+			compare.CheckNamed(t, "pull requests, and statuses", [2]int{1, 1}, [2]int{len(all), len(f.marks(sha("the release")))})
 			if took := time.Since(began); took < 500*time.Millisecond {
 				t.Errorf("it took %s", took)
 			}
@@ -161,9 +159,7 @@ func TestNoToken(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	r.worker.Flush(ctx)
-	if r.fake().requests != 0 || r.complaints() != errNoToken.Error() {
-		t.Errorf("%d requests, problems %q", r.fake().requests, r.complaints())
-	}
+	compare.CheckNamed(t, "requests, and problems", []any{0, errNoToken.Error()}, []any{r.fake().requests, r.complaints()})
 }
 
 // TestUnusable drops orders under an invalid configuration, and restarts with a valid one.
@@ -219,9 +215,7 @@ func TestBounded(t *testing.T) {
 		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha(fmt.Sprint(i)), 1)})
 		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(fmt.Sprintf("%040d", i), 1)})
 	}
-	if len(w.jobs) != maxJobs || len(w.order) != maxJobs || len(problems) != 1 {
-		t.Errorf("%d orders, %d in line, problems %v", len(w.jobs), len(w.order), problems)
-	}
+	compare.CheckNamed(t, "orders, in line, and problems", [3]int{maxJobs, maxJobs, 1}, [3]int{len(w.jobs), len(w.order), len(problems)})
 }
 
 // TestTokenStaysHome has a server that redirects to another host.

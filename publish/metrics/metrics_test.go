@@ -249,9 +249,7 @@ func TestFamilies(t *testing.T) {
 	for _, f := range m.Families() {
 		compare.CheckNamed(t, f.Name, f.Type, listed[f.Name])
 		delete(listed, f.Name)
-		if (f.Type == "counter") != strings.HasSuffix(f.Name, "_total") {
-			t.Errorf("%s is a %s: counters, and only they, end in _total", f.Name, f.Type)
-		}
+		compare.CheckNamed(t, f.Name+" is a "+f.Type+", and its name ends in _total", f.Type == "counter", strings.HasSuffix(f.Name, "_total"))
 	}
 	for name := range listed {
 		t.Errorf("%s is not listed", name)

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -153,9 +154,7 @@ func recorded(before, after rollout.State) rollout.StateCommit {
 // any order.
 func TestEqualStatesAreNoNews(t *testing.T) {
 	for i, before := range states() {
-		if kinds := Kinds(before, before); len(kinds) > 0 {
-			t.Errorf("state %d and itself: %v", i, kinds)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("state %d and itself", i), "[]", fmt.Sprint(Kinds(before, before)))
 		for j, after := range states() {
 			for _, e := range Events("prod", recorded(before, after), Links{}) {
 				if e.Title == "" || e.Outcome == "" || !slices.Contains(e.Kinds, e.Kind) || e.ID != "id/shop" {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestOwnNames refuses a page of another site whose name points at our address (DNS rebinding).
@@ -38,9 +40,7 @@ func TestOwnNames(t *testing.T) {
 					r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
 					r.Host = host
 					s.Handler.ServeHTTP(w, r)
-					if w.Code != code {
-						t.Errorf("%s is answered %d, want %d", host, w.Code, code)
-					}
+					compare.CheckNamed(t, host, code, w.Code)
 				}
 			}
 		})
@@ -107,9 +107,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for _, c := range slices.Clone(b.open) {
 		_ = c.Close()
 	}
-	if len(b.open) > 0 {
-		t.Errorf("%d connections are left", len(b.open))
-	}
+	compare.CheckNamed(t, "connections that are left", 0, len(b.open))
 }
 
 // TestProbesAreAnswered answers requests while another client holds all of its connections.
@@ -154,9 +152,7 @@ func TestProbesAreAnswered(t *testing.T) {
 func TestWhoDoesNotReadIsLetGo(t *testing.T) {
 	c := &boundedConn{Conn: deadlines{}, of: &bounded{now: time.Now}}
 	_, err := c.Write(nil)
-	if err == nil || !strings.Contains(err.Error(), "is to be over in 30s") {
-		t.Errorf("a write: %v", err)
-	}
+	compare.Contains(t, fmt.Sprint(err), "is to be over in 30s")
 }
 
 // deadlines is a connection that returns an error from its deadline.

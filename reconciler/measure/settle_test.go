@@ -50,9 +50,7 @@ func TestSettle(t *testing.T) {
 	settled("a server that does not answer", 100*time.Millisecond, false, false)
 	close(answer)
 	settled("a server that answers", 10*time.Second, true, true)
-	if got := b.Measured("shop"); len(got) != 1 {
-		t.Errorf("measured %+v", got)
-	}
+	compare.CheckNamed(t, "measurements", 1, len(b.Measured("shop")))
 	settled("a collected measurement", 10*time.Second, false, true)
 }
 

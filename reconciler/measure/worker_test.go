@@ -179,12 +179,8 @@ func TestMeasures(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, nil)
 	got := b.measure(t, web(url))
-	if got.Value != "1" || got.Phase != analysis.Successful || !got.At.Equal(noon) || got.Run != "shop/step-1" || got.Metric != "errors" {
-		t.Errorf("measured %+v", got)
-	}
-	if again := b.Measured("shop"); len(again) > 0 {
-		t.Errorf("collected twice: %+v", again)
-	}
+	compare.Check(t, []any{"1", analysis.Successful, noon, "shop/step-1", "errors"}, []any{got.Value, got.Phase, got.At, got.Run, got.Metric})
+	compare.CheckNamed(t, "collected twice", 0, len(b.Measured("shop")))
 }
 
 // TestNotTwice checks that a pass that decided before the end of a measurement does not start it twice. It is the
@@ -199,9 +195,7 @@ func TestNotTwice(t *testing.T) {
 	<-b.touched
 	b.begin(shop, due(web(url))) // it has ended, without being collected
 	time.Sleep(50 * time.Millisecond)
-	if got := b.Measured("shop"); len(got) != 1 || asked.Load() != 1 {
-		t.Errorf("asked %d times: %+v", asked.Load(), got)
-	}
+	compare.CheckNamed(t, "measurements, and requests", [2]int{1, 1}, [2]int{len(b.Measured("shop")), int(asked.Load())})
 	if b.measure(t, web(url)); asked.Load() != 2 { // the next measurement
 		t.Errorf("asked %d times", asked.Load())
 	}
@@ -319,9 +313,7 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	b.wantTrouble(t, "what it left behind stays: ")
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.asked[0] != g.asked[len(g.asked)-1] || g.deleted != 1 {
-		t.Errorf("asked for %v, %d deleted", g.asked, g.deleted)
-	}
+	compare.CheckNamed(t, "the last Job, and deleted Jobs", []any{g.asked[0], 1}, []any{g.asked[len(g.asked)-1], g.deleted})
 }
 
 // TestPanic checks that a panic is an error of the measurement. Its text may have secrets, so only the log has it.
@@ -364,9 +356,7 @@ func TestEnd(t *testing.T) {
 	b.begin(shop, due(second))
 	cancel()
 	time.Sleep(50 * time.Millisecond)
-	if got := b.Measured("shop"); len(got) > 0 || len(b.touched) > 0 {
-		t.Errorf("measured %+v", got)
-	}
+	compare.CheckNamed(t, "measurements, and touched apps", [2]int{0, 0}, [2]int{len(b.Measured("shop")), len(b.touched)})
 }
 
 // TestComparesAndKeepsSecrets checks that both versions are measured, and that an argument from a Secret is sent but
@@ -391,9 +381,7 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 	compare.Check(t, "1 of 100 (1%), stable 1 of 100 (1%)", b.measure(t, m).Value)
 	wantError(t, b.measure(t, m), "403 Forbidden")
 	mu.Lock()
-	if want := "[new Bearer s3cr3t-t0ken old Bearer s3cr3t-t0ken new Bearer s3cr3t-t0ken]"; fmt.Sprint(sent) != want {
-		t.Errorf("sent %v, want %v", sent, want)
-	}
+	compare.CheckNamed(t, "sent", "[new Bearer s3cr3t-t0ken old Bearer s3cr3t-t0ken new Bearer s3cr3t-t0ken]", fmt.Sprint(sent))
 	mu.Unlock()
 	m.Secrets["token"] = rollout.SecretRef{Name: "metrics", Key: "other"}
 	if got := b.measure(t, m); got.Phase != analysis.Errored || got.Message != "Secret shop/metrics has no key other" {
@@ -430,15 +418,11 @@ func TestOverIsOver(t *testing.T) {
 		<-asked
 	}
 	time.Sleep(50 * time.Millisecond)
-	if n := len(asked); n > 0 {
-		t.Errorf("a gate of an ended measurement is asked %d times", n)
-	}
+	compare.CheckNamed(t, "requests to the gate of an ended measurement", 0, len(asked))
 	g.await(t, 0, 1)
 	b.Measure(shop, nil, nil)
 	waitFor(t, "nothing to be left", func() bool { return len(b.under()) == 0 })
-	if got := b.Measured("shop"); len(got) > 0 || len(b.touched) > 0 {
-		t.Errorf("measured %+v", got)
-	}
+	compare.CheckNamed(t, "measurements, and touched apps", [2]int{0, 0}, [2]int{len(b.Measured("shop")), len(b.touched)})
 	b.wantTrouble(t, "")
 }
 
@@ -449,14 +433,10 @@ func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
 	wantError(t, b.measure(t, job), "the API server is away")
 	b.Measure(shop, b.going, nil)
-	if g.deleted > 0 {
-		t.Error("the Job is removed, and its analysis goes on")
-	}
+	compare.CheckNamed(t, "Jobs removed while the analysis goes on", 0, g.deleted)
 	b.Measure(shop, nil, nil)
 	g.await(t, 0, 1)
-	if n := len(b.under()); n > 0 || len(b.stations) > 0 {
-		t.Errorf("%d measurements are under way, and something is remembered", n)
-	}
+	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), len(b.stations)})
 }
 
 // TestDeletedJobIsNotMadeAgain checks that a hanging Job deleted by hand is inconclusive, and is not created again.

@@ -161,9 +161,7 @@ func TestBack(t *testing.T) {
 			asked := false
 			v, err := Back(c.state, c.hash, func() ([]Version, error) { asked = true; return recorded, nil })
 			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) {
-					t.Errorf("the error is %v, want one with %q", err, c.err)
-				}
+				compare.Contains(t, fmt.Sprint(err), c.err)
 			} else if err != nil || v.Commit != c.want {
 				t.Errorf("got %+v, %v", v, err)
 			}
@@ -175,9 +173,7 @@ func TestBack(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err := Back(healthy, "", func() ([]Version, error) { return recorded[:1], nil })
-	if err == nil || !strings.Contains(err.Error(), "no version before") {
-		t.Errorf("got %v", err)
-	}
+	compare.Contains(t, fmt.Sprint(err), "no version before")
 }
 
 // commit is a Tree of one version of the files.
@@ -203,9 +199,7 @@ func TestReversion(t *testing.T) {
 	}
 	want := map[string][]byte{"apps/shop/a.yaml": []byte("1"), "apps/shop/new.yaml": nil, "base/x.yaml": []byte("1")}
 	compare.CheckNamed(t, "a file that another app needs is not deleted", want, v.Edits)
-	if !v.Shared() || strings.Join(v.Sharers, " ") != "cart" || strings.Join(v.Outside, " ") != "base/x.yaml" {
-		t.Errorf("%+v", v)
-	}
+	compare.CheckNamed(t, "shared, by, and outside", "true [cart] [base/x.yaml]", fmt.Sprint(v.Shared(), v.Sharers, v.Outside))
 	compare.Contains(t, v.Caution(), "files of: cart", "base/x.yaml")
 	apart := &rollout.Render{App: rollout.App{Name: "till"}, Files: []string{"apps/till/a.yaml"}}
 	own := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml"}}
@@ -213,9 +207,7 @@ func TestReversion(t *testing.T) {
 		t.Errorf("files of no other app: %+v, %v", v, err)
 	}
 	for name, v := range map[string]Reversion{"sharers": {Sharers: []string{"cart"}}, "outside": {Outside: []string{"base/x.yaml"}}} {
-		if !v.Shared() {
-			t.Errorf("%s alone do not count", name)
-		}
+		compare.CheckNamed(t, name+" alone", true, v.Shared())
 	}
 }
 
@@ -255,15 +247,12 @@ func TestReversionOfWhatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			head, old := unreadable{commit{file: "2"}, c.head}, unreadable{commit{file: "1"}, c.old}
 			app := &rollout.Render{App: rollout.App{Name: "shop", Path: "apps/shop"}, Files: []string{file}}
-			if _, err := NewReversion(head, old, app, app, nil); err == nil || err.Error() != c.err {
-				t.Errorf("NewReversion: %v, want %s", err, c.err)
-			}
+			_, err := NewReversion(head, old, app, app, nil)
+			compare.CheckNamed(t, "NewReversion", c.err, fmt.Sprint(err))
 			if _, err := Trace(Reversion{Edits: map[string][]byte{file: nil}}, []unreadable{head, old}, "c2"); !errors.Is(err, errUnread) {
 				t.Errorf("Trace: %v", err)
 			}
-			if Restores(rollout.Merge{Clean: true}, head, old, app, app) {
-				t.Error("a merge restores an unreadable state")
-			}
+			compare.CheckNamed(t, "a merge restores an unreadable state", false, Restores(rollout.Merge{Clean: true}, head, old, app, app))
 		})
 	}
 }
@@ -302,16 +291,12 @@ func TestTrace(t *testing.T) {
 			v, err := Trace(Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}, scaled: true}, c.line, "c2")
 			var got []string
 			const also = "\nIt also takes back the changes of these commits in the same files:\n- "
-			if strings.Count(v.Caution(), also) != min(1, len(v.Others)) {
-				t.Errorf("it says %q", v.Caution())
-			}
+			compare.CheckNamed(t, v.Caution(), min(1, len(v.Others)), strings.Count(v.Caution(), also))
 			for _, o := range v.Others {
 				got = append(got, o.ID)
 				compare.Contains(t, v.Caution(), "- "+o.ID+" by Bob <bob@example.com>: change "+o.ID+"\n")
 			}
-			if s := strings.Join(got, " "); err != nil || s != c.want || v.Late != c.late {
-				t.Errorf("%q, late %t, want %q, %t; error %v", s, v.Late, c.want, c.late, err)
-			}
+			compare.CheckNamed(t, "commits, late, and error", []any{c.want, c.late, error(nil)}, []any{strings.Join(got, " "), v.Late, err})
 			if len(got) == 0 && v.Caution() != "" {
 				t.Errorf("it says %q", v.Caution())
 			}

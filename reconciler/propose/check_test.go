@@ -37,7 +37,5 @@ func TestRestores(t *testing.T) {
 // TestMergeable checks that without a gate there is nothing to merge.
 func TestMergeable(t *testing.T) {
 	in := strategies.Input{State: rollout.State{App: "shop", Phase: rollout.Healthy}}
-	if Mergeable("prod", in, rollout.Merge{Clean: true}) {
-		t.Error("a proposal is to be merged for which there is no gate")
-	}
+	compare.CheckNamed(t, "a proposal without a gate is to be merged", false, Mergeable("prod", in, rollout.Merge{Clean: true}))
 }

@@ -192,9 +192,8 @@ func TestFreezeThatCannotBeRead(t *testing.T) {
 		t.Error("a freeze does not count where no configuration could ever be read")
 	}
 	windows := "windows:\n- {kind: allow, schedule: \"0 9 * * 1-5\", duration: 8h}\n"
-	if b := changed(t, map[string]string{config: configOf("- path: apps/*\n") + windows}); len(b.Calendar("shop").Windows) != 1 {
-		t.Errorf("the windows of the configuration are not in the calendar: %+v", b.Calendar("shop"))
-	}
+	b := changed(t, map[string]string{config: configOf("- path: apps/*\n") + windows})
+	compare.CheckNamed(t, "windows of the configuration in the calendar", 1, len(b.Calendar("shop").Windows))
 }
 
 // TestAppAt checks that an app is found in its former folder and namespace.
@@ -325,9 +324,7 @@ func TestUnlisted(t *testing.T) {
 		compare.CheckNamed(t, "prunes "+dir, want, b.Prunes(rollout.App{Name: "x", Path: dir}))
 	}
 	b.Tree = failing{first, new(0)}
-	if b.Prunes(rollout.App{Name: "sale", Path: "apps/sale"}) {
-		t.Error("it prunes an app whose folder may be there")
-	}
+	compare.CheckNamed(t, "it prunes an app whose folder may be there", false, b.Prunes(rollout.App{Name: "sale", Path: "apps/sale"}))
 	gone := rollout.App{Name: "sale", Path: "apps/sale"}
 	const fix = "list it again, or remove it for good: gitrollout remove sale --cluster prod"
 	compare.Check(t, "no longer lists sale (apps/sale); its objects are left as they are", b.Removed(gone).Msg)
@@ -338,9 +335,7 @@ func TestUnlisted(t *testing.T) {
 	if err := b.Removed(gone); !strings.Contains(err.Error(), "is a symbolic link") || strings.Contains(err.Fix, "gitrollout remove") {
 		t.Errorf("an app whose folder became a link: %v", err)
 	}
-	if b.Prunes(gone) {
-		t.Error("it prunes an app whose folder became a link")
-	}
+	compare.CheckNamed(t, "it prunes an app whose folder became a link", false, b.Prunes(gone))
 }
 
 // linked is a commit in which each path is a symbolic link.
@@ -556,12 +551,9 @@ func TestLook(t *testing.T) {
 		}
 	}
 	// While Git's version is unknown, the routes of the running version count.
-	if routes := Routes(strategies.Input{Source: routed("gate")}); len(routes) != 1 {
-		t.Errorf("%v", routes)
-	}
-	if routes := Routes(strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}); len(routes) != 0 {
-		t.Errorf("Git asks for none: %v", routes)
-	}
+	compare.CheckNamed(t, "routes", 1, len(Routes(strategies.Input{Source: routed("gate")})))
+	without := strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}
+	compare.CheckNamed(t, "routes that Git asks for", 0, len(Routes(without)))
 }
 
 // TestKindsAreMadeKnown checks that kinds named only by documents are registered before the observation, for Git's
@@ -598,9 +590,8 @@ func TestKindsAreMadeKnown(t *testing.T) {
 			},
 		}
 		g.Look(&strategies.Input{Head: strategies.Head{Render: c.head}, Source: c.source})
-		if compare.CheckNamed(t, name, c.want, told); !asked {
-			t.Errorf("%s: it is not told before the look", name)
-		}
+		compare.CheckNamed(t, name, c.want, told)
+		compare.CheckNamed(t, name+" is told before the look", true, asked)
 	}
 }
 
@@ -621,9 +612,8 @@ func TestStates(t *testing.T) {
 		must(t, err)
 		compare.CheckNamed(t, app, want, got.Phase)
 	}
-	if _, err := s.Of("till"); err == nil || !strings.Contains(err.Error(), rollout.StatePath("till")) {
-		t.Errorf("till: %v", err)
-	}
+	_, err = s.Of("till")
+	compare.Contains(t, fmt.Sprint(err), rollout.StatePath("till"))
 	if none, err := ReadStates(nil); err != nil || len(none.Files()) != 0 {
 		t.Errorf("no branch: %+v, %v", none, err)
 	}

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -184,9 +185,7 @@ func TestActionsAreGuarded(t *testing.T) {
 				c.app = "shop"
 			}
 			code, answer := v.send(http.MethodPost, "/api/v1/apps/"+c.app+"/actions", c.body, c.headers)
-			if code != c.code {
-				t.Errorf("answers %d %v, want %d", code, answer, c.code)
-			}
+			compare.CheckNamed(t, fmt.Sprint("the code of ", answer), c.code, code)
 			did := strings.Join(o.actor.did, "")
 			compare.CheckNamed(t, "done", map[bool]string{true: "Ann Lee <ann@example.com> promote shop h1-2222222222"}[c.code == 200], did)
 		})
@@ -240,9 +239,8 @@ func TestReadOnlyUnlessAskedFor(t *testing.T) {
 			t.Errorf("%s answers %d", path, res.StatusCode)
 		}
 	}
-	if _, body := get(t, server.URL+"/api/v1/me"); !strings.Contains(body, `"actions":false`) {
-		t.Error(body)
-	}
+	_, body := get(t, server.URL+"/api/v1/me")
+	compare.Contains(t, body, `"actions":false`)
 }
 
 func TestAccessFile(t *testing.T) {

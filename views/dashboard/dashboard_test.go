@@ -471,7 +471,5 @@ func TestSamples(t *testing.T) {
 		t.Errorf("after the release: %+v, last %v", list, m.last)
 	}
 	a.Release = &status.Release{Hash: "h1-3333333333"}
-	if list := m.add(at.Add(3*time.Second), a).copy()["shop/shop"]; len(list) != 1 {
-		t.Errorf("of the next release: %+v", list)
-	}
+	compare.CheckNamed(t, "samples of the next release", 1, len(m.add(at.Add(3*time.Second), a).copy()["shop/shop"]))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/oidctest"
 )
 
@@ -69,9 +70,7 @@ func TestOIDC(t *testing.T) {
 			config.Unverified = c.unverified
 			v := o.visitor()
 			code, answer := v.send(http.MethodGet, "/oidc/start", "", nil)
-			if in := code == 200; in != c.in {
-				t.Fatalf("signing in answers %d %v", code, answer)
-			}
+			compare.CheckNamed(t, fmt.Sprintf("signed in by %d %v", code, answer), c.in, code == 200)
 			_, me := v.send(http.MethodGet, "/api/v1/me?app=shop", "", nil)
 			if (me["name"] != nil) != c.in || c.in && fmt.Sprint(me["may"]) != c.may {
 				t.Errorf("me is %v, want to be able to %s", me, c.may)

@@ -336,9 +336,7 @@ func TestShare(t *testing.T) {
 // TestWarnings lists warnings of the render, of kept objects, and of a promotion without effect.
 func TestWarnings(t *testing.T) {
 	in := paused()
-	if a := Of(in, "prod", nil); len(a.Warnings) != 0 {
-		t.Errorf("%q", a.Warnings)
-	}
+	compare.CheckNamed(t, "warnings", "[]", fmt.Sprint(Of(in, "prod", nil).Warnings))
 	in.Head.Render.Warnings, in.State.Kept = []string{"a typo"}, "a volume is kept"
 	in.Promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Author: "Bob <bob@example.com>"}
 	got := Of(in, "prod", nil).Warnings
@@ -375,9 +373,7 @@ func TestPlainWorkloads(t *testing.T) {
 		compare.Check(t, want, got)
 	}
 	in.Head.Render, in.Head.Err = nil, errors.New("is broken")
-	if got := Of(in, "prod", nil).Workloads; len(got) != 4 {
-		t.Errorf("without a render: %+v", got)
-	}
+	compare.CheckNamed(t, "workloads without a render", 4, len(Of(in, "prod", nil).Workloads))
 }
 
 // TestWaitingOfSeveral has the texts of all workloads, each with its name, and the earliest time.

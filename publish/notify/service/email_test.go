@@ -185,9 +185,8 @@ func TestEmail(t *testing.T) {
 			for range 2 { // the same event has the same Message-ID
 				err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
 				if c.says != "" {
-					if failureOf(t, err).Final != c.final || !strings.Contains(err.Error(), c.says) {
-						t.Errorf("got %v, want %q, final %t", err, c.says, c.final)
-					}
+					compare.CheckNamed(t, "final", c.final, failureOf(t, err).Final)
+					compare.Contains(t, err.Error(), c.says)
 					return
 				}
 				must(t, err)
@@ -218,9 +217,7 @@ func TestEmail(t *testing.T) {
 				!regexp.MustCompile(`^<[0-9a-f]{32}@`).MatchString(ids[0]) {
 				t.Errorf("its thread is %q, its id %q", thread, ids[0])
 			}
-			if len(s.to) != 4 || s.plain != (c.tls == "none") {
-				t.Errorf("to %q, without TLS %t", s.to, s.plain)
-			}
+			compare.CheckNamed(t, "receivers, and without TLS", []any{4, c.tls == "none"}, []any{len(s.to), s.plain})
 		})
 	}
 }

@@ -392,9 +392,8 @@ func TestFailures(t *testing.T) {
 					server := httptest.NewServer(http.HandlerFunc(c.answer))
 					defer server.Close()
 					err := send(t, server.URL, receiverOf(name, server.URL), aborted())
-					if failed := failureOf(t, err); failed.Final != c.final || failed.After != c.after {
-						t.Errorf("final %t after %s, want %t after %s: %v", failed.Final, failed.After, c.final, c.after, err)
-					}
+					failed := failureOf(t, err)
+					compare.CheckNamed(t, err.Error(), []any{c.final, c.after}, []any{failed.Final, failed.After})
 					compare.Contains(t, err.Error(), strings.Split(c.says, " ")[0])
 				})
 			}
@@ -421,9 +420,7 @@ func TestTimeout(t *testing.T) {
 	defer cancel()
 	r := receiverOf("slack", server.URL)
 	err := Send(ctx, deps(server.URL), r, messageFor(t, r, aborted()))
-	if failureOf(t, err).Final {
-		t.Errorf("got %v", err)
-	}
+	compare.CheckNamed(t, err.Error(), false, failureOf(t, err).Final)
 }
 
 func TestSlackSaysNo(t *testing.T) {
@@ -433,9 +430,8 @@ func TestSlackSaysNo(t *testing.T) {
 		}))
 		err := send(t, server.URL, receiverOf("slackToken", server.URL), aborted())
 		server.Close()
-		if failureOf(t, err).Final != final || !strings.Contains(err.Error(), said) {
-			t.Errorf("%s: %v", said, err)
-		}
+		compare.CheckNamed(t, said, final, failureOf(t, err).Final)
+		compare.Contains(t, err.Error(), said)
 	}
 }
 

@@ -307,9 +307,8 @@ var stories = map[string]func(t *testing.T){
 		silent(100)
 		compare.CheckNamed(t, "writes for 100 commits", 0, w.writes-writes)
 		silent(1)
-		if w.writes != writes+1 || w.record.Receivers["quiet"].Told != w.head() {
-			t.Errorf("%d writes for 101 commits, record %+v", w.writes-writes, w.record)
-		}
+		compare.CheckNamed(t, "writes for 101 commits", writes+1, w.writes)
+		compare.CheckNamed(t, "told", w.head(), w.record.Receivers["quiet"].Told)
 		silent(1)
 		c := w.push(p, "shop")
 		end(true)
@@ -475,9 +474,8 @@ func TestNobodyIsTold(t *testing.T) {
 		config *rollout.Config
 		asked  int
 	}{{none, 0}, {none, 0}, {some, 1}, {some, 2}, {none, 3}, {none, 3}} {
-		if w.Notify(c.config, "head", nil); w.asked != c.asked {
-			t.Errorf("call %d: asked %d times, want %d", i, w.asked, c.asked)
-		}
+		w.Notify(c.config, "head", nil)
+		compare.CheckNamed(t, fmt.Sprint("asked after call ", i), c.asked, w.asked)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -577,9 +575,7 @@ func TestTakenOverMeanwhile(t *testing.T) {
 					time.Sleep(30 * time.Minute)
 				}
 				endOne(false)
-				if w.record.Receivers["a"] != record || record.Told != c.ID {
-					t.Errorf("the record was %+v, and is %+v", record, w.record.Receivers["a"])
-				}
+				compare.CheckNamed(t, "the record", []any{record, c.ID}, []any{w.record.Receivers["a"], record.Told})
 				w.wantInbox(map[string][]string{"a": {"01/shop", "01/shop again", "02/cart"}})
 			})
 		})
