@@ -178,9 +178,7 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 			w.settle()
 			compare.CheckNamed(t, "mended: deleted, and kept", []any{true, ""}, []any{len(w.cluster.pruned) > 0, w.state().Kept})
 			for _, message := range w.git.messages[commits:] {
-				if strings.Contains(message, "keeps what left Git") {
-					t.Errorf("mended, a commit says %q", message)
-				}
+				compare.CheckNamed(t, "mended, a commit says: "+message, false, strings.Contains(message, "keeps what left Git"))
 			}
 		})
 	}
@@ -297,9 +295,8 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 	}
 	l := newPoller()
 	_, held := l.reader.RenderHead(broken, app("shop"))
-	if held == nil || l.changes(broken, &appView{App: app("shop")}, nil, held) {
-		t.Errorf("a file broken in the same way (%v) is a change", held)
-	}
+	changed := l.changes(broken, &appView{App: app("shop")}, nil, held)
+	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
 }
 
 // TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned
@@ -504,9 +501,8 @@ func TestOtherKeysAskAnew(t *testing.T) {
 	key := proposedFiles(t, w)
 	w.git.heads.Keys, who = "one", ""
 	w.follow("promoted", key)
-	if w.want(rollout.Paused, 2); asked == 0 {
-		t.Error("an unsigned promotion is not asked about")
-	}
+	w.want(rollout.Paused, 2)
+	compare.CheckNamed(t, "an unsigned promotion is asked about", true, asked > 0)
 	before := asked
 	w.settle()
 	compare.CheckNamed(t, "questions while nothing has changed", before, asked)
@@ -576,9 +572,7 @@ func TestRemovedInRollback(t *testing.T) {
 	isPinned := func() bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(w.cluster.Pins)), func(pin string) bool { return pin != "" })
 	}
-	if !isPinned() {
-		t.Fatalf("no Service selects a version at the step; %s", w.state().Phase)
-	}
+	compare.CheckNamed(t, "a Service selects one version at the step", true, isPinned())
 	w.commit("v1 again", of("v1"))
 	w.pass()
 	compare.Check(t, rollout.Aborting, w.state().Phase)
@@ -654,13 +648,9 @@ func TestSameApp(t *testing.T) {
 		other := base
 		change(&other)
 		again := other
-		if base.same(&other) || other.same(&base) || !other.same(&again) {
-			t.Errorf("%s: not noticed, or noticed twice", name)
-		}
+		compare.CheckNamed(t, name, [3]bool{false, false, true}, [3]bool{base.same(&other), other.same(&base), other.same(&again)})
 	}
-	if base.same(nil) {
-		t.Error("an app that was not there is the same as before")
-	}
+	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
 }
 
 // TestRevertOfAMovedBranch checks that autoRevert: push neither pushes nor proposes over a branch that moved: it reads it

@@ -79,9 +79,7 @@ func TestRulesThatComeLater(t *testing.T) {
 				t.Errorf("%s is not pruned", ref)
 			}
 		}
-		if s := w.state(); s.Held != nil || s.Phase != rollout.Healthy {
-			t.Errorf("%s, held %+v", s.Phase, s.Held)
-		}
+		compare.CheckNamed(t, "the app", "Healthy, held <nil>", fmt.Sprintf("%s, held %v", w.state().Phase, w.state().Held))
 	})
 }
 

@@ -54,9 +54,8 @@ func TestTimers(t *testing.T) {
 	a.after("web", time.Second)
 	a.at("api", time.Now().Add(time.Hour))
 	a.at("job", time.Time{})
-	if compare.Check(t, queued{"shop false", "web true", "api true"}, *q); len(a.due(time.Now())) > 0 {
-		t.Error("apps of a work queue are due here, too")
-	}
+	compare.Check(t, queued{"shop false", "web true", "api true"}, *q)
+	compare.CheckNamed(t, "apps of a work queue that are due here, too", 0, len(a.due(time.Now())))
 }
 
 // TestWayBackObjects checks which objects a rollback applies: those that carry requests, and the workloads. Others

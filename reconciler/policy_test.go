@@ -89,9 +89,7 @@ func TestPolicy(t *testing.T) {
 	}
 	r.set(t, "")
 	w.settle()
-	if h := w.stateOf("evil").Held; h != nil || by["evil"] == 0 {
-		t.Errorf("without the rule: held %+v, %d writes", h, by["evil"])
-	}
+	compare.CheckNamed(t, "without the rule: held, and written", "<nil> true", fmt.Sprint(w.stateOf("evil").Held, by["evil"] > 0))
 }
 
 // TestPolicyThatComesLater checks that a stricter policy stops a release in flight, but no rollback.
@@ -338,9 +336,7 @@ func TestPolicyCostsNothing(t *testing.T) {
 	mustBeHeld(t, w, "rollouts.maxFirstWeight")
 	r.set(t, "")
 	w.settle()
-	if w.state().Held != nil || builder.Builds() != built {
-		t.Errorf("held %+v, %d builds", w.state().Held, builder.Builds()-built)
-	}
+	compare.CheckNamed(t, "held, and builds", fmt.Sprint(nil, built), fmt.Sprint(w.state().Held, builder.Builds()))
 }
 
 // TestNoPolicyIsInAWayBack changes policies at random, including unreadable ones. An abort and a revert still roll

@@ -200,13 +200,11 @@ func TestTriesAreTimed(t *testing.T) {
 	compare.CheckNamed(t, "an app at rest is failing", false, isFailing())
 	w.cluster.check = &rollout.InvalidError{Msg: "denied by a policy"}
 	w.commit("v2", shopAt("v2"))
-	if w.passes(5); !isFailing() || w.state().Held == nil {
-		t.Errorf("refused 5 times it fails: %v, and is held: %v", isFailing(), w.state().Held)
-	}
+	w.passes(5)
+	compare.CheckNamed(t, "refused 5 times: failing, and held", [2]bool{true, true}, [2]bool{isFailing(), w.state().Held != nil})
 	w.cluster.check = nil
-	if w.passes(2); isFailing() || w.state().Release == nil {
-		t.Errorf("on its way it fails: %v, and the release is %v", isFailing(), w.state().Release)
-	}
+	w.passes(2)
+	compare.CheckNamed(t, "on its way: failing, and a release", [2]bool{false, true}, [2]bool{isFailing(), w.state().Release != nil})
 	w.git.fails = errors.New("the Git server is away")
 	w.commit("v3", shopAt("v3"))
 	w.passes(3)

@@ -108,9 +108,8 @@ func with(header map[string]string, key, value string) map[string]string {
 }
 
 func TestHookSecret(t *testing.T) {
-	if _, err := NewHook(Hook{}); err == nil {
-		t.Error("a hook without a secret")
-	}
+	_, err := NewHook(Hook{})
+	compare.CheckNamed(t, "a hook without a secret is refused", true, err != nil)
 	key := []byte("0123456789abcdef")
 	compare.CheckNamed(t, "a whsec_ secret, which is base64 of its key,", key, signingKey("whsec_"+base64.StdEncoding.EncodeToString(key)))
 }

@@ -35,9 +35,7 @@ func TestRetryIsAdvisedWhereItWorks(t *testing.T) {
 	for _, can := range []bool{true, false} {
 		p := rollout.Proposal{Kind: rollout.ProposeRevert, Retries: can}
 		body := describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, p).body
-		if strings.Contains(body, "`gitrollout retry shop`") != can {
-			t.Errorf("it can be tried again: %t, and the text is\n%s", can, body)
-		}
+		compare.CheckNamed(t, "it can be tried again, in:\n"+body, can, strings.Contains(body, "`gitrollout retry shop`"))
 	}
 }
 

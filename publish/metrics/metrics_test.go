@@ -59,9 +59,7 @@ func tell(m *Metrics, apps ...report.App) { m.Tell(report.Report{Apps: apps}) }
 func lacks(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if strings.Contains(text, part) {
-			t.Errorf("%q is in\n%s", part, text)
-		}
+		compare.CheckNamed(t, part+" is in\n"+text, false, strings.Contains(text, part))
 	}
 }
 

@@ -349,13 +349,10 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 // that subscribed.
 func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 	over := Sample("prod", rollout.EventRecovered, start)
-	if over.Trouble != "" || len(over.Over) != 1 || over.Over[0] != "prod/sample/h1-7b4e2a91d0" || over.Since != start.Add(-time.Minute) {
-		t.Errorf("got %+v", over)
-	}
+	compare.CheckNamed(t, "ends", []string{"prod/sample/h1-7b4e2a91d0"}, over.Over)
+	compare.CheckNamed(t, "trouble, and since", []any{"", start.Add(-time.Minute)}, []any{over.Trouble, over.Since})
 	bad := Sample("prod", rollout.EventAborted, start)
-	if bad.Trouble != over.Over[0] || len(bad.Over) != 0 || bad.ID != "sample-20261120T093000Z/sample" {
-		t.Errorf("got %+v", bad)
-	}
+	compare.CheckNamed(t, "the trouble", []any{over.Over[0], 0, "sample-20261120T093000Z/sample"}, []any{bad.Trouble, len(bad.Over), bad.ID})
 	aborted := []rollout.EventKind{rollout.EventAborted}
 	for _, c := range []struct {
 		name     string

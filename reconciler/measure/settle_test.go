@@ -66,9 +66,7 @@ func TestNothingIsRemembered(t *testing.T) {
 		return len(b.stations) == 0
 	}
 	b.Measure(shop, nil, nil)
-	if !forgotten() {
-		t.Error("an app that never measured is remembered")
-	}
+	compare.CheckNamed(t, "an app that never measured is forgotten", true, forgotten())
 	b.begin(shop, due(web(hanging)))
 	b.Measure(shop, nil, nil)
 	waitFor(t, "the hanging measurement to be forgotten", forgotten)
@@ -76,9 +74,7 @@ func TestNothingIsRemembered(t *testing.T) {
 	b.begin(shop, due(web(url)))
 	<-b.touched
 	b.Measure(shop, nil, nil)
-	if got := b.Measured("shop"); len(got) > 0 || !forgotten() {
-		t.Errorf("of an analysis that is over there is still %+v", got)
-	}
+	compare.CheckNamed(t, "of an ended analysis: measurements, and forgotten", []any{0, true}, []any{len(b.Measured("shop")), forgotten()})
 }
 
 // TestJobsAreRemovedOnce checks that a failed Job requested again is removed once, after its end. A Job of a running

@@ -302,14 +302,12 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Parallel, o.Deps.Jobs = 1, g })
 	b.begin(shop, due(job))
-	if got := b.measure(t, web(url)); got.Metric != "errors" || got.Phase != analysis.Successful {
-		t.Errorf("measured %+v", got)
-	}
+	got := b.measure(t, web(url))
+	compare.Check(t, []any{"errors", analysis.Successful}, []any{got.Metric, got.Phase})
 	g.await(t, 3, 0)
 	g.locked(func() { g.open = true })
-	if got := b.one(t); got.Metric != "job" || got.Phase != analysis.Successful {
-		t.Errorf("measured %+v", got)
-	}
+	got = b.one(t)
+	compare.Check(t, []any{"job", analysis.Successful}, []any{got.Metric, got.Phase})
 	b.wantTrouble(t, "what it left behind stays: ")
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -384,9 +382,8 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 	compare.CheckNamed(t, "sent", "[new Bearer s3cr3t-t0ken old Bearer s3cr3t-t0ken new Bearer s3cr3t-t0ken]", fmt.Sprint(sent))
 	mu.Unlock()
 	m.Secrets["token"] = rollout.SecretRef{Name: "metrics", Key: "other"}
-	if got := b.measure(t, m); got.Phase != analysis.Errored || got.Message != "Secret shop/metrics has no key other" {
-		t.Errorf("measured %+v", got)
-	}
+	got := b.measure(t, m)
+	compare.Check(t, []any{analysis.Errored, "Secret shop/metrics has no key other"}, []any{got.Phase, got.Message})
 }
 
 // TestOverIsOver checks that a measurement waiting for a gate or Job stops with its release, and that its Job is
@@ -504,9 +501,7 @@ func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 			b.begin(tt.app, due(tt.metric))
 			got := b.one(t)
 			refused := got.Phase == analysis.Errored && strings.Contains(got.Message, "has no business")
-			if refused != (tt.want != "") || asked != (tt.want == "" && tt.metric.Secrets != nil) {
-				t.Errorf("measured %+v; the Secret was read: %t", got, asked)
-			}
+			compare.CheckNamed(t, "refused, and asked", [2]bool{tt.want != "", tt.want == "" && tt.metric.Secrets != nil}, [2]bool{refused, asked})
 			if refused && tt.want != "OWN" && !strings.Contains(got.Message, tt.want) {
 				t.Errorf("the message is %s", got.Message)
 			}

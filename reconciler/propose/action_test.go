@@ -349,13 +349,11 @@ func TestRetryWithoutDocument(t *testing.T) {
 func TestRetry(t *testing.T) {
 	in := rejected()
 	file, o := decided(t, in, Action{Verb: rollout.Retry})
-	if !strings.Contains(file, `at: "2026-11-22T10:00:00Z"`) || !strings.Contains(o.Effect, "it was rejected: it was slow") {
-		t.Errorf("%s\n%s", file, o.Effect)
-	}
+	compare.Contains(t, file, `at: "2026-11-22T10:00:00Z"`)
+	compare.Contains(t, o.Effect, "it was rejected: it was slow")
 	in.Now = in.Now.Add(time.Second)
-	if again, _ := decided(t, in, Action{Verb: rollout.Retry}); again == file {
-		t.Errorf("a second retry is the file of the first one: %s", again)
-	}
+	again, _ := decided(t, in, Action{Verb: rollout.Retry})
+	compare.CheckNamed(t, "a second retry is the file of the first one: "+again, false, again == file)
 }
 
 // TestPromotionReplacesNoRetry refuses to promote a retried release during its rollback: the promotion file would

@@ -69,9 +69,7 @@ It also changes files of: cart
 		{Name: "shop/migrate", Release: s.Rejected[0].Hash, Phase: rollout.HookFailed, Job: "migrate-0-1", Log: "connected\n```\n# no heading"}}
 	compare.Contains(t, Revert("prod", s, s.Rejected[0], true, v).Message,
 		"shop\n\nThe last lines of the log of Job migrate-0-1:\n\n    connected\n    ```\n    # no heading\n\nIt also")
-	if o := Revert("prod", s, s.Rejected[0], false, v); strings.Contains(o.Message, "retry") {
-		t.Errorf("it cannot be tried again:\n%s", o.Message)
-	}
+	compare.CheckNamed(t, "it can be tried again", false, strings.Contains(Revert("prod", s, s.Rejected[0], false, v).Message, "retry"))
 	for name, c := range map[string]struct {
 		state rollout.State
 		want  bool
@@ -83,9 +81,8 @@ It also changes files of: cart
 	} {
 		compare.CheckNamed(t, name, c.want, WantedBy(strategies.Input{State: c.state}).Revert)
 	}
-	if o.Branch != "gitrollout/revert/prod/shop" || !o.When.Equal(s.Rejected[0].At) || !v.Shared() {
-		t.Errorf("%+v", o)
-	}
+	compare.CheckNamed(t, "branch, and shared", []any{"gitrollout/revert/prod/shop", true}, []any{o.Branch, v.Shared()})
+	compare.CheckNamed(t, "time", s.Rejected[0].At, o.When)
 }
 
 func TestUndoOrder(t *testing.T) {
@@ -297,9 +294,7 @@ func TestTrace(t *testing.T) {
 				compare.Contains(t, v.Caution(), "- "+o.ID+" by Bob <bob@example.com>: change "+o.ID+"\n")
 			}
 			compare.CheckNamed(t, "commits, late, and error", []any{c.want, c.late, error(nil)}, []any{strings.Join(got, " "), v.Late, err})
-			if len(got) == 0 && v.Caution() != "" {
-				t.Errorf("it says %q", v.Caution())
-			}
+			compare.CheckNamed(t, v.Caution(), len(got) > 0, v.Caution() != "")
 		})
 	}
 }
@@ -409,9 +404,7 @@ func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	head, old := commit{"b/web.yaml": "replicas: 9\nv2", "b/more.yaml": "x"}, commit{"a/web.yaml": "replicas: 3\nv1"}
 	v, err := NewReversion(head, old, sizedTo("b", []string{"b/web.yaml", "b/more.yaml"}, 9), sizedTo("a", []string{"a/web.yaml"}, 3), nil)
 	want := map[string][]byte{"a/web.yaml": []byte("replicas: 9\nv1"), "b/web.yaml": nil, "b/more.yaml": nil}
-	if diff := compare.Diff(want, v.Edits); err != nil || diff != "" || len(v.Resized) > 0 {
-		t.Errorf("%v, told %q: %s", err, v.Resized, diff)
-	}
+	compare.CheckNamed(t, "edits, resized, and error", []any{want, 0, error(nil)}, []any{v.Edits, len(v.Resized), err})
 }
 
 // TestReversionOfWhatIsConfigured checks a version changed by the app's entry in the configuration. It is not

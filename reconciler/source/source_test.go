@@ -173,9 +173,8 @@ func TestOneBadFolder(t *testing.T) {
 	if !listed || app.Path != "apps/shop" || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "other/shop" {
 		t.Errorf("shop is at %s, unnamed %+v", app.Path, b.InvalidNames)
 	}
-	if app, listed := b.Find("cart"); listed {
-		t.Errorf("there is no cart: %+v", app)
-	}
+	_, listed = b.Find("cart")
+	compare.CheckNamed(t, "there is a cart", false, listed)
 }
 
 // TestFreezeThatCannotBeRead checks that an unreadable freeze applies to all apps.
@@ -293,9 +292,7 @@ func TestPromotion(t *testing.T) {
 			b := changed(t, map[string]string{file: strings.Replace(good, "full", c.through, 1)})
 			b.Policy = &rollout.Policy{Projects: []rollout.Project{c.project}}
 			why := b.Promotion(shop).File.Forbidden
-			if strings.Contains(why, "project shops, rule rollouts.forbid: promoteFull") != c.forbidden {
-				t.Errorf("forbidden: %q", why)
-			}
+			compare.CheckNamed(t, "forbidden: "+why, c.forbidden, strings.Contains(why, "project shops, rule rollouts.forbid: promoteFull"))
 		})
 	}
 }
@@ -436,9 +433,8 @@ func TestReadsOnce(t *testing.T) {
 	// The configuration's entry and content, and the folder; afterwards the content is known.
 	for _, reads := range []int{3, 2} {
 		left := reads
-		if then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"}); left != 0 || then.Namespace != "shops" {
-			t.Errorf("%d reads: %d left, %+v", reads, left, then)
-		}
+		then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"})
+		compare.CheckNamed(t, fmt.Sprint("left of ", reads, " reads, and namespace"), []any{0, "shops"}, []any{left, then.Namespace})
 	}
 	// Old configurations are dropped after some time, and not too early.
 	for i := range maxConfigs {
@@ -469,9 +465,8 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 		if name == "AFile" {
 			tree = first.with("second", map[string]string{"teams/shop": "x", config: configOf("- path: teams/*\n- path: apps/*\n")})
 		}
-		if then := r.AppAt(tree, now); then.Path != "apps/shop" || then.Limits != limits || then.Name != now.Name {
-			t.Errorf("%s: it was %+v", name, then)
-		}
+		then := r.AppAt(tree, now)
+		compare.CheckNamed(t, name, []any{"apps/shop", limits, now.Name}, []any{then.Path, then.Limits, then.Name})
 	}
 	broken := first.with("second", map[string]string{"apps/shop/kustomization.yaml": ""})
 	now := rollout.App{Name: "shop", Path: "teams/a/shop"}

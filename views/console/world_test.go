@@ -99,9 +99,8 @@ func TestAContestedApp(t *testing.T) {
 	if err := in.HeadErr(); err == nil || err.Error() != why.Message || rollout.ReasonOf(err) != why.Reason {
 		t.Errorf("its head: %v", err)
 	}
-	if d := strategies.Decide(in); d.Subject != "" || *d.State.Held != why {
-		t.Errorf("the decision is %q, held %+v", d.Subject, d.State.Held)
-	}
+	d := strategies.Decide(in)
+	compare.CheckNamed(t, "subject, and held", []any{"", why}, []any{d.Subject, *d.State.Held})
 	l, err := w.Listing(t.Context(), []string{"web"}, time.Now())
 	if err != nil || *l.Apps[0].Held != why || l.Apps[0].Waiting != "" {
 		t.Errorf("get: %+v, %v", l.Apps, err)

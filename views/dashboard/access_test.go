@@ -134,12 +134,10 @@ func TestSignOutEndsTheSession(t *testing.T) {
 	v.wants(http.StatusOK, "a sign-out", http.MethodDelete, "/api/v1/session", "")
 	v.client.Jar.SetCookies(address, kept)
 	v.promotes(http.StatusUnauthorized, "after signing out")
-	if _, me := v.send(http.MethodGet, "/api/v1/me", "", nil); me["name"] != nil {
-		t.Errorf("after signing out, the cookie belongs to %v", me["name"])
-	}
-	if _, me := other.send(http.MethodGet, "/api/v1/me", "", nil); me["name"] == nil {
-		t.Error("another session has ended with it")
-	}
+	_, me := v.send(http.MethodGet, "/api/v1/me", "", nil)
+	compare.CheckNamed(t, "after signing out, the cookie belongs to", nil, me["name"])
+	_, me = other.send(http.MethodGet, "/api/v1/me", "", nil)
+	compare.CheckNamed(t, "another session goes on", true, me["name"] != nil)
 }
 
 const promoteShop = `{"verb": "promote", "release": "h1-2222222222"}`
@@ -207,12 +205,10 @@ func TestSessions(t *testing.T) {
 	}
 
 	v := o.visitor().signIn()
-	if _, me := v.send(http.MethodGet, "/api/v1/me?app=shop", "", nil); me["name"] != "Ann Lee" || len(me["may"].([]any)) != 2 {
-		t.Errorf("me is %v", me)
-	}
-	if _, me := v.send(http.MethodGet, "/api/v1/me?app=pay", "", nil); len(me["may"].([]any)) != 0 {
-		t.Errorf("me is %v", me)
-	}
+	_, me := v.send(http.MethodGet, "/api/v1/me?app=shop", "", nil)
+	compare.CheckNamed(t, "name, and verbs", []any{"Ann Lee", 2}, []any{me["name"], len(me["may"].([]any))})
+	_, me = v.send(http.MethodGet, "/api/v1/me?app=pay", "", nil)
+	compare.CheckNamed(t, "verbs", 0, len(me["may"].([]any)))
 	v.promotes(200, "signed in")
 	_, another := NewToken()
 	rules, _ := os.ReadFile(o.file)
@@ -265,15 +261,10 @@ func TestAccessFile(t *testing.T) {
 			a := &Access{File: filepath.Join(t.TempDir(), "a.yaml")}
 			must(t, os.WriteFile(a.File, []byte(strings.Replace(good, c.old, c.new, 1)), 0o600))
 			err := a.Check()
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("got %v, want one that names %q", err, c.want)
-			}
-			if err != nil && strings.Contains(err.Error(), "secret") {
-				t.Error("the error shows a possible token")
-			}
+			compare.CheckNamed(t, "accepted", c.want == "", err == nil)
+			compare.Contains(t, fmt.Sprint(err), c.want)
+			compare.CheckNamed(t, "the error shows a possible token", false, strings.Contains(fmt.Sprint(err), "secret"))
 		})
 	}
-	if err := (&Access{File: filepath.Join(t.TempDir(), "none")}).Check(); err == nil {
-		t.Error("a file that is missing is no error")
-	}
+	compare.CheckNamed(t, "a missing file is an error", true, (&Access{File: filepath.Join(t.TempDir(), "none")}).Check() != nil)
 }

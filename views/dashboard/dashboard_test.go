@@ -132,9 +132,7 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	}
 	compare.Contains(t, policy,
 		"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "connect-src 'self'")
-	if strings.Contains(policy, "unsafe") {
-		t.Error("the policy permits inline code")
-	}
+	compare.CheckNamed(t, "the policy permits inline code", false, strings.Contains(policy, "unsafe"))
 }
 
 func TestPagesNeedNothingFromElsewhere(t *testing.T) {
@@ -145,9 +143,7 @@ func TestPagesNeedNothingFromElsewhere(t *testing.T) {
 		must(t, err)
 		text := strings.ReplaceAll(string(data), "http://www.w3.org/2000/svg", "")
 		for _, bad := range []string{"http://", "https://", "innerHTML", "eval(", "style=\"", "document.write", "@import"} {
-			if strings.Contains(text, bad) {
-				t.Errorf("assets/%s has %s", e.Name(), bad)
-			}
+			compare.CheckNamed(t, "assets/"+e.Name()+" has "+bad, false, strings.Contains(text, bad))
 		}
 	}
 }
@@ -289,9 +285,8 @@ func TestManyRemovedAppsAreForgotten(t *testing.T) {
 	if n := len(board.gone); n > maxGone {
 		t.Errorf("%d removed apps are remembered", n)
 	}
-	if _, _, whole, _ := board.since(5); !whole {
-		t.Error("a client that was away for long does not get the whole list")
-	}
+	_, _, whole, _ := board.since(5)
+	compare.CheckNamed(t, "a client that was away for long gets the whole list", true, whole)
 }
 
 // TestSamplesAreOfChanges checks that a poll without changes adds no sample, and that a change of each number does.
@@ -460,9 +455,7 @@ func TestSamples(t *testing.T) {
 	compare.Check(t, map[string][]Sample{"shop/shop": {{At: at, Weight: 25, Real: 250, New: 3, Old: 12, Want: 4}}}, m.copy())
 	rest := a
 	rest.Release = nil
-	if none.add(at, rest) != nil {
-		t.Error("an app at rest has samples")
-	}
+	compare.CheckNamed(t, "an app at rest has samples", false, none.add(at, rest) != nil)
 	m = m.add(at.Add(time.Second), rest)
 	rest.Workloads = append([]status.Workload{}, rest.Workloads...)
 	rest.Workloads[0].Replicas = 9

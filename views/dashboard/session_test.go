@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/oidctest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -29,17 +30,11 @@ func TestASealIsForOnePurpose(t *testing.T) {
 		must(t, err)
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.AddCookie(&http.Cookie{Name: sessionCookie, Value: sealed})
-		if got := s.of(r); (got != nil) != counts {
-			t.Errorf("sealed for %q: %+v", purpose, got)
-		}
+		compare.CheckNamed(t, "a session, sealed for "+purpose, counts, s.of(r) != nil)
 		var f flow
-		if err := s.open("flow", sealed, &f); (err == nil) != (purpose == "flow") {
-			t.Errorf("sealed for %q and taken for a sign-in: %v", purpose, err)
-		}
+		compare.CheckNamed(t, "a sign-in, sealed for "+purpose, purpose == "flow", s.open("flow", sealed, &f) == nil)
 	}
-	if same("", "") || same("", "x") || !same("x", "x") {
-		t.Error("a secret that is none is one")
-	}
+	compare.CheckNamed(t, "the same secret", [3]bool{false, false, true}, [3]bool{same("", ""), same("", "x"), same("x", "x")})
 }
 
 // FuzzOpen refuses sealed texts that the process did not make.
@@ -86,9 +81,7 @@ func TestCookiesOfASecureDashboard(t *testing.T) {
 			t.Fatalf("%s %s sets no cookie: %s", method, path, res.Status)
 		}
 		for _, c := range res.Cookies() {
-			if !c.Secure || !c.HttpOnly {
-				t.Errorf("%s %s: the cookie %s is %+v", method, path, c.Name, c)
-			}
+			compare.CheckNamed(t, path+": the cookie "+c.Name+" is secure, and for HTTP only", [2]bool{true, true}, [2]bool{c.Secure, c.HttpOnly})
 		}
 	}
 	ask(http.MethodPost, "/api/v1/session", `{"token": "`+token+`"}`)

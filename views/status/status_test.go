@@ -380,25 +380,21 @@ func TestPlainWorkloads(t *testing.T) {
 func TestWaitingOfSeveral(t *testing.T) {
 	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
 	soon, late := minute(1), minute(2)
+	waits := func(all []Workload) string {
+		text, due := waitingOf(in, App{Workloads: all})
+		return fmt.Sprintf("%s until %v", text, due)
+	}
 	for _, all := range [][]Workload{
 		{{Workload: "shop/web", Waiting: "a", Due: &late}, {}, {Workload: "shop/api", Waiting: "b", Due: &soon}},
 		{{Workload: "shop/web", Waiting: "a", Due: &soon}, {Workload: "shop/api", Waiting: "b", Due: &late}},
 	} {
-		if text, due := waitingOf(in, App{Workloads: all}); text != "shop/web: a; shop/api: b" || due == nil || !due.Equal(soon) {
-			t.Errorf("%q until %v", text, due)
-		}
+		compare.Check(t, fmt.Sprint("shop/web: a; shop/api: b until ", soon), waits(all))
 	}
 	same := []Workload{{Workload: "shop/web", Waiting: "a"}, {Workload: "shop/api", Waiting: "b"}, {Workload: "shop/db", Waiting: "a"}}
-	if text, _ := waitingOf(in, App{Workloads: same}); text != "shop/web: a; shop/api: b; shop/db: a" {
-		t.Errorf("%q", text)
-	}
+	compare.Check(t, "shop/web: a; shop/api: b; shop/db: a until <nil>", waits(same))
 	same[1].Waiting = "a"
-	if text, _ := waitingOf(in, App{Workloads: same}); text != "a" {
-		t.Errorf("%q", text)
-	}
-	if text, due := waitingOf(in, App{Workloads: []Workload{{Waiting: "a"}}}); text != "a" || due != nil {
-		t.Errorf("%q until %v", text, due)
-	}
+	compare.Check(t, "a until <nil>", waits(same))
+	compare.Check(t, "a until <nil>", waits([]Workload{{Waiting: "a"}}))
 }
 
 // TestOfWhatWasNotRead shows nothing about pods or requests if the cluster was not read. If it was read, it shows that
@@ -425,18 +421,15 @@ func TestOfWhatWasNotRead(t *testing.T) {
 	} {
 		compare.Contains(t, c.json, c.want...)
 		for _, not := range c.not {
-			if strings.Contains(c.json, not) {
-				t.Errorf("%s: %s is in %s", name, not, c.json)
-			}
+			compare.CheckNamed(t, name+": "+not+" is in "+c.json, false, strings.Contains(c.json, not))
 		}
 	}
 }
 
 func TestNotesAndHeldTexts(t *testing.T) {
 	l := Listing{Apps: []App{{App: "a"}, {App: "b"}}}
-	if l.SetNote("no cluster"); l.Note != "no cluster" || l.Apps[0].Note != l.Note || l.Apps[1].Note != l.Note {
-		t.Errorf("%+v", l)
-	}
+	l.SetNote("no cluster")
+	compare.CheckNamed(t, "notes", [3]string{"no cluster", "no cluster", "no cluster"}, [3]string{l.Note, l.Apps[0].Note, l.Apps[1].Note})
 	closed, other := App{Held: &rollout.Held{Reason: rollout.HeldClosed}}, App{Held: &rollout.Held{Reason: "InvalidInput"}}
 	if closed.HeldText() != "waiting" || other.HeldText() != "held" || (App{}).Waits() {
 		t.Error(closed.HeldText(), other.HeldText())

@@ -46,16 +46,12 @@ func TestFleetFilter(t *testing.T) {
 		"by urgency":      {Filter{Sort: "urgency", Names: []string{"api-00", "[c-w]*"}}, "shop web search cart checkout api-00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := c.filter.Check(); err != nil {
-				t.Fatal(err)
-			}
+			compare.CheckNamed(t, "the filter's error", nil, c.filter.Check())
 			compare.Check(t, c.want, names(c.filter.Apply(fleet())))
 		})
 	}
 	for _, bad := range []Filter{{Phases: []string{"fine"}}, {Names: []string{"["}}, {Sort: "size"}} {
-		if bad.Check() == nil {
-			t.Errorf("%+v is accepted", bad)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("%+v is accepted", bad), false, bad.Check() == nil)
 	}
 }
 

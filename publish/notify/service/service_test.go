@@ -48,9 +48,7 @@ func failureOf(t *testing.T, err error) *Failure {
 	if !errors.As(err, &failed) {
 		t.Fatalf("%v is not a Failure", err)
 	}
-	if strings.Contains(err.Error(), "s3cr3t") {
-		t.Errorf("it tells a credential: %v", err)
-	}
+	compare.CheckNamed(t, "it tells a credential: "+err.Error(), false, strings.Contains(err.Error(), "s3cr3t"))
 	return failed
 }
 
@@ -287,9 +285,7 @@ func TestMessagesThatSayLittle(t *testing.T) {
 					t.Errorf("%v in %s", err, request.Body)
 				}
 			}
-			if len(taken) == 0 {
-				t.Error("nothing was sent")
-			}
+			compare.CheckNamed(t, "requests were sent", true, len(taken) > 0)
 		})
 	}
 }
@@ -469,13 +465,10 @@ func TestCredentials(t *testing.T) {
 			r := receiverOf("slack", server.URL)
 			r.Credentials["url"] = c.credential
 			err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
-			if (err == nil) != (c.says == "") || (err != nil && !strings.Contains(err.Error(), c.says)) {
-				t.Errorf("got %v, want %q", err, c.says)
-			}
+			compare.CheckNamed(t, "accepted", c.says == "", err == nil)
+			compare.Contains(t, fmt.Sprint(err), c.says)
 			var failed *Failure
-			if errors.As(err, &failed) && failed.Final {
-				t.Error("it is final, and the Secret may still be made")
-			}
+			compare.CheckNamed(t, "final, though the Secret may still be made", false, errors.As(err, &failed) && failed.Final)
 		})
 	}
 }
@@ -507,9 +500,7 @@ func TestForeignTextsAreNoMarkdown(t *testing.T) {
 			text := fmt.Sprint(sent)
 			compare.Contains(t, text, "Log in")
 			for _, bad := range []string{"](https://evil", "|here", "][b]", "@all", "@here"} {
-				if strings.Contains(text, bad) {
-					t.Errorf("%s is in %s", bad, text)
-				}
+				compare.CheckNamed(t, bad+" is in "+text, false, strings.Contains(text, bad))
 			}
 		})
 	}
