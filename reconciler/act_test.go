@@ -498,9 +498,8 @@ func TestOtherKeysAskAnew(t *testing.T) {
 			return who, nil
 		}
 	})
-	key := proposedFiles(t, w)
 	w.git.heads.Keys, who = "one", ""
-	w.follow("promoted", key)
+	w.follow("promoted", promotion(w, "2"))
 	w.want(rollout.Paused, 2)
 	compare.CheckNamed(t, "an unsigned promotion is asked about", true, asked > 0)
 	before := asked
@@ -509,18 +508,6 @@ func TestOtherKeysAskAnew(t *testing.T) {
 	w.git.heads.Keys, who = "two", "ann"
 	w.settle()
 	w.want(rollout.Healthy, 4)
-}
-
-// proposedFiles returns the files of the open proposal.
-func proposedFiles(t *testing.T, w *world) map[string]string {
-	t.Helper()
-	commit := w.git.heads.Proposals[rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")]
-	path := rollout.PromotionPath("prod", "shop")
-	content := w.git.commits[commit].files[path]
-	if content == "" {
-		t.Fatal("nothing is proposed")
-	}
-	return map[string]string{path: content}
 }
 
 // filesOfAStore returns edits that remove the files of the shop, and edits that make them files of a store.

@@ -99,7 +99,7 @@ func TestPolicyThatComesLater(t *testing.T) {
 		r.set(t, ", rollouts: {maxFirstWeight: 25}")
 		w.settle()
 		mustBeHeld(t, w, "project web, rule rollouts.maxFirstWeight: users are first given 50% of the new version, more than 25%")
-		w.wantStayed()
+		compare.CheckNamed(t, "pods of v1 and v2", [2]int{2, 2}, [2]int{w.pods("v1"), w.pods("v2")})
 		return w
 	}
 	stopsNoRollback(t, begin)

@@ -438,14 +438,6 @@ func (w *world) wantBackPods() {
 	}
 }
 
-// wantStayed reports pods that have left the gate at which two of four are of v2.
-func (w *world) wantStayed() {
-	w.Helper()
-	if w.pods("v1") != 2 || w.pods("v2") != 2 {
-		w.Errorf("%s with %d pods of v1 and %d of v2, want two of each", w.state().Phase, w.pods("v1"), w.pods("v2"))
-	}
-}
-
 // pods returns the replicas of a version.
 func (w *world) pods(version string) int {
 	n := 0

@@ -198,10 +198,8 @@ func TestPages(t *testing.T) {
 			}
 			f.statuses[sha("release")] = append([]fakeStatus{{"gitrollout/prod/shop", state, m.description}}, f.statuses[sha("release")]...)
 			all := r.resume([]string{promoteBranch}, transition)
-			if all[0].state != "closed" || all[1].state != "open" || all[1].title != "a fork's" || len(all) != 123 ||
-				all[122].branch != promoteBranch {
-				t.Errorf("the first two are %+v, of %d", all[:2], len(all))
-			}
+			compare.CheckNamed(t, "pull requests, and the last one's branch", []any{123, promoteBranch}, []any{len(all), all[len(all)-1].branch})
+			compare.CheckNamed(t, "states, and title", [3]string{"closed", "open", "a fork's"}, [3]string{all[0].state, all[1].state, all[1].title})
 			compare.CheckNamed(t, "statuses", 61, len(f.statuses[sha("release")]))
 		})
 	}

@@ -407,10 +407,8 @@ func TestPending(t *testing.T) {
 		b.End != (rollout.Cursor{Told: "3"}) {
 		t.Errorf("got %+v", b)
 	}
-	if late := Pending("prod", rollout.Receiver{}, profile, at, "", line, Links{}, start.Add(25*time.Hour)); len(late.Due) != 1 ||
-		late.Dropped != 1 {
-		t.Errorf("a day later: %+v", late)
-	}
+	late := Pending("prod", rollout.Receiver{}, profile, at, "", line, Links{}, start.Add(25*time.Hour))
+	compare.CheckNamed(t, "due, and dropped a day later", [2]int{1, 1}, [2]int{len(late.Due), late.Dropped})
 }
 
 func healthyStart(app string) rollout.State {

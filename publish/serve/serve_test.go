@@ -89,21 +89,18 @@ func TestConnectionsAreBounded(t *testing.T) {
 		first = append(first, open("10.0.0.1", http.StateActive))
 	}
 	b.state(b.open[5], http.StateIdle)
-	if open("10.0.0.1", http.StateActive); !first[5].closed || len(b.open) != mostOfAddress {
-		t.Errorf("with %d connections of one client, the idle one is closed: %t", len(b.open), first[5].closed)
-	}
-	if open("10.0.0.1", http.StateActive); !first[0].closed || len(b.open) != mostOfAddress {
-		t.Errorf("without an idle one the oldest is closed: %t", first[0].closed)
-	}
+	open("10.0.0.1", http.StateActive)
+	compare.CheckNamed(t, "the idle one is closed, of", []any{true, mostOfAddress}, []any{first[5].closed, len(b.open)})
+	open("10.0.0.1", http.StateActive)
+	compare.CheckNamed(t, "without an idle one the oldest is closed, of", []any{true, mostOfAddress}, []any{first[0].closed, len(b.open)})
 	for range mostConnections - mostOfAddress - 1 {
 		second = append(second, open("10.0.0.2", http.StateIdle))
 	}
 	probe := open("10.0.0.3", http.StateActive)
 	again := open("10.0.0.3", http.StateActive)
-	if probe.closed || again.closed || !first[1].closed || second[0].closed || len(b.open) != mostConnections {
-		t.Errorf("with %d connections a connection of the busiest client is closed: %t, and of another client: %t", len(b.open), first[1].closed,
-			second[0].closed)
-	}
+	compare.CheckNamed(t, "connections", mostConnections, len(b.open))
+	compare.CheckNamed(t, "probes are closed", [2]bool{}, [2]bool{probe.closed, again.closed})
+	compare.CheckNamed(t, "closed of the busiest, and of another", [2]bool{true, false}, [2]bool{first[1].closed, second[0].closed})
 	for _, c := range slices.Clone(b.open) {
 		_ = c.Close()
 	}

@@ -193,10 +193,8 @@ func TestEmail(t *testing.T) {
 				got, err := mail.ReadMessage(strings.NewReader(s.mails[len(s.mails)-1]))
 				must(t, err)
 				ids = append(ids, got.Header.Get("Message-ID"))
-				if got.Header.Get("Subject") != "shop in prod-eu: release aborted, going back to stable" ||
-					got.Header.Get("Auto-Submitted") != "auto-generated" {
-					t.Errorf("headers %v", got.Header)
-				}
+				compare.CheckNamed(t, "subject", "shop in prod-eu: release aborted, going back to stable", got.Header.Get("Subject"))
+				compare.CheckNamed(t, "Auto-Submitted", "auto-generated", got.Header.Get("Auto-Submitted"))
 			}
 			if ids[0] != ids[1] || !strings.HasSuffix(ids[0], "@example.com>") {
 				t.Errorf("Message-IDs %q", ids)
