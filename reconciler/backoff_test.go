@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -88,9 +89,7 @@ func TestRecordBacksOff(t *testing.T) {
 					if c.looks {
 						g.lookErr = c.err
 					}
-					if len(g.pushes) == 0 {
-						t.Error("nothing is pushed")
-					}
+					compare.CheckNamed(t, "it pushes", true, len(g.pushes) > 0)
 					fetches, pushes := len(g.fetches), len(g.pushes)
 					g.mu.Unlock()
 					time.Sleep(10 * time.Minute)
@@ -126,9 +125,7 @@ func TestPanicWhileRecording(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("v2", shopAt("v2"))
 	w.git.refuse = func(rollout.Update) error { panic("once") }
-	if err := w.once(); err == nil {
-		t.Error("a panic is no error")
-	}
+	compare.CheckNamed(t, "a panic is an error", true, w.once() != nil)
 	w.git.refuse = nil
 	w.settle()
 	if s := w.state(); s.Release == nil || len(w.r.out.pushing) > 0 {

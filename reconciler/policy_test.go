@@ -79,11 +79,9 @@ func TestPolicy(t *testing.T) {
 		"apps/evil/app.yaml":           "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n",
 		"apps/shop/app.yaml":           version("v2"),
 	})
-	h := w.stateOf("evil").Held
-	if h == nil || h.Reason != rollout.HeldPolicy || by["evil"] > 0 ||
-		!strings.HasPrefix(h.Message, "apps/evil/app.yaml: kind: project web, rule resources.deny: may not have any Secret (Secret/default/a)") {
-		t.Errorf("held %+v, %d writes", h, by["evil"])
-	}
+	const why = "apps/evil/app.yaml: kind: project web, rule resources.deny: may not have any Secret (Secret/default/a)"
+	compare.Contains(t, fmt.Sprintf("%+v", w.stateOf("evil").Held), "Reason:Policy", "Message:"+why)
+	compare.CheckNamed(t, "writes", 0, by["evil"])
 	if w.state().Release == nil || w.pods("v2") == 0 {
 		t.Errorf("the other app is held, too: %+v", w.state().Held)
 	}

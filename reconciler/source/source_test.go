@@ -438,9 +438,8 @@ func TestReadsOnce(t *testing.T) {
 	}
 	// Old configurations are dropped after some time, and not too early.
 	for i := range maxConfigs {
-		if _, err := r.ConfigAt(first.with("c", map[string]string{config: configOf("- path: apps/*\n") + fmt.Sprintf("# %d\n", i)})); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.ConfigAt(first.with("c", map[string]string{config: configOf("- path: apps/*\n") + fmt.Sprintf("# %d\n", i)}))
+		must(t, err)
 		if i == maxConfigs-2 && len(r.configs) != maxConfigs {
 			t.Errorf("%d configurations are kept", len(r.configs))
 		}

@@ -93,9 +93,8 @@ func TestOIDCFlowIsBound(t *testing.T) {
 		if c := res.Cookies(); len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteLaxMode {
 			t.Errorf("the cookie of the flow is %+v", c)
 		}
-		if res, err = v.client.Get(res.Header.Get("Location")); err != nil {
-			t.Fatal(err)
-		}
+		res, err = v.client.Get(res.Header.Get("Location"))
+		must(t, err)
 		_ = res.Body.Close()
 		return strings.TrimPrefix(res.Header.Get("Location"), o.URL)
 	}

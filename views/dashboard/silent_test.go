@@ -39,9 +39,8 @@ func TestSilentReadersCostLittle(t *testing.T) {
 		must(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-		if _, err := fmt.Fprint(c, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = fmt.Fprint(c, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		must(t, err)
 	}
 	for deadline := time.Now().Add(time.Minute); listener.writing.Load() < readers; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -148,9 +148,7 @@ func TestScreenDrawsFewerPods(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%d rows: want %q in %q", rows, want, out.String())
-		}
+		compare.Contains(t, out.String(), want)
 	}
 }
 

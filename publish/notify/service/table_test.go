@@ -43,9 +43,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 		if err != nil || !wanted {
 			t.Fatalf("it is not told of %v: %v", e.Kinds, err)
 		}
-		if err := known.send(t.Context(), deps(server.URL), r, m); err != nil {
-			t.Error(err)
-		}
+		must(t, known.send(t.Context(), deps(server.URL), r, m))
 	}
 	if len(told) != 2 || !strings.HasPrefix(told[0], "/loft s3cr3t-api-key {") || !strings.Contains(told[0], "aborted") {
 		t.Errorf("it was told %q", told)
