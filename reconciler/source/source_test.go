@@ -191,7 +191,7 @@ func TestFreezeThatCannotBeRead(t *testing.T) {
 		t.Error("a freeze does not count where no configuration could ever be read")
 	}
 	windows := "windows:\n- {kind: allow, schedule: \"0 9 * * 1-5\", duration: 8h}\n"
-	b := changed(t, map[string]string{config: configOf("- path: apps/*\n") + windows})
+	b = changed(t, map[string]string{config: configOf("- path: apps/*\n") + windows})
 	compare.CheckNamed(t, "windows of the configuration in the calendar", 1, len(b.Calendar("shop").Windows))
 }
 

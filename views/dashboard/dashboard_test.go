@@ -92,8 +92,8 @@ func show(t *testing.T, b *Board, apps []status.App, gone ...string) {
 	must(t, b.Show(time.Now(), "", apps, gone))
 }
 
-// shown returns the address of a dashboard that shows apps.
-func shown(t *testing.T, apps ...status.App) (url string, board *Board) {
+// boardOf returns the address of a dashboard that shows apps.
+func boardOf(t *testing.T, apps ...status.App) (url string, board *Board) {
 	t.Helper()
 	server, board := serve(t, Options{})
 	show(t, board, apps)
@@ -111,7 +111,7 @@ func get(t *testing.T, url string) (*http.Response, string) {
 }
 
 func TestEveryAnswerIsGuarded(t *testing.T) {
-	url, _ := shown(t, appOf("shop", rollout.Paused, 25))
+	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25))
 	for code, paths := range map[int]string{
 		200: "/ /apps/shop /plain /assets/app.js /assets/style.css " +
 			"/api/v1/apps /api/v1/apps/shop /api/v1/apps/shop/diff /api/v1/apps/shop/history /api/v1/me",
@@ -151,7 +151,7 @@ func TestPagesNeedNothingFromElsewhere(t *testing.T) {
 func TestTextFromGitIsNoMarkup(t *testing.T) {
 	a := appOf("shop", rollout.Paused, 25)
 	a.Waiting = evil
-	url, _ := shown(t, a)
+	url, _ := boardOf(t, a)
 	for _, path := range []string{
 		"/plain", "/plain?q=%3Cscript%3E", "/apps/%3Cscript%3Ealert(1)%3C%2Fscript%3E", "/api/v1/apps", "/api/v1/apps/shop",
 	} {
@@ -228,7 +228,7 @@ func (s *stream) told() (id, text string) {
 }
 
 func TestOnlyWhatChangedIsSent(t *testing.T) {
-	url, board := shown(t, appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25), appOf("c", rollout.Paused, 25))
+	url, board := boardOf(t, appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25), appOf("c", rollout.Paused, 25))
 	s := open(t, url+"/api/v1/events", "")
 	first, told := s.told()
 	compare.Check(t, "reset abc gone ", told)
@@ -259,7 +259,7 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 }
 
 func TestStreamOfOneApp(t *testing.T) {
-	url, board := shown(t, appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25))
+	url, board := boardOf(t, appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25))
 	s := open(t, url+"/api/v1/events?app=a", "")
 	told := func(when, want string) {
 		t.Helper()
@@ -343,7 +343,7 @@ func TestSamplesAreBounded(t *testing.T) {
 
 func TestAPIIsWhatGetPrints(t *testing.T) {
 	want := appOf("shop", rollout.Paused, 25)
-	url, _ := shown(t, want)
+	url, _ := boardOf(t, want)
 	_, body := get(t, url+"/api/v1/apps")
 	var l status.Listing
 	err := json.Unmarshal([]byte(body), &l)
@@ -367,7 +367,7 @@ func TestGitThatCannotBeReadIsSaid(t *testing.T) {
 }
 
 func TestPlainListFilters(t *testing.T) {
-	url, _ := shown(t, appOf("shop", rollout.Paused, 25), appOf("pay", rollout.Degraded, 0))
+	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25), appOf("pay", rollout.Degraded, 0))
 	if _, body := get(t, url+"/plain?phase=Degraded"); strings.Contains(body, ">shop<") || !strings.Contains(body, ">pay<") {
 		t.Error("the phase does not filter")
 	}
