@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -48,9 +49,8 @@ func TestOneObjectOneApp(t *testing.T) {
 				if h == nil || h.Reason != rollout.HeldContested || !strings.Contains(h.Message, fmt.Sprintf(shared, evil)) {
 					t.Errorf("%s: held %+v", what, h)
 				}
-				if s := w.state(); s.Held != nil || s.Phase != rollout.Healthy || w.images() != "v1" {
-					t.Errorf("%s: the first one is %s, held %+v, and %s runs", what, s.Phase, s.Held, w.images())
-				}
+				first := fmt.Sprintf("%s, held %v, with %s", w.state().Phase, w.state().Held, w.images())
+				compare.CheckNamed(t, what+", the first one", "Healthy, held <nil>, with v1", first)
 			}
 			w.commit("the first one lets go", map[string]string{"apps/shop/kustomization.yaml": "resources: [config.yaml]\n"})
 			for range 10 {
@@ -81,9 +81,8 @@ func TestASharedNamespace(t *testing.T) {
 		t.Helper()
 		w.settle()
 		for _, app := range []string{"shop", "web"} {
-			if s := w.stateOf(app); s.Held != nil || s.Phase != rollout.Healthy {
-				t.Errorf("%s: %s is %s, held %+v", when, app, s.Phase, s.Held)
-			}
+			s := w.stateOf(app)
+			compare.CheckNamed(t, when+": "+app, "Healthy, held <nil>", fmt.Sprintf("%s, held %v", s.Phase, s.Held))
 		}
 	}
 	healthy("both have it")

@@ -265,9 +265,8 @@ func TestClaims(t *testing.T) {
 		return fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld)
 	})
 	compare.CheckNamed(t, "rivals", []string{"y of web true", "y of job true", "z of web true"}, got)
-	if all := p.conflicts("web", render("y"), "new"); len(all) != 2 || all[0].isOld || !all[1].isOld {
-		t.Errorf("rivals of web: %+v", all)
-	}
+	rivals := rollout.Mapped(p.conflicts("web", render("y"), "new"), func(c claim) bool { return c.isOld })
+	compare.CheckNamed(t, "rivals of web are old", []bool{false, true}, rivals)
 	claims("job", render("y"), nil, "shop web")
 	claims("web", render("y", "z"), render("y"), "shop")
 	claims("shop", render("x", "y"), nil, "web")

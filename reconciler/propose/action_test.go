@@ -36,9 +36,8 @@ func TestActionsAreAboutWhatIsShown(t *testing.T) {
 		"UndoTheLastOne": {strategies.Input{}, Action{Verb: "undo"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := c.a.StillAbout(c.in); (err == nil) != c.fine {
-				t.Errorf("got %v", err)
-			}
+			err := c.a.StillAbout(c.in)
+			compare.CheckNamed(t, fmt.Sprint("accepted; the error is ", err), c.fine, err == nil)
 		})
 	}
 }

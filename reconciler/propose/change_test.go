@@ -200,9 +200,8 @@ func TestReversion(t *testing.T) {
 	compare.Contains(t, v.Caution(), "files of: cart", "base/x.yaml")
 	apart := &rollout.Render{App: rollout.App{Name: "till"}, Files: []string{"apps/till/a.yaml"}}
 	own := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml"}}
-	if v, err = NewReversion(head, old, own, own, []*rollout.Render{apart, own}); err != nil || v.Shared() || len(v.Sharers) > 0 {
-		t.Errorf("files of no other app: %+v, %v", v, err)
-	}
+	v, err = NewReversion(head, old, own, own, []*rollout.Render{apart, own})
+	compare.CheckNamed(t, "files of no other app: error, shared, by", "<nil> false []", fmt.Sprint(err, v.Shared(), v.Sharers))
 	for name, v := range map[string]Reversion{"sharers": {Sharers: []string{"cart"}}, "outside": {Outside: []string{"base/x.yaml"}}} {
 		compare.CheckNamed(t, name+" alone", true, v.Shared())
 	}
