@@ -463,9 +463,8 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 		return shown
 	}
 	w.commit("a forge", map[string]string{configFile: config})
-	if s := told(); len(s.Updates) != 0 || s.Forge.Repository != "acme/deploy" {
-		t.Errorf("an app that is older than the newest commit: %+v", s)
-	}
+	s := told()
+	compare.CheckNamed(t, "an app older than the newest commit", []any{0, "acme/deploy"}, []any{len(s.Updates), s.Forge.Repository})
 	w.follow("v2", shopAt("v2"))
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")
 	if s := told(); len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Paused || len(s.Updates[0].Proposals) != 1 ||
@@ -564,9 +563,8 @@ func TestRemovedInRollback(t *testing.T) {
 	w.pass()
 	compare.Check(t, rollout.Aborting, w.state().Phase)
 	w.follow("no shop", map[string]string{configFile: strings.Replace(files[configFile], "apps/*", "apps/other", 1)})
-	if s := w.state(); s.Release != nil || s.Held == nil || isPinned() {
-		t.Errorf("%s, held %+v; Services select %v", s.Phase, s.Held, w.cluster.Pins)
-	}
+	s := w.state()
+	compare.CheckNamed(t, "in flight, held, and pinned", [3]bool{false, true, false}, [3]bool{s.Release != nil, s.Held != nil, isPinned()})
 }
 
 // TestRestartWithoutConfiguration restarts an app at a commit whose configuration cannot be read. Its namespace is in
@@ -583,9 +581,7 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	w.r = New(w.r.Options)
 	w.passes(20)
 	for workload := range w.cluster.Deployments {
-		if workload.Namespace != "shops" {
-			t.Errorf("Deployment %s was written; its namespace is shops", workload)
-		}
+		compare.CheckNamed(t, "the namespace of Deployment "+workload.Name, "shops", workload.Namespace)
 	}
 	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
@@ -659,6 +655,30 @@ func TestRevertOfAMovedBranch(t *testing.T) {
 	w.want(rollout.Degraded, 0)
 }
 
+// TestTwoWriters checks that the loser of a race for the state branch decides again on the new head, in the same
+// pass. An exclusive process stops when another writer has taken over.
+func TestTwoWriters(t *testing.T) {
+	other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
+	data, err := other.Encode()
+	must(t, err)
+	for _, exclusive := range []bool{false, true} {
+		w := newWorld(t, func(o *Options) { o.Exclusive = exclusive })
+		w.commit("v2", shopAt("v2"))
+		w.git.refuse = func(rollout.Update) error {
+			w.git.refuse = nil
+			w.git.heads.State = w.git.commit(w.git.heads.State, map[string][]byte{rollout.ClusterPath: data})
+			return fmt.Errorf("push: %w", rollout.ErrConflict)
+		}
+		err := w.once()
+		compare.CheckNamed(t, "lost races, and deposed", fmt.Sprint(1, exclusive), fmt.Sprint(w.r.Stats().Lost, errors.Is(err, ErrDeposed)))
+		if !exclusive {
+			must(t, err)
+			compare.CheckNamed(t, "the phase", rollout.Progressing, w.state().Phase)
+			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // it takes the branch back
+		}
+	}
+}
+
 // TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes an object again and
 // again. Pods decide about the release; at rest the app is degraded.
 func TestAnotherWriterStopsNoRelease(t *testing.T) {
@@ -666,12 +686,10 @@ func TestAnotherWriterStopsNoRelease(t *testing.T) {
 	w.cluster.fights = fmt.Errorf("ConfigMap shop is changed by kim again and again: %w", rollout.ErrOverwritten)
 	w.commit("v2", shopAt("v2"))
 	w.passes(20) // at rest the other writer is an error
-	if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") != 2 || !strings.Contains(s.Reason, "kim") {
-		t.Fatalf("it is %s with %d new pods: %q", s.Phase, w.pods("v2"), s.Reason)
-	}
+	w.want(rollout.Paused, 2)
+	compare.Contains(t, w.state().Reason, "kim")
 	w.commit("promote", promotion(w, "full"))
 	w.passes(20)
-	if s := w.state(); s.Release != nil || w.pods("v2") != 4 || !strings.Contains(s.Unhealthy, "kim") {
-		t.Errorf("it is %s with %d new pods, unhealthy: %q", s.Phase, w.pods("v2"), s.Unhealthy)
-	}
+	compare.CheckNamed(t, "in flight, and new pods", []any{false, 4}, []any{w.state().Release != nil, w.pods("v2")})
+	compare.Contains(t, w.state().Unhealthy, "kim")
 }

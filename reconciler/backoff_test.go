@@ -128,7 +128,5 @@ func TestPanicWhileRecording(t *testing.T) {
 	compare.CheckNamed(t, "a panic is an error", true, w.once() != nil)
 	w.git.refuse = nil
 	w.settle()
-	if s := w.state(); s.Release == nil || len(w.r.out.pushing) > 0 {
-		t.Errorf("it is %s, with %d apps that are being recorded", s.Phase, len(w.r.out.pushing))
-	}
+	compare.CheckNamed(t, "in flight, and apps being recorded", []any{true, 0}, []any{w.state().Release != nil, len(w.r.out.pushing)})
 }

@@ -27,9 +27,7 @@ func TestForbidden(t *testing.T) {
 		t.Fatalf("%s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
 	}
 	w.follow("allow it", map[string]string{configFile: open})
-	if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
-		t.Errorf("allowed: %s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
-	}
+	w.wantBegun()
 }
 
 // stopsNoRollback checks that an app that a rule holds at its gate is rolled back by an abort and by a revert, while
@@ -48,9 +46,7 @@ func stopsNoRollback(t *testing.T, begin func(t *testing.T) *world) {
 	t.Run("another version", func(t *testing.T) {
 		w := begin(t)
 		w.follow("v3", shopAt("v3"))
-		if w.pods("v3") > 0 || w.state().Held == nil {
-			t.Errorf("held %+v, %d pods of v3", w.state().Held, w.pods("v3"))
-		}
+		compare.CheckNamed(t, "pods of v3, and held", []any{0, true}, []any{w.pods("v3"), w.state().Held != nil})
 	})
 }
 
@@ -75,9 +71,7 @@ func TestRulesThatComeLater(t *testing.T) {
 		w.commit("back to v1", shopAt("v1"))
 		w.follow("and out of the namespace", withoutConfigMap)
 		for _, ref := range w.state().Inventory {
-			if ref.Namespace == "edge" {
-				t.Errorf("%s is not pruned", ref)
-			}
+			compare.CheckNamed(t, ref.String()+" is not pruned", false, ref.Namespace == "edge")
 		}
 		compare.CheckNamed(t, "the app", "Healthy, held <nil>", fmt.Sprintf("%s, held %v", w.state().Phase, w.state().Held))
 	})
@@ -128,9 +122,7 @@ func TestTenantAttacks(t *testing.T) {
 			compare.Contains(t, fmt.Sprintf("%+v", w.stateOf("evil").Held), tt.Config)
 			compare.CheckNamed(t, "writes, and versions that run", []any{0, "v1"}, []any{by["evil"], w.images()})
 			w.follow("the other one goes on", shopAt("v2"))
-			if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
-				t.Errorf("the other one is %s, held %+v", s.Phase, s.Held)
-			}
+			w.wantBegun()
 		})
 	}
 }

@@ -45,10 +45,8 @@ func TestOneObjectOneApp(t *testing.T) {
 					}
 				}
 				const shared = "Deployment default/shop is in app %s and in app shop, which has it"
-				h := w.stateOf(evil).Held
-				if h == nil || h.Reason != rollout.HeldContested || !strings.Contains(h.Message, fmt.Sprintf(shared, evil)) {
-					t.Errorf("%s: held %+v", what, h)
-				}
+				held := fmt.Sprintf("%s: %+v", what, w.stateOf(evil).Held)
+				compare.Contains(t, held, "Reason:"+string(rollout.HeldContested), fmt.Sprintf(shared, evil))
 				first := fmt.Sprintf("%s, held %v, with %s", w.state().Phase, w.state().Held, w.images())
 				compare.CheckNamed(t, what+", the first one", "Healthy, held <nil>, with v1", first)
 			}
@@ -57,9 +55,7 @@ func TestOneObjectOneApp(t *testing.T) {
 				w.r.Touch(evil)
 				_ = w.once()
 			}
-			if s := w.stateOf(evil); s.Held != nil && s.Held.Reason == rollout.HeldContested {
-				t.Errorf("it was let go of: held %+v", s.Held)
-			}
+			compare.CheckNamed(t, "held for what was let go of", false, w.stateOf(evil).Held.Is(rollout.HeldContested))
 		})
 	}
 }

@@ -438,6 +438,14 @@ func (w *world) wantBackPods() {
 	}
 }
 
+// wantBegun reports a shop that is held or without pods of a release of v2.
+func (w *world) wantBegun() {
+	w.Helper()
+	if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
+		w.Errorf("%s, held %+v, release %+v, %d pods of v2", s.Phase, s.Held, s.Release, w.pods("v2"))
+	}
+}
+
 // pods returns the replicas of a version.
 func (w *world) pods(version string) int {
 	n := 0

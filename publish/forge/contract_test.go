@@ -219,12 +219,9 @@ var contract = map[string]func(t *testing.T, r *rig){
 		last := r.push(branch, "redis 3")
 		propose(last, "two", true)
 		r.close(number)
-		if same := propose(last, "two", false); same != number || len(r.list()) != 1 {
-			t.Errorf("the closed proposal is %d, of %+v", same, r.list())
-		}
-		if other := propose(r.push(branch, "redis 4"), "four", true); other == number || len(r.list()) != 2 {
-			t.Errorf("the proposal after the closed one is %d, of %+v", other, r.list())
-		}
+		compare.CheckNamed(t, "the closed proposal, of", [2]int{number, 1}, [2]int{propose(last, "two", false), len(r.list())})
+		other := propose(r.push(branch, "redis 4"), "four", true)
+		compare.CheckNamed(t, "the closed proposal again, of", []any{false, 2}, []any{other == number, len(r.list())})
 	},
 	"a proposal's life": func(t *testing.T, r *rig) {
 		release := r.push("release", "the release")
