@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
@@ -23,8 +24,7 @@ import (
 func paused(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	w := newWorld(t, options)
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	w.settle()
+	w.follow("v2", shopAt("v2"))
 	if s := w.state(); s.Phase != rollout.Paused || w.pods("v1") != 2 || w.pods("v2") != 2 {
 		t.Fatalf("%s, %d pods of v1 and %d of v2", s.Phase, w.pods("v1"), w.pods("v2"))
 	}
@@ -36,29 +36,21 @@ func paused(t *testing.T, options func(*Options)) *world {
 func TestRetreatIsRemembered(t *testing.T) {
 	w := paused(t, nil)
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
-	w.commit("v1 again", map[string]string{"apps/shop/app.yaml": version("v1")})
+	w.commit("v1 again", shopAt("v1"))
 	for range 3 {
 		if err := w.once(); !errors.Is(err, rollout.ErrUnreachable) {
 			t.Fatalf("a pass without Git: %v", err)
 		}
 	}
-	if w.pods("v2") != 0 || w.state().Phase != rollout.Paused {
-		t.Fatalf("%d pods of v2, and %s on record: there was no rollback", w.pods("v2"), w.state().Phase)
-	}
-	w.commit("v2 again", map[string]string{"apps/shop/app.yaml": version("v2")})
+	w.want(rollout.Paused, 0) // it rolls back, and that is not on record
+	w.commit("v2 again", shopAt("v2"))
 	for range 5 {
 		_ = w.once()
-		if n := w.pods("v2"); n > 0 {
-			t.Fatalf("%d pods of v2: the rollback was undone", n)
-		}
+		w.want(rollout.Paused, 0)
 	}
 	w.git.fails = nil
-	if err := w.once(); err != nil {
-		t.Fatal(err)
-	}
-	if s := w.state(); s.Phase != rollout.Aborting {
-		t.Errorf("%s is on record, want the rollback", s.Phase)
-	}
+	w.pass()
+	w.want(rollout.Aborting, 0)
 }
 
 // TestRetreatGoesOnWithoutGit checks that later steps of a rollback do not wait for its record. Requests move back
@@ -70,12 +62,8 @@ func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	}
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
 	w.commit("v1 again", of("v1"))
-	for range 60 {
-		_ = w.once()
-	}
-	if n := w.pods("v2"); n > 0 || w.state().Phase != rollout.Paused {
-		t.Errorf("%d pods of v2 a minute after the rollback, %s on record", n, w.state().Phase)
-	}
+	w.passes(60)
+	w.want(rollout.Paused, 0)
 }
 
 // TestPruneWaitsForTheRest checks that objects that left Git stay until all others are applied.
@@ -87,49 +75,45 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 		}
 		return nil
 	}
-	w.commit("without the ConfigMap", map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""})
-	for range 3 {
-		_ = w.once()
-	}
-	if s := w.state(); s.Source != w.git.heads.Main || len(w.cluster.pruned) > 0 {
-		t.Errorf("at %s, pruned %v while the Deployment was refused", s.Source, w.cluster.pruned)
-	}
+	w.commit("without the ConfigMap", withoutConfigMap)
+	w.passes(3)
+	compare.CheckNamed(t, "source while the Deployment is refused", w.git.heads.Main, w.state().Source)
+	compare.CheckNamed(t, "pruned", "[]", fmt.Sprint(w.cluster.pruned))
 	w.cluster.refuses = nil
 	w.settle()
-	if pruned := w.cluster.pruned; len(pruned) != 1 || pruned[0].Kind != "ConfigMap" || pruned[0].Name != "shop" {
-		t.Errorf("pruned %v, want the ConfigMap", pruned)
+	compare.CheckNamed(t, "pruned", "[core/ConfigMap/default/shop]", fmt.Sprint(w.cluster.pruned))
+}
+
+// telling returns options that hand each app's report to tell.
+func telling(tell func(report.App)) func(*Options) {
+	return func(o *Options) {
+		o.Tell = func(r report.Report) {
+			for _, a := range r.Apps {
+				tell(a)
+			}
+		}
 	}
 }
 
 // TestRefusedRecordIsReported checks that repeatedly refused pushes are part of the app's report until a push
 // succeeds. A lost race with another writer is not reported.
 func TestRefusedRecordIsReported(t *testing.T) {
+	refused := errors.New("rejected by the server: failed to update ref")
 	for name, c := range map[string]struct{ fails, want error }{
-		"refused":     {errors.New("rejected by the server: failed to update ref"), errors.New("record in Git: rejected by the server: failed to update ref")},
+		"refused":     {refused, fmt.Errorf("record in Git: %w", refused)},
 		"unreachable": {rollout.ErrUnreachable, fmt.Errorf("record in Git: %w", rollout.ErrUnreachable)},
 		"lost a race": {rollout.ErrConflict, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var last error
-			w := newWorld(t, func(o *Options) {
-				o.Tell = func(r report.Report) {
-					for _, a := range r.Apps {
-						last = a.Err
-					}
-				}
-			})
-			w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+			w := newWorld(t, telling(func(a report.App) { last = a.Err }))
+			w.commit("v2", shopAt("v2"))
 			w.git.fails = c.fails
-			for range 5 {
-				_ = w.once()
-			}
-			if fmt.Sprint(last) != fmt.Sprint(c.want) {
-				t.Errorf("reported is %v, want %v", last, c.want)
-			}
+			w.passes(5)
+			compare.CheckNamed(t, "reported", fmt.Sprint(c.want), fmt.Sprint(last))
 			w.git.fails = nil
-			if w.settle(); last != nil {
-				t.Errorf("after the end of it %v is reported", last)
-			}
+			w.settle()
+			compare.CheckNamed(t, "reported after its end", "<nil>", fmt.Sprint(last))
 		})
 	}
 }
@@ -137,44 +121,25 @@ func TestRefusedRecordIsReported(t *testing.T) {
 // TestRefusedDeletionIsOnRecord checks that a refused deletion and its object are recorded, also for an app that left
 // Git. Both end with the deletion.
 func TestRefusedDeletionIsOnRecord(t *testing.T) {
-	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"
-	without := map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""}
-	leaves := map[string]string{"apps/shop/kustomization.yaml": "", "apps/shop/config.yaml": "", "apps/shop/app.yaml": ""}
-	for name, files := range map[string]map[string]string{"an object leaves": without, "the app leaves": leaves} {
+	for name, files := range map[string]map[string]string{"an object leaves": withoutConfigMap, "the app leaves": withoutShop} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.commit("prune apps", map[string]string{".gitrollout/prod/config.yaml": config})
-			w.settle()
+			w.follow("prune apps", map[string]string{configFile: pruneConfig})
 			lists := func() bool {
 				return slices.ContainsFunc(w.state().Inventory, func(ref rollout.Ref) bool { return ref.Kind == "ConfigMap" })
 			}
 			w.cluster.unprune = errors.New("ConfigMap default/shop: admission webhook denied the request")
 			w.commit(name, files)
-			for range 90 {
-				_ = w.once()
-			}
-			if s := w.state(); s.Unhealthy != "prune of ConfigMap default/shop: admission webhook denied the request" || !lists() {
-				t.Errorf("unhealthy: %q, the object is listed: %t", s.Unhealthy, lists())
-			}
-			commits := len(w.git.messages)
-			for range 20 {
-				_ = w.once()
-			}
-			if more := w.git.messages[commits:]; len(more) > 0 {
-				t.Errorf("the refusal is recorded again: %q", more)
-			}
+			w.passes(90)
+			const denied = "prune of ConfigMap default/shop: admission webhook denied the request"
+			compare.CheckNamed(t, "unhealthy, and listed", []any{denied, true}, []any{w.state().Unhealthy, lists()})
+			w.recordsNothing(func() { w.passes(20) })
 			w.cluster.unprune, w.cluster.hanging = nil, true
-			for range 90 {
-				_ = w.once()
-			}
-			if s := w.state(); s.Unhealthy != "" || !lists() {
-				t.Errorf("while it is being deleted: unhealthy %q, the object is listed: %t", s.Unhealthy, lists())
-			}
+			w.passes(90)
+			compare.CheckNamed(t, "unhealthy, and listed while it is being deleted", []any{"", true}, []any{w.state().Unhealthy, lists()})
 			w.cluster.hanging = false
 			w.settle()
-			if lists() || len(w.cluster.pruned) == 0 {
-				t.Errorf("pruned %v, the object is listed: %t", w.cluster.pruned, lists())
-			}
+			compare.CheckNamed(t, "listed, and pruned", [2]bool{false, true}, [2]bool{lists(), len(w.cluster.pruned) > 0})
 		})
 	}
 }
@@ -191,40 +156,29 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.commit("an app that cannot be rendered, and a ConfigMap less", map[string]string{
+			w.follow("an app that cannot be rendered, and a ConfigMap less", map[string]string{
 				"apps/broken/kustomization.yaml": "resources: [missing.yaml, app.yaml]\n", "apps/broken/app.yaml": c.file,
 				"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": "",
 			})
-			w.settle()
-			if stays := len(w.cluster.pruned) == 0; stays != c.stays {
-				t.Errorf("it stays: %t, want %t; %v is deleted", stays, c.stays, w.cluster.pruned)
-			}
+			compare.CheckNamed(t, "it stays", c.stays, len(w.cluster.pruned) == 0)
 			if !c.stays {
 				return
 			}
-			for _, want := range []string{"ConfigMap default/shop is not deleted", "because app broken may have it", "mend apps/broken"} {
-				if kept := w.state().Kept; !strings.Contains(kept, want) {
-					t.Errorf("%q is not in the record's %q", want, kept)
-				}
-			}
+			compare.Contains(t, w.state().Kept,
+				"ConfigMap default/shop is not deleted", "because app broken may have it", "mend apps/broken")
 			commits := len(w.git.messages)
-			for range 3 {
-				w.now = w.now.Add(time.Minute)
-				w.settle()
-			}
-			if more := w.git.messages[commits:]; len(more) > 0 {
-				t.Errorf("recorded again and again: %q", more)
-			}
+			w.recordsNothing(func() {
+				for range 3 {
+					w.now = w.now.Add(time.Minute)
+					w.settle()
+				}
+			})
 			w.commit("mended", map[string]string{"apps/broken/kustomization.yaml": "resources: []\n"})
 			w.now = w.now.Add(time.Minute)
 			w.settle()
-			if len(w.cluster.pruned) == 0 || w.state().Kept != "" {
-				t.Errorf("mended, %v is deleted, and the record says %q", w.cluster.pruned, w.state().Kept)
-			}
+			compare.CheckNamed(t, "mended: deleted, and kept", []any{true, ""}, []any{len(w.cluster.pruned) > 0, w.state().Kept})
 			for _, message := range w.git.messages[commits:] {
-				if strings.Contains(message, "keeps what left Git") {
-					t.Errorf("mended, a commit says %q", message)
-				}
+				compare.CheckNamed(t, "mended, a commit says: "+message, false, strings.Contains(message, "keeps what left Git"))
 			}
 		})
 	}
@@ -235,50 +189,29 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.r.queue.due(w.now.Add(time.Hour))
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	if err := w.r.RunOnce(t.Context(), w.clock, true); err != nil {
-		t.Fatal(err)
-	}
-	if s := w.state(); s.Phase != rollout.Progressing {
-		t.Fatalf("%s: there was no transition", s.Phase)
-	}
-	if due := w.r.queue.due(w.now); !slices.Equal(due, []string{"shop"}) {
-		t.Errorf("due at once: %v", due)
-	}
+	w.commit("v2", shopAt("v2"))
+	must(t, w.r.RunOnce(t.Context(), w.clock, true))
+	compare.CheckNamed(t, "after the first transition", rollout.Progressing, w.state().Phase)
+	compare.CheckNamed(t, "due at once", []string{"shop"}, w.r.queue.due(w.now))
 	// An unchanged pass has no further pass.
 	w.settle()
 	w.r.queue.due(w.now.Add(time.Hour))
-	if err := w.once(); err != nil {
-		t.Fatal(err)
-	}
-	if due := w.r.queue.due(w.now); len(due) > 0 {
-		t.Errorf("due at once, and nothing has changed: %v", due)
-	}
+	w.pass()
+	compare.CheckNamed(t, "due at once while nothing has changed", "[]", fmt.Sprint(w.r.queue.due(w.now)))
 }
 
 // TestMessage checks the messages of the state branch's commits, for users and programs.
 func TestMessage(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("slip", map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	if err := w.once(); err != nil {
-		t.Fatal(err)
-	}
-	subjects := make([]string, len(w.git.messages))
-	for i, message := range w.git.messages {
-		subjects[i], _, _ = strings.Cut(message, "\n")
-	}
-	last := w.git.messages[len(w.git.messages)-1]
+	w.pass()
+	first, last := w.git.messages[0], w.git.messages[len(w.git.messages)-1]
 	release := string(w.state().Release.Hash)
-	for _, want := range []string{
-		"\n\nGitrollout-Cluster: prod\n", "\nGitrollout-Epoch: 1\n", "\nGitrollout-Source: " + w.git.heads.Main + "\n",
-		"\nGitrollout-App: shop phase=Paused release=" + release + " step=2/2 weight=50 held=InvalidInput\n",
-	} {
-		if !strings.Contains(last, want) {
-			t.Errorf("%q is not in\n%s", want, last)
-		}
-	}
-	if !strings.HasPrefix(last, "prod: shop held: ") || strings.Contains(w.git.messages[0], "held=") {
-		t.Errorf("subjects %q", subjects)
+	compare.Contains(t, last,
+		"\n\nGitrollout-Cluster: prod\n", "\nGitrollout-Epoch: 1\n", "\nGitrollout-Source: "+w.git.heads.Main+"\n",
+		"\nGitrollout-App: shop phase=Paused release="+release+" step=2/2 weight=50 held=InvalidInput\n")
+	if !strings.HasPrefix(last, "prod: shop held: ") || strings.Contains(first, "held=") {
+		t.Errorf("the first message is %q, and the last %q", first, last)
 	}
 }
 
@@ -325,89 +258,91 @@ func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
 	base := tree{id: "base", files: map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		configFile:                     plainConfig,
 		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"), "other": "1",
 	}}
 	with := func(edits map[string]string) tree {
 		o := origin{commits: map[string]tree{"base": base}}
-		bytes := map[string][]byte{}
-		for name, content := range edits {
-			if bytes[name] = []byte(content); content == "" {
-				bytes[name] = nil
-			}
-		}
-		return o.commits[o.commit("base", bytes)]
+		return o.commits[o.commit("base", contents(edits))]
 	}
-	promoted := with(map[string]string{file: "a"})
+	promoted, broken := with(map[string]string{file: "a"}), with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
+	newPoller := func() *poller { // commits of several cases have one ID, so none shares a cache
+		return &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
+	}
 	for name, c := range map[string]struct {
 		from, to Snapshot
-		broken   error
 		want     bool
 	}{
-		"another file":           {base, with(map[string]string{"other": "2"}), nil, false},
-		"the app":                {base, with(map[string]string{"apps/shop/app.yaml": version("v2")}), nil, true},
-		"a promotion":            {base, promoted, nil, true},
-		"another promotion":      {promoted, with(map[string]string{file: "b"}), nil, true},
-		"the same promotion":     {promoted, with(map[string]string{file: "a", "other": "2"}), nil, false},
-		"a promotion taken away": {promoted, base, nil, true},
-		"the app is broken":      {base, with(map[string]string{"apps/shop/app.yaml": "kind: [\n"}), nil, true},
-		"the app is mended":      {with(map[string]string{"apps/shop/app.yaml": "kind: [\n"}), base, nil, true},
-		"a file is unreadable":   {base, unreadable{base}, nil, true},
+		"another file":           {base, with(map[string]string{"other": "2"}), false},
+		"the app":                {base, with(shopAt("v2")), true},
+		"a promotion":            {base, promoted, true},
+		"another promotion":      {promoted, with(map[string]string{file: "b"}), true},
+		"the same promotion":     {promoted, with(map[string]string{file: "a", "other": "2"}), false},
+		"a promotion taken away": {promoted, base, true},
+		"the app is broken":      {base, broken, true},
+		"the app is mended":      {broken, base, true},
+		"a file is unreadable":   {base, unreadable{base}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
+			l := newPoller()
 			branch, err := l.reader.Open(c.from, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			shop, _ := branch.Find("shop")
 			at, held := l.reader.RenderHead(c.from, shop)
 			a := &appView{App: shop, promotion: branch.Promotion(shop)}
-			if got := l.changes(c.to, a, at, held); got != c.want {
-				t.Errorf("changes the app: %t, want %t", got, c.want)
-			}
+			compare.CheckNamed(t, "changes the app", c.want, l.changes(c.to, a, at, held))
 		})
 	}
-	broken := with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	l := &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
+	l := newPoller()
 	_, held := l.reader.RenderHead(broken, app("shop"))
-	if held == nil || l.changes(broken, &appView{App: app("shop")}, nil, held) {
-		t.Errorf("a file broken in the same way (%v) is a change", held)
-	}
+	changed := l.changes(broken, &appView{App: app("shop")}, nil, held)
+	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
 }
 
 // TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned
 // one is deleted at once, because its approvals would count for its successor.
 func TestKeptForTheForge(t *testing.T) {
-	v := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
-	release := func(hash rollout.Hash) *rollout.Release { return &rollout.Release{Hash: hash} }
-	atGate := rollout.State{Phase: rollout.Paused, Release: release("new"), Stable: release("old")}
-	back := rollout.State{Phase: rollout.Aborting, Release: release("new"), Rollback: &rollout.Rollback{}}
+	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
+		s := rollout.State{Phase: phase, Release: &rollout.Release{Hash: release}, Stable: &rollout.Release{Hash: stable}}
+		if release == "" {
+			s.Release = nil
+		}
+		return s
+	}
+	atGate, back, held := at(rollout.Paused, "new", "old"), at(rollout.Aborting, "new", "old"), at(rollout.Paused, "new", "old")
+	back.Rollback, held.Held = &rollout.Rollback{}, &rollout.Held{}
+	onForge := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
+	const promotion, revert = rollout.ProposePromotion, rollout.ProposeRevert
 	for name, c := range map[string]struct {
-		kind   rollout.ProposalKind
-		before rollout.State
-		after  rollout.State
-		want   bool
+		kind          rollout.ProposalKind
+		before, after rollout.State
+		want          bool
 	}{
-		"promoted":        {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Progressing, Release: release("new")}, true},
-		"promoted to all": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, true},
-		"superseded":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
-		"taken back":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, false},
-		"in the rollback": {rollout.ProposePromotion, atGate, back, false},
-		"held":            {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Paused, Release: release("new"), Held: &rollout.Held{}}, false},
-		"nothing before":  {rollout.ProposePromotion, rollout.State{}, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, false},
-		"no release":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Degraded}, false},
-		"reverted":        {rollout.ProposeRevert, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, true},
-		"not reverted":    {rollout.ProposeRevert, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
+		"promoted":                {promotion, atGate, at(rollout.Progressing, "new", "old"), true},
+		"still at its gate":       {promotion, atGate, atGate, true},
+		"promoted to all":         {promotion, atGate, at(rollout.Healthy, "", "new"), true},
+		"superseded":              {promotion, atGate, at(rollout.Progressing, "newer", "old"), false},
+		"taken back":              {promotion, atGate, at(rollout.Healthy, "", "old"), false},
+		"in the rollback":         {promotion, atGate, back, false},
+		"held":                    {promotion, atGate, held, false},
+		"nothing before":          {promotion, rollout.State{}, at(rollout.Healthy, "", "new"), false},
+		"nothing before a gate":   {promotion, rollout.State{}, atGate, false},
+		"no release":              {promotion, atGate, rollout.State{Phase: rollout.Degraded}, false},
+		"the app is removed":      {promotion, atGate, rollout.State{}, false},
+		"reverted":                {revert, atGate, at(rollout.Healthy, "", "old"), true},
+		"reverted without record": {revert, rollout.State{}, at(rollout.Healthy, "", "old"), true},
+		"not reverted":            {revert, atGate, at(rollout.Progressing, "newer", "old"), false},
+		"still rejected":          {revert, rollout.State{}, at(rollout.Degraded, "", "old"), false},
 	} {
 		r := &committer{Options: &Options{ShowsForge: true}}
-		if got := r.keepsFor(v, c.kind, c.before, c.after); got != c.want {
-			t.Errorf("%s: kept %t, want %t", name, got, c.want)
+		compare.CheckNamed(t, name, c.want, r.keepsFor(onForge, c.kind, c.before, c.after))
+		for where, v := range map[string]*gitView{
+			"a configuration without a forge": {branch: &source.Branch{Config: &rollout.Config{}}}, "no configuration": {branch: &source.Branch{}},
+		} {
+			compare.CheckNamed(t, name+", kept with "+where, false, r.keepsFor(v, c.kind, c.before, c.after))
 		}
 		r.ShowsForge = false
-		if r.keepsFor(v, c.kind, c.before, c.after) {
-			t.Errorf("%s: kept where no forge is", name)
-		}
+		compare.CheckNamed(t, name+", kept where no forge is", false, r.keepsFor(onForge, c.kind, c.before, c.after))
 	}
 }
 
@@ -415,14 +350,12 @@ func TestKeptForTheForge(t *testing.T) {
 func routed(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		configFile:                     plainConfig,
 		"apps/shop/kustomization.yaml": "resources: [deployment.yaml, services.yaml, rollout.yaml, route.yaml]\n",
 	}
 	for _, name := range []string{"deployment", "services", "rollout", "route"} {
 		data, err := os.ReadFile("../examples/gateway/apps/shop/base/" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files["apps/shop/"+name+".yaml"] = string(data)
 	}
 	return files
@@ -439,8 +372,7 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 	}
 	maps.Copy(files, of("v1"))
 	w = worldOf(t, files, nil)
-	w.commit("v2", of("v2"))
-	w.settle()
+	w.follow("v2", of("v2"))
 	return w, files, of
 }
 
@@ -449,9 +381,7 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
 	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := func(weight int) rollout.State {
 		w := rendered.Specs[0].Workload
 		return rollout.State{
@@ -486,13 +416,9 @@ func TestRoutingIsKnownSince(t *testing.T) {
 	} {
 		step.do()
 		r.looked(minute(step.now))
-		if got := r.since(step.state, rendered, minute(step.now)); !got.Equal(step.want) {
-			t.Errorf("%s: since %s, want %s", step.what, got.Format("15:04"), step.want.Format("15:04"))
-		}
+		compare.CheckNamed(t, step.what, step.want, r.since(step.state, rendered, minute(step.now)))
 	}
-	if got := r.since(at(50), nil, minute(11)); !got.IsZero() {
-		t.Errorf("without a render: %s", got)
-	}
+	compare.CheckNamed(t, "without a render", time.Time{}, r.since(at(50), nil, minute(11)))
 }
 
 // TestTouchFromEverywhere writes to the queue from watches, measurements and pumps at once.
@@ -510,17 +436,14 @@ func TestTouchFromEverywhere(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if due := r.queue.due(time.Unix(2, 0)); len(due) != 8*500 {
-		t.Errorf("%d apps are due", len(due))
-	}
+	compare.CheckNamed(t, "apps that are due", 8*500, len(r.queue.due(time.Unix(2, 0))))
 }
 
 // TestForgeIsToldAfterAStart checks which releases are reported to the forge after a start: those in flight or with
 // proposals, and the release of the newest commit, whose end may be unreported. A release of an older commit is not.
 func TestForgeIsToldAfterAStart(t *testing.T) {
 	w := newWorld(t, nil)
-	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" +
-		"forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
+	config := plainConfig + "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
 	told := func() (shown *report.Shown) {
 		t.Helper()
 		o := w.r.Options
@@ -539,29 +462,24 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 		}
 		return shown
 	}
-	w.commit("a forge", map[string]string{".gitrollout/prod/config.yaml": config})
-	if s := told(); len(s.Updates) != 0 || s.Forge.Repository != "acme/deploy" {
-		t.Errorf("an app that is older than the newest commit: %+v", s)
-	}
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	w.settle()
-	branch := rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")
+	w.commit("a forge", map[string]string{configFile: config})
 	s := told()
-	if len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Paused || len(s.Updates[0].Proposals) != 1 ||
+	compare.CheckNamed(t, "an app older than the newest commit", []any{0, "acme/deploy"}, []any{len(s.Updates), s.Forge.Repository})
+	w.follow("v2", shopAt("v2"))
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")
+	if s := told(); len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Paused || len(s.Updates[0].Proposals) != 1 ||
 		!slices.Equal(s.Branches, []string{branch}) {
 		t.Errorf("at a gate: %+v", s)
 	}
-	w.commit("v2, for an hour", map[string]string{
+	w.follow("v2, for an hour", map[string]string{
 		"apps/shop/app.yaml": strings.Replace(version("v2"), "{pause: {}}", "{pause: {duration: 1h}}", 1),
 	})
-	w.settle()
 	if s := told(); len(s.Updates) != 1 || len(s.Updates[0].Proposals) > 0 {
 		t.Errorf("on its way, with nothing to approve: %+v", s)
 	}
-	w.commit("v3, without steps", map[string]string{
+	w.follow("v3, without steps", map[string]string{
 		"apps/shop/app.yaml": strings.Replace(version("v3"), "[{setWeight: 50}, {pause: {}}]", "[{setWeight: 50}]", 1),
 	})
-	w.settle()
 	if s := told(); len(s.Updates) != 1 || s.Updates[0].After.Phase != rollout.Healthy ||
 		s.Updates[0].After.Stable.Commit != w.git.heads.Main {
 		t.Errorf("the newest commit is released: %+v", s)
@@ -579,66 +497,54 @@ func TestOtherKeysAskAnew(t *testing.T) {
 			return who, nil
 		}
 	})
-	key := proposedFiles(t, w)
 	w.git.heads.Keys, who = "one", ""
-	w.commit("promoted", key)
-	w.settle()
-	if s := w.state(); asked == 0 || s.Phase != rollout.Paused {
-		t.Fatalf("%s after %d questions: an unsigned promotion counts", s.Phase, asked)
-	}
+	w.follow("promoted", promotion(w, "2"))
+	w.want(rollout.Paused, 2)
+	compare.CheckNamed(t, "an unsigned promotion is asked about", true, asked > 0)
 	before := asked
 	w.settle()
-	if asked != before {
-		t.Errorf("asked %d times more while nothing has changed", asked-before)
-	}
+	compare.CheckNamed(t, "questions while nothing has changed", before, asked)
 	w.git.heads.Keys, who = "two", "ann"
 	w.settle()
-	if s := w.state(); s.Phase != rollout.Healthy {
-		t.Errorf("%s after %d questions: the other keys are not used", s.Phase, asked-before)
-	}
+	w.want(rollout.Healthy, 4)
 }
 
-// proposedFiles returns the files of the open proposal.
-func proposedFiles(t *testing.T, w *world) map[string]string {
-	t.Helper()
-	commit := w.git.heads.Proposals[rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")]
-	path := rollout.PromotionPath("prod", "shop")
-	content := w.git.commits[commit].files[path]
-	if content == "" {
-		t.Fatal("nothing is proposed")
+// filesOfAStore returns edits that remove the files of the shop, and edits that make them files of a store.
+func (w *world) filesOfAStore() (removed, moved map[string]string) {
+	removed, moved = map[string]string{}, map[string]string{}
+	for name, content := range w.git.commits[w.git.heads.Main].files {
+		if file, ours := strings.CutPrefix(name, "apps/shop/"); ours {
+			removed[name], moved["apps/store/"+file] = "", content
+		}
 	}
-	return map[string]string{path: content}
+	return removed, moved
+}
+
+// handOver runs passes until the store has the record of the shop.
+func (w *world) handOver() {
+	w.Helper()
+	for range 10 {
+		if err := w.once(); err != nil && !errors.Is(err, source.ErrNotReady) {
+			w.Fatal(err)
+		}
+	}
 }
 
 // TestRenamedAppIsNotPruned checks that a renamed app continues with its record, and that its objects are not pruned
 // under the old name.
 func TestRenamedAppIsNotPruned(t *testing.T) {
 	w := newWorld(t, nil)
-	edits := map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"}
-	w.commit("prune", edits)
-	w.settle()
-	for name, content := range w.git.commits[w.git.heads.Main].files {
-		if file, ours := strings.CutPrefix(name, "apps/shop/"); ours {
-			edits[name], edits["apps/store/"+file] = "", content
-		}
-	}
+	w.follow("prune", map[string]string{configFile: pruneConfig})
+	edits, moved := w.filesOfAStore()
+	maps.Copy(edits, moved)
 	before, said := w.state(), len(w.git.messages)
 	w.commit("shop is a store", edits)
-	for range 10 {
-		if err := w.once(); err != nil && !errors.Is(err, source.ErrNotReady) { // until the store has the record
-			t.Fatal(err)
-		}
-	}
-	e, _ := w.r.states.of("store")
-	if after := e.state; after.Phase != rollout.Healthy || !slices.Equal(after.Formerly, []string{"shop"}) || after.Stable.Hash != before.Stable.Hash {
-		t.Errorf("the store is %s, formerly %v, at %+v", after.Phase, after.Formerly, after.Stable)
-	}
-	if e, _ := w.r.states.of("shop"); e.state.App != "" {
-		t.Errorf("the shop is still on record: %+v", e.state)
-	}
-	if len(w.cluster.pruned) > 0 {
-		t.Errorf("pruned %v", w.cluster.pruned)
-	}
+	w.handOver()
+	after := w.stateOf("store")
+	compare.CheckNamed(t, "phase, and former names", []any{rollout.Healthy, []string{"shop"}}, []any{after.Phase, after.Formerly})
+	compare.CheckNamed(t, "stable", before.Stable.Hash, after.Stable.Hash)
+	compare.CheckNamed(t, "the shop's record", "", w.state().App)
+	compare.CheckNamed(t, "pruned", "[]", fmt.Sprint(w.cluster.pruned))
 	// No message says that the shop is gone.
 	if told := w.git.messages[said:]; len(told) != 1 || !strings.HasPrefix(told[0], "prod: store is the new name of shop") {
 		t.Errorf("recorded:\n%s", strings.Join(told, "\n"))
@@ -652,101 +558,60 @@ func TestRemovedInRollback(t *testing.T) {
 	isPinned := func() bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(w.cluster.Pins)), func(pin string) bool { return pin != "" })
 	}
-	if !isPinned() {
-		t.Fatalf("no Service selects a version at the step; %s", w.state().Phase)
-	}
+	compare.CheckNamed(t, "a Service selects one version at the step", true, isPinned())
 	w.commit("v1 again", of("v1"))
-	if err := w.once(); err != nil {
-		t.Fatal(err)
-	}
-	if s := w.state(); s.Phase != rollout.Aborting {
-		t.Fatalf("%s, want a rollback", s.Phase)
-	}
-	const config = ".gitrollout/prod/config.yaml"
-	w.commit("no shop", map[string]string{config: strings.Replace(files[config], "apps/*", "apps/other", 1)})
-	w.settle()
-	if s := w.state(); s.Release != nil || s.Held == nil || isPinned() {
-		t.Errorf("%s, held %+v; Services select %v", s.Phase, s.Held, w.cluster.Pins)
-	}
+	w.pass()
+	compare.Check(t, rollout.Aborting, w.state().Phase)
+	w.follow("no shop", map[string]string{configFile: strings.Replace(files[configFile], "apps/*", "apps/other", 1)})
+	s := w.state()
+	compare.CheckNamed(t, "in flight, held, and pinned", [3]bool{false, true, false}, [3]bool{s.Release != nil, s.Held != nil, isPinned()})
 }
 
 // TestRestartWithoutConfiguration restarts an app at a commit whose configuration cannot be read. Its namespace is in
 // an older commit: until that is read, nothing is rendered for it, written or pruned.
 func TestRestartWithoutConfiguration(t *testing.T) {
-	const config = ".gitrollout/prod/config.yaml"
-	readable := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, namespace: shops}\n"
 	w := worldOf(t, map[string]string{
-		config: readable, "apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"),
+		configFile:                     plainConfig + "  namespace: shops\n",
+		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"),
 	}, nil)
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	w.settle()
-	w.commit("v1 again, and a slip", map[string]string{"apps/shop/app.yaml": version("v1"), config: "apps: ["})
-	for range 20 {
-		_ = w.once()
-	}
-	if s := w.state(); s.Phase != rollout.Healthy || s.Source != w.git.heads.Main {
-		t.Fatalf("%s at %s, want Healthy at the newest commit", s.Phase, s.Source)
-	}
+	w.follow("v2", shopAt("v2"))
+	w.commit("v1 again, and a slip", map[string]string{"apps/shop/app.yaml": version("v1"), configFile: "apps: ["})
+	w.passes(20)
+	compare.CheckNamed(t, "phase, and source", []any{rollout.Healthy, w.git.heads.Main}, []any{w.state().Phase, w.state().Source})
 	w.r = New(w.r.Options)
-	for range 20 {
-		_ = w.once()
-	}
+	w.passes(20)
 	for workload := range w.cluster.Deployments {
-		if workload.Namespace != "shops" {
-			t.Errorf("Deployment %s was written; its namespace is shops", workload)
-		}
+		compare.CheckNamed(t, "the namespace of Deployment "+workload.Name, "shops", workload.Namespace)
 	}
-	if len(w.cluster.pruned) > 0 || w.pods("v1") != 4 {
-		t.Errorf("pruned %v, %d pods of v1", w.cluster.pruned, w.pods("v1"))
-	}
+	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
 
 // TestRenamedWhileEmpty renames an app whose folder is empty. The message has both names, before anyone removes the
 // old one. When the objects come, the new name continues with the record.
 func TestRenamedWhileEmpty(t *testing.T) {
 	w := newWorld(t, nil)
-	edits := map[string]string{"apps/store/kustomization.yaml": "resources: []\n"}
-	back := map[string]string{}
-	for name, content := range w.git.commits[w.git.heads.Main].files {
-		if file, ours := strings.CutPrefix(name, "apps/shop/"); ours {
-			edits[name], back["apps/store/"+file] = "", content
-		}
-	}
-	w.commit("shop is a store, and empty", edits)
-	w.settle()
+	edits, back := w.filesOfAStore()
+	edits["apps/store/kustomization.yaml"] = "resources: []\n"
+	w.follow("shop is a store, and empty", edits)
 	want := "gitrollout remove shop --cluster prod; not if this is its new name, of which no object can be read yet: store; "
-	if h := w.state().Held; h == nil || !strings.Contains(h.Message, want) {
-		t.Errorf("held %+v, want %s", h, want)
-	}
-	said := len(w.git.messages)
-	w.settle()
-	if again := w.git.messages[said:]; len(again) > 0 || w.pods("v1") != 4 {
-		t.Errorf("%d pods are left, and it is said again:\n%s", w.pods("v1"), strings.Join(again, "\n"))
-	}
+	compare.Contains(t, fmt.Sprintf("%+v", w.state().Held), want)
+	w.recordsNothing(w.settle)
+	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
 	w.commit("its objects", back)
-	for range 10 {
-		if err := w.once(); err != nil && !errors.Is(err, source.ErrNotReady) { // until the store has the record
-			t.Fatal(err)
-		}
-	}
-	if e, _ := w.r.states.of("store"); !slices.Equal(e.state.Formerly, []string{"shop"}) || w.pods("v1") != 4 {
-		t.Errorf("the store is formerly %v, with %d pods", e.state.Formerly, w.pods("v1"))
-	}
+	w.handOver()
+	compare.CheckNamed(t, "the store's former names, and pods", []any{[]string{"shop"}, 4}, []any{w.stateOf("store").Formerly, w.pods("v1")})
 	// Another app that leaves Git may not be the old name of an app with objects.
-	w.commit("a till", map[string]string{
+	w.follow("a till", map[string]string{
 		"apps/till/kustomization.yaml": "resources: [map.yaml]\n",
 		"apps/till/map.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n",
 	})
-	w.settle()
 	gone := map[string]string{}
 	for name := range back {
 		gone[name] = ""
 	}
-	w.commit("no store", gone)
-	w.settle()
-	e, _ := w.r.states.of("store")
-	if h := e.state.Held; h == nil || !strings.HasSuffix(h.Message, "gitrollout remove store --cluster prod") {
-		t.Errorf("held %+v", e.state.Held)
+	w.follow("no store", gone)
+	if h := w.stateOf("store").Held; h == nil || !strings.HasSuffix(h.Message, "gitrollout remove store --cluster prod") {
+		t.Errorf("held %+v", h)
 	}
 }
 
@@ -766,149 +631,51 @@ func TestSameApp(t *testing.T) {
 		other := base
 		change(&other)
 		again := other
-		if base.same(&other) || other.same(&base) || !other.same(&again) {
-			t.Errorf("%s: not noticed, or noticed twice", name)
-		}
+		compare.CheckNamed(t, name, [3]bool{false, false, true}, [3]bool{base.same(&other), other.same(&base), other.same(&again)})
 	}
-	if base.same(nil) {
-		t.Error("an app that was not there is the same as before")
-	}
+	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
 }
 
-// TestRevertOfWhatWasRejected checks that autoRevert: push restores the serving version in Git. A protected branch
-// gets a proposal, and a moved branch is read first.
-func TestRevertOfWhatWasRejected(t *testing.T) {
-	branch := rollout.ProposalBranch(rollout.ProposeRevert, "prod", "shop")
-	for name, c := range map[string]struct {
-		protected error
-		pushed    bool
-		proposed  bool
-	}{
-		"pushed":    {nil, true, false},
-		"protected": {errors.New("main is protected"), false, true},
-		"moved":     {fmt.Errorf("push: %w", rollout.ErrConflict), false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := paused(t, func(o *Options) { o.Source.Branch = "main" })
-			w.commit("push reverts", map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n" +
-				"apps:\n- path: apps/*\nautoRevert: push\n"})
-			w.settle()
-			w.git.refuse = func(u rollout.Update) error {
-				if u.Branch == "main" {
-					return c.protected
-				}
-				return nil
-			}
-			release := w.state().Release.Hash
-			w.commit("abort", map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n" +
-				"release: " + string(release) + "\ndecision: abort\n"})
-			for range 20 {
-				_ = w.once()
-			}
-			serves := strings.Contains(w.git.commits[w.git.heads.Main].files["apps/shop/app.yaml"], "shop:v1")
-			if serves != c.pushed || (w.git.heads.Proposals[branch] != "") != c.proposed {
-				t.Errorf("pushed: %t, proposals: %v", serves, w.git.heads.Proposals)
-			}
-			want := rollout.Degraded
-			if c.pushed {
-				want = rollout.Healthy
-			}
-			if s := w.state(); s.Phase != want || w.pods("v2") > 0 {
-				t.Errorf("%s with %d pods of v2, want %s", s.Phase, w.pods("v2"), want)
-			}
-		})
-	}
-}
-
-// TestOneTransitionThatTheServerRefuses checks that a commit of one app refused by a hook is retried and stops no
-// other app.
-func TestOneTransitionThatTheServerRefuses(t *testing.T) {
-	twice := func(v string) map[string]string {
-		till := strings.NewReplacer("name: shop", "name: till", "app: shop", "app: till").Replace(version(v))
-		return map[string]string{
-			"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version(v),
-			"apps/till/kustomization.yaml": "resources: [app.yaml]\n", "apps/till/app.yaml": till,
-		}
-	}
-	files := twice("v1")
-	files[".gitrollout/prod/config.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
-	w := worldOf(t, files, nil)
-	phase := func(app string) rollout.Phase { e, _ := w.r.states.of(app); return e.state.Phase }
-	if phase("till") != rollout.Healthy {
-		t.Fatalf("the till is %s", phase("till"))
-	}
+// TestRevertOfAMovedBranch checks that autoRevert: push neither pushes nor proposes over a branch that moved: it reads it
+// first.
+func TestRevertOfAMovedBranch(t *testing.T) {
+	w := paused(t, func(o *Options) { o.Source.Branch = "main" })
+	w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
 	w.git.refuse = func(u rollout.Update) error {
-		if u.Edits[rollout.StatePath("till")] != nil {
-			return errors.New("looks like a credential")
+		if u.Branch == "main" {
+			return fmt.Errorf("push: %w", rollout.ErrConflict)
 		}
 		return nil
 	}
-	w.commit("v2 of both", twice("v2"))
-	for range 10 {
-		_ = w.once()
-	}
-	if phase("shop") != rollout.Paused || phase("till") != rollout.Healthy {
-		t.Errorf("the shop is %s, the till %s", phase("shop"), phase("till"))
-	}
-	w.git.refuse = nil
-	for range 10 {
-		_ = w.once()
-	}
-	if phase("shop") != rollout.Paused || phase("till") != rollout.Paused {
-		t.Errorf("taken again: the shop is %s, the till %s", phase("shop"), phase("till"))
-	}
+	w.commit("abort", decision(w, "decision: abort"))
+	head, branch := w.git.heads.Main, rollout.ProposalBranch(rollout.ProposeRevert, "prod", "shop")
+	w.passes(20)
+	compare.CheckNamed(t, "main", head, w.git.heads.Main)
+	compare.CheckNamed(t, branch, "", w.git.heads.Proposals[branch])
+	w.want(rollout.Degraded, 0)
 }
 
 // TestTwoWriters checks that the loser of a race for the state branch decides again on the new head, in the same
 // pass. An exclusive process stops when another writer has taken over.
 func TestTwoWriters(t *testing.T) {
+	other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
+	data, err := other.Encode()
+	must(t, err)
 	for _, exclusive := range []bool{false, true} {
 		w := newWorld(t, func(o *Options) { o.Exclusive = exclusive })
-		w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-		raced := 0
-		w.git.refuse = func(u rollout.Update) error {
-			if raced++; raced > 1 || u.Branch != rollout.StateBranch("prod") {
-				return nil
-			}
-			other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
-			data, err := other.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
+		w.commit("v2", shopAt("v2"))
+		w.git.refuse = func(rollout.Update) error {
+			w.git.refuse = nil
 			w.git.heads.State = w.git.commit(w.git.heads.State, map[string][]byte{rollout.ClusterPath: data})
 			return fmt.Errorf("push: %w", rollout.ErrConflict)
 		}
 		err := w.once()
-		lost := w.r.Stats().Lost
-		switch {
-		case lost != 1:
-			t.Errorf("exclusive %t: %d races are lost", exclusive, lost)
-		case exclusive && !errors.Is(err, ErrDeposed):
-			t.Errorf("the exclusive one goes on: %v", err)
-		case !exclusive && (err != nil || w.state().Phase != rollout.Progressing):
-			t.Errorf("the other one is %s, %v", w.state().Phase, err)
-		case !exclusive && !strings.Contains(w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n"):
-			t.Errorf("it does not take the branch back:\n%s", w.git.messages[len(w.git.messages)-1])
+		compare.CheckNamed(t, "lost races, and deposed", fmt.Sprint(1, exclusive), fmt.Sprint(w.r.Stats().Lost, errors.Is(err, ErrDeposed)))
+		if !exclusive {
+			must(t, err)
+			compare.CheckNamed(t, "the phase", rollout.Progressing, w.state().Phase)
+			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // it takes the branch back
 		}
-	}
-}
-
-// TestWayBackOfWhatIsTaken checks that an object refused by the server does not stop requests and pods from rolling
-// back.
-func TestWayBackOfWhatIsTaken(t *testing.T) {
-	w := paused(t, nil)
-	w.cluster.refuses = func(o rollout.Object) error {
-		if o.Kind() == "ConfigMap" {
-			return rollout.Invalidf("ConfigMap/shop", "", "is another app's")
-		}
-		return nil
-	}
-	w.commit("v1 again", map[string]string{"apps/shop/app.yaml": version("v1")})
-	for range 5 {
-		_ = w.once()
-	}
-	if n := w.pods("v2"); n > 0 || w.pods("v1") != 4 {
-		t.Errorf("%d pods of v2, %d of v1", n, w.pods("v1"))
 	}
 }
 
@@ -917,21 +684,12 @@ func TestWayBackOfWhatIsTaken(t *testing.T) {
 func TestAnotherWriterStopsNoRelease(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.fights = fmt.Errorf("ConfigMap shop is changed by kim again and again: %w", rollout.ErrOverwritten)
-	passes := func() {
-		for range 20 {
-			_ = w.once() // at rest the other writer is an error
-		}
-	}
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-	passes()
-	s := w.state()
-	if s.Phase != rollout.Paused || w.pods("v2") != 2 || !strings.Contains(s.Reason, "kim") {
-		t.Fatalf("it is %s with %d new pods: %q", s.Phase, w.pods("v2"), s.Reason)
-	}
-	w.commit("promote", map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n" +
-		"release: " + string(s.Release.Hash) + "\n"})
-	passes()
-	if s = w.state(); s.Release != nil || w.pods("v2") != 4 || !strings.Contains(s.Unhealthy, "kim") {
-		t.Errorf("it is %s with %d new pods, unhealthy: %q", s.Phase, w.pods("v2"), s.Unhealthy)
-	}
+	w.commit("v2", shopAt("v2"))
+	w.passes(20) // at rest the other writer is an error
+	w.want(rollout.Paused, 2)
+	compare.Contains(t, w.state().Reason, "kim")
+	w.commit("promote", promotion(w, "full"))
+	w.passes(20)
+	compare.CheckNamed(t, "in flight, and new pods", []any{false, 4}, []any{w.state().Release != nil, w.pods("v2")})
+	compare.Contains(t, w.state().Unhealthy, "kim")
 }

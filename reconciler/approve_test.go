@@ -32,35 +32,34 @@ func TestApprovals(t *testing.T) {
 	state := rollout.State{Release: &rollout.Release{Hash: hash}}
 
 	v := viewAt("first")
-	if p, no, err := q.of(v, a, nil, rollout.State{}); p != nil || no != nil || err != nil || wanted > 0 {
-		t.Errorf("a promotion of something else: %v, %v, %v", p, no, err)
+	counts := func(when string, v *gitView, s rollout.State, by string, want error) { // by "": it does not count
+		t.Helper()
+		p, no, err := q.of(v, a, nil, s)
+		if !errors.Is(err, want) || no != nil || (p != nil) != (by != "") || p != nil && p.Author != by {
+			t.Errorf("%s: %+v, %v, %v", when, p, no, err)
+		}
 	}
-	if p, no, err := q.of(v, a, nil, state); p != nil || no != nil || !errors.Is(err, source.ErrNotReady) || wanted != 1 {
-		t.Errorf("before the first question: %v, %v, %v", p, no, err)
+	if counts("a promotion of something else", v, rollout.State{}, "", nil); wanted > 0 {
+		t.Error("a promotion of something else is asked about")
+	}
+	if counts("before the first question", v, state, "", source.ErrNotReady); wanted != 1 {
+		t.Errorf("%d questions are wanted", wanted)
 	}
 	away := errors.New("no route")
 	if answer = away; !q.answer(t.Context()) || touched != 1 {
 		t.Error("no question was asked")
 	}
-	if p, no, err := q.of(v, a, nil, state); p != nil || no != nil || !errors.Is(err, away) {
-		t.Errorf("Git is away: %v, %v, %v", p, no, err)
-	}
-	if _, _, err := q.of(v, a, nil, state); !errors.Is(err, source.ErrNotReady) {
-		t.Errorf("it is not asked again: %v", err)
-	}
+	counts("Git is away", v, state, "", away)
+	counts("it is asked again", v, state, "", source.ErrNotReady)
 	answer = rollout.Invalidf("promote.yaml", "", "nobody signed it")
 	q.answer(t.Context())
 	if p, _, err := q.of(v, a, nil, state); p != nil || err != nil {
 		t.Errorf("refused: %v, %v", p, err)
 	}
 	v, answer = viewAt("second"), nil
-	if _, _, err := q.of(v, a, nil, state); !errors.Is(err, source.ErrNotReady) {
-		t.Errorf("a newer commit may have signed it: %v", err)
-	}
+	counts("a newer commit may have signed it", v, state, "", source.ErrNotReady)
 	q.answer(t.Context())
-	if p, _, err := q.of(viewAt("third"), a, nil, state); err != nil || p == nil || p.Author != "ann" {
-		t.Errorf("approved: %v, %v", p, err)
-	}
+	counts("approved", viewAt("third"), state, "ann", nil)
 	if before := asked; q.answer(t.Context()) || asked != before {
 		t.Error("a question is asked without a need")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -70,12 +71,10 @@ func TestRecordBacksOff(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, nil)
+					w.commit("v2", shopAt("v2"))
 					if what == "a rollback" {
-						w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
 						w.settle()
-						w.commit("v1", map[string]string{"apps/shop/app.yaml": version("v1")})
-					} else {
-						w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+						w.commit("v1", shopAt("v1"))
 					}
 					time.Sleep(time.Until(w.now))
 					g := &refusing{origin: w.git, pushErr: c.err}
@@ -90,9 +89,7 @@ func TestRecordBacksOff(t *testing.T) {
 					if c.looks {
 						g.lookErr = c.err
 					}
-					if len(g.pushes) == 0 {
-						t.Error("nothing is pushed")
-					}
+					compare.CheckNamed(t, "it pushes", true, len(g.pushes) > 0)
 					fetches, pushes := len(g.fetches), len(g.pushes)
 					g.mu.Unlock()
 					time.Sleep(10 * time.Minute)
@@ -126,14 +123,10 @@ func TestRecordBacksOff(t *testing.T) {
 // that push.
 func TestPanicWhileRecording(t *testing.T) {
 	w := newWorld(t, nil)
-	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+	w.commit("v2", shopAt("v2"))
 	w.git.refuse = func(rollout.Update) error { panic("once") }
-	if err := w.once(); err == nil {
-		t.Error("a panic is no error")
-	}
+	compare.CheckNamed(t, "a panic is an error", true, w.once() != nil)
 	w.git.refuse = nil
 	w.settle()
-	if s := w.state(); s.Release == nil || len(w.r.out.pushing) > 0 {
-		t.Errorf("it is %s, with %d apps that are being recorded", s.Phase, len(w.r.out.pushing))
-	}
+	compare.CheckNamed(t, "in flight, and apps being recorded", []any{true, 0}, []any{w.state().Release != nil, len(w.r.out.pushing)})
 }

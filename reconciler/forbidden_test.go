@@ -1,93 +1,128 @@
 package reconciler
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/attacks"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 const (
-	open   = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespaces: [edge]\n"
-	closed = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
-	edge   = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: edge}\n"
-
-	configFile = ".gitrollout/prod/config.yaml"
+	open = plainConfig + "  namespaces: [edge]\n"
+	edge = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: edge}\n"
 )
 
 // TestForbidden checks that an object forbidden by the configuration holds its app, and that nothing of that commit
 // is applied. The line named in the message permits it.
 func TestForbidden(t *testing.T) {
 	w := newWorld(t, nil)
-	w.commit("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
-	w.settle()
+	w.follow("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
 	s := w.state()
 	if h := s.Held; h == nil || h.Reason != rollout.HeldForbidden || s.Release != nil || w.pods("v2") > 0 ||
 		!strings.HasSuffix(h.Message, "add to its entry in .gitrollout/prod/config.yaml: namespaces: [edge]") {
 		t.Fatalf("%s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
 	}
-	w.commit("allow it", map[string]string{configFile: open})
-	w.settle()
-	if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
-		t.Errorf("allowed: %s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
-	}
+	w.follow("allow it", map[string]string{configFile: open})
+	w.wantBegun()
+}
+
+// stopsNoRollback checks that an app that a rule holds at its gate is rolled back by an abort and by a revert, while
+// another version does not start.
+func stopsNoRollback(t *testing.T, begin func(t *testing.T) *world) {
+	t.Run("abort", func(t *testing.T) {
+		w := begin(t)
+		w.follow("abort", decision(w, "decision: abort"))
+		w.wantBack()
+	})
+	t.Run("revert", func(t *testing.T) {
+		w := begin(t)
+		w.follow("back to v1", shopAt("v1"))
+		w.wantBack()
+	})
+	t.Run("another version", func(t *testing.T) {
+		w := begin(t)
+		w.follow("v3", shopAt("v3"))
+		compare.CheckNamed(t, "pods of v3, and held", []any{0, true}, []any{w.pods("v3"), w.state().Held != nil})
+	})
 }
 
 // TestRulesThatComeLater checks that new rules stop neither a rollback nor the pruning of an app's earlier objects.
 func TestRulesThatComeLater(t *testing.T) {
 	begin := func(t *testing.T) *world {
 		w := newWorld(t, nil)
-		w.commit("another namespace", map[string]string{configFile: open, "apps/shop/config.yaml": edge})
-		w.settle()
-		w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
-		w.settle()
+		w.follow("another namespace", map[string]string{configFile: open, "apps/shop/config.yaml": edge})
+		w.follow("v2", shopAt("v2"))
 		if w.state().Release == nil || w.pods("v2") == 0 {
 			t.Fatalf("no release is in flight: %+v", w.state())
 		}
-		w.commit("a rule", map[string]string{configFile: closed})
-		w.settle()
+		w.follow("a rule", map[string]string{configFile: plainConfig})
 		if h := w.state().Held; h == nil || h.Reason != rollout.HeldForbidden || w.pods("v2") == 0 {
 			t.Fatalf("the rule: held %+v, %d pods of v2", h, w.pods("v2"))
 		}
 		return w
 	}
-	t.Run("abort", func(t *testing.T) {
-		w := begin(t)
-		w.commit("abort", map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
-			string(w.state().Release.Hash) + "\ndecision: abort\n"})
-		w.settle()
-		if s := w.state(); s.Release != nil || w.pods("v2") > 0 || w.pods("v1") != 4 {
-			t.Errorf("%s, %d pods of v2, %d of v1", s.Phase, w.pods("v2"), w.pods("v1"))
-		}
-	})
-	t.Run("revert", func(t *testing.T) {
-		w := begin(t)
-		w.commit("back to v1", map[string]string{"apps/shop/app.yaml": version("v1")})
-		w.settle()
-		if s := w.state(); s.Release != nil || w.pods("v2") > 0 || w.pods("v1") != 4 {
-			t.Errorf("%s, held %+v, %d pods of v2, %d of v1", s.Phase, s.Held, w.pods("v2"), w.pods("v1"))
-		}
-	})
-	t.Run("something else is no rollback", func(t *testing.T) {
-		w := begin(t)
-		w.commit("v3", map[string]string{"apps/shop/app.yaml": version("v3")})
-		w.settle()
-		if w.pods("v3") > 0 || w.state().Held == nil {
-			t.Errorf("held %+v, %d pods of v3", w.state().Held, w.pods("v3"))
-		}
-	})
+	stopsNoRollback(t, begin)
 	t.Run("prune", func(t *testing.T) {
 		w := begin(t)
-		w.commit("back to v1, and out of the namespace", map[string]string{"apps/shop/app.yaml": version("v1"), "apps/shop/config.yaml": "",
-			"apps/shop/kustomization.yaml": "resources: [app.yaml]\n"})
-		w.settle()
+		w.commit("back to v1", shopAt("v1"))
+		w.follow("and out of the namespace", withoutConfigMap)
 		for _, ref := range w.state().Inventory {
-			if ref.Namespace == "edge" {
-				t.Errorf("%s is not pruned", ref)
-			}
+			compare.CheckNamed(t, ref.String()+" is not pruned", false, ref.Namespace == "edge")
 		}
-		if s := w.state(); s.Held != nil || s.Phase != rollout.Healthy {
-			t.Errorf("%s, held %+v", s.Phase, s.Held)
-		}
+		compare.CheckNamed(t, "the app", "Healthy, held <nil>", fmt.Sprintf("%s, held %v", w.state().Phase, w.state().Held))
 	})
+}
+
+// counting notes the writer of each object.
+type counting struct {
+	Applier
+	by map[string]int
+}
+
+func (c counting) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	c.by[app] += len(objects)
+	return c.Applier.Apply(ctx, app, objects)
+}
+
+func (c counting) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]rollout.Ref, error) {
+	c.by[app] += len(refs)
+	return c.Applier.Prune(ctx, app, refs)
+}
+
+// tenantConfig lets the app evil have objects in namespace evil, and in default, the namespace of shop.
+const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
+	"- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
+
+// TestTenantAttacks tries attacks by a user with the right to push one app's folder and its included files. Each is
+// held with the rule's message, nothing of it is written, and the other app continues.
+func TestTenantAttacks(t *testing.T) {
+	for name, tt := range attacks.Of("evil", attacks.Victim{App: "shop", Objects: "shop", Namespace: "default"}) {
+		if tt.Config == "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			by := map[string]int{}
+			w := newWorld(t, func(o *Options) { o.Applier = counting{o.Applier, by} })
+			commit := map[string]string{configFile: tenantConfig}
+			if tt.Files["kustomization.yaml"] == "" {
+				commit["apps/evil/kustomization.yaml"] = "resources: [app.yaml]\n"
+			}
+			for file, content := range tt.Files {
+				if root, is := strings.CutPrefix(file, "/"); is {
+					commit[root] = content
+				} else {
+					commit["apps/evil/"+file] = content
+				}
+			}
+			w.follow("an attack", commit)
+			compare.Contains(t, fmt.Sprintf("%+v", w.stateOf("evil").Held), tt.Config)
+			compare.CheckNamed(t, "writes, and versions that run", []any{0, "v1"}, []any{by["evil"], w.images()})
+			w.follow("the other one goes on", shopAt("v2"))
+			w.wantBegun()
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -25,9 +26,7 @@ func TestPushAt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			since := time.Now()
-			if got := pushAt(since, since.Add(tt.last), since.Add(tt.earliest), tt.urgent).Sub(since); got != tt.want {
-				t.Errorf("pushed after %s, want %s", got, tt.want)
-			}
+			compare.CheckNamed(t, "pushed after", tt.want, pushAt(since, since.Add(tt.last), since.Add(tt.earliest), tt.urgent).Sub(since))
 		})
 	}
 }
@@ -36,20 +35,18 @@ func TestPushAt(t *testing.T) {
 // no later one.
 func TestHanded(t *testing.T) {
 	h := newOutbox(nil, func(string) {})
-	if h.queued("shop", 3) != nil {
-		t.Error("a decision waits before the first handover")
+	waits := func(when string, serial int, want bool) {
+		t.Helper()
+		compare.CheckNamed(t, when, want, h.queued("shop", serial) != nil)
 	}
+	waits("before the first handover", 3, false)
 	s := transition{app: &appView{App: rollout.App{Name: "shop"}}, before: rollout.State{Serial: 3},
 		decision: strategies.Decision{State: rollout.State{Serial: 4}}}
 	h.enqueue(s)
 	if got := h.queued("shop", 3); got == nil || got.Serial != 4 {
 		t.Errorf("handed over is %v", got)
 	}
-	if h.queued("shop", 4) != nil {
-		t.Error("a decision after another record is taken for one after this record")
-	}
+	waits("after another record", 4, false)
 	h.cancel("shop")
-	if h.queued("shop", 3) != nil {
-		t.Error("a dropped decision still waits")
-	}
+	waits("after it was dropped", 3, false)
 }

@@ -1,17 +1,14 @@
 package reconciler
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-func (w *world) stateOf(app string) rollout.State {
-	e, _ := w.r.states.of(app)
-	return e.state
-}
 
 // images returns the images of all Deployments' pods.
 func (w *world) images() (all string) {
@@ -30,8 +27,9 @@ func TestOneObjectOneApp(t *testing.T) {
 	for _, evil := range []string{"a-evil", "z-evil"} {
 		t.Run(evil, func(t *testing.T) {
 			w := newWorld(t, nil)
-			folder := "apps/" + evil + "/"
-			w.commit("the same Deployment", map[string]string{folder + "kustomization.yaml": "resources: [app.yaml]\n", folder + "app.yaml": version("v9")})
+			w.commit("the same Deployment", map[string]string{
+				"apps/" + evil + "/kustomization.yaml": "resources: [app.yaml]\n", "apps/" + evil + "/app.yaml": version("v9"),
+			})
 			for _, what := range []string{"in this process", "after a restart", "when it was deleted"} {
 				switch what {
 				case "after a restart":
@@ -46,22 +44,18 @@ func TestOneObjectOneApp(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				h := w.stateOf(evil).Held
-				if h == nil || h.Reason != rollout.HeldContested || !strings.Contains(h.Message, "Deployment default/shop is in app "+evil+" and in app shop, which has it") {
-					t.Errorf("%s: held %+v", what, h)
-				}
-				if s := w.state(); s.Held != nil || s.Phase != rollout.Healthy || w.images() != "v1" {
-					t.Errorf("%s: the first one is %s, held %+v, and %s runs", what, s.Phase, s.Held, w.images())
-				}
+				const shared = "Deployment default/shop is in app %s and in app shop, which has it"
+				held := fmt.Sprintf("%s: %+v", what, w.stateOf(evil).Held)
+				compare.Contains(t, held, "Reason:"+string(rollout.HeldContested), fmt.Sprintf(shared, evil))
+				first := fmt.Sprintf("%s, held %v, with %s", w.state().Phase, w.state().Held, w.images())
+				compare.CheckNamed(t, what+", the first one", "Healthy, held <nil>, with v1", first)
 			}
 			w.commit("the first one lets go", map[string]string{"apps/shop/kustomization.yaml": "resources: [config.yaml]\n"})
 			for range 10 {
 				w.r.Touch(evil)
 				_ = w.once()
 			}
-			if s := w.stateOf(evil); s.Held != nil && s.Held.Reason == rollout.HeldContested {
-				t.Errorf("it was let go of: held %+v", s.Held)
-			}
+			compare.CheckNamed(t, "held for what was let go of", false, w.stateOf(evil).Held.Is(rollout.HeldContested))
 		})
 	}
 }
@@ -73,7 +67,7 @@ func TestASharedNamespace(t *testing.T) {
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: team}\n"
 	w := newWorld(t, nil)
 	w.commit("a team", map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
+		configFile: "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 			"- {path: apps/*, namespaces: [team], clusterResources: [Namespace]}\n",
 		"apps/shop/kustomization.yaml": "resources: [app.yaml, team.yaml]\n", "apps/shop/team.yaml": namespace,
 		"apps/web/kustomization.yaml": "resources: [config.yaml, team.yaml]\n", "apps/web/team.yaml": namespace,
@@ -83,15 +77,16 @@ func TestASharedNamespace(t *testing.T) {
 		t.Helper()
 		w.settle()
 		for _, app := range []string{"shop", "web"} {
-			if s := w.stateOf(app); s.Held != nil || s.Phase != rollout.Healthy {
-				t.Errorf("%s: %s is %s, held %+v", when, app, s.Phase, s.Held)
-			}
+			s := w.stateOf(app)
+			compare.CheckNamed(t, when+": "+app, "Healthy, held <nil>", fmt.Sprintf("%s, held %v", s.Phase, s.Held))
 		}
 	}
 	healthy("both have it")
 	for _, app := range []string{"shop", "web"} {
-		w.commit(app+" drops it", map[string]string{"apps/" + app + "/team.yaml": "",
-			"apps/" + app + "/kustomization.yaml": map[string]string{"shop": "resources: [app.yaml]\n", "web": "resources: [config.yaml]\n"}[app]})
+		kept := map[string]string{"shop": "app.yaml", "web": "config.yaml"}[app]
+		w.commit(app+" drops it", map[string]string{
+			"apps/" + app + "/team.yaml": "", "apps/" + app + "/kustomization.yaml": "resources: [" + kept + "]\n",
+		})
 		healthy(app + " has dropped it")
 		if h := w.stateOf("web").Inventory; app == "shop" && !slices.Contains(h, rollout.Ref{Kind: "Namespace", Name: "team"}) {
 			t.Errorf("shop has dropped the Namespace, and web has it no more: %v", h)

@@ -26,33 +26,27 @@ func TestTimers(t *testing.T) {
 	a, noon := newAppQueue(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	take := func(at time.Time, want string) {
 		t.Helper()
-		if got := strings.Join(a.due(at), " "); got != want {
-			t.Errorf("due at %s is %q, want %q", at.Format("15:04"), got, want)
-		}
+		compare.CheckNamed(t, "due at "+at.Format("15:04"), want, strings.Join(a.due(at), " "))
 	}
-	if !a.next().IsZero() {
-		t.Errorf("a timer ends at %s", a.next())
+	nextAt := func(want time.Time) {
+		t.Helper()
+		compare.CheckNamed(t, "the next timer ends", want, a.next())
 	}
+	nextAt(time.Time{})
 	a.after("shop", time.Hour)
 	a.at("web", noon)
 	a.at("api", noon.Add(time.Hour))
 	a.at("api", noon.Add(time.Minute))
 	a.at("job", noon)
 	a.at("job", time.Time{})
-	if !a.next().Equal(noon) {
-		t.Errorf("the first timer ends at %s", a.next())
-	}
+	nextAt(noon)
 	take(noon.Add(-1), "shop")
 	take(noon, "web")
 	take(noon, "")
-	if !a.next().Equal(noon.Add(time.Minute)) {
-		t.Errorf("the next timer ends at %s", a.next())
-	}
+	nextAt(noon.Add(time.Minute))
 	a.after("api", 0)
 	take(noon, "api")
-	if !a.next().IsZero() {
-		t.Errorf("a timer of an app that was visited ends at %s", a.next())
-	}
+	nextAt(time.Time{}) // a visit removes a timer
 
 	q := &queued{}
 	a.queue = q
@@ -60,64 +54,30 @@ func TestTimers(t *testing.T) {
 	a.after("web", time.Second)
 	a.at("api", time.Now().Add(time.Hour))
 	a.at("job", time.Time{})
-	if diff := compare.Diff(queued{"shop false", "web true", "api true"}, *q); diff != "" || len(a.due(time.Now())) > 0 {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, queued{"shop false", "web true", "api true"}, *q)
+	compare.CheckNamed(t, "apps of a work queue that are due here, too", 0, len(a.due(time.Now())))
 }
 
 // TestWayBackObjects checks which objects a rollback applies: those that carry requests, and the workloads. Others
 // can wait.
 func TestWayBackObjects(t *testing.T) {
-	object := func(group, kind, name string) rollout.Object {
-		return rollout.Object{"apiVersion": strings.TrimPrefix(group+"/v1", "/"), "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
+	route := object("x.io/v1", "Route", "web")
+	all := []rollout.Object{
+		object("v1", "ConfigMap", "a"), object("v1", "Service", "web"), object("apps/v1", "Deployment", "web"), route,
+		object("x.io/v1", "Route", "other"), object("apps/v1", "StatefulSet", "db"),
 	}
-	route, other := object("x.io", "Route", "web"), object("x.io", "Route", "other")
-	all := []rollout.Object{object("", "ConfigMap", "a"), object("", "Service", "web"), object("apps", "Deployment", "web"), route, other, object("apps", "StatefulSet", "db")}
-	var got []string
-	for _, o := range rollbackObjects(all, []rollout.Object{route}) {
-		got = append(got, o.Kind()+" "+o.Name())
+	names := func(objects []rollout.Object) []string {
+		return rollout.Mapped(objects, func(o rollout.Object) string { return o.Kind() + " " + o.Name() })
 	}
-	if diff := compare.Diff([]string{"Service web", "Deployment web", "Route web", "StatefulSet db"}, got); diff != "" || len(all) != 6 || all[0].Kind() != "ConfigMap" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	before := names(all)
+	got := rollbackObjects(all, []rollout.Object{route})
+	compare.Check(t, []string{"Service web", "Deployment web", "Route web", "StatefulSet db"}, names(got))
+	compare.CheckNamed(t, "all objects", before, names(all))
 }
 
-// oneByOne is an Applier that refuses objects with an error in errs.
-type oneByOne struct {
-	Applier
-	errs  map[string]error
-	asked []string
-}
-
-func (a *oneByOne) Apply(_ context.Context, _ string, objects []rollout.Object) error {
-	a.asked = append(a.asked, objects[0].Name())
-	return a.errs[objects[0].Name()]
-}
-
-// TestApplyEach checks that another app's object does not stop a rollback, while any other refused object stops the
-// ones after it. Each error is reported once.
-func TestApplyEach(t *testing.T) {
-	first, away := errors.New("first"), errors.New("away")
-	for name, c := range map[string]struct {
-		errs  map[string]error
-		asked string
-		want  string
-	}{
-		"All":       {nil, "a b c", "first"},
-		"Others":    {map[string]error{"a": rollout.Invalidf("", "", "not ours")}, "a b c", "first\nnot ours"},
-		"Away":      {map[string]error{"b": away}, "a b", "first\naway"},
-		"TheSame":   {map[string]error{"a": errors.New("first")}, "a", "first"},
-		"TwoOfThem": {map[string]error{"a": rollout.Invalidf("", "", "not ours"), "c": away}, "a b c", "first\nnot ours\naway"},
-	} {
-		a := &oneByOne{errs: c.errs}
-		var objects []rollout.Object
-		for _, n := range []string{"a", "b", "c"} {
-			objects = append(objects, rollout.Object{"metadata": map[string]any{"name": n}})
-		}
-		if err := applyEach(t.Context(), a, "shop", objects, first); err.Error() != c.want || strings.Join(a.asked, " ") != c.asked {
-			t.Errorf("%s: asked for %v: %v", name, a.asked, err)
-		}
-	}
+// object returns an object in namespace a.
+func object(version, kind, name string) rollout.Object {
+	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
 }
 
 // TestApprovalsAreAboutOneFile checks that an approval belongs to one file, one set of promoters and their keys. It
@@ -176,41 +136,6 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	}
 }
 
-// TestKeepsFor checks that a proposal with a merge in progress is kept, and an abandoned one is not.
-func TestKeepsFor(t *testing.T) {
-	forge := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
-	one, two := &rollout.Release{Hash: "h1-1"}, &rollout.Release{Hash: "h1-2"}
-	flying, other := rollout.State{Release: one}, rollout.State{Release: two}
-	done, doneOther := rollout.State{Phase: rollout.Healthy, Stable: one}, rollout.State{Phase: rollout.Healthy, Stable: two}
-	promotion, revert := rollout.ProposePromotion, rollout.ProposeRevert
-	for name, c := range map[string]struct {
-		v             *gitView
-		shows         bool
-		kind          rollout.ProposalKind
-		before, after rollout.State
-		want          bool
-	}{
-		"Promoted":    {forge, true, promotion, flying, flying, true},
-		"Done":        {forge, true, promotion, flying, done, true},
-		"DoneOther":   {forge, true, promotion, flying, doneOther, false},
-		"Superseded":  {forge, true, promotion, flying, other, false},
-		"Removed":     {forge, true, promotion, flying, rollout.State{}, false},
-		"NoRelease":   {forge, true, promotion, rollout.State{}, flying, false},
-		"Held":        {forge, true, promotion, flying, rollout.State{Release: one, Held: &rollout.Held{}}, false},
-		"GoesBack":    {forge, true, promotion, flying, rollout.State{Release: one, Rollback: &rollout.Rollback{}}, false},
-		"Reverted":    {forge, true, revert, rollout.State{}, done, true},
-		"NotReverted": {forge, true, revert, rollout.State{}, rollout.State{Phase: rollout.Degraded, Stable: one}, false},
-		"NobodyShows": {forge, false, promotion, flying, flying, false},
-		"NoForge":     {&gitView{branch: &source.Branch{Config: &rollout.Config{}}}, true, promotion, flying, flying, false},
-		"NobodyKnows": {&gitView{branch: &source.Branch{}}, true, promotion, flying, flying, false},
-	} {
-		r := &committer{Options: &Options{ShowsForge: c.shows}}
-		if got := r.keepsFor(c.v, c.kind, c.before, c.after); got != c.want {
-			t.Errorf("%s: it is kept: %t", name, got)
-		}
-	}
-}
-
 // TestComesFirst checks that an object belongs to the app with it on record. Otherwise the first name wins, unless
 // the cluster says otherwise.
 func TestComesFirst(t *testing.T) {
@@ -224,9 +149,7 @@ func TestComesFirst(t *testing.T) {
 		"Second": {map[string]appState{"b": has}, false, true}, "Both": {map[string]appState{"a": has, "b": has}, true, true},
 	} {
 		r := &stateStore{apps: c.apps}
-		if a, b := r.comesFirst("a", "b", ref), r.comesFirst("b", "a", ref); a != c.a || b != c.b {
-			t.Errorf("%s: %t, %t", name, a, b)
-		}
+		compare.CheckNamed(t, name, [2]bool{c.a, c.b}, [2]bool{r.comesFirst("a", "b", ref), r.comesFirst("b", "a", ref)})
 	}
 }
 
@@ -247,9 +170,7 @@ func TestOwnFolder(t *testing.T) {
 		for i, dir := range c.others {
 			v.apps[fmt.Sprint(i)] = &appView{App: rollout.App{Path: dir}}
 		}
-		if got := ownFolder(v, c.app); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, ownFolder(v, c.app))
 	}
 }
 
@@ -257,10 +178,10 @@ func TestOwnFolder(t *testing.T) {
 func TestSoonest(t *testing.T) {
 	var never time.Time
 	one, two := time.Unix(1, 0), time.Unix(2, 0)
-	for _, c := range [][3]time.Time{{never, never, never}, {one, never, one}, {never, one, one}, {one, two, one}, {two, one, one}, {one, one, one}} {
-		if got := rollout.Soonest(c[0], c[1]); !got.Equal(c[2]) {
-			t.Errorf("of %s and %s it is %s", c[0], c[1], got)
-		}
+	for _, c := range [][3]time.Time{
+		{never, never, never}, {one, never, one}, {never, one, one}, {one, two, one}, {two, one, one}, {one, one, one},
+	} {
+		compare.CheckNamed(t, fmt.Sprint(c[:2]), c[2], rollout.Soonest(c[0], c[1]))
 	}
 }
 
@@ -270,9 +191,7 @@ func TestComplaintsAreForgotten(t *testing.T) {
 	c := &errorLog{}
 	said := func(what, problem string, want bool) {
 		t.Helper()
-		if got := c.isNew(what, problem); got != want {
-			t.Errorf("%s about %s is new: %t", problem, what, got)
-		}
+		compare.CheckNamed(t, problem+" about "+what+" is new", want, c.isNew(what, problem))
 	}
 	said("app shop", "away", true)
 	said("app shop", "away", false)
@@ -302,9 +221,7 @@ func TestChanged(t *testing.T) {
 		"Again":   {[]Snapshot{at("Ann", "new"), at("Bob", "old"), at("Cid", "new"), at("Dan", "new")}, "Cid"},
 		"Unread":  {[]Snapshot{at("Ann", "error"), at("Bob", "new")}, "Bob"},
 	} {
-		if got := changed(c.line, "p").Author; got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, changed(c.line, "p").Author)
 	}
 }
 
@@ -328,7 +245,7 @@ func TestClaims(t *testing.T) {
 	render := func(names ...string) *rollout.Render {
 		r := &rollout.Render{Objects: []rollout.Object{{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}}}
 		for _, name := range names {
-			r.Objects = append(r.Objects, rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}})
+			r.Objects = append(r.Objects, object("v1", "ConfigMap", name))
 		}
 		return r
 	}
@@ -338,59 +255,42 @@ func TestClaims(t *testing.T) {
 	claims := func(app string, was, is *rollout.Render, want string) {
 		t.Helper()
 		touched = nil
-		if p.updateOwners(app, was, is); strings.Join(touched, " ") != want {
-			t.Errorf("%s touches %v, want %s", app, touched, want)
-		}
+		p.updateOwners(app, was, is)
+		compare.CheckNamed(t, app+" touches", want, strings.Join(touched, " "))
 	}
 	claims("shop", nil, render("x", "y"), "")
 	claims("web", nil, render("y", "z"), "shop")
 	claims("job", nil, render("y"), "shop web")
-	var got []string
-	for _, c := range p.conflicts("shop", render("x", "y", "z"), "new") {
-		got = append(got, fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld))
-	}
-	if diff := compare.Diff([]string{"y of web true", "y of job true", "z of web true"}, got); diff != "" {
-		t.Errorf("rivals (-want +got):\n%s", diff)
-	}
-	if all := p.conflicts("web", render("y"), "new"); len(all) != 2 || all[0].isOld || !all[1].isOld {
-		t.Errorf("rivals of web: %+v", all)
-	}
+	got := rollout.Mapped(p.conflicts("shop", render("x", "y", "z"), "new"), func(c claim) string {
+		return fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld)
+	})
+	compare.CheckNamed(t, "rivals", []string{"y of web true", "y of job true", "z of web true"}, got)
+	rivals := rollout.Mapped(p.conflicts("web", render("y"), "new"), func(c claim) bool { return c.isOld })
+	compare.CheckNamed(t, "rivals of web are old", []bool{false, true}, rivals)
 	claims("job", render("y"), nil, "shop web")
 	claims("web", render("y", "z"), render("y"), "shop")
 	claims("shop", render("x", "y"), nil, "web")
 	claims("web", render("y"), nil, "")
-	if len(p.named) != 0 {
-		t.Errorf("no app names an object, and known are %v", p.named)
-	}
+	compare.CheckNamed(t, "named objects", map[rollout.Ref][]string{}, p.named)
 
 	l := preparer{renders: p, states: &stateStore{}}
 	p.updateOwners("shop", nil, render("x"))
 	v := &gitView{branch: &source.Branch{Tree: readable("new")}, apps: map[string]*appView{"shop": {}}}
-	for name, c := range map[string]struct {
-		app   string
-		head  *rollout.Render
-		held  bool
-		ready bool
-	}{
-		"First": {"a", render("x"), false, true}, "Second": {"web", render("x"), true, true}, "Other": {"web", render("z"), false, true}, "Unread": {"web", nil, false, true},
-	} {
-		conflict, ready := l.conflict(v, c.app, c.head)
-		if (conflict != nil) != c.held || ready != c.ready {
-			t.Errorf("%s: %v, ready %t", name, conflict, ready)
-		}
+	conflicts := func(when, app string, head *rollout.Render, wantHeld, wantReady bool) {
+		t.Helper()
+		conflict, ready := l.conflict(v, app, head)
+		compare.CheckNamed(t, when, [2]bool{wantHeld, wantReady}, [2]bool{conflict != nil, ready})
 	}
+	conflicts("the first one", "a", render("x"), false, true)
+	conflicts("the second one", "web", render("x"), true, true)
+	conflicts("another object", "web", render("z"), false, true)
+	conflicts("unread", "web", nil, false, true)
 	p.heads["shop"].of = "old"
-	if conflict, ready := l.conflict(v, "web", render("x")); conflict != nil || ready {
-		t.Errorf("the first app's objects are not known yet: %v, ready %t", conflict, ready)
-	}
+	conflicts("the first app's objects are not known yet", "web", render("x"), false, false)
 	v.apps["shop"].removed = &rollout.InvalidError{}
-	if conflict, ready := l.conflict(v, "web", render("x")); conflict != nil || !ready {
-		t.Errorf("the first one is not listed any more: %v, ready %t", conflict, ready)
-	}
+	conflicts("the first one is not listed any more", "web", render("x"), false, true)
 	delete(v.apps, "shop")
-	if conflict, ready := l.conflict(v, "web", render("x")); conflict != nil || !ready {
-		t.Errorf("the first one is no more: %v, ready %t", conflict, ready)
-	}
+	conflicts("the first one is no more", "web", render("x"), false, true)
 }
 
 // TestHappened checks that users are notified of a transition when it is recorded. A rollback is reported when it is
@@ -403,9 +303,7 @@ func TestHappened(t *testing.T) {
 	} {
 		m := &appCache{}
 		for i, c := range visits {
-			if got := m.happened(c.recorded, c.retreat); got != c.told {
-				t.Errorf("visit %d of %v: told %t", i, visits, got)
-			}
+			compare.CheckNamed(t, fmt.Sprintf("visit %d of %v is told", i, visits), c.told, m.happened(c.recorded, c.retreat))
 		}
 	}
 }

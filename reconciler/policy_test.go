@@ -3,11 +3,13 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -26,9 +28,7 @@ func (r *rules) set(t *testing.T, more string) {
 	t.Helper()
 	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
 		"- {name: web, apps: [shop, evil], namespaces: [default, edge]"+more+"}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.policy, r.err = p, nil
 }
 
@@ -49,13 +49,15 @@ func pausedUnder(t *testing.T, more func(*Options)) (*world, *rules) {
 	}), r
 }
 
-func promotion(w *world, through string) map[string]string {
-	return decision(w, "through: "+through)
-}
+func promotion(w *world, through string) map[string]string { return decision(w, "through: "+through) }
 
 func decision(w *world, what string) map[string]string {
-	return map[string]string{rollout.PromotionPath("prod", "shop"): "apiVersion: gitrollout.dev/v1alpha2\nkind: Promotion\nrelease: " +
-		string(w.state().Release.Hash) + "\n" + what + "\n"}
+	return decisionOn(w.state().Release.Hash, what)
+}
+
+func decisionOn(release rollout.Hash, what string) map[string]string {
+	file := "apiVersion: gitrollout.dev/v1alpha2\nkind: Promotion\nrelease: " + string(release) + "\n" + what + "\n"
+	return map[string]string{rollout.PromotionPath("prod", "shop"): file}
 }
 
 // mustBeHeld fails the test unless the policy holds the app with these words.
@@ -72,25 +74,18 @@ func TestPolicy(t *testing.T) {
 	r, by := &rules{}, map[string]int{}
 	r.set(t, ", resources: {deny: [/Secret]}")
 	w := newWorld(t, func(o *Options) { r.options(o); o.Applier = counting{o.Applier, by} })
-	w.commit("a Secret, and another app", map[string]string{
+	w.follow("a Secret, and another app", map[string]string{
 		"apps/evil/kustomization.yaml": "resources: [app.yaml]\n",
 		"apps/evil/app.yaml":           "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n",
 		"apps/shop/app.yaml":           version("v2"),
 	})
-	w.settle()
-	h := w.stateOf("evil").Held
-	if h == nil || h.Reason != rollout.HeldPolicy || by["evil"] > 0 ||
-		!strings.HasPrefix(h.Message, "apps/evil/app.yaml: kind: project web, rule resources.deny: may not have any Secret (Secret/default/a)") {
-		t.Errorf("held %+v, %d writes", h, by["evil"])
-	}
-	if w.state().Release == nil || w.pods("v2") == 0 {
-		t.Errorf("the other app is held, too: %+v", w.state().Held)
-	}
+	const why = "apps/evil/app.yaml: kind: project web, rule resources.deny: may not have any Secret (Secret/default/a)"
+	compare.Contains(t, fmt.Sprintf("%+v", w.stateOf("evil").Held), "Reason:Policy", "Message:"+why)
+	compare.CheckNamed(t, "writes", 0, by["evil"])
+	w.wantBegun() // the other app
 	r.set(t, "")
 	w.settle()
-	if h := w.stateOf("evil").Held; h != nil || by["evil"] == 0 {
-		t.Errorf("without the rule: held %+v, %d writes", h, by["evil"])
-	}
+	compare.CheckNamed(t, "without the rule: held, and written", "<nil> true", fmt.Sprint(w.stateOf("evil").Held, by["evil"] > 0))
 }
 
 // TestPolicyThatComesLater checks that a stricter policy stops a release in flight, but no rollback.
@@ -100,44 +95,14 @@ func TestPolicyThatComesLater(t *testing.T) {
 		r.set(t, ", rollouts: {maxFirstWeight: 25}")
 		w.settle()
 		mustBeHeld(t, w, "project web, rule rollouts.maxFirstWeight: users are first given 50% of the new version, more than 25%")
-		if w.pods("v1") != 2 || w.pods("v2") != 2 {
-			t.Fatalf("the rule moved pods: %d of v1, %d of v2", w.pods("v1"), w.pods("v2"))
-		}
+		compare.CheckNamed(t, "pods of v1 and v2", [2]int{2, 2}, [2]int{w.pods("v1"), w.pods("v2")})
 		return w
 	}
-	back := func(t *testing.T, w *world) {
-		t.Helper()
-		if s := w.state(); s.Release != nil || w.pods("v2") > 0 || w.pods("v1") != 4 {
-			t.Errorf("%s, held %+v, %d pods of v2, %d of v1", s.Phase, s.Held, w.pods("v2"), w.pods("v1"))
-		}
-	}
-	t.Run("abort", func(t *testing.T) {
-		w := begin(t)
-		w.commit("abort", decision(w, "decision: abort"))
-		w.settle()
-		back(t, w)
-	})
-	t.Run("revert", func(t *testing.T) {
-		w := begin(t)
-		w.commit("back to v1", map[string]string{"apps/shop/app.yaml": version("v1")})
-		w.settle()
-		back(t, w)
-	})
+	stopsNoRollback(t, begin)
 	t.Run("promotion", func(t *testing.T) {
 		w := begin(t)
-		w.commit("promote", promotion(w, "2"))
-		w.settle()
-		if s := w.state(); s.Phase == rollout.Healthy || w.pods("v2") != 2 {
-			t.Errorf("%s, %d pods of v2", s.Phase, w.pods("v2"))
-		}
-	})
-	t.Run("another version", func(t *testing.T) {
-		w := begin(t)
-		w.commit("v3", map[string]string{"apps/shop/app.yaml": version("v3")})
-		w.settle()
-		if w.state().Held == nil || w.pods("v3") > 0 {
-			t.Errorf("held %+v, %d pods of v3", w.state().Held, w.pods("v3"))
-		}
+		w.follow("promote", promotion(w, "2"))
+		compare.CheckNamed(t, "healthy, and pods of v2", []any{false, 2}, []any{w.state().Phase == rollout.Healthy, w.pods("v2")})
 	})
 	t.Run("the app is of no project any more", func(t *testing.T) {
 		w, r := pausedUnder(t, nil)
@@ -145,9 +110,8 @@ func TestPolicyThatComesLater(t *testing.T) {
 		r.policy.Projects[0].Apps = []string{"other"}
 		w.settle()
 		mustBeHeld(t, w, "app shop is in no project")
-		w.commit("back to v1", map[string]string{"apps/shop/app.yaml": version("v1")})
-		w.settle()
-		back(t, w)
+		w.follow("back to v1", shopAt("v1"))
+		w.wantBack()
 	})
 	t.Run("prune", func(t *testing.T) {
 		r := &rules{}
@@ -156,11 +120,8 @@ func TestPolicyThatComesLater(t *testing.T) {
 		r.set(t, ", resources: {deny: [/ConfigMap]}")
 		w.settle()
 		mustBeHeld(t, w, "rule resources.deny")
-		w.commit("without it", map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n"})
-		w.settle()
-		if len(w.cluster.pruned) != 1 || w.cluster.pruned[0].Kind != "ConfigMap" || w.state().Held != nil {
-			t.Errorf("pruned %v, held %+v", w.cluster.pruned, w.state().Held)
-		}
+		w.follow("without it", withoutConfigMap)
+		compare.CheckNamed(t, "pruned, and held", "[core/ConfigMap/default/shop] <nil>", fmt.Sprint(w.cluster.pruned, w.state().Held))
 	})
 }
 
@@ -168,10 +129,10 @@ func TestPolicyThatComesLater(t *testing.T) {
 // next policy may refuse it. Rollbacks continue.
 func TestPolicyThatCannotBeRead(t *testing.T) {
 	broken := errors.New("not to be read")
-	pass := func(t *testing.T, w *world, want error) {
+	pass := func(t *testing.T, w *world) {
 		t.Helper()
 		for range 5 {
-			if err := w.once(); !errors.Is(err, want) {
+			if err := w.once(); !errors.Is(err, broken) {
 				t.Fatalf("the error of a pass is %v", err)
 			}
 		}
@@ -180,41 +141,29 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 		w, r := pausedUnder(t, nil)
 		r.err = broken
 		w.commit("promote", promotion(w, "full"))
-		pass(t, w, broken)
-		if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") != 2 {
-			t.Errorf("%s, %d pods of v2", s.Phase, w.pods("v2"))
-		}
+		pass(t, w)
+		w.want(rollout.Paused, 2)
 		r.err = nil
 		w.settle()
-		if s := w.state(); s.Phase != rollout.Healthy {
-			t.Errorf("when it can be read again: %s, held %+v", s.Phase, s.Held)
-		}
+		w.want(rollout.Healthy, 4)
 	})
-	t.Run("abort", func(t *testing.T) {
-		w, r := pausedUnder(t, nil)
-		r.err = broken
-		w.commit("abort", decision(w, "decision: abort"))
-		pass(t, w, broken)
-		if w.pods("v2") > 0 || w.pods("v1") != 4 {
-			t.Errorf("%d pods of v2, %d of v1", w.pods("v2"), w.pods("v1"))
-		}
-	})
-	t.Run("another process begins", func(t *testing.T) {
-		w, r := pausedUnder(t, nil)
-		r.policy, r.err = nil, broken
-		promote, abort := promotion(w, "full"), decision(w, "decision: abort")
-		w.r = New(w.r.Options)
-		w.commit("promote", promote)
-		pass(t, w, broken)
-		if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") != 2 {
-			t.Errorf("%s, %d pods of v2", s.Phase, w.pods("v2"))
-		}
-		w.commit("abort", abort)
-		pass(t, w, broken)
-		if w.pods("v2") > 0 || w.pods("v1") != 4 {
-			t.Errorf("%d pods of v2, %d of v1", w.pods("v2"), w.pods("v1"))
-		}
-	})
+	for name, restarts := range map[string]bool{"abort": false, "another process begins": true} {
+		t.Run(name, func(t *testing.T) {
+			w, r := pausedUnder(t, nil)
+			r.err = broken
+			promote, abort := promotion(w, "full"), decision(w, "decision: abort")
+			if restarts {
+				r.policy = nil
+				w.r = New(w.r.Options)
+			}
+			w.commit("promote", promote)
+			pass(t, w)
+			w.want(rollout.Paused, 2)
+			w.commit("abort", abort)
+			pass(t, w)
+			w.wantBackPods()
+		})
+	}
 }
 
 // TestForbiddenSkips checks that a promotion past a timed pause, an analysis or an experiment is ignored, in each
@@ -233,13 +182,10 @@ func TestForbiddenSkips(t *testing.T) {
 				r.set(t, ", rollouts: {forbid: [promoteFull]}")
 				app := strings.Replace(version("v2"), "steps: [{setWeight: 50}, {pause: {}}]",
 					"steps: [{setWeight: 50}, {pause: {}}, {setWeight: 75}, {"+wait+", name: soak}]", 1)
-				w.commit("a wait at a second weight", map[string]string{"apps/shop/app.yaml": app + template})
-				w.settle()
-				w.commit("promote", decision(w, through))
-				w.settle()
-				if s := w.state(); s.Release == nil || w.pods("v2") != passes {
-					t.Errorf("%s, %d pods of v2, want %d; ignored: %q", s.Phase, w.pods("v2"), passes, s.Ignored)
-				}
+				w.follow("a wait at a second weight", map[string]string{"apps/shop/app.yaml": app + template})
+				w.follow("promote", decision(w, through))
+				s := w.state()
+				compare.CheckNamed(t, "ignored: "+s.Ignored, []any{true, passes}, []any{s.Release != nil, w.pods("v2")})
 			})
 		}
 	}
@@ -249,69 +195,45 @@ func TestForbiddenSkips(t *testing.T) {
 // counts. Other decisions in the file are unchanged.
 func TestForbiddenPromotion(t *testing.T) {
 	const rule = ", rollouts: {forbid: [promoteFull]}"
-	for name, through := range map[string]string{"of all": "through: full", "by default": "decision: promote", "of a workload": "workloads: {default/shop: full}"} {
+	for name, through := range map[string]string{
+		"of all": "through: full", "by default": "decision: promote", "of a workload": "workloads: {default/shop: full}",
+	} {
 		t.Run(name, func(t *testing.T) {
 			var said string
-			w, r := pausedUnder(t, func(o *Options) {
-				o.Tell = func(r report.Report) {
-					for _, a := range r.Apps {
-						said = strategies.Ignored(a.Input)
-					}
-				}
-			})
+			w, r := pausedUnder(t, telling(func(a report.App) { said = strategies.Ignored(a.Input) }))
 			r.set(t, rule)
-			w.commit("promote", decision(w, through))
-			w.settle()
-			if s := w.state(); s.Phase != rollout.Paused || s.Held != nil || w.pods("v2") != 2 {
-				t.Errorf("%s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
-			}
+			w.follow("promote", decision(w, through))
+			w.want(rollout.Paused, 2)
+			compare.CheckNamed(t, "held", "<nil>", fmt.Sprint(w.state().Held))
 			const why = "project web, rule rollouts.forbid: promoteFull does not count; promote step by step, with through: and " +
 				"a step before the next timed pause, analysis or experiment"
-			if said != why || w.state().Ignored != why {
-				t.Errorf("it is said: %q, and recorded: %q", said, w.state().Ignored)
-			}
+			compare.CheckNamed(t, "said, and recorded", [2]string{why, why}, [2]string{said, w.state().Ignored})
 			told := slices.DeleteFunc(slices.Clone(w.git.messages), func(m string) bool { return !strings.Contains(m, "ignores") })
 			if len(told) != 1 || !strings.HasPrefix(told[0], "prod: shop ignores its promotion: "+why) {
 				t.Errorf("recorded %d times in 20 passes: %q", len(told), told)
 			}
-			w.commit("a step", promotion(w, "2"))
-			w.settle()
-			if s := w.state(); s.Phase != rollout.Healthy || said != "" || s.Ignored != "" {
-				t.Errorf("promoted by a step: %s, %q, %q", s.Phase, said, s.Ignored)
-			}
+			w.follow("a step", promotion(w, "2"))
+			w.want(rollout.Healthy, 4)
+			compare.CheckNamed(t, "said, and recorded", [2]string{}, [2]string{said, w.state().Ignored})
 		})
 	}
 	t.Run("it is allowed again", func(t *testing.T) {
 		said := ""
-		w, r := pausedUnder(t, func(o *Options) {
-			o.Tell = func(r report.Report) {
-				for _, a := range r.Apps {
-					said = strategies.Ignored(a.Input)
-				}
-			}
-		})
+		w, r := pausedUnder(t, telling(func(a report.App) { said = strategies.Ignored(a.Input) }))
 		r.set(t, rule)
-		w.commit("promote", promotion(w, "full"))
-		w.settle()
+		w.follow("promote", promotion(w, "full"))
 		r.set(t, "")
 		w.settle()
-		if s := w.state(); s.Phase != rollout.Healthy {
-			t.Errorf("%s", s.Phase)
-		}
+		w.want(rollout.Healthy, 4)
 		r.set(t, rule)
 		w.settle()
-		if said != "" || w.state().Ignored != "" {
-			t.Errorf("of an ended release it is said: %q, %q", said, w.state().Ignored)
-		}
+		compare.CheckNamed(t, "said of an ended release, and recorded", [2]string{}, [2]string{said, w.state().Ignored})
 	})
 	t.Run("abort", func(t *testing.T) {
 		w, r := pausedUnder(t, nil)
 		r.set(t, rule)
-		w.commit("abort", decision(w, "decision: abort\nthrough: full"))
-		w.settle()
-		if w.pods("v2") > 0 {
-			t.Errorf("%d pods of v2", w.pods("v2"))
-		}
+		w.follow("abort", decision(w, "decision: abort\nthrough: full"))
+		compare.CheckNamed(t, "pods of v2", 0, w.pods("v2"))
 	})
 }
 
@@ -329,33 +251,26 @@ func TestPromotersOfAProject(t *testing.T) {
 		}
 	})
 	r.set(t, ", promoters: /keys/bob")
-	w.commit("promote", promotion(w, "2"))
-	w.settle()
+	w.follow("promote", promotion(w, "2"))
 	if s := w.state(); s.Phase == rollout.Healthy || len(asked) == 0 || asked[0] != "/keys/bob" {
 		t.Fatalf("%s after %v", s.Phase, asked)
 	}
 	r.set(t, ", promoters: /keys/ann")
 	w.settle()
-	if s := w.state(); s.Phase != rollout.Healthy {
-		t.Errorf("%s after %v", s.Phase, asked)
-	}
+	w.want(rollout.Healthy, 4)
 	t.Run("no promoter is named", func(t *testing.T) {
 		by := ""
 		w, _ := pausedUnder(t, func(o *Options) {
 			o.Approve = func(context.Context, string, string, string) (string, error) { return "", nil }
-			o.Tell = func(r report.Report) {
-				for _, a := range r.Apps {
-					if a.Input.Promotion != nil {
-						by = a.Input.Promotion.Author
-					}
+			telling(func(a report.App) {
+				if a.Input.Promotion != nil {
+					by = a.Input.Promotion.Author
 				}
-			}
+			})(o)
 		})
-		w.commit("promote", promotion(w, "2"))
-		w.settle()
-		if s := w.state(); s.Phase != rollout.Healthy || by != "Ann" {
-			t.Errorf("any user may promote: %s, held %+v, by %q", s.Phase, s.Held, by)
-		}
+		w.follow("promote", promotion(w, "2"))
+		w.want(rollout.Healthy, 4) // any user may promote
+		compare.CheckNamed(t, "by", "Ann", by)
 	})
 }
 
@@ -391,18 +306,14 @@ func TestAccountOfAProject(t *testing.T) {
 			return context.WithValue(ctx, accountKey{}, app.ServiceAccount)
 		}
 	})
-	w.commit("another account", map[string]string{configFile: open[:len(open)-1] + "\n  serviceAccount: default/strong\n", "apps/shop/app.yaml": version("v2")})
-	w.settle()
-	if len(as) != 1 || !as["edge/deployer"] {
-		t.Errorf("written as %v", as)
-	}
+	w.commit("v2", shopAt("v2"))
+	w.follow("another account", map[string]string{configFile: open + "  serviceAccount: default/strong\n"})
+	compare.CheckNamed(t, "written as", map[any]bool{"edge/deployer": true}, as)
 	w.r = New(w.r.Options)
 	clear(as)
-	w.commit("gone", map[string]string{configFile: open[:len(open)-1] + "\n  prune: true\n", "apps/shop/app.yaml": "", "apps/shop/config.yaml": "", "apps/shop/kustomization.yaml": ""})
-	w.settle()
-	if len(w.cluster.pruned) == 0 || len(as) != 1 || !as["edge/deployer"] {
-		t.Errorf("pruned %v as %v", w.cluster.pruned, as)
-	}
+	w.commit("gone", withoutShop)
+	w.follow("and pruned", map[string]string{configFile: open + "  prune: true\n"})
+	compare.CheckNamed(t, "pruned, and written as", []any{true, map[any]bool{"edge/deployer": true}}, []any{len(w.cluster.pruned) > 0, as})
 }
 
 // TestPolicyCostsNothing checks that a policy is read at each fetch and applies to existing renders. It causes no
@@ -411,27 +322,24 @@ func TestPolicyCostsNothing(t *testing.T) {
 	builder := render.New(render.InProcess{})
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
 	built, asked, decided := builder.Builds(), r.asked, w.r.Stats().Decided
-	if err := w.r.RunOnce(t.Context(), w.clock, true); err != nil {
-		t.Fatal(err)
-	}
-	if r.asked != asked+1 || w.r.Stats().Decided != decided {
-		t.Errorf("asked %d times, %d apps visited", r.asked-asked, w.r.Stats().Decided-decided)
-	}
+	must(t, w.r.RunOnce(t.Context(), w.clock, true))
+	compare.CheckNamed(t, "questions, and apps visited", [2]int{1, 0}, [2]int{r.asked - asked, w.r.Stats().Decided - decided})
 	r.set(t, ", rollouts: {maxFirstWeight: 25}")
 	w.settle()
 	mustBeHeld(t, w, "rollouts.maxFirstWeight")
 	r.set(t, "")
 	w.settle()
-	if w.state().Held != nil || builder.Builds() != built {
-		t.Errorf("held %+v, %d builds", w.state().Held, builder.Builds()-built)
-	}
+	compare.CheckNamed(t, "held, and builds", fmt.Sprint(nil, built), fmt.Sprint(w.state().Held, builder.Builds()))
 }
 
 // TestNoPolicyIsInAWayBack changes policies at random, including unreadable ones. An abort and a revert still roll
 // all pods back, and no pod moves before.
 func TestNoPolicyIsInAWayBack(t *testing.T) {
-	tighter := []string{"", ", rollouts: {maxFirstWeight: 25}", ", rollouts: {requireAnalysis: true, minDuration: 1h}", ", resources: {deny: [apps/*]}",
-		", resources: {allow: [/Secret]}", ", sources: [elsewhere/**]", ", quota: {objects: 0}", ", rollouts: {forbid: [promoteFull]}, promoters: /keys"}
+	tighter := []string{
+		"", ", rollouts: {maxFirstWeight: 25}", ", rollouts: {requireAnalysis: true, minDuration: 1h}",
+		", resources: {deny: [apps/*]}", ", resources: {allow: [/Secret]}", ", sources: [elsewhere/**]", ", quota: {objects: 0}",
+		", rollouts: {forbid: [promoteFull]}, promoters: /keys",
+	}
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		w, r := pausedUnder(t, nil)
@@ -455,14 +363,13 @@ func TestNoPolicyIsInAWayBack(t *testing.T) {
 		if w.pods("v1") != 2 || w.pods("v2") != 2 {
 			t.Fatalf("seed %d: %d pods of v1 and %d of v2 before the rollback, after %q", seed, w.pods("v1"), w.pods("v2"), trace)
 		}
-		how := "abort"
 		if rng.IntN(2) == 0 {
-			w.commit(how, decision(w, "decision: abort"))
+			w.commit("abort", decision(w, "decision: abort"))
+			trace = append(trace, "abort")
 		} else {
-			how = "revert"
-			w.commit(how, map[string]string{"apps/shop/app.yaml": version("v1")})
+			w.commit("revert", shopAt("v1"))
+			trace = append(trace, "revert")
 		}
-		trace = append(trace, how)
 		for range 20 {
 			pass()
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -60,6 +61,30 @@ func at(commits ...string) *gitView {
 	return v
 }
 
+// ask asks for a commit of an app that has to be brought first.
+func ask(t *testing.T, r *Reconciler, name, commit string) {
+	t.Helper()
+	if _, err := r.renders.render(t.Context(), app(name), commit); !errors.Is(err, source.ErrNotReady) {
+		t.Fatalf("commit %s of %s: %v", commit, name, err)
+	}
+}
+
+// wantHead reports an app whose head is not ready, or of another commit.
+func wantHead(t *testing.T, r *Reconciler, v *gitView, name, commit string) {
+	t.Helper()
+	if head, ready := r.renders.head(v, app(name)); !ready || head.Err != nil || head.Commit.ID != commit || head.Render.Commit.ID != commit {
+		t.Errorf("the head of %s is %+v, ready %t, want %s", name, head, ready, commit)
+	}
+}
+
+// wantBuilt reports a commit of an app that is not rendered.
+func wantBuilt(t *testing.T, r *Reconciler, name, commit string) {
+	t.Helper()
+	if built, err := r.renders.render(t.Context(), app(name), commit); err != nil || built.Commit.ID != commit {
+		t.Errorf("commit %s of %s is %+v: %v", commit, name, built, err)
+	}
+}
+
 func app(name string) rollout.App { return rollout.App{Name: name, Path: "apps/" + name} }
 
 // TestCommitsAreBroughtTogether restarts with a thousand apps whose records name a thousand commits. All are fetched
@@ -71,24 +96,16 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 		commit := fmt.Sprintf("commit%03d", i)
 		all = append(all, commit)
 		for range 2 { // a pass may be repeated
-			if _, err := r.renders.render(t.Context(), app(fmt.Sprint("app", i)), commit); !errors.Is(err, source.ErrNotReady) {
-				t.Fatalf("it is %v", err)
-			}
+			ask(t, r, fmt.Sprint("app", i), commit)
 		}
 	}
 	slices.Sort(all)
-	if got := r.fetcher.missing(); !slices.Equal(got, all) {
-		t.Errorf("%d commits are missing, want %d", len(got), len(all))
-	}
-	if again := r.fetcher.missing(); len(again) > 0 {
-		t.Errorf("%d of them are asked for again while they are being brought", len(again))
-	}
+	compare.CheckNamed(t, "missing", all, r.fetcher.missing())
+	compare.CheckNamed(t, "asked for again while they are being brought", 0, len(r.fetcher.missing()))
 	// After an error, waiting apps ask again.
 	r.fetcher.brought(all, nil, nil, errors.New("no route"))
-	_, _ = r.renders.render(t.Context(), app("app7"), all[7])
-	if again := r.fetcher.missing(); !slices.Equal(again, all[7:8]) {
-		t.Errorf("missing after an error: %v", again)
-	}
+	ask(t, r, "app7", all[7])
+	compare.CheckNamed(t, "missing after an error", all[7:8], r.fetcher.missing())
 }
 
 // TestCommitThatIsGone checks that a commit missing in Git is an error until the next fetch, without waiting.
@@ -99,17 +116,13 @@ func TestCommitThatIsGone(t *testing.T) {
 	if _, err := r.renders.render(t.Context(), app("shop"), "old"); err == nil || errors.Is(err, source.ErrNotReady) {
 		t.Errorf("it is %v", err)
 	}
-	if due := r.queue.due(r.NextDue()); !slices.Equal(due, []string{"shop"}) {
-		t.Errorf("touched are %v", due)
-	}
+	compare.CheckNamed(t, "touched", []string{"shop"}, r.queue.due(r.NextDue()))
 	r.renders.look(readable("new"), nil, nil)
 	s.here["old"] = true
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
 	r.fetcher.brought(r.fetcher.missing(), nil, nil, nil)
 	r.renders.drain()
-	if built, err := r.renders.render(t.Context(), app("shop"), "old"); err != nil || built.Commit.ID != "old" {
-		t.Errorf("it is back, and %v", err)
-	}
+	wantBuilt(t, r, "shop", "old")
 }
 
 // TestRendersOfReleasesComeFirst checks that apps in flight are rendered first.
@@ -118,9 +131,7 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	r.states.apps["till"] = appState{state: rollout.State{App: "till", Release: &rollout.Release{}}}
 	r.renders.look(readable("new"), nil, []rollout.App{app("aaa"), app("shop"), app("till")})
 	r.renders.drain()
-	if want := []string{"till new", "aaa new", "shop new"}; !slices.Equal(s.rendered, want) {
-		t.Errorf("rendered %v, want %v", s.rendered, want)
-	}
+	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
 }
 
 // TestAppsThatAreCalledBackComeFirst restarts among many releases. Reverted and aborted ones wait for no other app's
@@ -154,9 +165,7 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 		name, _, _ := strings.Cut(rendered, " ")
 		apps = append(apps, name)
 	}
-	if want := []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}; !slices.Equal(apps, want) {
-		t.Errorf("rendered in the order %v, want %v", s.rendered, want)
-	}
+	compare.CheckNamed(t, "rendered", []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}, apps)
 }
 
 // TestNewerHeadWins makes an app urgent between two pushes, so the older head is rendered after the newer one.
@@ -167,18 +176,14 @@ func TestNewerHeadWins(t *testing.T) {
 	r.states.apps["shop"] = appState{state: rollout.State{App: "shop", Release: &rollout.Release{}}}
 	r.renders.look(readable("second"), nil, []rollout.App{shop})
 	r.renders.drain()
-	if head, ready := r.renders.head(at("second"), shop); !ready || head.Commit.ID != "second" {
-		t.Errorf("the head is %q, ready %t", head.Commit.ID, ready)
-	}
+	wantHead(t, r, at("second"), "shop", "second")
 	// An older head has no effect while a newer one waits for its render.
 	if head, ready := r.renders.head(at("third"), shop); ready || head.Render != nil {
 		t.Errorf("the third head is %+v, ready %t", head, ready)
 	}
 	// The app's current render stays cached when the head moves.
 	r.renders.drain()
-	if built, err := r.renders.render(t.Context(), shop, "second"); err != nil || built.Commit.ID != "second" {
-		t.Errorf("the version before is %v", err)
-	}
+	wantBuilt(t, r, "shop", "second")
 }
 
 // TestHeadIsTheCommitThatMadeIt checks several commits of one fetch. The head is the one that changed the app, for
@@ -204,9 +209,7 @@ func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 			r.renders.drain()
 			look(r)
 			r.renders.drain()
-			if head, ready := r.renders.head(at("bob"), shop); !ready || head.Commit.ID != "ann" || head.Render.Commit.ID != "ann" {
-				t.Errorf("the head is %s, its objects are of %+v", head.Commit.ID, head.Render)
-			}
+			wantHead(t, r, at("bob"), "shop", "ann")
 		})
 	}
 }
@@ -227,9 +230,7 @@ func TestWhatIsUsedStays(t *testing.T) {
 		r.renders.look(readable(fmt.Sprint("head", i)), nil, []rollout.App{shop})
 		r.renders.drain()
 	}
-	if n := len(r.renders.at["shop"]); n != kept {
-		t.Errorf("%d renders are kept, want %d", n, kept)
-	}
+	compare.CheckNamed(t, "renders that are kept", kept, len(r.renders.at["shop"]))
 }
 
 // TestPanicOfARender checks that a panic is an error of its app.
@@ -310,17 +311,14 @@ func TestCommitThatIsForeign(t *testing.T) {
 	for _, commit := range []string{"foreign", "head"} {
 		_, _ = r.renders.render(t.Context(), shop, commit)
 	}
-	if asked := r.fetcher.missing(); !slices.Equal(asked, []string{"foreign"}) {
-		t.Fatalf("asked about are %v", asked)
-	}
+	compare.CheckNamed(t, "asked about", []string{"foreign"}, r.fetcher.missing())
 	r.fetcher.brought([]string{"foreign"}, nil, []string{"foreign"}, nil)
 	r.renders.drain()
-	if built, err := r.renders.render(t.Context(), shop, "foreign"); built != nil || err == nil || !strings.Contains(err.Error(), "not part of the users' branch") {
+	built, err := r.renders.render(t.Context(), shop, "foreign")
+	if built != nil || err == nil || !strings.Contains(err.Error(), "not part of the users' branch") {
 		t.Errorf("it is %v, %v", built, err)
 	}
-	if built, err := r.renders.render(t.Context(), shop, "head"); err != nil || built.Commit.ID != "head" {
-		t.Errorf("the head is %v, %v", built, err)
-	}
+	wantBuilt(t, r, "shop", "head")
 }
 
 // TestFailedRenderIsTriedAgain checks that a render that failed for a reason outside of the repository is retried at
@@ -339,29 +337,21 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	}
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()
-	if n := looks(40); n != 5 { // after 1, 2, 4, 8 and 16 fetches
-		t.Errorf("%d tries at 40 looks, want 5", n)
-	}
+	compare.CheckNamed(t, "tries at 40 looks", 5, looks(40)) // after 1, 2, 4, 8 and 16 fetches
 	_, _ = r.renders.render(t.Context(), app("a"), "1")
 	r.renders.drain()
 	s.fails = nil
-	if n := looks(100); n != 1 {
-		t.Errorf("%d tries after the reason is over, want 1", n)
-	}
+	compare.CheckNamed(t, "tries after the reason is over", 1, looks(100))
 	if head, ready := r.renders.head(v, app("a")); !ready || head.Err != nil {
 		t.Errorf("the head is ready: %t, %v", ready, head.Err)
 	}
 	_, _ = r.renders.render(t.Context(), app("a"), "1")
 	r.renders.drain()
-	if _, err := r.renders.render(t.Context(), app("a"), "1"); err != nil {
-		t.Errorf("the older commit: %v", err)
-	}
+	wantBuilt(t, r, "a", "1")
 	s.fails = &rollout.InvalidError{Msg: "is wrong"}
 	v = at("2", "3")
 	s.here["3"] = true
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()
-	if n := looks(40); n != 0 {
-		t.Errorf("%d more tries of an error in the repository, want 0", n)
-	}
+	compare.CheckNamed(t, "more tries of an error in the repository", 0, looks(40))
 }

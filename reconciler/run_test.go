@@ -13,9 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // away is a Git server that does not answer.
@@ -58,12 +61,8 @@ func TestRunPolls(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				<-ended
-				if got := repo.fetches.Load(); got != tt.fetches {
-					t.Errorf("%d looks at Git in 61 seconds, want %d", got, tt.fetches)
-				}
-				if n := strings.Count(log.String(), "no route"); n != 1 {
-					t.Errorf("the same error is logged %d times:\n%s", n, log.String())
-				}
+				compare.CheckNamed(t, "looks at Git in 61 seconds", tt.fetches, repo.fetches.Load())
+				compare.CheckNamed(t, "lines of the same error", 1, strings.Count(log.String(), "no route"))
 				if passes := r.Stats().Passes; tt.touch != (passes > 55) {
 					t.Errorf("%d passes", passes)
 				}
@@ -117,9 +116,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 		began := time.Now()
 		stop()
 		<-ended
-		if took := time.Since(began); took > 0 {
-			t.Errorf("it took %s", took)
-		}
+		compare.CheckNamed(t, "it took", 0*time.Second, time.Since(began))
 	})
 }
 
@@ -130,17 +127,11 @@ func TestAgenda(t *testing.T) {
 	r.queue.at("later", now.Add(time.Hour))
 	r.queue.at("sooner", now.Add(time.Minute))
 	r.queue.at("never", time.Time{})
-	if next := r.NextDue(); !next.Equal(now.Add(time.Minute)) {
-		t.Errorf("next due at %s, want in a minute", next)
-	}
+	compare.CheckNamed(t, "next due", now.Add(time.Minute), r.NextDue())
 	r.Touch("touched")
 	r.queue.at("touched", now.Add(time.Hour)) // a timer does not delay an app
-	if due := r.queue.due(now); !slices.Equal(due, []string{"touched"}) {
-		t.Errorf("due now: %v", due)
-	}
-	if due := r.queue.due(now.Add(time.Hour)); !slices.Equal(due, []string{"later", "sooner"}) {
-		t.Errorf("due in an hour: %v", due)
-	}
+	compare.CheckNamed(t, "due now", []string{"touched"}, r.queue.due(now))
+	compare.CheckNamed(t, "due in an hour", []string{"later", "sooner"}, r.queue.due(now.Add(time.Hour)))
 }
 
 // TestEachErrorIsLoggedOnce checks errors that stay, end and return.
@@ -152,14 +143,11 @@ func TestEachErrorIsLoggedOnce(t *testing.T) {
 		c.about("app a", refused)
 		c.about("Git", away)
 	}
-	if got := log.String(); strings.Count(got, "refused") != 1 || strings.Count(got, "no route") != 1 {
-		t.Errorf("logged:\n%s", got)
-	}
+	logged := func(text string) int { return strings.Count(log.String(), text) }
+	compare.CheckNamed(t, "lines of each error", []int{1, 1}, []int{logged("refused"), logged("no route")})
 	c.about("Git", nil)
 	c.about("Git", away)
-	if got := log.String(); strings.Count(got, "no route") != 2 {
-		t.Errorf("an error that came back is not logged again:\n%s", got)
-	}
+	compare.CheckNamed(t, "lines of an error that came back", 2, logged("no route"))
 }
 
 func TestBackoff(t *testing.T) {
@@ -169,9 +157,7 @@ func TestBackoff(t *testing.T) {
 		at += backoff(at)
 		got = append(got, at.String())
 	}
-	if want := "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s"; strings.Join(got, " ") != want {
-		t.Errorf("after the first failure it is tried again at %v, want %s", got, want)
-	}
+	compare.CheckNamed(t, "tries after the first failure", "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s", strings.Join(got, " "))
 }
 
 // TestTouchesDoNotDelayTheNextTry checks that a short outage with many changes in the cluster does not delay the
@@ -195,9 +181,8 @@ func TestTriesAreSpread(t *testing.T) {
 		o.Spread = func(d time.Duration) time.Duration { asked = append(asked, d); return d + 10*time.Second }
 	})
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
-	w.commit("other configuration", map[string]string{"apps/shop/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {a: b}\n"})
-	_ = w.once()
-	_ = w.once()
+	w.commit("other configuration", map[string]string{"apps/shop/config.yaml": configMap + "data: {a: b}\n"})
+	w.passes(2)
 	if len(asked) == 0 || asked[0] != backoff(0) {
 		t.Fatalf("spread were %v", asked)
 	}
@@ -211,33 +196,22 @@ func TestTriesAreSpread(t *testing.T) {
 func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
 	isFailing := func() bool { return !w.r.caches["shop"].failing.IsZero() }
-	tries := func(n int) {
-		for range n {
-			_ = w.once()
-		}
-	}
-	next := map[string]string{"apps/shop/app.yaml": version("v2")}
-	if tries(2); isFailing() {
-		t.Error("an app at rest is failing")
-	}
+	w.passes(2)
+	compare.CheckNamed(t, "an app at rest is failing", false, isFailing())
 	w.cluster.check = &rollout.InvalidError{Msg: "denied by a policy"}
-	w.commit("v2", next)
-	if tries(5); !isFailing() || w.state().Held == nil {
-		t.Errorf("refused 5 times it fails: %v, and is held: %v", isFailing(), w.state().Held)
-	}
+	w.commit("v2", shopAt("v2"))
+	w.passes(5)
+	compare.CheckNamed(t, "refused 5 times: failing, and held", [2]bool{true, true}, [2]bool{isFailing(), w.state().Held != nil})
 	w.cluster.check = nil
-	if tries(2); isFailing() || w.state().Release == nil {
-		t.Errorf("on its way it fails: %v, and the release is %v", isFailing(), w.state().Release)
-	}
+	w.passes(2)
+	compare.CheckNamed(t, "on its way: failing, and a release", [2]bool{false, true}, [2]bool{isFailing(), w.state().Release != nil})
 	w.git.fails = errors.New("the Git server is away")
-	w.commit("v3", map[string]string{"apps/shop/app.yaml": version("v3")})
-	if tries(3); !isFailing() {
-		t.Error("a transition that Git does not take is no failure")
-	}
+	w.commit("v3", shopAt("v3"))
+	w.passes(3)
+	compare.CheckNamed(t, "a transition that Git does not take is a failure", true, isFailing())
 	w.git.fails = nil
-	if tries(3); isFailing() {
-		t.Error("a transition that was recorded in the end still fails")
-	}
+	w.passes(3)
+	compare.CheckNamed(t, "a transition that was recorded in the end is a failure", false, isFailing())
 }
 
 // TestWhatMayNotBeLookedAt checks that a new app with an object of a forbidden kind is held with a reason, and
@@ -250,27 +224,15 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 		"apps/more/app.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n",
 	})
 	isApplied := func() bool { return slices.Contains(w.cluster.applied, "ConfigMap/more") }
-	for range 3 {
-		_ = w.once()
-	}
-	if held := w.stateOf("more").Held; held != nil || isApplied() {
-		t.Errorf("held %v", held)
-	}
+	w.passes(3)
+	compare.CheckNamed(t, "held, and applied", "<nil> false", fmt.Sprint(w.stateOf("more").Held, isApplied()))
 	w.cluster.unasked = &rollout.InvalidError{Msg: "may not watch", Fix: "allow it", Reason: rollout.HeldForbidden}
-	for range 12 {
-		_ = w.once()
-	}
-	held := w.stateOf("more").Held
-	if held == nil || held.Reason != rollout.HeldForbidden || !strings.Contains(held.Message, "may not watch; allow it") || isApplied() {
-		t.Errorf("held %v, applied %v", held, w.cluster.applied)
-	}
+	w.passes(12)
+	compare.Contains(t, fmt.Sprintf("%+v", w.stateOf("more").Held), "Reason:"+string(rollout.HeldForbidden), "may not watch; allow it")
+	compare.CheckNamed(t, "applied", false, isApplied())
 	w.cluster.unasked = nil
-	for range 40 {
-		_ = w.once()
-	}
-	if held := w.stateOf("more").Held; held != nil || !isApplied() {
-		t.Errorf("held %v, applied %v", held, w.cluster.applied)
-	}
+	w.passes(40)
+	compare.CheckNamed(t, "held, and applied", "<nil> true", fmt.Sprint(w.stateOf("more").Held, isApplied()))
 }
 
 // TestNothingAdvancesUnseen checks that no timer advances a release and no app counts as healthy while watches are
@@ -278,16 +240,10 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 func TestNothingAdvancesUnseen(t *testing.T) {
 	steps := strings.NewReplacer("pause: {}", "pause: {duration: 3s}")
 	w := worldOf(t, map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		configFile:                     plainConfig,
 		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n",
 		"apps/shop/app.yaml":           steps.Replace(version("v1")),
 	}, nil)
-	passes := func(n int) (err error) {
-		for range n {
-			err = w.once()
-		}
-		return err
-	}
 	w.commit("v2", map[string]string{"apps/shop/app.yaml": steps.Replace(version("v2"))})
 	for range 20 {
 		if _ = w.once(); w.state().Phase == rollout.Paused {
@@ -295,49 +251,109 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 		}
 	}
 	w.cluster.unseen = "the API server does not answer"
-	recorded := len(w.git.messages)
-	if err := passes(10); err == nil || !strings.Contains(err.Error(), "nothing advances while the cluster is not seen: the API server") {
-		t.Errorf("the passes say %v", err)
-	}
-	if s := w.state(); s.Phase != rollout.Paused || len(w.git.messages) != recorded || w.pods("v2") != 2 {
-		t.Errorf("unseen, it went to %s with %d pods: %v", s.Phase, w.pods("v2"), w.git.messages)
-	}
+	var err error
+	w.recordsNothing(func() {
+		w.passes(9)
+		err = w.once()
+	})
+	compare.Contains(t, fmt.Sprint(err), "nothing advances while the cluster is not seen: the API server")
+	w.want(rollout.Paused, 2)
 	w.commit("v1", map[string]string{"apps/shop/app.yaml": steps.Replace(version("v1"))})
-	_ = passes(10)
-	if s := w.state(); s.Phase != rollout.Aborting || w.pods("v2") != 0 {
-		t.Errorf("a revert came to %s with %d pods of v2", s.Phase, w.pods("v2"))
-	}
+	w.passes(10)
+	w.want(rollout.Aborting, 0)
 	w.cluster.unseen = ""
-	if err := passes(5); err != nil || w.state().Phase != rollout.Healthy {
-		t.Errorf("seen again, it is %s: %v", w.state().Phase, err)
-	}
+	w.passes(4)
+	w.pass()
+	w.want(rollout.Healthy, 0)
 }
 
 // TestEachObjectIsTried applies objects one by one after a common failure. Each new reason is reported once. Objects
 // of other apps are skipped. Another refusal stops the sequence, since later objects may remove pods.
 func TestEachObjectIsTried(t *testing.T) {
-	object := func(name string) rollout.Object {
-		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop"}}
-	}
-	objects := []rollout.Object{object("a"), object("b"), object("c")}
-	theirs, down := &rollout.InvalidError{Msg: "it is another app's"}, errors.New("the API server is away")
+	objects := []rollout.Object{object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "b"), object("v1", "ConfigMap", "c")}
+	theirs := &rollout.InvalidError{Msg: "it is another app's"}
+	down, slow := errors.New("the API server is away"), errors.New("too slow")
 	for name, c := range map[string]struct {
 		refused map[string]error // by object
 		failed  error            // the error of the common apply
 		want    string
 		applied string
 	}{
-		"all at the second try":     {nil, down, down.Error(), "abc"},
-		"the same again":            {map[string]error{"b": down}, down, down.Error(), "a"},
-		"another one":               {map[string]error{"b": errors.New("too slow")}, down, down.Error() + "\ntoo slow", "a"},
-		"another app's":             {map[string]error{"a": theirs}, theirs, theirs.Error(), "bc"},
-		"another app's, and a fail": {map[string]error{"a": theirs, "b": down}, theirs, theirs.Error() + "\n" + down.Error(), ""},
+		"all at the second try":       {nil, down, down.Error(), "abc"},
+		"the same again":              {map[string]error{"b": down}, down, down.Error(), "a"},
+		"another one":                 {map[string]error{"b": slow}, down, down.Error() + "\ntoo slow", "a"},
+		"another app's":               {map[string]error{"a": theirs}, theirs, theirs.Error(), "bc"},
+		"another app's, news":         {map[string]error{"a": theirs}, down, down.Error() + "\n" + theirs.Error(), "bc"},
+		"another app's, and a fail":   {map[string]error{"a": theirs, "b": down}, theirs, theirs.Error() + "\n" + down.Error(), ""},
+		"both, after another failure": {map[string]error{"a": theirs, "c": slow}, down, down.Error() + "\n" + theirs.Error() + "\ntoo slow", "b"},
 	} {
 		w := &world{T: t, cluster: &server{Cluster: kube.New(nil, time.Time{})}}
 		w.cluster.refuses = func(o rollout.Object) error { return c.refused[o.Name()] }
 		err := applyEach(t.Context(), w.cluster, "shop", objects, c.failed)
-		if applied := strings.ReplaceAll(strings.Join(w.cluster.applied, ""), "ConfigMap/", ""); err.Error() != c.want || applied != c.applied {
-			t.Errorf("%s: applied %q, want %q: %q, want %q", name, applied, c.applied, err, c.want)
-		}
+		applied := strings.ReplaceAll(strings.Join(w.cluster.applied, ""), "ConfigMap/", "")
+		compare.CheckNamed(t, name, [2]string{c.want, c.applied}, [2]string{err.Error(), applied})
 	}
+}
+
+// TestNoTracerCostsNothing bounds the cost of a part without tracing.
+func TestNoTracerCostsNothing(t *testing.T) {
+	r := New(Options{})
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(1000, func() {
+		_, end := r.begin(ctx, report.PartApply, "shop")
+		end(nil)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// meter measures at once and successfully. Uncollected measurements are lost at the end of a process.
+type meter struct {
+	begun int
+	lost  []strategies.Measured
+	now   func() time.Time
+}
+
+func (m *meter) Measure(_ rollout.App, _ []rollout.AnalysisRun, due []strategies.Measure) {
+	for _, d := range due {
+		m.begun++
+		m.lost = append(m.lost, strategies.Measured{Run: d.Run, Release: d.Release, Started: d.Started, Metric: d.Metric.Name,
+			Measurement: rollout.Measurement{At: m.now(), Value: "0.1", Phase: rollout.AnalysisSuccessful}})
+	}
+}
+
+func (m *meter) Measured(string) []strategies.Measured {
+	taken := m.lost
+	m.lost = nil
+	return taken
+}
+
+// TestTheLastPassBeginsNothing checks that a process collects the measurements of its last pass, however long the
+// pass takes. Each requested measurement is then on record.
+func TestTheLastPassBeginsNothing(t *testing.T) {
+	m := &meter{}
+	w := newWorld(t, func(o *Options) { o.Analyzer, o.Ends = m, true })
+	slow := func() time.Time { // the clock advances by seconds per reading
+		w.now = w.now.Add(3 * time.Second)
+		return w.now
+	}
+	m.now = slow
+	app := strings.Replace(version("v2"), "{pause: {}}", "{analysis: {templates: [{templateName: load}]}}, {pause: {}}", 1)
+	w.commit("v2", map[string]string{"apps/shop/app.yaml": app + "---\n" + `apiVersion: gitrollout.dev/v1alpha1
+kind: AnalysisTemplate
+metadata: {name: load}
+spec:
+  metrics:
+  - {name: load, count: 3, interval: 1s, successCondition: result < 0.5, provider: {web: {url: "http://a.example.com"}}}
+`})
+	isThrough := false
+	for i := 0; i < 40 && !isThrough; i++ {
+		w.pass()
+		must(t, w.r.RunOnce(t.Context(), slow, false))
+		s := w.state()
+		isThrough = len(s.Progress) > 0 && s.Progress[0].Step == 2
+		m.lost = nil
+		w.r = New(w.r.Options)
+	}
+	compare.CheckNamed(t, "measurements begun, and the step has ended", []any{3, true}, []any{m.begun, isThrough})
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
@@ -58,9 +59,7 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 				}
 				stop()
 				time.Sleep(2 * time.Hour)
-				if hung := r.Stuck(tt.interval); hung != "" {
-					t.Errorf("ended work hangs: %s", hung)
-				}
+				compare.CheckNamed(t, "ended work that hangs", "", r.Stuck(tt.interval))
 			})
 		})
 	}
@@ -84,9 +83,7 @@ func TestOneAppThatHangsIsNamed(t *testing.T) {
 		r.Touch("web")
 		r.Touch("shop")
 		time.Sleep(6 * time.Minute)
-		if hung := r.Stuck(time.Second); hung != "no sign of life for 5m0s from: app web" {
-			t.Errorf("%q", hung)
-		}
+		compare.Check(t, "no sign of life for 5m0s from: app web", r.Stuck(time.Second))
 		stop()
 		time.Sleep(time.Hour)
 	})

@@ -21,6 +21,14 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tree is a commit of files by path. Ids of files and folders depend on their content.
 type tree struct {
 	id     string
@@ -264,13 +272,26 @@ spec:
   strategy: {canary: {steps: [{setWeight: 50}, {pause: {}}]}}
 `
 
+const (
+	configFile  = ".gitrollout/prod/config.yaml"
+	plainConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
+	pruneConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"
+	configMap   = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
+)
+
+// Edits that drop the app's ConfigMap, and the whole app.
+var (
+	withoutConfigMap = map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""}
+	withoutShop      = map[string]string{"apps/shop/kustomization.yaml": "", "apps/shop/config.yaml": "", "apps/shop/app.yaml": ""}
+)
+
 // newWorld returns a world whose app has a gate at half of its pods.
 func newWorld(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	return worldOf(t, map[string]string{
-		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
+		configFile:                     plainConfig,
 		"apps/shop/kustomization.yaml": "resources: [app.yaml, config.yaml]\n",
-		"apps/shop/config.yaml":        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n",
+		"apps/shop/config.yaml":        configMap,
 		"apps/shop/app.yaml":           version("v1"),
 	}, options)
 }
@@ -301,16 +322,24 @@ func worldOf(t *testing.T, files map[string]string, options func(*Options)) *wor
 
 func version(v string) string { return strings.Replace(deployment, "VERSION", v, 1) }
 
+// shopAt returns the file of the app's version.
+func shopAt(v string) map[string]string { return map[string]string{"apps/shop/app.yaml": version(v)} }
+
 // commit writes files to the users' branch; "" removes one.
 func (w *world) commit(_ string, files map[string]string) string {
+	w.git.heads.Main = w.git.commit(w.git.heads.Main, contents(files))
+	return w.git.heads.Main
+}
+
+// contents returns files as edits; "" removes one.
+func contents(files map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name, content := range files {
 		if edits[name] = []byte(content); content == "" {
 			edits[name] = nil
 		}
 	}
-	w.git.heads.Main = w.git.commit(w.git.heads.Main, edits)
-	return w.git.heads.Main
+	return edits
 }
 
 func (w *world) clock() time.Time { return w.now }
@@ -331,20 +360,90 @@ func (w *world) once() error {
 	return err
 }
 
+// pass runs a pass that succeeds.
+func (w *world) pass() {
+	w.Helper()
+	if err := w.once(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// passes runs passes that may fail.
+func (w *world) passes(n int) {
+	for range n {
+		_ = w.once()
+	}
+}
+
 // settle runs passes until nothing moves.
 func (w *world) settle() {
 	w.Helper()
 	for range 20 {
-		if err := w.once(); err != nil {
-			w.Fatal(err)
-		}
+		w.pass()
 	}
 }
 
+// follow commits files and runs passes until nothing moves.
+func (w *world) follow(what string, files map[string]string) {
+	w.Helper()
+	w.commit(what, files)
+	w.settle()
+}
+
+// restart replaces the process by one that reads the history of commits from past.
+func (w *world) restart(past *pastOf) {
+	o := w.r.Options
+	o.Past = past
+	w.r = New(o)
+}
+
 // state returns Git's record of the app.
-func (w *world) state() rollout.State {
-	e, _ := w.r.states.of("shop")
+func (w *world) state() rollout.State { return w.stateOf("shop") }
+
+func (w *world) stateOf(app string) rollout.State {
+	e, _ := w.r.states.of(app)
 	return e.state
+}
+
+// recordsNothing reports the records that a run of passes makes.
+func (w *world) recordsNothing(run func()) {
+	w.Helper()
+	before := len(w.git.messages)
+	if run(); len(w.git.messages) > before {
+		w.Errorf("recorded again: %q", w.git.messages[before:])
+	}
+}
+
+// want reports another phase, or another number of pods of v2.
+func (w *world) want(phase rollout.Phase, pods int) {
+	w.Helper()
+	if s := w.state(); s.Phase != phase || w.pods("v2") != pods {
+		w.Errorf("%s with %d pods of v2, want %s with %d; held %+v, reason %q", s.Phase, w.pods("v2"), phase, pods, s.Held, s.Reason)
+	}
+}
+
+// wantBack reports a release on record, or pods of another version than v1.
+func (w *world) wantBack() {
+	w.Helper()
+	if w.wantBackPods(); w.state().Release != nil {
+		w.Errorf("release %+v is in flight: %s", w.state().Release, w.state().Phase)
+	}
+}
+
+// wantBackPods reports pods of another version than v1.
+func (w *world) wantBackPods() {
+	w.Helper()
+	if w.pods("v1") != 4 || w.pods("v2") > 0 {
+		w.Errorf("%s, held %+v, %d pods of v1, %d of v2", w.state().Phase, w.state().Held, w.pods("v1"), w.pods("v2"))
+	}
+}
+
+// wantBegun reports a shop that is held or without pods of a release of v2.
+func (w *world) wantBegun() {
+	w.Helper()
+	if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
+		w.Errorf("%s, held %+v, release %+v, %d pods of v2", s.Phase, s.Held, s.Release, w.pods("v2"))
+	}
 }
 
 // pods returns the replicas of a version.

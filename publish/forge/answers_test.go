@@ -2,7 +2,6 @@ package forge
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -61,7 +60,7 @@ func FuzzAPIAnswers(f *testing.F) {
 			})}
 			a := &api{
 				client: func(bool) *http.Client { return client }, base: "https://git.example/api", header: k.header,
-				token: func(context.Context) (string, error) { return "t0ken", nil }, now: func() time.Time { return now },
+				token: tokenOf("t0ken"), now: func() time.Time { return now },
 			}
 			told := func(err error) {
 				if requests > 3*maxPages {

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -69,9 +69,7 @@ func TestComment(t *testing.T) {
 			one:  regexp.MustCompile(`^/api/v4/projects/acme%2Fteam%2Fdeploy/merge_requests/7/notes/(\d+)$`), edit: http.MethodPut}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t, func(f *fake, _ http.ResponseWriter, r *http.Request) {
-				f.t.Errorf("%s %s is not documented", r.Method, r.URL)
-			})
+			f := newFake(t, (*fake).undocumented)
 			c := tt.fakeComments
 			c.bodies = []string{stranger, "hello"}
 			f.refuse = c.serve(f)
@@ -81,9 +79,7 @@ func TestComment(t *testing.T) {
 			for i := range 10 {
 				must(t, Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)))
 			}
-			if want := []string{stranger, "hello", mark + "\nrun 9"}; strings.Join(c.bodies, "|") != strings.Join(want, "|") {
-				t.Errorf("the comments are %q, want %q", c.bodies, want)
-			}
+			compare.CheckNamed(t, "comments", []string{stranger, "hello", mark + "\nrun 9"}, c.bodies)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package forge
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -53,7 +52,7 @@ func newGitLabBench(t *testing.T) (bench, Options, rollout.Forge) {
 }
 
 func (f *fake) options(path string) Options {
-	return Options{Remote: f.server.URL + path, Token: func(context.Context) (string, error) { return f.token, nil }}
+	return Options{Remote: f.server.URL + path, Token: tokenOf(f.token)}
 }
 
 // drop deletes a branch. GitHub then closes the branch's pull request, GitLab does not.
@@ -136,6 +135,15 @@ func (r *rig) settle() {
 	}
 }
 
+// wantStates ends the test unless pull requests have these states, by number.
+func (r *rig) wantStates(all []seen, states ...string) {
+	r.t.Helper()
+	got := rollout.Mapped(all, func(p seen) string { return p.state })
+	if !slices.Equal(got, states) {
+		r.t.Fatalf("the states are %q, want %q, of %+v", got, states, all)
+	}
+}
+
 func (r *rig) show(ts ...rollout.ForgeUpdate) []seen {
 	r.t.Helper()
 	r.worker.Show(r.config, ts)
@@ -204,40 +212,30 @@ var contract = map[string]func(t *testing.T, r *rig){
 		}
 		first := r.push(branch, "redis 1")
 		number := propose(first, "one", true)
-		if again := propose(r.push(branch, "redis 2"), "two", true); again != number {
-			t.Errorf("pull request %d, and then %d", number, again)
-		}
+		compare.CheckNamed(t, "the same pull request", number, propose(r.push(branch, "redis 2"), "two", true))
 		all := r.list()
-		if len(all) != 1 || all[0].state != "open" || all[0].body != "two" || all[0].title != "Vendor: redis" {
-			t.Fatalf("there is %+v", all)
-		}
+		r.wantStates(all, "open")
+		compare.CheckNamed(t, "title and body", text{"Vendor: redis", "two"}, text{all[0].title, all[0].body})
 		last := r.push(branch, "redis 3")
 		propose(last, "two", true)
 		r.close(number)
-		if same := propose(last, "two", false); same != number || len(r.list()) != 1 {
-			t.Errorf("the closed proposal is %d, of %+v", same, r.list())
-		}
-		if other := propose(r.push(branch, "redis 4"), "four", true); other == number || len(r.list()) != 2 {
-			t.Errorf("the proposal after the closed one is %d, of %+v", other, r.list())
-		}
+		compare.CheckNamed(t, "the closed proposal, of", [2]int{number, 1}, [2]int{propose(last, "two", false), len(r.list())})
+		other := propose(r.push(branch, "redis 4"), "four", true)
+		compare.CheckNamed(t, "the closed proposal again, of", []any{false, 2}, []any{other == number, len(r.list())})
 	},
 	"a proposal's life": func(t *testing.T, r *rig) {
 		release := r.push("release", "the release")
 		all := r.show(paused(release, 1, promotes(r.push(promoteBranch, "first"))))
-		if len(all) != 1 || all[0].state != "open" || all[0].branch != promoteBranch {
-			t.Fatalf("pull requests %+v", all)
-		}
+		r.wantStates(all, "open")
 		slices.Sort(all[0].labels)
 		if !slices.Equal(all[0].labels, []string{"prod", "release"}) || !slices.Contains(all[0].reviewers, "ann") {
 			t.Errorf("labels %v, reviewers %v", all[0].labels, all[0].reviewers)
 		}
-		if all[0].title != "Promote shop in prod past step 2/4: Faster @checkout `now`" {
-			t.Errorf("title %q", all[0].title)
-		}
+		compare.Check(t, promoteBranch, all[0].branch)
+		compare.Check(t, "Promote shop in prod past step 2/4: Faster @checkout `now`", all[0].title)
 		compare.Contains(t, all[0].body, "`h1-aaaaaaaaaa`", "`"+release[:7]+"`", "`Ann <ann@example.com>`", "`Faster @checkout 'now'`",
-			"image of `app`: `shop:1` → `shop:2`",
-			"step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`", "`gitrollout undo shop`",
-			"`gitrollout abort shop`")
+			"image of `app`: `shop:1` → `shop:2`", "step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`",
+			"`gitrollout undo shop`", "`gitrollout abort shop`")
 		// The next gate has the same pull request, which another process finds.
 		r.restart()
 		all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
@@ -245,23 +243,18 @@ var contract = map[string]func(t *testing.T, r *rig){
 			t.Fatalf("after the next gate: %+v", all)
 		}
 		again := r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
-		if len(again) != 1 || again[0].body != all[0].body {
-			t.Errorf("told again: %+v", again)
-		}
+		r.wantStates(again, "open")
+		compare.CheckNamed(t, "the body told again", all[0].body, again[0].body)
 		// The proposal is not needed any more.
 		r.drop(promoteBranch)
 		gone := paused(release, 2)
 		gone.Subject, gone.Proposals = "shop superseded", []rollout.Proposal{{Branch: promoteBranch}}
 		all = r.show(gone)
-		if len(all) != 1 || all[0].state != "closed" || !strings.Contains(all[0].body, "`shop superseded`") {
-			t.Errorf("a stale one: %+v", all)
-		}
+		r.wantStates(all, "closed")
+		compare.Contains(t, all[0].body, "`shop superseded`")
 		// The same commit is proposed again: no user had closed it.
 		r.restart()
-		all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
-		if len(all) != 2 || all[1].state != "open" {
-			t.Errorf("wanted again: %+v", all)
-		}
+		r.wantStates(r.show(paused(release, 2, promotes(r.push(promoteBranch, "second")))), "closed", "open")
 	},
 	"merged": func(t *testing.T, r *rig) {
 		release := r.push("release", "the release")
@@ -269,13 +262,10 @@ var contract = map[string]func(t *testing.T, r *rig){
 		all := r.show(paused(release, 1, promotes(commit)))
 		r.merge(all[0].number)
 		body := all[0].body
-		all = r.resume([]string{promoteBranch}, paused(release, 1, promotes(commit)))
-		if len(all) != 1 || all[0].state != "merged" {
-			t.Fatalf("after the merge: %+v", all)
-		}
+		r.wantStates(r.resume([]string{promoteBranch}, paused(release, 1, promotes(commit))), "merged")
 		r.drop(promoteBranch)
 		all = r.show(paused(release, 1, rollout.Proposal{Branch: promoteBranch}))
-		if len(all) != 1 || all[0].state != "merged" || !same(all[0].body, body) {
+		if r.wantStates(all, "merged"); !same(all[0].body, body) {
 			t.Errorf("after the promotion: %+v", all)
 		}
 	},
@@ -285,12 +275,8 @@ var contract = map[string]func(t *testing.T, r *rig){
 		all := r.show(paused(release, 1, promotes(commit)))
 		r.close(all[0].number)
 		r.restart()
-		if all = r.resume([]string{promoteBranch}, paused(release, 1, promotes(commit))); len(all) != 1 || all[0].state != "closed" {
-			t.Fatalf("it is asked again: %+v", all)
-		}
-		if all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "another")))); len(all) != 2 || all[1].state != "open" {
-			t.Errorf("another proposal: %+v", all)
-		}
+		r.wantStates(r.resume([]string{promoteBranch}, paused(release, 1, promotes(commit))), "closed")
+		r.wantStates(r.show(paused(release, 2, promotes(r.push(promoteBranch, "another")))), "closed", "open")
 	},
 	"left over": func(t *testing.T, r *rig) {
 		r.push(promoteBranch, "first")
@@ -299,23 +285,14 @@ var contract = map[string]func(t *testing.T, r *rig){
 		for _, branch := range []string{promoteBranch, "gitrollout/promote/staging/shop", "feature"} {
 			r.propose(branch, "title of "+branch)
 		}
-		var states []string
-		for _, p := range r.resume(nil) {
-			states = append(states, p.state)
-		}
-		if !slices.Equal(states, []string{"closed", "open", "open"}) {
-			t.Errorf("states %v", states)
-		}
+		r.wantStates(r.resume(nil), "closed", "open", "open")
 	},
 	"a reviewer that does not exist": func(t *testing.T, r *rig) {
 		r.config.Reviewers = []string{"nobody-at-all"}
 		r.restart()
 		all := r.show(paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first"))))
-		if len(all) != 1 || all[0].state != "open" || len(all[0].labels) != 2 {
-			t.Errorf("%+v", all)
-		}
-		if len(r.problems) != 1 {
-			t.Errorf("problems %v", r.problems)
+		if r.wantStates(all, "open"); len(all[0].labels) != 2 || len(r.problems) != 1 {
+			t.Errorf("labels %v, problems %v", all[0].labels, r.problems)
 		}
 	},
 	"a revert": func(t *testing.T, r *rig) {
@@ -327,9 +304,8 @@ var contract = map[string]func(t *testing.T, r *rig){
 		failed.Proposals = []rollout.Proposal{{Kind: rollout.ProposeRevert, Branch: revertBranch, Commit: r.push(revertBranch, "the revert"),
 			Sharers: []string{"cart"}, Retries: true}}
 		all := r.show(failed)
-		if len(all) != 1 || all[0].state != "open" || all[0].title != "Revert shop in prod to "+sha("stable")[:7] {
-			t.Fatalf("%+v", all)
-		}
+		r.wantStates(all, "open")
+		compare.Check(t, "Revert shop in prod to "+sha("stable")[:7], all[0].title)
 		compare.Contains(t, all[0].body, "`no progress for 10m`", "`cart`", "`gitrollout retry shop`", release[:7])
 		if got := r.marks(release); len(got) != 1 || (got[0].State != "failure" && got[0].State != "failed") {
 			t.Errorf("status %v", got)
@@ -357,40 +333,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 			t.Fatalf("healthy: %v", got)
 		}
 		pruned := rollout.ForgeUpdate{Cluster: "prod", Before: done.After, After: done.After}
-		if r.show(pruned); len(r.marks(release)) != 2 {
-			t.Errorf("a transition that is none for the release: %v", r.marks(release))
-		}
+		r.show(pruned)
+		compare.CheckNamed(t, "statuses after a transition that is none for the release", 2, len(r.marks(release)))
 	},
-}
-
-// TestStatusesOf checks the commits' statuses for each transition.
-func TestStatusesOf(t *testing.T) {
-	one, two := paused(sha("1"), 1).After, paused(sha("2"), 1).After
-	healthy := rollout.State{App: "shop", Phase: rollout.Healthy, Stable: one.Stable}
-	for name, tt := range map[string]struct {
-		before, after rollout.State
-		want          string
-	}{
-		"begins":      {healthy, one, "1 pending Paused, step 2/4 (pause) at 20 %"},
-		"the same":    {one, one, ""},
-		"superseded":  {one, two, "2 pending Paused, step 2/4 (pause) at 20 %; 1 failure superseded by " + sha("2")[:7]},
-		"taken back":  {one, healthy, "stable success serving; 1 failure taken back"},
-		"nothing yet": {rollout.State{}, rollout.State{Phase: rollout.Pending}, ""},
-		"held": {healthy, rollout.State{Phase: rollout.Healthy, Stable: one.Stable,
-			Held: &rollout.Held{Message: "app.yaml: is wrong", Commit: sha("2")}}, "2 failure not followed: app.yaml: is wrong"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, m := range statusesOf(rollout.ForgeUpdate{Before: tt.before, After: tt.after}) {
-				for _, known := range []string{"1", "2", "stable"} {
-					if m.commit == sha(known) {
-						got = append(got, fmt.Sprintf("%s %s %s", known, m.state, m.description))
-					}
-				}
-			}
-			if text := strings.Join(got, "; "); text != tt.want {
-				t.Errorf("got  %s\nwant %s", text, tt.want)
-			}
-		})
-	}
 }

@@ -4,11 +4,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // serveGitHub follows docs.github.com/rest, version 2022-11-28.
-func serveGitHub(f *fake, w http.ResponseWriter, r *http.Request) {
-	refused := func(code int, message string) { f.answer(w, code, map[string]any{"message": message}) }
+func serveGitHub(f *fake, r *http.Request) (code int, body any) {
 	if r.Header.Get("User-Agent") == "" {
 		f.t.Errorf("%s %s: GitHub refuses requests without a User-Agent", r.Method, r.URL)
 	}
@@ -16,13 +17,11 @@ func serveGitHub(f *fake, w http.ResponseWriter, r *http.Request) {
 		f.t.Errorf("%s %s: headers %v", r.Method, r.URL, r.Header)
 	}
 	if r.Header.Get("Authorization") != "Bearer "+f.token {
-		refused(http.StatusUnauthorized, "Bad credentials")
-		return
+		return http.StatusUnauthorized, message("Bad credentials")
 	}
 	rest, ok := strings.CutPrefix(r.URL.Path, "/api/v3/repos/acme/deploy")
 	if !ok {
-		refused(http.StatusNotFound, "Not Found")
-		return
+		return http.StatusNotFound, message("Not Found")
 	}
 	parts := strings.Split(strings.Trim(rest, "/"), "/")
 	switch shape := r.Method + " " + parts[0] + " " + strings.Join(parts[min(2, len(parts)):], "/"); shape {
@@ -34,52 +33,42 @@ func serveGitHub(f *fake, w http.ResponseWriter, r *http.Request) {
 			if p.fork {
 				owner = "mallory"
 			}
-			isOpen := !p.closed && !p.merged
 			return (q.Get("head") == "" || q.Get("head") == owner+":"+p.branch) &&
-				(q.Get("state") == "all" || isOpen == (q.Get("state") == "open" || q.Get("state") == ""))
+				(q.Get("state") == "all" || p.isOpen() == (q.Get("state") == "open" || q.Get("state") == ""))
 		})
-		var all []any
-		for _, p := range page(found, from, to) {
-			all = append(all, gitHubJSON(p))
-		}
-		f.answer(w, http.StatusOK, append([]any{}, all...))
+		return http.StatusOK, rollout.Mapped(page(found, from, to), gitHubJSON)
 	case "POST pulls ":
 		body := f.decode(r, "title", "body", "head", "base", "draft", "maintainer_can_modify")
 		branch, _ := body["head"].(string)
 		title, _ := body["title"].(string)
 		text, _ := body["body"].(string)
-		isOpen := func(p *fakePull) bool { return p.branch == branch && !p.fork && !p.closed && !p.merged }
-		if title == "" || f.branches[branch] == "" || body["base"] != "main" || len(f.newestFirst(isOpen)) > 0 {
-			f.answer(w, http.StatusUnprocessableEntity, map[string]any{"message": "Validation Failed",
-				"errors": []any{map[string]any{"resource": "PullRequest", "message": "A pull request already exists for acme:" + branch}}})
-			return
+		if title == "" || f.branches[branch] == "" || body["base"] != "main" || len(f.open(branch)) > 0 {
+			return http.StatusUnprocessableEntity, map[string]any{"message": "Validation Failed",
+				"errors": []any{map[string]any{"resource": "PullRequest", "message": "A pull request already exists for acme:" + branch}}}
 		}
-		f.answer(w, http.StatusCreated, gitHubJSON(f.add(fakePull{title: title, body: text, branch: branch, commit: f.branches[branch]})))
+		return http.StatusCreated, gitHubJSON(f.add(fakePull{title: title, body: text, branch: branch, commit: f.branches[branch]}))
 	case "PATCH pulls ":
 		p := f.pull(parts[1])
 		body := f.decode(r, "title", "body", "state", "base", "maintainer_can_modify")
 		if p == nil {
-			refused(http.StatusNotFound, "Not Found")
-			return
+			return http.StatusNotFound, message("Not Found")
 		}
 		p.title, p.body = body["title"].(string), body["body"].(string)
-		if body["state"] == "closed" {
-			p.closed = true
-		}
-		f.answer(w, http.StatusOK, gitHubJSON(p))
+		p.closed = p.closed || body["state"] == "closed"
+		return http.StatusOK, gitHubJSON(p)
 	default:
-		serveGitHubMore(f, w, r, parts, shape)
+		return serveGitHubMore(f, r, parts, shape)
 	}
 }
 
-func serveGitHubMore(f *fake, w http.ResponseWriter, r *http.Request, parts []string, shape string) {
+func serveGitHubMore(f *fake, r *http.Request, parts []string, shape string) (code int, body any) {
 	switch shape {
 	case "POST issues labels":
 		p := f.pull(parts[1])
 		for _, l := range f.decode(r, "labels")["labels"].([]any) {
 			p.labels = append(p.labels, l.(string))
 		}
-		f.answer(w, http.StatusOK, []any{})
+		return http.StatusOK, []any{}
 	case "POST pulls requested_reviewers":
 		p := f.pull(parts[1])
 		body := f.decode(r, "reviewers", "team_reviewers")
@@ -87,30 +76,28 @@ func serveGitHubMore(f *fake, w http.ResponseWriter, r *http.Request, parts []st
 			names, _ := body[key].([]any)
 			for _, n := range names {
 				if name := n.(string); key == "reviewers" && f.users[name] == 0 {
-					f.answer(w, http.StatusUnprocessableEntity, map[string]any{"message": "Reviews may only be requested from collaborators."})
-					return
+					return http.StatusUnprocessableEntity, message("Reviews may only be requested from collaborators.")
 				} else if !slices.Contains(p.reviewers, name) {
 					p.reviewers = append(p.reviewers, name)
 				}
 			}
 		}
-		f.answer(w, http.StatusCreated, gitHubJSON(p))
+		return http.StatusCreated, gitHubJSON(p)
 	case "GET commits status":
 		from, to := f.query(r, 30)
-		f.answer(w, http.StatusOK, map[string]any{"sha": parts[1], "statuses": page(newestStatuses(f, parts[1], "context", "state"), from, to)})
+		newest := newestStatuses(f, parts[1], "context", "state")
+		return http.StatusOK, map[string]any{"sha": parts[1], "statuses": page(newest, from, to)}
 	case "POST statuses ":
 		body := f.decode(r, "state", "target_url", "description", "context")
 		state, _ := body["state"].(string)
 		text, _ := body["description"].(string)
 		if !slices.Contains([]string{"error", "failure", "pending", "success"}, state) || len([]rune(text)) > 140 || len(parts[1]) != 40 {
-			f.answer(w, http.StatusUnprocessableEntity, map[string]any{"message": "Validation Failed"})
-			return
+			return http.StatusUnprocessableEntity, message("Validation Failed")
 		}
 		f.statuses[parts[1]] = append(f.statuses[parts[1]], fakeStatus{body["context"].(string), state, text})
-		f.answer(w, http.StatusCreated, map[string]any{"state": state})
+		return http.StatusCreated, map[string]any{"state": state}
 	default:
-		f.t.Errorf("%s %s is not documented", r.Method, r.URL)
-		f.answer(w, http.StatusNotFound, map[string]any{"message": "Not Found"})
+		return f.undocumented(r)
 	}
 }
 
@@ -131,16 +118,13 @@ func gitHubJSON(p *fakePull) map[string]any {
 	if p.fork {
 		head["repo"] = map[string]any{"id": 2}
 	}
-	labels := []any{}
-	for _, l := range p.labels {
-		labels = append(labels, map[string]any{"name": l})
-	}
+	labels := rollout.Mapped(p.labels, func(l string) map[string]any { return map[string]any{"name": l} })
 	out := map[string]any{"number": p.number, "title": p.title, "body": p.body, "state": "open", "merged_at": nil, "labels": labels,
 		"head": head, "base": map[string]any{"ref": "main", "repo": map[string]any{"id": 1}}}
 	if p.body == "" {
 		out["body"] = nil
 	}
-	if p.closed || p.merged {
+	if !p.isOpen() {
 		out["state"] = "closed"
 	}
 	if p.merged {

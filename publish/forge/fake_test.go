@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // fake is a forge in memory, with the common parts of GitHub and GitLab. Their documented paths, headers, fields and
@@ -39,6 +42,19 @@ type fakePull struct {
 	labels, reviewers   []string
 }
 
+func (p *fakePull) isOpen() bool { return !p.closed && !p.merged }
+
+// state returns merged, closed, or the forge's word for an open pull request.
+func (p *fakePull) state(open string) string {
+	switch {
+	case p.merged:
+		return "merged"
+	case p.closed:
+		return "closed"
+	}
+	return open
+}
+
 type fakeStatus struct{ Context, State, Description string }
 
 // must ends the test at an error.
@@ -49,7 +65,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func newFake(t *testing.T, serve func(f *fake, w http.ResponseWriter, r *http.Request)) *fake {
+func newFake(t *testing.T, serve func(f *fake, r *http.Request) (code int, body any)) *fake {
 	f := &fake{t: t, token: "token-" + t.Name(), branches: map[string]string{"main": sha("main")}, statuses: map[string][]fakeStatus{},
 		users: map[string]int64{"ann": 7, "bob": 8}}
 	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,10 +78,16 @@ func newFake(t *testing.T, serve func(f *fake, w http.ResponseWriter, r *http.Re
 		if f.refuse != nil && f.refuse(w, r) {
 			return
 		}
-		serve(f, w, r)
+		code, body := serve(f, r)
+		f.answer(w, code, body)
 	}))
 	t.Cleanup(f.server.Close)
 	return f
+}
+
+// tokenOf returns the function that reads a token.
+func tokenOf(token string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return token, nil }
 }
 
 // sha makes an ID of 40 digits from a name.
@@ -77,6 +99,14 @@ func (f *fake) answer(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body)
+}
+
+func message(text string) map[string]any { return map[string]any{"message": text} }
+
+// undocumented fails the test.
+func (f *fake) undocumented(r *http.Request) (code int, body any) {
+	f.t.Errorf("%s %s is not documented", r.Method, r.URL)
+	return http.StatusNotFound, message("Not Found")
 }
 
 func (f *fake) decode(r *http.Request, allowed ...string) map[string]any {
@@ -130,6 +160,11 @@ func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
 	return found
 }
 
+// open returns the open pull requests of a branch of the repository itself.
+func (f *fake) open(branch string) []*fakePull {
+	return f.newestFirst(func(p *fakePull) bool { return p.branch == branch && !p.fork && p.isOpen() })
+}
+
 func (f *fake) pull(text string) *fakePull {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > len(f.pulls) {
@@ -151,7 +186,7 @@ func (f *fake) push(branch, content string) string {
 	defer f.mu.Unlock()
 	f.branches[branch] = sha(content)
 	for _, p := range f.pulls {
-		if p.branch == branch && !p.closed && !p.merged {
+		if p.branch == branch && p.isOpen() {
 			p.commit = sha(content)
 		}
 	}
@@ -179,18 +214,9 @@ func (f *fake) propose(branch, title string) int {
 func (f *fake) list() []seen {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []seen
-	for _, p := range f.pulls {
-		state := "open"
-		switch {
-		case p.merged:
-			state = "merged"
-		case p.closed:
-			state = "closed"
-		}
-		all = append(all, seen{p.number, p.title, p.body, p.branch, state, slices.Clone(p.labels), slices.Clone(p.reviewers)})
-	}
-	return all
+	return rollout.Mapped(f.pulls, func(p *fakePull) seen {
+		return seen{p.number, p.title, p.body, p.branch, p.state("open"), slices.Clone(p.labels), slices.Clone(p.reviewers)}
+	})
 }
 
 func (f *fake) marks(commit string) []fakeStatus {

@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -49,7 +48,7 @@ func (g *giteaBench) begin() (bench, Options, rollout.Forge) {
 	g.git("push", "-q", "origin", "main")
 	g.await("main")
 	return g, Options{
-		Remote: s.URL + "/" + g.repo + ".git", Token: func(context.Context) (string, error) { return g.bot.Token, nil },
+		Remote: s.URL + "/" + g.repo + ".git", Token: tokenOf(g.bot.Token),
 	}, rollout.Forge{Type: rollout.Gitea}
 }
 
@@ -147,11 +146,8 @@ func (g *giteaBench) list() []seen {
 
 func (g *giteaBench) marks(commit string) []fakeStatus {
 	g.t.Helper()
-	var listed []struct{ Context, Status, Description string }
+	type listedStatus struct{ Context, Status, Description string }
+	var listed []listedStatus
 	g.server.Must(g.owner, http.MethodGet, "/repos/"+g.repo+"/commits/"+commit+"/statuses?sort=oldest", nil, &listed)
-	var all []fakeStatus
-	for _, s := range listed {
-		all = append(all, fakeStatus{s.Context, s.Status, s.Description})
-	}
-	return all
+	return rollout.Mapped(listed, func(s listedStatus) fakeStatus { return fakeStatus{s.Context, s.Status, s.Description} })
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const hookSecret = "a secret that only the forge knows"
@@ -94,12 +96,8 @@ func TestHook(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
-			if w.Code != tt.status || pushed != tt.pushed {
-				t.Errorf("%d, pushed %t; want %d, %t", w.Code, pushed, tt.status, tt.pushed)
-			}
-			if w.Body.Len() > 0 {
-				t.Errorf("it says %q", w.Body)
-			}
+			compare.CheckNamed(t, "status, and pushed", []any{tt.status, tt.pushed}, []any{w.Code, pushed})
+			compare.CheckNamed(t, "body", "", w.Body.String())
 		})
 	}
 }
@@ -110,13 +108,10 @@ func with(header map[string]string, key, value string) map[string]string {
 }
 
 func TestHookSecret(t *testing.T) {
-	if _, err := NewHook(Hook{}); err == nil {
-		t.Error("a hook without a secret")
-	}
+	_, err := NewHook(Hook{})
+	compare.CheckNamed(t, "a hook without a secret is refused", true, err != nil)
 	key := []byte("0123456789abcdef")
-	if !bytes.Equal(signingKey("whsec_"+base64.StdEncoding.EncodeToString(key)), key) {
-		t.Error("a whsec_ secret is base64 of its key")
-	}
+	compare.CheckNamed(t, "a whsec_ secret, which is base64 of its key,", key, signingKey("whsec_"+base64.StdEncoding.EncodeToString(key)))
 }
 
 // TestHookReadsFew limits the number of bodies in memory.
@@ -129,9 +124,8 @@ func TestHookReadsFew(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/webhook", strings.NewReader("{}"))
 	r.Header.Set("X-Gitea-Signature", "00")
 	w := httptest.NewRecorder()
-	if h.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("status %d", w.Code)
-	}
+	h.ServeHTTP(w, r)
+	compare.CheckNamed(t, "status", http.StatusServiceUnavailable, w.Code)
 }
 
 // TestHookWaitsForNoBody checks that a slow body does not delay other requests. In this test a body's time is over
@@ -154,9 +148,7 @@ func TestHookWaitsForNoBody(t *testing.T) {
 	res, err := http.DefaultClient.Do(r)
 	must(t, err)
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusUnauthorized || len(h.reading) > 0 {
-		t.Errorf("status %d, %d are read", res.StatusCode, len(h.reading))
-	}
+	compare.CheckNamed(t, "status, and bodies that are read", [2]int{http.StatusUnauthorized, 0}, [2]int{res.StatusCode, len(h.reading)})
 }
 
 // FuzzHook sends requests without the secret, and then the same bodies with the forge's signature. The former never

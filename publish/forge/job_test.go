@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"maps"
 	"testing"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -12,10 +13,8 @@ func TestPullOfAJob(t *testing.T) {
 		"GITHUB_REF": "refs/pull/12/merge", "GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/deploy",
 	}
 	with := func(name string) map[string]string {
-		all := map[string]string{name: "true"}
-		for k, v := range gitHub {
-			all[k] = v
-		}
+		all := maps.Clone(gitHub)
+		all[name] = "true"
 		return all
 	}
 	for name, tt := range map[string]struct {

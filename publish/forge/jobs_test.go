@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/call"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -52,7 +53,7 @@ func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) 
 		var problems []string
 		w := NewWorker(Options{
 			Cluster: "prod", Remote: "https://paper.example/acme/deploy.git", Branch: "main", Now: time.Now, forges: table{known},
-			Token: func(context.Context) (string, error) { return "t0ken", nil },
+			Token: tokenOf("t0ken"),
 			Log: func(err error, _ string) {
 				if err != nil {
 					problems = append(problems, err.Error())
@@ -76,16 +77,20 @@ func pass(w *Worker, d time.Duration) {
 	synctest.Wait()
 }
 
+// show tells a worker of a release that waits at a gate.
+func show(w *Worker, gate int, proposals ...rollout.Proposal) {
+	w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), gate, proposals...)})
+}
+
 func refused(status int, after time.Duration) error {
 	return &call.Error{What: "POST", Status: status, Message: "no", After: after}
 }
 
 // TestANewerOrderIsNotLost replaces an order while it is carried out.
 func TestANewerOrderIsNotLost(t *testing.T) {
-	m := &moody{}
-	m.mark = func() error { time.Sleep(time.Minute); return nil }
+	m := &moody{mark: func() error { time.Sleep(time.Minute); return nil }}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
-		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1)})
+		show(w, 1)
 		pass(w, time.Second)
 		later := paused(sha("release"), 2)
 		later.After.Phase, later.After.Reason = rollout.Aborting, "too slow"
@@ -96,24 +101,19 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 				t.Errorf("%s is %+v after %d requests", name, got, m.calls)
 			}
 		}
-		if len(m.marks) != 1 {
-			t.Errorf("statuses: %v", m.marks)
-		}
+		compare.CheckNamed(t, "statuses", 1, len(m.marks))
 	})
 }
 
 // TestALimitIsNoRefusal has a forge ask for a back-off when a label is to be set. The label is set afterwards, and no
 // error is reported.
 func TestALimitIsNoRefusal(t *testing.T) {
-	limited := true
-	m := &moody{}
-	m.tag = func() error {
-		if limited {
-			limited = false
-			return refused(http.StatusForbidden, 30*time.Minute)
-		}
-		return nil
-	}
+	limit := refused(http.StatusForbidden, 30*time.Minute)
+	m := &moody{tag: func() error {
+		err := limit
+		limit = nil
+		return err
+	}}
 	onMoody(t, m, func(w *Worker, problems *[]string) {
 		w.Show(rollout.Forge{Labels: []string{"release"}}, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(sha("one")))})
 		pass(w, 29*time.Minute)
@@ -139,7 +139,7 @@ func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 			return nil
 		}
 		onMoody(t, m, func(w *Worker, problems *[]string) {
-			w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1)})
+			show(w, 1)
 			pass(w, 3*time.Hour)
 			if m.calls != want || (len(m.marks) == 1) != (want == 10) || len(*problems) != 1 {
 				t.Errorf("%d: asked %d times, want %d; %v; %v", status, m.calls, want, m.marks, *problems)
@@ -150,22 +150,16 @@ func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 
 // TestANewerOrderWaitsAsLong keeps an order's back-off for the order that replaces it.
 func TestANewerOrderWaitsAsLong(t *testing.T) {
-	m := &moody{}
-	m.mark = func() error { return refused(http.StatusNotFound, 0) }
+	m := &moody{mark: func() error { return refused(http.StatusNotFound, 0) }}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
-		show := func() { w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1)}) }
-		show()
+		show(w, 1)
 		pass(w, 20*time.Second) // 1, 2, 4, 8 s apart: the next attempt is at 31
 		before := m.calls
-		show()
+		show(w, 1)
 		pass(w, 10*time.Second)
-		if m.calls != before {
-			t.Errorf("%d requests while it waits, want none", m.calls-before)
-		}
+		compare.CheckNamed(t, "requests while it waits", before, m.calls)
 		pass(w, 1500*time.Millisecond) // the following attempt is at 32
-		if m.calls != before+1 {
-			t.Errorf("%d requests when it has waited, want 1", m.calls-before)
-		}
+		compare.CheckNamed(t, "requests when it has waited", before+1, m.calls)
 	})
 }
 
@@ -175,25 +169,21 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 	m := &moody{}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
 		for gate, commit := range []string{sha("first"), "", sha("second"), sha("third")} {
-			w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), gate, promotes(commit))})
+			show(w, gate, promotes(commit))
 			pass(w, time.Second)
 		}
 		newest := m.pulls[len(m.pulls)-1]
 		pass(w, time.Hour)
-		if got := m.pulls[len(m.pulls)-1]; got.body != newest.body || got.title != newest.title {
-			t.Errorf("it is described as\n%s\nwant\n%s", got.body, newest.body)
-		}
+		compare.CheckNamed(t, "description", newest.text, m.pulls[len(m.pulls)-1].text)
 		// If the forge closed it before the check, it is opened again.
-		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(""))})
+		show(w, 1, promotes(""))
 		pass(w, time.Second)
-		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(sha("fourth")))})
+		show(w, 1, promotes(sha("fourth")))
 		pass(w, time.Second)
 		n := len(m.pulls)
 		m.pulls[n-1].isOpen = false
 		pass(w, w.Settle-2*time.Second)
-		if len(m.pulls) != n {
-			t.Error("it is looked at before the forge has settled")
-		}
+		compare.CheckNamed(t, "pull requests before the forge has settled", n, len(m.pulls))
 		pass(w, 2*time.Second)
 		if len(m.pulls) != n+1 || !m.pulls[n].isOpen {
 			t.Errorf("it stays closed: %+v", m.pulls)

@@ -36,11 +36,9 @@ func TestAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := PagesOf(c.config, c.remote)
-			got := [3]string{p.Commit("9f3"), p.Branch(branch), p.Pull("main", branch)}
-			compare.Check(t, c.want, got)
+			compare.Check(t, c.want, [3]string{p.Commit("9f3"), p.Branch(branch), p.Pull("main", branch)})
 		})
 	}
-	if got := PagesOf(nil, "https://github.com/acme/deploy").Commit("{}"); got != "https://github.com/acme/deploy/commit/{}" {
-		t.Errorf("the placeholder of an id is escaped: %s", got)
-	}
+	// The placeholder of an ID is not escaped.
+	compare.Check(t, "https://github.com/acme/deploy/commit/{}", PagesOf(nil, "https://github.com/acme/deploy").Commit("{}"))
 }

@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +10,10 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 )
+
+func optionsOf(server *httptest.Server) Options {
+	return Options{Remote: server.URL + "/acme/deploy.git", Now: time.Now, Token: tokenOf("token")}
+}
 
 // TestIsProtected reads each forge's branch protection.
 func TestIsProtected(t *testing.T) {
@@ -30,8 +33,7 @@ func TestIsProtected(t *testing.T) {
 				_, _ = w.Write([]byte(answer))
 			}))
 			defer server.Close()
-			o := Options{Remote: server.URL + "/acme/deploy.git", Now: time.Now,
-				Token: func(context.Context) (string, error) { return "token", nil }}
+			o := optionsOf(server)
 			ask := func() (bool, error) {
 				return IsProtected(t.Context(), o, rollout.Forge{Type: kind}, "gitrollout/state/prod")
 			}
@@ -113,8 +115,7 @@ func TestAsksOwners(t *testing.T) {
 				_, _ = w.Write([]byte(answer))
 			}))
 			defer server.Close()
-			o := Options{Remote: server.URL + "/acme/deploy.git", Now: time.Now,
-				Token: func(context.Context) (string, error) { return "token", nil }}
+			o := optionsOf(server)
 			asks, err := AsksOwners(t.Context(), o, rollout.Forge{Type: tc.kind}, "main")
 			got := map[bool]string{true: yes, false: no}[asks]
 			if err != nil {
@@ -133,23 +134,23 @@ func TestAsksOwnersGitea(t *testing.T) {
 	g := bench.(*giteaBench)
 	o.Now = time.Now
 	asOwner := o
-	asOwner.Token = func(context.Context) (string, error) { return g.owner.Token, nil }
-	if asks, err := AsksOwners(t.Context(), o, config, "main"); err != nil || asks {
-		t.Fatalf("not protected yet, and it says %t, %v", asks, err)
+	asOwner.Token = tokenOf(g.owner.Token)
+	asks := func(when string, o Options, want bool) {
+		t.Helper()
+		if got, err := AsksOwners(t.Context(), o, config, "main"); err != nil || got != want {
+			t.Errorf("%s it asks: %t, %v", when, got, err)
+		}
 	}
+	asks("before it is protected", o, false)
 	rule := "/repos/" + g.repo + "/branch_protections"
 	g.server.Must(g.owner, http.MethodPost, rule, map[string]any{"rule_name": "mai*", "required_approvals": 1}, nil)
-	if asks, err := AsksOwners(t.Context(), asOwner, config, "main"); err != nil || asks {
-		t.Errorf("any approval does, and it says %t, %v", asks, err)
-	}
+	asks("while any approval does", asOwner, false)
 	g.server.Must(g.owner, http.MethodPatch, rule+"/mai*", map[string]any{"block_on_official_review_requests": true}, nil)
-	if asks, err := AsksOwners(t.Context(), asOwner, config, "main"); err != nil || !asks {
-		t.Errorf("it waits for code owners, and says %t, %v", asks, err)
-	}
+	asks("while it waits for code owners", asOwner, true)
 	if _, err := AsksOwners(t.Context(), o, config, "main"); !errors.Is(err, errHidden) {
 		t.Errorf("told to a user without administrator rights: %v", err)
 	}
-	o.Token = func(context.Context) (string, error) { return "", nil }
+	o.Token = tokenOf("")
 	if _, err := AsksOwners(t.Context(), o, config, "main"); !errors.Is(err, errNoToken) {
 		t.Errorf("without a token: %v", err)
 	}

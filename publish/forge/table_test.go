@@ -87,7 +87,7 @@ func TestAForgeIsOneLine(t *testing.T) {
 	known := append(slices.Clone(forges), p.kind())
 	o := Options{
 		Cluster: "prod", Remote: "https://paper.example/acme/team/deploy.git", Branch: "main", Now: time.Now, forges: known,
-		Token: func(context.Context) (string, error) { return "t0ken", nil }, Log: func(err error, _ string) {
+		Token: tokenOf("t0ken"), Log: func(err error, _ string) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -136,18 +136,14 @@ func TestAForgeIsOneLine(t *testing.T) {
 		r.Header.Set("X-Paper-Seal", "seal="+signed(hookSecret, body))
 		r.Header.Set("X-Paper-Event", event)
 		answer := httptest.NewRecorder()
-		if h.ServeHTTP(answer, r); answer.Code != http.StatusAccepted || pushed != want {
-			t.Errorf("%s: %d, pushed %d times", event, answer.Code, pushed)
-		}
+		h.ServeHTTP(answer, r)
+		compare.CheckNamed(t, event, [2]int{http.StatusAccepted, want}, [2]int{answer.Code, pushed})
 	}
 }
 
 // TestConfigurationNamesTheTable accepts exactly the table's forges in a configuration.
 func TestConfigurationNamesTheTable(t *testing.T) {
 	field, _ := reflect.TypeFor[rollout.Forge]().FieldByName("Type")
-	var names []string
-	for _, k := range forges {
-		names = append(names, string(k.name))
-	}
+	names := rollout.Mapped(forges, func(k kind) string { return string(k.name) })
 	compare.CheckNamed(t, "forges", strings.Fields(field.Tag.Get("oneOf")), names)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -61,9 +62,7 @@ func TestResolve(t *testing.T) {
 			} else {
 				got = fmt.Sprintf("%s %s %s", target.kind.name, target.kind.api(target.address), target.repository)
 			}
-			if got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
-			}
+			compare.Check(t, tt.want, got)
 		})
 	}
 }

@@ -23,12 +23,9 @@ func TestPullRequestsHaveTheEvidence(t *testing.T) {
 		}}}},
 	}
 	for _, kind := range []rollout.ProposalKind{rollout.ProposePromotion, rollout.ProposeRevert} {
-		body := describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, rollout.Proposal{Kind: kind}).body
-		want := "- measured: `web/step-2 errors: Failed, 2 failed; successCondition: result < 0.01; '@everyone' <b>failed</b>; 0.2, " +
-			"0.3 from 12:00:00 to 12:01:00 UTC`\n"
-		if !strings.Contains(body, want) {
-			t.Errorf("%s: the text has no %q:\n%s", kind, want, body)
-		}
+		compare.Contains(t, describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, rollout.Proposal{Kind: kind}).body,
+			"- measured: `web/step-2 errors: Failed, 2 failed; successCondition: result < 0.01; '@everyone' <b>failed</b>; 0.2, "+
+				"0.3 from 12:00:00 to 12:01:00 UTC`\n")
 	}
 }
 
@@ -38,9 +35,7 @@ func TestRetryIsAdvisedWhereItWorks(t *testing.T) {
 	for _, can := range []bool{true, false} {
 		p := rollout.Proposal{Kind: rollout.ProposeRevert, Retries: can}
 		body := describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, p).body
-		if strings.Contains(body, "`gitrollout retry shop`") != can {
-			t.Errorf("it can be tried again: %t, and the text is\n%s", can, body)
-		}
+		compare.CheckNamed(t, "it can be tried again, in:\n"+body, can, strings.Contains(body, "`gitrollout retry shop`"))
 	}
 }
 
@@ -84,10 +79,8 @@ func TestTextsOfPullRequests(t *testing.T) {
 	compare.CheckNamed(t, "a promotion", want, got)
 	over := s
 	over.Release = nil
-	if got := describe(rollout.ForgeUpdate{Cluster: "prod", After: over},
-		p); got != (text{"Promote shop in prod", "This promotion is no longer wanted.\n"}) {
-		t.Errorf("got %+v", got)
-	}
+	compare.CheckNamed(t, "a promotion after its end", text{"Promote shop in prod", "This promotion is no longer wanted.\n"},
+		describe(rollout.ForgeUpdate{Cluster: "prod", After: over}, p))
 	s.Rejected = []rollout.Rejection{{Hash: "h1-2", Commit: "2222222222", Reason: "too\nmany errors", At: at}}
 	p = rollout.Proposal{Kind: rollout.ProposeRevert, Sharers: []string{"cart", "till"}, Retries: true}
 	got = describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, p)
@@ -108,18 +101,15 @@ func TestTextsOfPullRequests(t *testing.T) {
 		}
 	}
 	for why, want := range map[string]string{"": goneText + "\n", "merged": goneText + "\n\nWhat happened: `merged`\n"} {
-		if got := describeGone(pull{text: text{title: "t"}}, why); got != (text{"t", want}) {
-			t.Errorf("got %+v", got)
-		}
+		compare.CheckNamed(t, "gone", text{"t", want}, describeGone(pull{text: text{title: "t"}}, why))
 	}
-	if got := code(strings.Repeat("`", 301)); got != "`"+strings.Repeat("'", 299)+"…`" {
-		t.Errorf("a long text is %s", got)
-	}
+	compare.CheckNamed(t, "a long text", "`"+strings.Repeat("'", 299)+"…`", code(strings.Repeat("`", 301)))
 }
 
-// TestStatusesOfCommits checks statuses without a release in TestStatusesOf: rollbacks, windows, and texts that are too
-// long.
-func TestStatusesOfCommits(t *testing.T) {
+// TestStatusesOf checks the commits' statuses for each transition.
+func TestStatusesOf(t *testing.T) {
+	one, two := paused(sha("1"), 1).After, paused(sha("2"), 1).After
+	healthy := rollout.State{App: "shop", Phase: rollout.Healthy, Stable: one.Stable}
 	at := func(phase rollout.Phase, step int) rollout.State {
 		return rollout.State{Phase: phase, Release: &rollout.Release{Commit: "new"}, Stable: &rollout.Release{Commit: "old"}, Reason: "a reason",
 			Progress: []rollout.Progress{{Step: step, Of: 3, Name: "pause", Weight: 20}}}
@@ -130,6 +120,14 @@ func TestStatusesOfCommits(t *testing.T) {
 		before, after rollout.State
 		want          string
 	}{
+		"begins":      {healthy, one, "1 pending Paused, step 2/4 (pause) at 20 %"},
+		"the same":    {one, one, ""},
+		"superseded":  {one, two, "2 pending Paused, step 2/4 (pause) at 20 %; 1 failure superseded by " + sha("2")[:7]},
+		"taken back":  {one, healthy, "stable success serving; 1 failure taken back"},
+		"nothing yet": {rollout.State{}, rollout.State{Phase: rollout.Pending}, ""},
+		"held": {healthy, with(healthy, func(s *rollout.State) {
+			s.Held = &rollout.Held{Message: "app.yaml: is wrong", Commit: sha("2")}
+		}), "2 failure not followed: app.yaml: is wrong"},
 		"nothing is known": {rollout.State{}, rollout.State{}, ""},
 		"it serves":        {rollout.State{}, rest, "old success serving"},
 		"it is through":    {at(rollout.Progressing, 2), at(rollout.Promoting, 3), "new pending Promoting, step 3/3 (pause) at 20 %"},
@@ -151,10 +149,14 @@ func TestStatusesOfCommits(t *testing.T) {
 	} {
 		var got []string
 		for _, m := range statusesOf(rollout.ForgeUpdate{Before: c.before, After: c.after}) {
-			got = append(got, fmt.Sprintf("%s %s %s", m.commit, m.state, m.description))
+			commit := m.commit
+			for _, known := range []string{"1", "2", "stable"} {
+				if commit == sha(known) {
+					commit = known
+				}
+			}
+			got = append(got, fmt.Sprintf("%s %s %s", commit, m.state, m.description))
 		}
-		if strings.Join(got, "; ") != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, strings.Join(got, "; "))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/call"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -53,18 +54,14 @@ func TestRateLimits(t *testing.T) {
 			f.refuseWith(1, tt.header, tt.code, tt.body)
 			began := time.Now()
 			all := r.show(paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first"))))
-			if len(all) != 1 || len(f.marks(sha("the release"))) != 1 {
-				t.Errorf("pull requests %v", all)
-			}
+			compare.CheckNamed(t, "pull requests, and statuses", [2]int{1, 1}, [2]int{len(all), len(f.marks(sha("the release")))})
 			if took := time.Since(began); took < 500*time.Millisecond {
 				t.Errorf("it took %s", took)
 			}
 			if f.requests > 12 {
 				t.Errorf("%d requests", f.requests)
 			}
-			if text := r.complaints(); text != "" {
-				t.Errorf("a rate limit is nothing to complain about: %s", text)
-			}
+			compare.CheckNamed(t, "complaints about a rate limit", "", r.complaints())
 		})
 	}
 }
@@ -107,9 +104,7 @@ func TestBreakOf(t *testing.T) {
 			}
 			// Meanwhile no request is sent.
 			err := a.call(t.Context(), http.MethodGet, "/x", nil, nil)
-			if got := strings.Contains(err.Error(), "rate limit is used up"); got != (tt.want > 0) {
-				t.Errorf("then %v", err)
-			}
+			compare.CheckNamed(t, err.Error(), tt.want > 0, strings.Contains(err.Error(), "rate limit is used up"))
 		})
 	}
 }
@@ -129,9 +124,7 @@ func TestDown(t *testing.T) {
 			r := newRig(t, newGitHubBench)
 			r.fake().refuseWith(2, nil, tt.code, `{"message":"no right"}`)
 			all := r.show(paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first"))))
-			if len(all) != 1 || all[0].state != "open" {
-				t.Errorf("%+v", all)
-			}
+			r.wantStates(all, "open")
 			if text := r.complaints(); !strings.Contains(text, tt.want) || strings.Count(text, "/pulls: ") > 1 {
 				t.Errorf("it should be told once: %s", text)
 			}
@@ -142,8 +135,7 @@ func TestDown(t *testing.T) {
 // TestWrongToken reports the error once without the token, and delays no release.
 func TestWrongToken(t *testing.T) {
 	r := newRig(t, newGitHubBench)
-	r.stop()
-	r.options.Token = func(context.Context) (string, error) { return "a-wrong-token", nil }
+	r.options.Token = tokenOf("a-wrong-token")
 	r.restart()
 	transition := paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))
 	r.fake().mu.Lock() // no request is answered while Show runs
@@ -161,16 +153,13 @@ func TestWrongToken(t *testing.T) {
 
 func TestNoToken(t *testing.T) {
 	r := newRig(t, newGitLabBench)
-	r.stop()
-	r.options.Token = func(context.Context) (string, error) { return "", nil }
+	r.options.Token = tokenOf("")
 	r.restart()
 	r.worker.Show(r.config, []rollout.ForgeUpdate{paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	r.worker.Flush(ctx)
-	if r.fake().requests != 0 || r.complaints() != errNoToken.Error() {
-		t.Errorf("%d requests, problems %q", r.fake().requests, r.complaints())
-	}
+	compare.CheckNamed(t, "requests, and problems", []any{0, errNoToken.Error()}, []any{r.fake().requests, r.complaints()})
 }
 
 // TestUnusable drops orders under an invalid configuration, and restarts with a valid one.
@@ -184,9 +173,7 @@ func TestUnusable(t *testing.T) {
 	if text := r.complaints(); strings.Count(text, "GITROLLOUT_FORGE_URL") != 1 || r.fake().requests != 0 {
 		t.Errorf("%d requests, problems %q", r.fake().requests, text)
 	}
-	if all := r.resume([]string{promoteBranch}, release); len(all) != 1 {
-		t.Errorf("%+v", all)
-	}
+	r.wantStates(r.resume([]string{promoteBranch}, release), "open")
 }
 
 // TestPages finds pull requests beyond the first page, except those from forks.
@@ -211,13 +198,9 @@ func TestPages(t *testing.T) {
 			}
 			f.statuses[sha("release")] = append([]fakeStatus{{"gitrollout/prod/shop", state, m.description}}, f.statuses[sha("release")]...)
 			all := r.resume([]string{promoteBranch}, transition)
-			if all[0].state != "closed" || all[1].state != "open" || all[1].title != "a fork's" || len(all) != 123 ||
-				all[122].branch != promoteBranch {
-				t.Errorf("the first two are %+v, of %d", all[:2], len(all))
-			}
-			if n := len(f.statuses[sha("release")]); n != 61 {
-				t.Errorf("%d statuses", n)
-			}
+			compare.CheckNamed(t, "pull requests, and the last one's branch", []any{123, promoteBranch}, []any{len(all), all[len(all)-1].branch})
+			compare.CheckNamed(t, "states, and title", [3]string{"closed", "open", "a fork's"}, [3]string{all[0].state, all[1].state, all[1].title})
+			compare.CheckNamed(t, "statuses", 61, len(f.statuses[sha("release")]))
 		})
 	}
 }
@@ -230,9 +213,7 @@ func TestBounded(t *testing.T) {
 		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha(fmt.Sprint(i)), 1)})
 		w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(fmt.Sprintf("%040d", i), 1)})
 	}
-	if len(w.jobs) != maxJobs || len(w.order) != maxJobs || len(problems) != 1 {
-		t.Errorf("%d orders, %d in line, problems %v", len(w.jobs), len(w.order), problems)
-	}
+	compare.CheckNamed(t, "orders, in line, and problems", [3]int{maxJobs, maxJobs, 1}, [3]int{len(w.jobs), len(w.order), len(problems)})
 }
 
 // TestTokenStaysHome has a server that redirects to another host.
@@ -270,7 +251,7 @@ func TestTokenIsNotTold(t *testing.T) {
 }
 
 func newAPI(base string, now func() time.Time) *api {
-	token := func(context.Context) (string, error) { return "t0ken", nil }
+	token := tokenOf("t0ken")
 	return &api{client: call.Clients(), base: base, token: token, header: gitLab.header, now: now}
 }
 

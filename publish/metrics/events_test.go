@@ -33,13 +33,23 @@ func with(s rollout.State, change func(*rollout.State)) rollout.State {
 	return s
 }
 
+// flying is a release of fresh.
+func flying() rollout.State {
+	return with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
+}
+
+// serving is the end of that release.
+func serving(since time.Duration) rollout.State {
+	return with(flying(), func(s *rollout.State) { s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, since) })
+}
+
 func minutes(n int) *time.Duration {
 	d := time.Duration(n) * time.Minute
 	return &d
 }
 
 func TestBetween(t *testing.T) {
-	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
+	inFlight := flying()
 	back := func(reject bool) rollout.State {
 		return with(inFlight, func(s *rollout.State) {
 			s.Phase = rollout.Aborting
@@ -52,6 +62,14 @@ func TestBetween(t *testing.T) {
 	run := func(phase rollout.AnalysisPhase) rollout.AnalysisRun {
 		return rollout.AnalysisRun{Name: "step-1", Started: noon, Phase: phase}
 	}
+	analysed := func(runs ...rollout.AnalysisRun) rollout.State {
+		return with(inFlight, func(s *rollout.State) { s.Analyses = runs })
+	}
+	gone := with(back(true), func(s *rollout.State) { s.Phase, s.Release, s.Rollback = rollout.Degraded, nil, nil })
+	first := rollout.State{Serial: 1, Phase: rollout.Progressing, Release: release(fresh, 0)}
+	done := run(rollout.AnalysisSuccessful)
+	again, another, stopped, running := done, run(rollout.AnalysisErrored), run(rollout.AnalysisStopped), run(rollout.AnalysisRunning)
+	again.Started, another.Name, stopped.Name, running.Name = noon.Add(time.Minute), "step-2", "step-3", "step-4"
 	for name, tc := range map[string]struct {
 		before, after rollout.State
 		asked         rollout.Hash
@@ -61,75 +79,34 @@ func TestBetween(t *testing.T) {
 		"held is no transition": {atRest(),
 			func() rollout.State { s := atRest(); s.Held = &rollout.Held{Reason: "InvalidInput"}; return s }(), old, Change{}},
 		"a release begins": {atRest(), inFlight, fresh, Change{Phase: rollout.Progressing, Started: true}},
-		"first deployment": {
-			rollout.State{}, rollout.State{Serial: 1, Phase: rollout.Progressing, Release: release(fresh, 0)}, fresh,
-			Change{Phase: rollout.Progressing, Started: true},
-		},
-		"first deployment serves": {
-			rollout.State{Serial: 1, Phase: rollout.Progressing, Release: release(fresh, 0)},
-			rollout.State{Serial: 2, Phase: rollout.Healthy, Stable: release(fresh, 2*time.Minute)}, fresh,
-			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(2)},
-		},
-		"promoted": {
-			inFlight, with(inFlight, func(s *rollout.State) {
-				s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, 9*time.Minute)
-			}), fresh,
-			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(9)},
-		},
-		"rejected": {inFlight, back(true), fresh, Change{Phase: rollout.Aborting, Outcome: Rejected, Until: minutes(5)}},
-		"all pods are back": {
-			back(true), with(back(true), func(s *rollout.State) { s.Phase, s.Release, s.Rollback = rollout.Degraded, nil, nil }), fresh,
-			Change{Phase: rollout.Degraded, Retreat: minutes(5)},
-		},
-		"reverted in Git": {inFlight, back(false), old, Change{Phase: rollout.Aborting, Outcome: Reverted}},
-		"superseded":      {inFlight, back(false), other, Change{Phase: rollout.Aborting, Outcome: Superseded}},
-		"the next one begins where the rollback ends": {
-			back(false), with(back(false), func(s *rollout.State) {
-				s.Phase, s.Release, s.Rollback = rollout.Progressing, release(other, 10*time.Minute), nil
-			}), other,
-			Change{Phase: rollout.Progressing, Started: true, Retreat: minutes(5)},
-		},
-		"a first deployment is replaced": {
-			rollout.State{Serial: 1, Phase: rollout.Progressing, Release: release(fresh, 0)},
-			rollout.State{Serial: 2, Phase: rollout.Progressing, Release: release(other, 0)}, other,
-			Change{Phase: rollout.Progressing, Started: true, Outcome: Superseded},
-		},
-		"a rejection and its end at once": {
-			inFlight, with(back(true), func(s *rollout.State) { s.Phase, s.Release, s.Rollback = rollout.Degraded, nil, nil }), fresh,
-			Change{Phase: rollout.Degraded, Outcome: Rejected, Until: minutes(5)},
-		},
-		"an analysis is through": {
-			with(inFlight, func(s *rollout.State) { s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisRunning)} }),
-			with(inFlight, func(s *rollout.State) { s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful)} }), fresh,
-			Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful}},
-		},
-		"analyses that say nothing new": {
-			with(inFlight, func(s *rollout.State) { s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful)} }),
-			with(inFlight, func(s *rollout.State) {
-				again, another := run(rollout.AnalysisSuccessful), run(rollout.AnalysisErrored)
-				stopped, running := run(rollout.AnalysisStopped), run(rollout.AnalysisRunning)
-				again.Started, another.Name, stopped.Name, running.Name = noon.Add(time.Minute), "step-2", "step-3", "step-4"
-				s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful), again, another, stopped, running}
-			}), fresh, Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisErrored}},
-		},
-		"nothing is rolling back": {
-			with(inFlight, func(s *rollout.State) { s.Phase = rollout.Aborting }), atRest(), fresh, Change{Phase: rollout.Healthy},
-		},
+		"first deployment": {rollout.State{}, first, fresh, Change{Phase: rollout.Progressing, Started: true}},
+		"first deployment serves": {first, rollout.State{Serial: 2, Phase: rollout.Healthy, Stable: release(fresh, 2*time.Minute)}, fresh,
+			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(2)}},
+		"promoted":          {inFlight, serving(9 * time.Minute), fresh, Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(9)}},
+		"rejected":          {inFlight, back(true), fresh, Change{Phase: rollout.Aborting, Outcome: Rejected, Until: minutes(5)}},
+		"all pods are back": {back(true), gone, fresh, Change{Phase: rollout.Degraded, Retreat: minutes(5)}},
+		"reverted in Git":   {inFlight, back(false), old, Change{Phase: rollout.Aborting, Outcome: Reverted}},
+		"superseded":        {inFlight, back(false), other, Change{Phase: rollout.Aborting, Outcome: Superseded}},
+		"the next one begins where the rollback ends": {back(false), with(back(false), func(s *rollout.State) {
+			s.Phase, s.Release, s.Rollback = rollout.Progressing, release(other, 10*time.Minute), nil
+		}), other, Change{Phase: rollout.Progressing, Started: true, Retreat: minutes(5)}},
+		"a first deployment is replaced": {first, rollout.State{Serial: 2, Phase: rollout.Progressing, Release: release(other, 0)}, other,
+			Change{Phase: rollout.Progressing, Started: true, Outcome: Superseded}},
+		"a rejection and its end at once": {inFlight, gone, fresh, Change{Phase: rollout.Degraded, Outcome: Rejected, Until: minutes(5)}},
+		"an analysis is through": {analysed(run(rollout.AnalysisRunning)), analysed(done), fresh,
+			Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful}}},
+		"analyses that say nothing new": {analysed(done), analysed(done, again, another, stopped, running), fresh,
+			Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisErrored}}},
+		"nothing is rolling back": {with(inFlight, func(s *rollout.State) { s.Phase = rollout.Aborting }), atRest(), fresh,
+			Change{Phase: rollout.Healthy}},
 		"a rollback that goes on": {back(true), back(true), fresh, Change{}},
-		"a rejection of another version": {
-			inFlight, with(back(true), func(s *rollout.State) { s.Rejected[0].Hash = other }), other,
-			Change{Phase: rollout.Aborting, Outcome: Superseded},
-		},
-		"the clock was ahead": {
-			inFlight, with(inFlight, func(s *rollout.State) {
-				s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, -time.Second)
-			}), fresh,
-			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(0)},
-		},
+		"a rejection of another version": {inFlight, with(back(true), func(s *rollout.State) { s.Rejected[0].Hash = other }), other,
+			Change{Phase: rollout.Aborting, Outcome: Superseded}},
+		"the clock was ahead": {inFlight, serving(-time.Second), fresh,
+			Change{Phase: rollout.Healthy, Outcome: Promoted, Lead: minutes(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Between(tc.before, tc.after, tc.asked, noon.Add(10*time.Minute))
-			compare.Check(t, tc.want, got)
+			compare.Check(t, tc.want, Between(tc.before, tc.after, tc.asked, noon.Add(10*time.Minute)))
 		})
 	}
 }

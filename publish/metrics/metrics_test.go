@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -51,18 +52,24 @@ func look(before, after rollout.State) report.App {
 	return report.App{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
 }
 
+// tell reports passes of apps.
+func tell(m *Metrics, apps ...report.App) { m.Tell(report.Report{Apps: apps}) }
+
+// lacks reports the parts that a text has.
+func lacks(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		compare.CheckNamed(t, part+" is in\n"+text, false, strings.Contains(text, part))
+	}
+}
+
 // TestLifeOfARelease observes a release pass by pass, in one process and in another that starts in between.
 func TestLifeOfARelease(t *testing.T) {
-	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
-	done := with(inFlight, func(s *rollout.State) {
-		s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, 9*time.Minute)
-	})
+	inFlight, done := flying(), serving(9*time.Minute)
 	m := newTest(t)
-	m.Tell(report.Report{Apps: []report.App{look(atRest(), atRest())}})
-	if text := served(t, m); strings.Contains(text, `gitrollout_releases_total{`) {
-		t.Errorf("an app without a release has series of releases:\n%s", text)
-	}
-	m.Tell(report.Report{Apps: []report.App{look(atRest(), inFlight)}})
+	tell(m, look(atRest(), atRest()))
+	lacks(t, served(t, m), `gitrollout_releases_total{`)
+	tell(m, look(atRest(), inFlight))
 	wants(t, served(t, m),
 		`gitrollout_releases_started_total 1`, `gitrollout_releases_total{app="shop",outcome="promoted"} 0`,
 		`gitrollout_apps{phase="Progressing"} 1`, `gitrollout_apps{phase="Healthy"} 0`, `gitrollout_app_phase{app="shop",phase="Progressing"} 1`,
@@ -70,20 +77,17 @@ func TestLifeOfARelease(t *testing.T) {
 		`gitrollout_transitions_total{phase="Progressing"} 1`)
 
 	again := newTest(t)
-	again.Tell(report.Report{Apps: []report.App{look(inFlight, inFlight)}})
+	tell(again, look(inFlight, inFlight))
 	wants(t, served(t, again), `gitrollout_releases_started_total 0`, `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
-	for name, m := range map[string]*Metrics{"same process": m, "another one": again} {
-		m.Tell(report.Report{Apps: []report.App{look(inFlight, done)}})
-		m.Tell(report.Report{Apps: []report.App{look(done, done)}})
-		t.Log(name)
+	for _, m := range []*Metrics{m, again} {
+		tell(m, look(inFlight, done))
+		tell(m, look(done, done))
 		wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 1`, `gitrollout_release_lead_time_seconds_sum 540`,
 			`gitrollout_release_lead_time_seconds_count 1`, `gitrollout_apps{phase="Healthy"} 1`)
 	}
 	m.Tell(report.Report{Gone: []string{"shop"}})
-	if text := served(t, m); strings.Contains(text, `"shop"`) {
-		t.Errorf("an app that is no more has series:\n%s", text)
-	}
-	m.Tell(report.Report{Apps: []report.App{look(inFlight, inFlight)}})
+	lacks(t, served(t, m), `"shop"`)
+	tell(m, look(inFlight, inFlight))
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
 }
 
@@ -114,8 +118,7 @@ func TestSeriesBeginAtZero(t *testing.T) {
 
 // TestWayBack measures the time of a rejected release, and of its rollback.
 func TestWayBack(t *testing.T) {
-	inFlight := with(atRest(), func(s *rollout.State) {
-		s.Phase, s.Release = rollout.Progressing, release(fresh, 0)
+	inFlight := with(flying(), func(s *rollout.State) {
 		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisRunning}}
 	})
 	back := with(inFlight, func(s *rollout.State) {
@@ -124,9 +127,9 @@ func TestWayBack(t *testing.T) {
 		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisFailed}}
 	})
 	m := newTest(t)
-	m.Tell(report.Report{Apps: []report.App{look(inFlight, back)}})
+	tell(m, look(inFlight, back))
 	over := with(back, func(s *rollout.State) { s.Phase, s.Release, s.Rollback = rollout.Degraded, nil, nil })
-	m.Tell(report.Report{Apps: []report.App{look(back, over)}})
+	tell(m, look(back, over))
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="rejected"} 1`, `gitrollout_release_time_to_reject_seconds_sum 180`,
 		`gitrollout_retreat_duration_seconds_sum 360`, `gitrollout_analysis_runs_total{verdict="Failed"} 1`)
 	reverted := look(inFlight, with(inFlight, func(s *rollout.State) { s.Phase, s.Rollback = rollout.Aborting, &rollout.Rollback{} }))
@@ -134,15 +137,14 @@ func TestWayBack(t *testing.T) {
 	reverted.Before.Stable = reverted.Input.State.Stable
 	reverted.Input.Head.Render = &rollout.Render{}
 	m.Tell(report.Report{Gone: []string{"shop"}})
-	m.Tell(report.Report{Apps: []report.App{reverted}})
+	tell(m, reverted)
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="reverted"} 1`)
 }
 
 // TestFirstPassAfterStart counts a pass's own records, even if the app was unknown before.
 func TestFirstPassAfterStart(t *testing.T) {
-	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 	m := newTest(t)
-	m.Tell(report.Report{Apps: []report.App{look(atRest(), inFlight)}})
+	tell(m, look(atRest(), flying()))
 	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
 }
 
@@ -151,12 +153,10 @@ func TestFailingEnds(t *testing.T) {
 	m := newTest(t)
 	app := look(atRest(), atRest())
 	app.Err = errors.New("no")
-	m.Tell(report.Report{Apps: []report.App{app}})
+	tell(m, app)
 	wants(t, served(t, m), `gitrollout_app_failing{app="shop"} 1`)
-	m.Tell(report.Report{Apps: []report.App{look(atRest(), atRest())}})
-	if text := served(t, m); strings.Contains(text, "gitrollout_app_failing{") || strings.Contains(text, "gitrollout_app_held{") {
-		t.Errorf("an app that is well:\n%s", text)
-	}
+	tell(m, look(atRest(), atRest()))
+	lacks(t, served(t, m), "gitrollout_app_failing{", "gitrollout_app_held{")
 }
 
 func TestWaitingForARevert(t *testing.T) {
@@ -164,33 +164,31 @@ func TestWaitingForARevert(t *testing.T) {
 		s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: fresh, At: noon}}
 	})
 	m := newTest(t)
-	m.Tell(report.Report{Apps: []report.App{look(degraded, degraded)}})
+	tell(m, look(degraded, degraded))
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_app_waiting_since_timestamp_seconds{app="shop",on="revert"} %v`, float64(noon.Unix())))
-	m.Tell(report.Report{Apps: []report.App{look(degraded, with(degraded, func(s *rollout.State) { s.Phase = rollout.Healthy }))}})
+	tell(m, look(degraded, with(degraded, func(s *rollout.State) { s.Phase = rollout.Healthy })))
 	text := served(t, m)
 	wants(t, text, `gitrollout_waiting_for_people_seconds_sum{on="revert"} 600`)
-	if strings.Contains(text, "gitrollout_app_waiting_since") {
-		t.Errorf("no app waits for people:\n%s", text)
-	}
+	lacks(t, text, "gitrollout_app_waiting_since")
 }
 
 func TestLoop(t *testing.T) {
 	m := newTest(t)
 	clock := noon
 	m.now = func() time.Time { clock = clock.Add(time.Second); return clock }
-	_, ended := m.Trace(func() report.Stats { return report.Stats{} })(context.Background(), report.PartFetch, "")
-	ended(nil)
+	pass := func(part report.Part, decided int, err error) {
+		_, ended := m.Trace(func() report.Stats { return report.Stats{Decided: decided} })(context.Background(), part, "")
+		ended(err)
+	}
+	pass(report.PartFetch, 0, nil)
 	looked := clock
-	_, ended = m.Trace(func() report.Stats { return report.Stats{Decided: 1} })(context.Background(), report.PartFetch, "")
-	ended(errors.New("no"))
+	pass(report.PartFetch, 1, errors.New("no"))
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_git_last_fetch_timestamp_seconds %v`, float64(looked.Unix())),
 		`gitrollout_decisions_total 1`, fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(clock.Unix())),
 		`gitrollout_git_request_duration_seconds_sum{operation="fetch",result="ok"} 1`)
-	_, ended = m.Trace(func() report.Stats { return report.Stats{Decided: 1} })(context.Background(), report.PartPush, "")
-	ended(nil)
+	pass(report.PartPush, 1, nil)
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_git_last_fetch_timestamp_seconds %v`, float64(looked.Unix())))
-	_, ended = m.Trace(func() report.Stats { return report.Stats{Decided: 1} })(context.Background(), report.PartPass, "")
-	ended(nil)
+	pass(report.PartPass, 1, nil)
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(clock.Unix())))
 	for is, want := range map[bool]string{true: "gitrollout_leading 1", false: "gitrollout_leading 0"} {
 		m.Leading(is)
@@ -247,13 +245,9 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 	for _, f := range m.Families() {
-		if listed[f.Name] != f.Type {
-			t.Errorf("%s is served as %q and listed as %q", f.Name, listed[f.Name], f.Type)
-		}
+		compare.CheckNamed(t, f.Name, f.Type, listed[f.Name])
 		delete(listed, f.Name)
-		if (f.Type == "counter") != strings.HasSuffix(f.Name, "_total") {
-			t.Errorf("%s is a %s: counters, and only they, end in _total", f.Name, f.Type)
-		}
+		compare.CheckNamed(t, f.Name+" is a "+f.Type+", and its name ends in _total", f.Type == "counter", strings.HasSuffix(f.Name, "_total"))
 	}
 	for name := range listed {
 		t.Errorf("%s is not listed", name)
@@ -265,11 +259,11 @@ func BenchmarkScrape(b *testing.B) {
 	m := New(Options{Now: func() time.Time { return noon }})
 	var looks []report.App
 	for i := range 2000 {
-		l := look(atRest(), with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) }))
+		l := look(atRest(), flying())
 		l.Input.App.Name = fmt.Sprintf("app-%d", i)
 		looks = append(looks, l)
 	}
-	m.Tell(report.Report{Apps: looks})
+	tell(m, looks...)
 	for b.Loop() {
 		answer := httptest.NewRecorder()
 		m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))

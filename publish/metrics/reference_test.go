@@ -51,7 +51,5 @@ release since the start, and the others exist only while their condition lasts.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := compare.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s differs from the served metrics (-want +got), rewrite it with -update:\n%s", referencePage, diff)
-	}
+	compare.CheckNamed(t, referencePage+", which go test -update rewrites,", want, string(got))
 }

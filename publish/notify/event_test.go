@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -144,16 +145,18 @@ func states() []rollout.State {
 	}
 }
 
+// recorded returns the commit of one transition.
+func recorded(before, after rollout.State) rollout.StateCommit {
+	return rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
+}
+
 // TestEqualStatesAreNoNews sends no message for equal states, and one in words, with an outcome, for each transition in
 // any order.
 func TestEqualStatesAreNoNews(t *testing.T) {
 	for i, before := range states() {
-		if kinds := Kinds(before, before); len(kinds) > 0 {
-			t.Errorf("state %d and itself: %v", i, kinds)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("state %d and itself", i), "[]", fmt.Sprint(Kinds(before, before)))
 		for j, after := range states() {
-			commit := rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
-			for _, e := range Events("prod", commit, Links{}) {
+			for _, e := range Events("prod", recorded(before, after), Links{}) {
 				if e.Title == "" || e.Outcome == "" || !slices.Contains(e.Kinds, e.Kind) || e.ID != "id/shop" {
 					t.Errorf("states %d and %d: %+v", i, j, e)
 				}
@@ -172,8 +175,7 @@ func TestTroubleEndsOnce(t *testing.T) {
 		before := rollout.State{}
 		for range 50 {
 			after := all[random.IntN(len(all))]
-			commit := rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
-			for _, e := range Events("prod", commit, Links{}) {
+			for _, e := range Events("prod", recorded(before, after), Links{}) {
 				for _, over := range e.Over {
 					delete(open, over)
 				}
@@ -191,88 +193,76 @@ func TestTroubleEndsOnce(t *testing.T) {
 	}
 }
 
+// TestEventSaysWhatToDo compares the fields that matter for each transition.
 func TestEventSaysWhatToDo(t *testing.T) {
 	links := Links{Commit: func(id string) string { return "https://git/c/" + id },
 		Branch: func(name string) string { return "https://git/b/" + name }}
-	tell := func(before, after rollout.State) rollout.Event {
-		events := Events("prod",
-			rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}, links)
-		if len(events) != 1 {
-			t.Fatalf("%d events", len(events))
-		}
-		return events[0]
-	}
-	paused := tell(atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""))
-	if paused.Title != "shop in prod: paused at step 2/3 (weight 40)" ||
-		paused.Text != "Waits for a promotion: merge gitrollout/promote/prod/shop" ||
-		paused.ProposalURL != "https://git/b/gitrollout/promote/prod/shop" || paused.CommitURL != "https://git/c/"+strings.Repeat("c", 40) {
-		t.Errorf("got %+v", paused)
-	}
-	timed := tell(atStep(rollout.Progressing, 0, ""),
-		with(atStep(rollout.Paused, 1, ""), func(s *rollout.State) { s.Progress[0].Name = "pause 10m0s" }))
-	if timed.Text != "Waits for 10m0s to pass" || timed.Proposal != "" {
-		t.Errorf("got %q, %q", timed.Text, timed.Proposal)
-	}
-	last := tell(atStep(rollout.Paused, 2, ""), atStep(rollout.Promoting, 3, "Ann"))
-	if last.Title != "shop in prod: promoted, now through its steps" {
-		t.Errorf("got %q", last.Title)
-	}
-	failed := tell(with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(retreating(true), run(rollout.AnalysisFailed)))
-	want := "it is bad\nWaits for Git to agree with the stable version: merge gitrollout/revert/prod/shop, or push a new version\n" +
-		"Metric errors: Failed, last [0.2]"
-	if failed.Text != want || failed.Trouble != "prod/shop/v2" {
-		t.Errorf("got %q, %q", failed.Text, failed.Trouble)
-	}
-	for phase, line := range map[rollout.AnalysisPhase]string{
-		rollout.AnalysisErrored:      "Metric errors: Error, last [0.2]: no answer",
-		rollout.AnalysisInconclusive: "Metric errors: Inconclusive, last [0.2]: no answer", rollout.AnalysisSuccessful: "",
-	} {
-		judged := with(retreating(false), run(phase))
-		judged.Reason, judged.Analyses[0].Metrics[0].Message = "", "no answer"
-		if e := tell(with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), judged); e.Text != line || len(e.Analyses) != 1 {
-			t.Errorf("%s: %q, %+v", phase, e.Text, e.Analyses)
-		}
-	}
-	closed := tell(healthy("v1"), with(healthy("v1"), held(rollout.HeldClosed, "until Monday")))
-	if closed.Text != "until Monday" || closed.Waiting != "until Monday" || closed.Commit != "abc" || closed.Stable != "v1" ||
-		closed.Release != "v1" {
-		t.Errorf("got %+v", closed)
-	}
-	wrong := tell(atStep(rollout.Stalled, 1, ""), with(atStep(rollout.Stalled, 1, ""), held("InvalidInput", "x.yaml: bad")))
-	if wrong.Text != "x.yaml: bad" || wrong.Waiting != "" || wrong.Commit != strings.Repeat("c", 40) ||
-		!strings.HasSuffix(wrong.Trouble, "/held") || wrong.Release != "v2" {
-		t.Errorf("got %+v", wrong)
-	}
-	noCommit := with(healthy("v1"), held("InvalidInput", "x.yaml: bad"))
-	noCommit.Held.Commit = ""
-	if e := tell(healthy("v1"), noCommit); e.Commit != strings.Repeat("c", 40) {
-		t.Errorf("got %+v", e)
-	}
+	begun, paused, stalled := atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""), atStep(rollout.Stalled, 1, "")
 	unwell := with(healthy("v1"), func(s *rollout.State) { s.Unhealthy = "0 of 5 pods are ready" })
-	if e := tell(healthy("v1"), unwell); e.Text != "0 of 5 pods are ready" || e.Trouble != "prod/shop/unhealthy" {
-		t.Errorf("got %+v", e)
+	ofCommit := strings.Repeat("c", 40)
+	measured := with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning))
+	judged := func(phase rollout.AnalysisPhase) rollout.State {
+		s := with(retreating(false), run(phase))
+		s.Reason, s.Analyses[0].Metrics[0].Message = "", "no answer"
+		return s
 	}
-	if e := tell(unwell, rollout.State{}); e.Release != "v1" || e.Kind != rollout.EventRecovered {
-		t.Errorf("of an app that was removed: %+v", e)
+	for name, c := range map[string]struct {
+		before, after rollout.State
+		want          func(*rollout.Event)
+	}{
+		"paused": {begun, paused, func(e *rollout.Event) {
+			e.Title, e.Text = "shop in prod: paused at step 2/3 (weight 40)", "Waits for a promotion: merge gitrollout/promote/prod/shop"
+			e.ProposalURL, e.CommitURL = "https://git/b/gitrollout/promote/prod/shop", "https://git/c/"+ofCommit
+		}},
+		"paused by the clock": {begun, with(paused, func(s *rollout.State) {
+			s.Progress = []rollout.Progress{{Workload: web, Step: 1, Of: 3, Name: "pause 10m0s"}}
+		}), func(e *rollout.Event) { e.Text, e.Proposal = "Waits for 10m0s to pass", "" }},
+		"through its steps": {atStep(rollout.Paused, 2, ""), atStep(rollout.Promoting, 3, "Ann"),
+			func(e *rollout.Event) { e.Title = "shop in prod: promoted, now through its steps" }},
+		"an analysis failed": {measured, with(retreating(true), run(rollout.AnalysisFailed)), func(e *rollout.Event) {
+			e.Text = "it is bad\nWaits for Git to agree with the stable version: merge gitrollout/revert/prod/shop, or push a new version\n" +
+				"Metric errors: Failed, last [0.2]"
+			e.Trouble = "prod/shop/v2"
+		}},
+		"an analysis without an answer": {measured, judged(rollout.AnalysisErrored), func(e *rollout.Event) {
+			e.Text, e.Analyses = "Metric errors: Error, last [0.2]: no answer", e.Analyses[:1:1]
+		}},
+		"an inconclusive analysis": {measured, judged(rollout.AnalysisInconclusive), func(e *rollout.Event) {
+			e.Text, e.Analyses = "Metric errors: Inconclusive, last [0.2]: no answer", e.Analyses[:1:1]
+		}},
+		"a successful analysis": {measured, judged(rollout.AnalysisSuccessful),
+			func(e *rollout.Event) { e.Text, e.Analyses = "", e.Analyses[:1:1] }},
+		"a window is shut": {healthy("v1"), with(healthy("v1"), held(rollout.HeldClosed, "until Monday")), func(e *rollout.Event) {
+			e.Text, e.Waiting, e.Commit, e.Stable, e.Release = "until Monday", "until Monday", "abc", "v1", "v1"
+		}},
+		"Git is wrong": {stalled, with(stalled, held("InvalidInput", "x.yaml: bad")), func(e *rollout.Event) {
+			e.Text, e.Waiting, e.Commit, e.Trouble, e.Release = "x.yaml: bad", "", ofCommit, "prod/shop/held", "v2"
+		}},
+		"Git is wrong, by no commit": {healthy("v1"), with(healthy("v1"), func(s *rollout.State) {
+			s.Held = &rollout.Held{Reason: "InvalidInput", Message: "x.yaml: bad"}
+		}), func(e *rollout.Event) { e.Commit = ofCommit }},
+		"not well": {healthy("v1"), unwell,
+			func(e *rollout.Event) { e.Text, e.Trouble = "0 of 5 pods are ready", "prod/shop/unhealthy" }},
+		"removed": {unwell, rollout.State{}, func(e *rollout.Event) { e.Release, e.Kind = "v1", rollout.EventRecovered }},
+		"adopted": {rollout.State{}, unwell, func(e *rollout.Event) { e.Release, e.Stable = "v1", "v1" }},
+		"several workloads": {atStep(rollout.Progressing, 2, ""), with(atStep(rollout.Stalled, 2, ""), func(s *rollout.State) {
+			s.Progress = append(s.Progress, rollout.Progress{Step: 0, Of: 4, Name: "first"}, rollout.Progress{Step: 0, Of: 9, Name: "later"},
+				rollout.Progress{Step: 5, Of: 5})
+		}), func(e *rollout.Event) { e.Title = "shop in prod: release stalled at step 1/4" }},
+		"the first deployment": {rollout.State{}, rollout.State{Phase: rollout.Progressing, Release: release("v1")},
+			func(e *rollout.Event) { e.Title, e.Stable, e.Step = "shop in prod: release started", "", 0 }},
+	} {
+		events := Events("prod", recorded(c.before, c.after), links)
+		if len(events) != 1 {
+			t.Fatalf("%s: %d events", name, len(events))
+		}
+		want := events[0]
+		c.want(&want)
+		compare.CheckNamed(t, name, want, events[0])
 	}
-	if e := tell(rollout.State{}, unwell); e.Release != "v1" || e.Stable != "v1" {
-		t.Errorf("of an app that was adopted: %+v", e)
-	}
-	two := atStep(rollout.Stalled, 2, "")
-	two.Progress = append(two.Progress, rollout.Progress{Step: 0, Of: 4, Name: "first"}, rollout.Progress{Step: 0, Of: 9, Name: "later"},
-		rollout.Progress{Step: 5, Of: 5})
-	if e := tell(atStep(rollout.Progressing, 2, ""), two); e.Title != "shop in prod: release stalled at step 1/4" {
-		t.Errorf("got %q", e.Title)
-	}
-	first := tell(rollout.State{}, rollout.State{Phase: rollout.Progressing, Release: release("v1")})
-	if first.Title != "shop in prod: release started" || first.Stable != "" || first.Step != 0 {
-		t.Errorf("got %+v", first)
-	}
-	repeated := paused
-	repeated.Repeat = true
-	if got := eventAs(repeated, rollout.EventStarted).Title; got != "shop in prod: release started (perhaps told before)" {
-		t.Errorf("got %q", got)
-	}
+	again := Events("prod", recorded(begun, paused), links)[0]
+	again.Repeat = true
+	compare.Check(t, "shop in prod: release started (perhaps told before)", eventAs(again, rollout.EventStarted).Title)
 	bare := Events("prod", rollout.StateCommit{ID: "id", Apps: []rollout.RecordedApp{
 		{App: "shop", Before: healthy("v1"), After: atStep(rollout.Progressing, 0, "")},
 		{App: "cart", Before: atStep(rollout.Progressing, 0, ""), After: atStep(rollout.Paused, 1, "")}, {App: "same"}}}, Links{})
@@ -288,8 +278,7 @@ func TestOneTroubleBecomesAnother(t *testing.T) {
 		for j, after := range states() {
 			now := troubles("prod/shop/", after)
 			gone := slices.DeleteFunc(troubles("prod/shop/", before), func(trouble string) bool { return slices.Contains(now, trouble) })
-			commit := rollout.StateCommit{ID: "id", Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
-			events := Events("prod", commit, Links{})
+			events := Events("prod", recorded(before, after), Links{})
 			if len(gone) > 0 && (len(events) != 1 || !slices.Equal(events[0].Over, gone)) {
 				t.Errorf("states %d and %d: %v is over, told %+v", i, j, gone, events)
 			}
@@ -322,9 +311,7 @@ func TestFor(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, ok, err := MessageFor(c.r, Profile{Defaults: kinds{rollout.EventPaused}}, e)
-			if ok != c.ok || m.Title != c.want || (err != nil) != c.err {
-				t.Errorf("got %q, %t, %v", m.Title, ok, err)
-			}
+			compare.Check(t, []any{c.ok, c.want, c.err}, []any{ok, m.Title, err != nil})
 		})
 	}
 }
@@ -337,30 +324,16 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 		if !ok || err != nil {
 			t.Fatalf("%t, %v", ok, err)
 		}
-		var all []string
-		for _, f := range m.Facts {
-			all = append(all, f.Name+" "+f.Value)
-		}
-		return strings.Join(all, "; ")
+		return strings.Join(rollout.Mapped(m.Facts, func(f Fact) string { return f.Name + " " + f.Value }), "; ")
 	}
 	sample := Sample("prod", rollout.EventPaused, start)
-	if got, want := facts(sample), "Release h1-7b4e2a91d0; Commit 9f31c0d a sample; Author gitrollout notify test; Stable h1-0123456789; "+
-		"Step 2/4 pause"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	compare.Check(t, "Release h1-7b4e2a91d0; Commit 9f31c0d a sample; Author gitrollout notify test; Stable h1-0123456789; "+
+		"Step 2/4 pause", facts(sample))
 	done := eventAs(sample, rollout.EventCompleted)
 	done.Kinds, done.Stable, done.Subject = []rollout.EventKind{rollout.EventCompleted}, done.Release, strings.Repeat("x", 101)
-	if got, want := facts(done), "Release h1-7b4e2a91d0; Commit 9f31c0d "+strings.Repeat("x", 99)+
-		"…; Author gitrollout notify test"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got := facts(eventAs(rollout.Event{Kinds: []rollout.EventKind{rollout.EventHeld}, Step: 1, Steps: 2},
-		rollout.EventHeld)); got != "Step 1/2 " {
-		t.Errorf("got %s", got)
-	}
-	if got := facts(eventAs(rollout.Event{Kinds: []rollout.EventKind{rollout.EventHeld}}, rollout.EventHeld)); got != "" {
-		t.Errorf("got %s", got)
-	}
+	compare.Check(t, "Release h1-7b4e2a91d0; Commit 9f31c0d "+strings.Repeat("x", 99)+"…; Author gitrollout notify test", facts(done))
+	compare.Check(t, "Step 1/2 ", facts(eventAs(rollout.Event{Kinds: kinds{rollout.EventHeld}, Step: 1, Steps: 2}, rollout.EventHeld)))
+	compare.Check(t, "", facts(eventAs(rollout.Event{Kinds: kinds{rollout.EventHeld}}, rollout.EventHeld)))
 	parse := func(text string) *template.Template { return template.Must(template.New("t").Parse(text)) }
 	long := rollout.Receiver{Title: parse(strings.Repeat("a\nb", 100)), Text: parse("  " + strings.Repeat("é", 4000) + "\n")}
 	m, _, err := MessageFor(long, profile, sample)
@@ -368,22 +341,18 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 		!strings.HasPrefix(m.Text, "é") {
 		t.Errorf("%d of title, %d of text, %v", len([]rune(m.Title)), len([]rune(m.Text)), err)
 	}
-	if short, _, _ := MessageFor(rollout.Receiver{Text: parse(" x \n")}, profile, sample); short.Text != "x" {
-		t.Errorf("the text is %q", short.Text)
-	}
+	short, _, _ := MessageFor(rollout.Receiver{Text: parse(" x \n")}, profile, sample)
+	compare.CheckNamed(t, "text", "x", short.Text)
 }
 
 // TestEndsAreToldToThoseWhoKeepTroublesOpen reports ends to services with incidents, and otherwise only to receivers
 // that subscribed.
 func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 	over := Sample("prod", rollout.EventRecovered, start)
-	if over.Trouble != "" || len(over.Over) != 1 || over.Over[0] != "prod/sample/h1-7b4e2a91d0" || over.Since != start.Add(-time.Minute) {
-		t.Errorf("got %+v", over)
-	}
+	compare.CheckNamed(t, "ends", []string{"prod/sample/h1-7b4e2a91d0"}, over.Over)
+	compare.CheckNamed(t, "trouble, and since", []any{"", start.Add(-time.Minute)}, []any{over.Trouble, over.Since})
 	bad := Sample("prod", rollout.EventAborted, start)
-	if bad.Trouble != over.Over[0] || len(bad.Over) != 0 || bad.ID != "sample-20261120T093000Z/sample" {
-		t.Errorf("got %+v", bad)
-	}
+	compare.CheckNamed(t, "the trouble", []any{over.Over[0], 0, "sample-20261120T093000Z/sample"}, []any{bad.Trouble, len(bad.Over), bad.ID})
 	aborted := []rollout.EventKind{rollout.EventAborted}
 	for _, c := range []struct {
 		name     string
@@ -415,18 +384,14 @@ func TestPendingIsBounded(t *testing.T) {
 	if len(b.Due) != MaxPending || b.Dropped != 2 || b.Due[0].ID != "2/cart" || b.End.Told != line[len(line)-1].ID {
 		t.Errorf("%d are due, %d dropped, the first is %s", len(b.Due), b.Dropped, b.Due[0].ID)
 	}
-	if b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{}, "", line[2:], Links{},
-		start.Add(MaxAge)); len(b.Due) != MaxPending || b.Dropped != 0 {
-		t.Errorf("%d are due, %d dropped", len(b.Due), b.Dropped)
-	}
+	b = Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{}, "", line[2:], Links{}, start.Add(MaxAge))
+	compare.CheckNamed(t, "due, and dropped", [2]int{MaxPending, 0}, [2]int{len(b.Due), b.Dropped})
 	failing := rollout.Receiver{Name: "team", Title: template.Must(template.New("t").Parse("{{index .Analyses 3}}"))}
 	if b := Pending("prod", failing, profile, rollout.Cursor{}, "", line[:1], Links{}, start); b.Err == nil || len(b.Due) != 1 {
 		t.Errorf("got %+v", b)
 	}
-	if b := Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x", App: "y"}, "", nil, Links{},
-		start); b.End != (rollout.Cursor{Told: "x"}) {
-		t.Errorf("nothing is after %+v", b.End)
-	}
+	b = Pending("prod", rollout.Receiver{}, profile, rollout.Cursor{Told: "x", App: "y"}, "", nil, Links{}, start)
+	compare.CheckNamed(t, "the end of nothing", rollout.Cursor{Told: "x"}, b.End)
 }
 
 func TestPending(t *testing.T) {
@@ -442,10 +407,8 @@ func TestPending(t *testing.T) {
 		b.End != (rollout.Cursor{Told: "3"}) {
 		t.Errorf("got %+v", b)
 	}
-	if late := Pending("prod", rollout.Receiver{}, profile, at, "", line, Links{}, start.Add(25*time.Hour)); len(late.Due) != 1 ||
-		late.Dropped != 1 {
-		t.Errorf("a day later: %+v", late)
-	}
+	late := Pending("prod", rollout.Receiver{}, profile, at, "", line, Links{}, start.Add(25*time.Hour))
+	compare.CheckNamed(t, "due, and dropped a day later", [2]int{1, 1}, [2]int{len(late.Due), late.Dropped})
 }
 
 func healthyStart(app string) rollout.State {

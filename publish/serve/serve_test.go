@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestOwnNames refuses a page of another site whose name points at our address (DNS rebinding).
@@ -38,9 +40,7 @@ func TestOwnNames(t *testing.T) {
 					r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
 					r.Host = host
 					s.Handler.ServeHTTP(w, r)
-					if w.Code != code {
-						t.Errorf("%s is answered %d, want %d", host, w.Code, code)
-					}
+					compare.CheckNamed(t, host, code, w.Code)
 				}
 			}
 		})
@@ -89,27 +89,22 @@ func TestConnectionsAreBounded(t *testing.T) {
 		first = append(first, open("10.0.0.1", http.StateActive))
 	}
 	b.state(b.open[5], http.StateIdle)
-	if open("10.0.0.1", http.StateActive); !first[5].closed || len(b.open) != mostOfAddress {
-		t.Errorf("with %d connections of one client, the idle one is closed: %t", len(b.open), first[5].closed)
-	}
-	if open("10.0.0.1", http.StateActive); !first[0].closed || len(b.open) != mostOfAddress {
-		t.Errorf("without an idle one the oldest is closed: %t", first[0].closed)
-	}
+	open("10.0.0.1", http.StateActive)
+	compare.CheckNamed(t, "the idle one is closed, of", []any{true, mostOfAddress}, []any{first[5].closed, len(b.open)})
+	open("10.0.0.1", http.StateActive)
+	compare.CheckNamed(t, "without an idle one the oldest is closed, of", []any{true, mostOfAddress}, []any{first[0].closed, len(b.open)})
 	for range mostConnections - mostOfAddress - 1 {
 		second = append(second, open("10.0.0.2", http.StateIdle))
 	}
 	probe := open("10.0.0.3", http.StateActive)
 	again := open("10.0.0.3", http.StateActive)
-	if probe.closed || again.closed || !first[1].closed || second[0].closed || len(b.open) != mostConnections {
-		t.Errorf("with %d connections a connection of the busiest client is closed: %t, and of another client: %t", len(b.open), first[1].closed,
-			second[0].closed)
-	}
+	compare.CheckNamed(t, "connections", mostConnections, len(b.open))
+	compare.CheckNamed(t, "probes are closed", [2]bool{}, [2]bool{probe.closed, again.closed})
+	compare.CheckNamed(t, "closed of the busiest, and of another", [2]bool{true, false}, [2]bool{first[1].closed, second[0].closed})
 	for _, c := range slices.Clone(b.open) {
 		_ = c.Close()
 	}
-	if len(b.open) > 0 {
-		t.Errorf("%d connections are left", len(b.open))
-	}
+	compare.CheckNamed(t, "connections that are left", 0, len(b.open))
 }
 
 // TestProbesAreAnswered answers requests while another client holds all of its connections.
@@ -154,9 +149,7 @@ func TestProbesAreAnswered(t *testing.T) {
 func TestWhoDoesNotReadIsLetGo(t *testing.T) {
 	c := &boundedConn{Conn: deadlines{}, of: &bounded{now: time.Now}}
 	_, err := c.Write(nil)
-	if err == nil || !strings.Contains(err.Error(), "is to be over in 30s") {
-		t.Errorf("a write: %v", err)
-	}
+	compare.Contains(t, fmt.Sprint(err), "is to be over in 30s")
 }
 
 // deadlines is a connection that returns an error from its deadline.

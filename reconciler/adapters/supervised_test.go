@@ -13,6 +13,11 @@ import (
 // end.
 func TestWorkThatHangsIsGivenUp(t *testing.T) {
 	forEver := func(context.Context) error { select {} }
+	late := func(ctx context.Context) error {
+		<-ctx.Done()
+		time.Sleep(Grace)
+		return io.EOF
+	}
 	for name, tt := range map[string]struct {
 		work    func(context.Context) error
 		hungAt  time.Duration // 0: never
@@ -23,7 +28,7 @@ func TestWorkThatHangsIsGivenUp(t *testing.T) {
 		"it ends":              {func(context.Context) error { return io.EOF }, 0, time.Hour, 0, "EOF"},
 		"it hangs":             {forEver, time.Minute, time.Hour, 70 * time.Second, "app web"},
 		"it gets on":           {func(ctx context.Context) error { <-ctx.Done(); return nil }, 0, time.Hour, time.Hour, ""},
-		"it is told to end":    {func(ctx context.Context) error { <-ctx.Done(); time.Sleep(Grace); return io.EOF }, 0, time.Minute, 80 * time.Second, "EOF"},
+		"it is told to end":    {late, 0, time.Minute, 80 * time.Second, "EOF"},
 		"it does not end then": {forEver, 0, time.Minute, 85 * time.Second, "did not end within 25s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -38,39 +37,27 @@ func TestSettle(t *testing.T) {
 	url, _ := serve(t, func(*http.Request) { <-answer })
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
-	settled := func(within time.Duration) (found, ended bool) {
+	settled := func(of string, within time.Duration, wantFound, wantEnded bool) {
+		t.Helper()
 		ctx, end := context.WithTimeout(t.Context(), within)
 		defer end()
-		found = b.Settle(ctx)
-		return found, ctx.Err() == nil
+		compare.CheckNamed(t, "of "+of+", found and ended", [2]bool{wantFound, wantEnded}, [2]bool{b.Settle(ctx), ctx.Err() == nil})
 	}
-	if found, ended := settled(time.Minute); found || !ended {
-		t.Errorf("of nothing, something is found: %t, it ends: %t", found, ended)
-	}
+	settled("nothing", time.Minute, false, true)
 	b.begin(shop, due(job))
-	if found, ended := settled(10 * time.Second); found || !ended {
-		t.Errorf("of a Job that runs, something is found: %t, it ends: %t", found, ended)
-	}
+	settled("a Job that runs", 10*time.Second, false, true)
 	b.begin(shop, due(web(url)))
-	if found, ended := settled(100 * time.Millisecond); found || ended {
-		t.Errorf("of a server that does not answer, something is found: %t, it ends: %t", found, ended)
-	}
+	settled("a server that does not answer", 100*time.Millisecond, false, false)
 	close(answer)
-	if found, ended := settled(10 * time.Second); !found || !ended || len(b.Measured("shop")) != 1 {
-		t.Errorf("of a server that answers, something is found: %t, it ends: %t", found, ended)
-	}
-	if found, ended := settled(10 * time.Second); found || !ended {
-		t.Errorf("of a collected measurement, something is found: %t, it ends: %t", found, ended)
-	}
+	settled("a server that answers", 10*time.Second, true, true)
+	compare.CheckNamed(t, "measurements", 1, len(b.Measured("shop")))
+	settled("a collected measurement", 10*time.Second, false, true)
 }
 
 // TestNothingIsRemembered checks that no state remains for an app without measurements: without due ones, and after
 // the end of due ones, with or without a result.
 func TestNothingIsRemembered(t *testing.T) {
-	hanging, _ := serve(t, func(r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	})
+	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
 	b := newBench(t, nil)
 	forgotten := func() bool {
@@ -79,9 +66,7 @@ func TestNothingIsRemembered(t *testing.T) {
 		return len(b.stations) == 0
 	}
 	b.Measure(shop, nil, nil)
-	if !forgotten() {
-		t.Error("an app that never measured is remembered")
-	}
+	compare.CheckNamed(t, "an app that never measured is forgotten", true, forgotten())
 	b.begin(shop, due(web(hanging)))
 	b.Measure(shop, nil, nil)
 	waitFor(t, "the hanging measurement to be forgotten", forgotten)
@@ -89,9 +74,7 @@ func TestNothingIsRemembered(t *testing.T) {
 	b.begin(shop, due(web(url)))
 	<-b.touched
 	b.Measure(shop, nil, nil)
-	if got := b.Measured("shop"); len(got) > 0 || !forgotten() {
-		t.Errorf("of an analysis that is over there is still %+v", got)
-	}
+	compare.CheckNamed(t, "of an ended analysis: measurements, and forgotten", []any{0, true}, []any{len(b.Measured("shop")), forgotten()})
 }
 
 // TestJobsAreRemovedOnce checks that a failed Job requested again is removed once, after its end. A Job of a running
@@ -99,33 +82,21 @@ func TestNothingIsRemembered(t *testing.T) {
 func TestJobsAreRemovedOnce(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	begun := make(chan struct{})
-	hanging, _ := serve(t, func(r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		begun <- struct{}{}
-		<-r.Context().Done()
-	})
+	hanging, _ := serve(t, hang(begun))
 	b := newBench(t, func(o *Options) { o.Parallel, o.Deps.Jobs = 1, g })
 	removed := func(want int, when string) {
 		t.Helper()
 		time.Sleep(50 * time.Millisecond)
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.deleted != want {
-			t.Errorf("%s, Jobs were removed %d times, want %d", when, g.deleted, want)
-		}
+		compare.CheckNamed(t, "removals of Jobs "+when, want, g.deleted)
 	}
 	for range 2 {
-		b.begin(shop, due(job))
-		b.measured(t, "shop")
+		b.measure(t, job)
 	}
 	removed(0, "while the analysis goes on")
-	g.mu.Lock()
-	g.fails, g.open = nil, true
-	g.mu.Unlock()
-	b.begin(shop, due(job))
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Successful {
-		t.Errorf("measured %+v", got)
-	}
+	g.locked(func() { g.fails, g.open = nil, true })
+	compare.Check(t, analysis.Successful, b.measure(t, job).Phase)
 	removed(1, "when it has ended")
 	b.Measure(shop, nil, nil)
 	removed(1, "when its analysis is over")
@@ -155,22 +126,10 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 			return nil, errors.New("Secret shop/metrics is not there")
 		}
 	})
-	compared := rollout.Metric{
-		Name: "errors", Provider: "web", Compare: &rollout.Compare{}, Pods: map[string]string{"hash": "Latest"},
-		Config: map[string]any{"url": s.URL + "/?hash={{args.hash}}"},
-	}
-	secret := web(s.URL)
+	secret := withToken(web(s.URL))
 	secret.Config["headers"] = []any{map[string]any{"key": "Authorization", "value": "{{args.token}}"}}
-	secret.Secrets = map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}
-	for want, m := range map[string]rollout.Metric{
-		"404 Not Found": compared, "key token of Secret shop/metrics is not there": secret,
-	} {
-		b.begin(shop, due(m))
-		got := b.measured(t, "shop")
-		if len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, want) {
-			t.Errorf("measured %+v, want %s", got, want)
-		}
-	}
+	wantError(t, b.measure(t, compared(s.URL)), "404 Not Found")
+	wantError(t, b.measure(t, secret), "key token of Secret shop/metrics is not there")
 }
 
 // TestSecretsAreNotTold checks that a Secret in a server's answer is redacted, also in an error about the query.
@@ -179,12 +138,6 @@ func TestSecretsAreNotTold(t *testing.T) {
 		http.Error(w, "there is no user "+r.URL.Query().Get("user"), http.StatusForbidden)
 	}))
 	t.Cleanup(s.Close)
-	m := web(s.URL + "/?user={{args.token}}")
-	m.Secrets = map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}
 	b := newBench(t, nil)
-	b.begin(shop, due(m))
-	got := b.measured(t, "shop")
-	if len(got) != 1 || !strings.Contains(got[0].Message, "there is no user") || strings.Contains(got[0].Message, "s3cr3t") {
-		t.Errorf("measured %+v", got)
-	}
+	wantError(t, b.measure(t, withToken(web(s.URL+"/?user={{args.token}}"))), "there is no user")
 }

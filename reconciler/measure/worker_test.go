@@ -17,6 +17,7 @@ import (
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -76,6 +77,41 @@ func (b *bench) measured(t *testing.T, app string) []strategies.Measured {
 	}
 }
 
+// one waits for a touch and returns the only measurement.
+func (b *bench) one(t *testing.T) strategies.Measured {
+	t.Helper()
+	got := b.measured(t, "shop")
+	if len(got) != 1 {
+		t.Fatalf("measured %+v, want one measurement", got)
+	}
+	return got[0]
+}
+
+// measure starts a metric of the shop and returns its measurement.
+func (b *bench) measure(t *testing.T, m rollout.Metric) strategies.Measured {
+	t.Helper()
+	b.begin(shop, due(m))
+	return b.one(t)
+}
+
+// wantError reports a measurement that is no error with a text, or that shows the Secret.
+func wantError(t *testing.T, got strategies.Measured, text string) {
+	t.Helper()
+	if got.Phase != analysis.Errored || !strings.Contains(got.Message, text) || strings.Contains(got.Message, "s3cr3t") {
+		t.Errorf("measured %+v, want an error with %q, and no Secret", got, text)
+	}
+}
+
+// wantTrouble reports a trouble log other than one entry with a text; "" wants none.
+func (b *bench) wantTrouble(t *testing.T, text string) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if text == "" && len(b.trouble) > 0 || text != "" && (len(b.trouble) != 1 || !strings.Contains(b.trouble[0], text)) {
+		t.Errorf("told %q, want %q", b.trouble, text)
+	}
+}
+
 // begin starts measurements beside all earlier running ones.
 func (b *bench) begin(app rollout.App, due []strategies.Measure) {
 	b.going = append(b.going, going(due)...)
@@ -94,11 +130,35 @@ func web(url string) rollout.Metric {
 	return rollout.Metric{Name: "errors", Provider: "web", Config: map[string]any{"url": url}}
 }
 
+// compared returns a metric of both versions.
+func compared(url string) rollout.Metric {
+	m := web(url + "/?hash={{args.hash}}")
+	m.Compare, m.Pods = &rollout.Compare{}, map[string]string{"hash": "Latest"}
+	return m
+}
+
 func due(m rollout.Metric) []strategies.Measure {
 	return []strategies.Measure{{
 		Run: "shop/step-1", Started: noon, Metric: m, Latest: "new", Stable: "old",
 		Workload: rollout.Workload{Namespace: "shop", Name: "shop"},
 	}}
+}
+
+// withToken returns a metric with the Secret's token as an argument.
+func withToken(m rollout.Metric) rollout.Metric {
+	m.Secrets = map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}
+	return m
+}
+
+// hang waits for the end of a request; begun, if any, tells that it has begun.
+func hang(begun chan<- struct{}) func(*http.Request) {
+	return func(r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if begun != nil {
+			begun <- struct{}{}
+		}
+		<-r.Context().Done()
+	}
 }
 
 // serve answers each request with its number, starting at 1.
@@ -118,15 +178,9 @@ func serve(t *testing.T, before func(*http.Request)) (url string, asked *atomic.
 func TestMeasures(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, nil)
-	b.begin(shop, due(web(url)))
-	got := b.measured(t, "shop")
-	if len(got) != 1 || got[0].Value != "1" || got[0].Phase != analysis.Successful ||
-		!got[0].At.Equal(noon) || got[0].Run != "shop/step-1" || got[0].Metric != "errors" {
-		t.Errorf("measured %+v", got)
-	}
-	if again := b.Measured("shop"); len(again) > 0 {
-		t.Errorf("collected twice: %+v", again)
-	}
+	got := b.measure(t, web(url))
+	compare.Check(t, []any{"1", analysis.Successful, noon, "shop/step-1", "errors"}, []any{got.Value, got.Phase, got.At, got.Run, got.Metric})
+	compare.CheckNamed(t, "collected twice", 0, len(b.Measured("shop")))
 }
 
 // TestNotTwice checks that a pass that decided before the end of a measurement does not start it twice. It is the
@@ -141,21 +195,15 @@ func TestNotTwice(t *testing.T) {
 	<-b.touched
 	b.begin(shop, due(web(url))) // it has ended, without being collected
 	time.Sleep(50 * time.Millisecond)
-	if got := b.Measured("shop"); len(got) != 1 || asked.Load() != 1 {
-		t.Errorf("asked %d times: %+v", asked.Load(), got)
-	}
-	b.begin(shop, due(web(url))) // the next measurement
-	if got := b.measured(t, "shop"); len(got) != 1 || asked.Load() != 2 {
-		t.Errorf("asked %d times: %+v", asked.Load(), got)
+	compare.CheckNamed(t, "measurements, and requests", [2]int{1, 1}, [2]int{len(b.Measured("shop")), int(asked.Load())})
+	if b.measure(t, web(url)); asked.Load() != 2 { // the next measurement
+		t.Errorf("asked %d times", asked.Load())
 	}
 }
 
 // TestOneAppKeepsNoOtherWaiting starts more hanging metrics than there are slots. Other apps still measure.
 func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
-	hanging, _ := serve(t, func(r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	})
+	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Parallel = 2 })
 	for i := range 5 {
@@ -164,10 +212,7 @@ func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
 		b.begin(rollout.App{Name: "other"}, due(m))
 	}
 	time.Sleep(20 * time.Millisecond)
-	b.begin(shop, due(web(url)))
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Value != "1" {
-		t.Errorf("measured %+v", got)
-	}
+	compare.Check(t, "1", b.measure(t, web(url)).Value)
 }
 
 func TestSlots(t *testing.T) {
@@ -204,6 +249,23 @@ type gates struct {
 	fails   error
 }
 
+// locked runs a part of the test while no request is answered.
+func (g *gates) locked(run func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	run()
+}
+
+// await waits until Jobs have been asked for, and removed, at least so many times.
+func (g *gates) await(t *testing.T, asked, deleted int) {
+	t.Helper()
+	waitFor(t, fmt.Sprintf("%d requests for a Job and %d removals", asked, deleted), func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return len(g.asked) >= asked && g.deleted >= deleted
+	})
+}
+
 func (g *gates) EnsureJob(_ context.Context, job map[string]any, _ string, begun bool) (rollout.JobState, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -227,9 +289,11 @@ func (g *gates) DeleteJob(context.Context, string, string) error {
 	return g.refuses
 }
 
-var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
-	"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": "c:1"}},
-}}}}}
+var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{
+	"spec": map[string]any{"template": map[string]any{
+		"spec": map[string]any{"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": "c:1"}}},
+	}},
+}}
 
 // TestRunningHoldsNoSlot checks that a long Job is read again under the same name, without keeping a slot. Jobs that
 // remain are reported.
@@ -238,31 +302,16 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Parallel, o.Deps.Jobs = 1, g })
 	b.begin(shop, due(job))
-	b.begin(shop, due(web(url)))
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Metric != "errors" || got[0].Phase != analysis.Successful {
-		t.Errorf("measured %+v", got)
-	}
-	for asked := 0; asked < 3; time.Sleep(time.Millisecond) {
-		g.mu.Lock()
-		if asked = len(g.asked); asked >= 3 {
-			g.open = true
-		}
-		g.mu.Unlock()
-	}
-	got := b.measured(t, "shop")
-	if len(got) != 1 || got[0].Metric != "job" || got[0].Phase != analysis.Successful {
-		t.Errorf("measured %+v", got)
-	}
+	got := b.measure(t, web(url))
+	compare.Check(t, []any{"errors", analysis.Successful}, []any{got.Metric, got.Phase})
+	g.await(t, 3, 0)
+	g.locked(func() { g.open = true })
+	got = b.one(t)
+	compare.Check(t, []any{"job", analysis.Successful}, []any{got.Metric, got.Phase})
+	b.wantTrouble(t, "what it left behind stays: ")
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.asked) < 3 || g.asked[0] != g.asked[len(g.asked)-1] {
-		t.Errorf("asked for %v", g.asked)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if g.deleted != 1 || len(b.trouble) != 1 || !strings.Contains(b.trouble[0], "what it left behind stays: ") {
-		t.Errorf("%d deleted, told %q", g.deleted, b.trouble)
-	}
+	compare.CheckNamed(t, "the last Job, and deleted Jobs", []any{g.asked[0], 1}, []any{g.asked[len(g.asked)-1], g.deleted})
 }
 
 // TestPanic checks that a panic is an error of the measurement. Its text may have secrets, so only the log has it.
@@ -271,20 +320,9 @@ func TestPanic(t *testing.T) {
 		o.Parallel = 1
 		o.Deps.Client = func(bool) *http.Client { panic("at s3cr3t-t0ken") }
 	})
-	b.begin(shop, due(web("http://127.0.0.1:1")))
-	got := b.measured(t, "shop")
-	if len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, "web failed inside") || strings.Contains(got[0].Message, "s3cr3t") {
-		t.Errorf("measured %+v", got)
-	}
-	b.mu.Lock()
-	if len(b.trouble) != 1 || !strings.Contains(b.trouble[0], "worker_test.go") {
-		t.Errorf("told %q", b.trouble)
-	}
-	b.mu.Unlock()
-	b.begin(shop, due(web("http://127.0.0.1:1")))
-	if got := b.measured(t, "shop"); len(got) != 1 {
-		t.Errorf("after a panic it is not measured again: %+v", got)
-	}
+	wantError(t, b.measure(t, web("http://127.0.0.1:1")), "web failed inside")
+	b.wantTrouble(t, "worker_test.go")
+	b.measure(t, web("http://127.0.0.1:1")) // it is measured again
 }
 
 // TestJudgingEnds checks that slow conditions are an error, and that the next measurement runs.
@@ -292,26 +330,18 @@ func TestJudgingEnds(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Judging = time.Nanosecond })
 	for range 2 {
-		b.begin(shop, due(web(url)))
-		if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, "takes longer than 1ns") {
-			t.Fatalf("measured %+v", got)
-		}
+		wantError(t, b.measure(t, web(url)), "takes longer than 1ns")
 	}
 	never := make(chan struct{})
 	defer close(never)
-	if _, err := within(time.Nanosecond, func() (bool, error) { <-never; return true, nil }); err == nil {
-		t.Error("a judgement that does not end is waited for")
-	}
+	_, err := within(time.Nanosecond, func() (bool, error) { <-never; return true, nil })
+	compare.CheckNamed(t, "a judgement that does not end is dropped", true, err != nil)
 }
 
 // TestEnd checks that running measurements are dropped at the end of the process.
 func TestEnd(t *testing.T) {
 	begun := make(chan struct{})
-	url, _ := serve(t, func(r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		begun <- struct{}{}
-		<-r.Context().Done()
-	})
+	url, _ := serve(t, hang(begun))
 	ctx, cancel := context.WithCancel(t.Context())
 	b := newBench(t, nil)
 	b.ctx = ctx
@@ -323,9 +353,7 @@ func TestEnd(t *testing.T) {
 	b.begin(shop, due(second))
 	cancel()
 	time.Sleep(50 * time.Millisecond)
-	if got := b.Measured("shop"); len(got) > 0 || len(b.touched) > 0 {
-		t.Errorf("measured %+v", got)
-	}
+	compare.CheckNamed(t, "measurements, and touched apps", [2]int{0, 0}, [2]int{len(b.Measured("shop")), len(b.touched)})
 }
 
 // TestComparesAndKeepsSecrets checks that both versions are measured, and that an argument from a Secret is sent but
@@ -344,34 +372,17 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 		fmt.Fprint(w, `[1, 100]`)
 	}))
 	t.Cleanup(s.Close)
-	m := rollout.Metric{
-		Name: "errors", Provider: "web", Compare: &rollout.Compare{}, Pods: map[string]string{"hash": "Latest"},
-		Secrets: map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}},
-		Config: map[string]any{
-			"url":     s.URL + "/?hash={{args.hash}}",
-			"headers": []any{map[string]any{"key": "Authorization", "value": "Bearer {{args.token}}"}},
-		},
-	}
+	m := withToken(compared(s.URL))
+	m.Config["headers"] = []any{map[string]any{"key": "Authorization", "value": "Bearer {{args.token}}"}}
 	b := newBench(t, nil)
-	b.begin(shop, due(m))
-	got := b.measured(t, "shop")
-	if len(got) != 1 || got[0].Value != "1 of 100 (1%), stable 1 of 100 (1%)" {
-		t.Errorf("measured %+v", got)
-	}
-	b.begin(shop, due(m))
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored || !strings.Contains(got[0].Message, "403 Forbidden") || strings.Contains(got[0].Message, "s3cr3t") {
-		t.Errorf("measured %+v", got)
-	}
+	compare.Check(t, "1 of 100 (1%), stable 1 of 100 (1%)", b.measure(t, m).Value)
+	wantError(t, b.measure(t, m), "403 Forbidden")
 	mu.Lock()
-	if want := "[new Bearer s3cr3t-t0ken old Bearer s3cr3t-t0ken new Bearer s3cr3t-t0ken]"; fmt.Sprint(sent) != want {
-		t.Errorf("sent %v, want %v", sent, want)
-	}
+	compare.CheckNamed(t, "sent", "[new Bearer s3cr3t-t0ken old Bearer s3cr3t-t0ken new Bearer s3cr3t-t0ken]", fmt.Sprint(sent))
 	mu.Unlock()
 	m.Secrets["token"] = rollout.SecretRef{Name: "metrics", Key: "other"}
-	b.begin(shop, due(m))
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored || got[0].Message != "Secret shop/metrics has no key other" {
-		t.Errorf("measured %+v", got)
-	}
+	got := b.measure(t, m)
+	compare.Check(t, []any{analysis.Errored, "Secret shop/metrics has no key other"}, []any{got.Phase, got.Message})
 }
 
 // TestOverIsOver checks that a measurement waiting for a gate or Job stops with its release, and that its Job is
@@ -384,10 +395,7 @@ func TestOverIsOver(t *testing.T) {
 	}))
 	t.Cleanup(shut.Close)
 	gate := rollout.Metric{Name: "gate", Provider: "webhook", Config: map[string]any{"url": shut.URL, "type": "confirm-rollout"}}
-	hanging, _ := serve(t, func(r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	})
+	hanging, _ := serve(t, hang(nil))
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
 	slow := web(hanging)
@@ -406,20 +414,12 @@ func TestOverIsOver(t *testing.T) {
 		<-asked
 	}
 	time.Sleep(50 * time.Millisecond)
-	if n := len(asked); n > 0 {
-		t.Errorf("a gate of an ended measurement is asked %d times", n)
-	}
-	waitFor(t, "the Job to be removed", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.deleted == 1 })
+	compare.CheckNamed(t, "requests to the gate of an ended measurement", 0, len(asked))
+	g.await(t, 0, 1)
 	b.Measure(shop, nil, nil)
 	waitFor(t, "nothing to be left", func() bool { return len(b.under()) == 0 })
-	if got := b.Measured("shop"); len(got) > 0 || len(b.touched) > 0 {
-		t.Errorf("measured %+v", got)
-	}
-	b.mu.Lock()
-	if len(b.trouble) > 0 {
-		t.Errorf("told %q", b.trouble)
-	}
-	b.mu.Unlock()
+	compare.CheckNamed(t, "measurements, and touched apps", [2]int{0, 0}, [2]int{len(b.Measured("shop")), len(b.touched)})
+	b.wantTrouble(t, "")
 }
 
 // TestFailedRequestsAreTidiedUp checks that a Job started by a failed request is removed when its analysis ends
@@ -427,19 +427,12 @@ func TestOverIsOver(t *testing.T) {
 func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
-	b.begin(shop, due(job))
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Errored {
-		t.Fatalf("measured %+v", got)
-	}
+	wantError(t, b.measure(t, job), "the API server is away")
 	b.Measure(shop, b.going, nil)
-	if g.deleted > 0 {
-		t.Error("the Job is removed, and its analysis goes on")
-	}
+	compare.CheckNamed(t, "Jobs removed while the analysis goes on", 0, g.deleted)
 	b.Measure(shop, nil, nil)
-	waitFor(t, "the Job to be removed", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.deleted == 1 })
-	if n := len(b.under()); n > 0 || len(b.stations) > 0 {
-		t.Errorf("%d measurements are under way, and something is remembered", n)
-	}
+	g.await(t, 0, 1)
+	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), len(b.stations)})
 }
 
 // TestDeletedJobIsNotMadeAgain checks that a hanging Job deleted by hand is inconclusive, and is not created again.
@@ -447,11 +440,9 @@ func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
 	b.begin(shop, due(job))
-	waitFor(t, "the Job", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return len(g.asked) > 1 })
-	g.mu.Lock()
-	g.gone = true
-	g.mu.Unlock()
-	if got := b.measured(t, "shop"); len(got) != 1 || got[0].Phase != analysis.Inconclusive || !strings.Contains(got[0].Message, "deleted") {
+	g.await(t, 2, 0)
+	g.locked(func() { g.gone = true })
+	if got := b.one(t); got.Phase != analysis.Inconclusive || !strings.Contains(got.Message, "deleted") {
 		t.Errorf("measured %+v", got)
 	}
 }
@@ -480,19 +471,19 @@ func waitFor(t *testing.T, what string, is func() bool) {
 func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `[1, 100]`) }))
 	t.Cleanup(s.Close)
-	web := map[string]any{"url": s.URL}
-	token := map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}
+	plain, secret, empty := web(s.URL), withToken(web(s.URL)), rollout.Metric{Provider: "job", Config: map[string]any{}}
+	evil := rollout.App{Name: "shop", Namespace: "evil"}
 	for name, tt := range map[string]struct {
 		app    rollout.App
 		metric rollout.Metric
 		want   string
 	}{
-		"a Secret in another":       {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "app shop has no business in namespace shop"},
-		"a Job in another":          {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "job", Config: map[string]any{}}, "add to its entry in the configuration: namespaces: [shop]"},
-		"a Secret in its namespace": {rollout.App{Name: "shop", Namespace: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
-		"neither":                   {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web}, ""},
-		"of an app that is gone":    {rollout.App{Name: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
-		"gitrollout's, whatever":    {rollout.App{Name: "shop", Namespace: "shop", Namespaces: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "OWN"},
+		"a Secret in another":       {evil, secret, "app shop has no business in namespace shop"},
+		"a Job in another":          {evil, empty, "add to its entry in the configuration: namespaces: [shop]"},
+		"a Secret in its namespace": {rollout.App{Name: "shop", Namespace: "shop"}, secret, ""},
+		"neither":                   {evil, plain, ""},
+		"of an app that is gone":    {rollout.App{Name: "shop"}, secret, ""},
+		"gitrollout's, whatever":    {rollout.App{Name: "shop", Namespace: "shop", Namespaces: "shop"}, secret, "OWN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := false
@@ -507,13 +498,11 @@ func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 			})
 			tt.metric.Name = "up"
 			b.begin(tt.app, due(tt.metric))
-			got := b.measured(t, "shop")
-			refused := len(got) == 1 && got[0].Phase == analysis.Errored && strings.Contains(got[0].Message, "has no business")
-			if len(got) != 1 || refused != (tt.want != "") || asked != (tt.want == "" && tt.metric.Secrets != nil) {
-				t.Errorf("measured %+v; the Secret was read: %t", got, asked)
-			}
-			if refused && tt.want != "OWN" && !strings.Contains(got[0].Message, tt.want) {
-				t.Errorf("the message is %s", got[0].Message)
+			got := b.one(t)
+			refused := got.Phase == analysis.Errored && strings.Contains(got.Message, "has no business")
+			compare.CheckNamed(t, "refused, and asked", [2]bool{tt.want != "", tt.want == "" && tt.metric.Secrets != nil}, [2]bool{refused, asked})
+			if refused && tt.want != "OWN" && !strings.Contains(got.Message, tt.want) {
+				t.Errorf("the message is %s", got.Message)
 			}
 		})
 	}

@@ -28,9 +28,7 @@ shop/shop is at step 2/3 (pause), 20%.
 Merge this commit to let the release go on.
 To undo the release, before or after that: gitrollout undo shop
 `}
-	if diff := compare.Diff(want, o); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, o)
 	// A measured release, and the step that began last.
 	state := shop().State
 	later, api := state.Progress[0].Entered.Add(time.Hour), rollout.Workload{Namespace: "shop", Name: "api"}
@@ -39,8 +37,8 @@ To undo the release, before or after that: gitrollout undo shop
 	state.Analyses = []rollout.AnalysisRun{{Name: "errors", Metrics: []rollout.MetricProgress{
 		{Metric: "rate", Phase: rollout.AnalysisSuccessful, Successful: 3}, {Metric: "load", Phase: rollout.AnalysisSuccessful, Successful: 1},
 	}}}
-	text := "\n\nMeasured: errors rate: Successful, 3 ok.\nMeasured: errors load: Successful, 1 ok.\nshop/shop is at step 2/3 (pause), 20%.\n" +
-		"shop/api is at step 1/2 (setWeight), 5%.\nshop/api is at step 3/3 (end), 100%.\n\nMerge"
+	text := "\n\nMeasured: errors rate: Successful, 3 ok.\nMeasured: errors load: Successful, 1 ok.\n" +
+		"shop/shop is at step 2/3 (pause), 20%.\nshop/api is at step 1/2 (setWeight), 5%.\nshop/api is at step 3/3 (end), 100%.\n\nMerge"
 	if o := Promotion("prod", state, key); !o.When.Equal(later) || !strings.Contains(o.Message, text) {
 		t.Errorf("as of %s:\n%s", o.When, o.Message)
 	}
@@ -65,18 +63,13 @@ To try the same version again instead: gitrollout retry shop
 
 It also changes files of: cart
 `
-	if diff := compare.Diff(want, o.Message); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, o.Message)
 	s.Rejected[0].Hook = "shop/migrate"
 	s.Hooks = []rollout.HookRun{{Name: "shop/migrate", Release: "h1-other", Phase: rollout.HookFailed, Log: "older"},
 		{Name: "shop/migrate", Release: s.Rejected[0].Hash, Phase: rollout.HookFailed, Job: "migrate-0-1", Log: "connected\n```\n# no heading"}}
-	if o := Revert("prod", s, s.Rejected[0], true, v); !strings.Contains(o.Message, "shop\n\nThe last lines of the log of Job migrate-0-1:\n\n    connected\n    ```\n    # no heading\n\nIt also") {
-		t.Errorf("with a log:\n%s", o.Message)
-	}
-	if o := Revert("prod", s, s.Rejected[0], false, v); strings.Contains(o.Message, "retry") {
-		t.Errorf("it cannot be tried again:\n%s", o.Message)
-	}
+	compare.Contains(t, Revert("prod", s, s.Rejected[0], true, v).Message,
+		"shop\n\nThe last lines of the log of Job migrate-0-1:\n\n    connected\n    ```\n    # no heading\n\nIt also")
+	compare.CheckNamed(t, "it can be tried again", false, strings.Contains(Revert("prod", s, s.Rejected[0], false, v).Message, "retry"))
 	for name, c := range map[string]struct {
 		state rollout.State
 		want  bool
@@ -86,18 +79,15 @@ It also changes files of: cart
 		"GoingBack": {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{Reject: true}}, true},
 		"Replaced":  {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{}}, false},
 	} {
-		if got := WantedBy(strategies.Input{State: c.state}).Revert; got != c.want {
-			t.Errorf("%s: it wants a revert: %t", name, got)
-		}
+		compare.CheckNamed(t, name, c.want, WantedBy(strategies.Input{State: c.state}).Revert)
 	}
-	if o.Branch != "gitrollout/revert/prod/shop" || !o.When.Equal(s.Rejected[0].At) || !v.Shared() {
-		t.Errorf("%+v", o)
-	}
+	compare.CheckNamed(t, "branch, and shared", []any{"gitrollout/revert/prod/shop", true}, []any{o.Branch, v.Shared()})
+	compare.CheckNamed(t, "time", s.Rejected[0].At, o.When)
 }
 
 func TestUndoOrder(t *testing.T) {
 	s := shop().State
-	o := Target{Cluster: "prod", Branch: "main"}.Undo(s, Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}, "Version 1", Reversion{}, "wrong prices")
+	o := to.Undo(s, Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}, "Version 1", Reversion{}, "wrong prices")
 	want := `Undo h1-2 of shop in prod: back to h1-1 of c1c1c1c
 
 Release h1-2 of c2c2c2c by Ada <ada@example.com> is in flight:
@@ -108,9 +98,7 @@ Version 1
 
 Reason: wrong prices
 `
-	if diff := compare.Diff(want, o.Message); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, o.Message)
 	if !strings.HasPrefix(o.Message, UndoSubject(s)) || o.Branch != "gitrollout/revert/prod/shop" {
 		t.Errorf("the reconciler does not know it again: %+v", o)
 	}
@@ -118,8 +106,8 @@ Reason: wrong prices
 
 // TestUndoOfWhatWasRejected checks that the revert of a rejected version names stable as its target.
 func TestUndoOfWhatWasRejected(t *testing.T) {
-	to := Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}
-	o := Target{Cluster: "prod"}.Undo(rejected().State, to, "Version 1", Reversion{Sharers: []string{"cart"}}, "")
+	stable := Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}
+	o := to.Undo(rejected().State, stable, "Version 1", Reversion{Sharers: []string{"cart"}}, "")
 	want := `Undo the rejected version of shop in prod: back to h1-1 of c1c1c1c
 
 Release h1-1 of c1c1c1c by Bob <bob@example.com> serves:
@@ -130,19 +118,14 @@ Version 1
 
 It also changes files of: cart
 `
-	if diff := compare.Diff(want, o.Message); diff != "" {
-		t.Error(diff)
-	}
+	compare.Check(t, want, o.Message)
 	// An app without stages has no release to name.
-	plain := Target{Cluster: "prod"}.Undo(rollout.State{App: "jobs", Source: "c2c2c2c2c2", Phase: rollout.Healthy}, Version{Commit: "c1c1c1c1c1"}, "One", Reversion{}, "")
-	if diff := compare.Diff("Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis restores the files of jobs as they were in c1c1c1c:\nOne\n", plain.Message); diff != "" {
-		t.Error(diff)
-	}
+	plain := rollout.State{App: "jobs", Source: "c2c2c2c2c2", Phase: rollout.Healthy}
+	compare.Check(t, "Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis restores the files of jobs as they were in c1c1c1c:\nOne\n",
+		to.Undo(plain, Version{Commit: "c1c1c1c1c1"}, "One", Reversion{}, "").Message)
 	healthy := shop().State
 	healthy.Phase, healthy.Release = rollout.Healthy, nil
-	if got := UndoSubject(healthy); got != "Undo h1-1 of shop" {
-		t.Errorf("of the stable release: %q", got)
-	}
+	compare.Check(t, "Undo h1-1 of shop", UndoSubject(healthy))
 }
 
 func TestBack(t *testing.T) {
@@ -153,8 +136,7 @@ func TestBack(t *testing.T) {
 	first.Stable = nil
 	degraded := shop().State
 	degraded.Phase, degraded.Release = rollout.Degraded, nil
-	asked := false
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		state rollout.State
 		hash  rollout.Hash
 		want  string // commit
@@ -171,30 +153,24 @@ func TestBack(t *testing.T) {
 		"RejectedOnes":  {healthy, "h1-0", "c0c0c0c0c0", false, ""},
 		"OfNoHash":      {healthy, "h1-7", "", true, "--to h1-7: no release of this hash"},
 		"NothingBefore": {rollout.State{Source: "c8"}, "", "c2c2c2c2c2", true, ""},
-	}
-	for name, c := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			asked = false
+			asked := false
 			v, err := Back(c.state, c.hash, func() ([]Version, error) { asked = true; return recorded, nil })
 			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) {
-					t.Errorf("the error is %v, want one with %q", err, c.err)
-				}
+				compare.Contains(t, fmt.Sprint(err), c.err)
 			} else if err != nil || v.Commit != c.want {
 				t.Errorf("got %+v, %v", v, err)
 			}
-			if asked != c.asks {
-				t.Errorf("asked for the record: %t", asked)
-			}
+			compare.CheckNamed(t, "asked for the record", c.asks, asked)
 		})
 	}
 	broken := errors.New("broken")
 	if _, err := Back(healthy, "", func() ([]Version, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Back(healthy, "", func() ([]Version, error) { return recorded[:1], nil }); err == nil || !strings.Contains(err.Error(), "no version before") {
-		t.Errorf("got %v", err)
-	}
+	_, err := Back(healthy, "", func() ([]Version, error) { return recorded[:1], nil })
+	compare.Contains(t, fmt.Sprint(err), "no version before")
 }
 
 // commit is a Tree of one version of the files.
@@ -219,24 +195,15 @@ func TestReversion(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string][]byte{"apps/shop/a.yaml": []byte("1"), "apps/shop/new.yaml": nil, "base/x.yaml": []byte("1")}
-	if diff := compare.Diff(want, v.Edits); diff != "" {
-		t.Errorf("a file that another app needs is not deleted: %s", diff)
-	}
-	if !v.Shared() || strings.Join(v.Sharers, " ") != "cart" || strings.Join(v.Outside, " ") != "base/x.yaml" {
-		t.Errorf("%+v", v)
-	}
-	if text := v.Caution(); !strings.Contains(text, "files of: cart") || !strings.Contains(text, "base/x.yaml") {
-		t.Error(text)
-	}
+	compare.CheckNamed(t, "a file that another app needs is not deleted", want, v.Edits)
+	compare.CheckNamed(t, "shared, by, and outside", "true [cart] [base/x.yaml]", fmt.Sprint(v.Shared(), v.Sharers, v.Outside))
+	compare.Contains(t, v.Caution(), "files of: cart", "base/x.yaml")
 	apart := &rollout.Render{App: rollout.App{Name: "till"}, Files: []string{"apps/till/a.yaml"}}
 	own := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml"}}
-	if v, err = NewReversion(head, old, own, own, []*rollout.Render{apart, own}); err != nil || v.Shared() || len(v.Sharers) > 0 {
-		t.Errorf("files of no other app: %+v, %v", v, err)
-	}
+	v, err = NewReversion(head, old, own, own, []*rollout.Render{apart, own})
+	compare.CheckNamed(t, "files of no other app: error, shared, by", "<nil> false []", fmt.Sprint(err, v.Shared(), v.Sharers))
 	for name, v := range map[string]Reversion{"sharers": {Sharers: []string{"cart"}}, "outside": {Outside: []string{"base/x.yaml"}}} {
-		if !v.Shared() {
-			t.Errorf("%s alone do not count", name)
-		}
+		compare.CheckNamed(t, name+" alone", true, v.Shared())
 	}
 }
 
@@ -276,15 +243,12 @@ func TestReversionOfWhatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			head, old := unreadable{commit{file: "2"}, c.head}, unreadable{commit{file: "1"}, c.old}
 			app := &rollout.Render{App: rollout.App{Name: "shop", Path: "apps/shop"}, Files: []string{file}}
-			if _, err := NewReversion(head, old, app, app, nil); err == nil || err.Error() != c.err {
-				t.Errorf("NewReversion: %v, want %s", err, c.err)
-			}
+			_, err := NewReversion(head, old, app, app, nil)
+			compare.CheckNamed(t, "NewReversion", c.err, fmt.Sprint(err))
 			if _, err := Trace(Reversion{Edits: map[string][]byte{file: nil}}, []unreadable{head, old}, "c2"); !errors.Is(err, errUnread) {
 				t.Errorf("Trace: %v", err)
 			}
-			if Restores(rollout.Merge{Clean: true}, head, old, app, app) {
-				t.Error("a merge restores an unreadable state")
-			}
+			compare.CheckNamed(t, "a merge restores an unreadable state", false, Restores(rollout.Merge{Clean: true}, head, old, app, app))
 		})
 	}
 }
@@ -305,13 +269,14 @@ func TestTrace(t *testing.T) {
 		return snapshot{commit{"apps/shop/web.yaml": manifest, "README": id}, id}
 	}
 	one, release := at("c1", "replicas: 2\nv1"), at("c2", "replicas: 2\nv2")
+	const sticky = "replicas: 2\nv2 sticky"
 	for name, c := range map[string]struct {
 		line []snapshot
 		want string
 		late bool
 	}{
 		"the release alone":                 {[]snapshot{one, release, at("c3", "replicas: 2\nv2")}, "", false},
-		"a later change":                    {[]snapshot{one, release, at("c3", "replicas: 2\nv2 sticky"), at("c4", "replicas: 2\nv2 sticky")}, "c3", true},
+		"a later change":                    {[]snapshot{one, release, at("c3", sticky), at("c4", sticky)}, "c3", true},
 		"later numbers of pods":             {[]snapshot{one, release, at("c3", "replicas: 4\nv2")}, "", false},
 		"another release before it":         {[]snapshot{one, at("c9", "replicas: 2\nv9"), release}, "c9", false},
 		"before and after it":               {[]snapshot{one, at("c9", "replicas: 2\nv9"), release, at("c3", "replicas: 2\nv3")}, "c9 c3", true},
@@ -321,21 +286,14 @@ func TestTrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v, err := Trace(Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}, scaled: true}, c.line, "c2")
 			var got []string
-			if text := v.Caution(); strings.Count(text, "\nIt also takes back the changes of these commits in the same files:\n- ") != min(1, len(v.Others)) {
-				t.Errorf("it says %q", text)
-			}
+			const also = "\nIt also takes back the changes of these commits in the same files:\n- "
+			compare.CheckNamed(t, v.Caution(), min(1, len(v.Others)), strings.Count(v.Caution(), also))
 			for _, o := range v.Others {
 				got = append(got, o.ID)
-				if want := "- " + o.ID + " by Bob <bob@example.com>: change " + o.ID + "\n"; !strings.Contains(v.Caution(), want) {
-					t.Errorf("%q does not say %q", v.Caution(), want)
-				}
+				compare.Contains(t, v.Caution(), "- "+o.ID+" by Bob <bob@example.com>: change "+o.ID+"\n")
 			}
-			if s := strings.Join(got, " "); err != nil || s != c.want || v.Late != c.late {
-				t.Errorf("%q, late %t, want %q, %t; error %v", s, v.Late, c.want, c.late, err)
-			}
-			if len(got) == 0 && v.Caution() != "" {
-				t.Errorf("it says %q", v.Caution())
-			}
+			compare.CheckNamed(t, "commits, late, and error", []any{c.want, c.late, error(nil)}, []any{strings.Join(got, " "), v.Late, err})
+			compare.CheckNamed(t, v.Caution(), len(got) > 0, v.Caution() != "")
 		})
 	}
 }
@@ -359,59 +317,70 @@ func two(a string, n int, b string, m int) string {
 // TestReversionKeepsThePods checks that a revert keeps changed replicas, from before or after the reverted commits.
 // The render shows which workload a number belongs to. If it does not, the proposal says so.
 func TestReversionKeepsThePods(t *testing.T) {
-	const kustomization = "kustomization.yaml"
-	for name, c := range map[string]struct {
+	const (
+		kustomization = "kustomization.yaml"
+		a9b2          = "- {name: a, count: 9}\n- {name: b, count: 2}\n"
+		b2a9          = "- {name: b, count: 2}\n- {name: a, count: 9}\n"
+		b2a12         = "- {name: b, count: 2}\n- {name: a, count: 12}\n"
+	)
+	type row struct {
 		path, then, now, want string
 		was, is               []int64 // the rendered replicas
 		told                  string
-	}{
-		"scaled": {"web.yaml", "replicas: 3\nimage: v1\n", "replicas: 10\nimage: v2\n", "replicas: 10\nimage: v1\n",
-			[]int64{3}, []int64{10}, ""},
-		"in one line": {"web.yaml", "spec: {replicas: 3, image: v1}", "spec: {replicas: 10, image: v2}",
-			"spec: {replicas: 10, image: v1}", []int64{3}, []int64{10}, ""},
+	}
+	rows := map[string]row{
 		"several": {"web.yaml", "replicas: 1\nv1\nreplicas: 2\n", "replicas: 3\nv2\nreplicas: 4\n",
 			"replicas: 3\nv1\nreplicas: 4\n", []int64{1, 2}, []int64{3, 4}, ""},
 		"an autoscaler": {"web.yaml", "minReplicas: 1\nmaxReplicas: 5\nv1", "minReplicas: 4\nmaxReplicas: 9\nv2",
 			"minReplicas: 4\nmaxReplicas: 9\nv1", []int64{1, 5}, []int64{4, 9}, ""},
-		"KEDA": {"web.yaml", "minReplicaCount: 1\nv1", "minReplicaCount: 4\nv2", "minReplicaCount: 4\nv1", []int64{1}, []int64{4}, ""},
-		"a kustomization": {kustomization, "replicas:\n- {name: a, count: 3}\nnewTag: v1\n",
-			"replicas:\n- {name: a, count: 9}\nnewTag: v2\n", "replicas:\n- {name: a, count: 9}\nnewTag: v1\n", []int64{3}, []int64{9}, ""},
-		"a patch in a kustomization": {kustomization, "- patch: |-\n    spec:\n      replicas: 3\nv1", "- patch: |-\n    spec:\n      replicas: 9\nv2",
-			"- patch: |-\n    spec:\n      replicas: 9\nv1", []int64{3}, []int64{9}, ""},
-		"RFC 6902": {kustomization, "- op: replace\n  path: /spec/replicas\n  value: 3\nv1", "- op: replace\n  path: /spec/replicas\n  value: 9\nv2",
-			"- op: replace\n  path: /spec/replicas\n  value: 9\nv1", []int64{3}, []int64{9}, ""},
-		"RFC 6902 as JSON": {"patch.json", `{"value": 3, "op": "replace", "path": "/spec/replicas"} v1`, `{"value": 9, "op": "replace", "path": "/spec/replicas"} v2`,
-			`{"value": 9, "op": "replace", "path": "/spec/replicas"} v1`, []int64{3}, []int64{9}, ""},
 		"another operation of RFC 6902": {"patch.yaml", "path: /spec/minReadySeconds\nvalue: 3\nv1", "path: /spec/minReadySeconds\nvalue: 9\nv2",
 			"path: /spec/minReadySeconds\nvalue: 3\nv1", []int64{3}, []int64{9}, "replicas of Deployment w0: 9 now, 3 then"},
-		"values of a chart": {"values.yaml", "replicaCount: 3\ntag: v1", "replicaCount: 9\ntag: v2", "replicaCount: 9\ntag: v1", []int64{3}, []int64{9}, ""},
-		"JSON":              {"web.json", `{"replicas": 3, "image": "v1"}`, `{"replicas": 9, "image": "v2"}`, `{"replicas": 9, "image": "v1"}`, []int64{3}, []int64{9}, ""},
-		"in another order": {kustomization, "- {name: a, count: 9}\n- {name: b, count: 2}\nv1", "- {name: b, count: 2}\n- {name: a, count: 9}\nv2",
-			"- {name: a, count: 9}\n- {name: b, count: 2}\nv1", []int64{9, 2}, []int64{9, 2}, ""},
-		"in another order, and scaled": {kustomization, "- {name: a, count: 9}\n- {name: b, count: 2}\nv1", "- {name: b, count: 2}\n- {name: a, count: 12}\nv2",
-			"- {name: a, count: 12}\n- {name: b, count: 2}\nv1", []int64{9, 2}, []int64{12, 2}, ""},
+		"in another order": {kustomization, a9b2 + "v1", b2a9 + "v2", a9b2 + "v1", []int64{9, 2}, []int64{9, 2}, ""},
+		"in another order, and scaled": {kustomization, a9b2 + "v1", b2a12 + "v2", "- {name: a, count: 12}\n- {name: b, count: 2}\nv1",
+			[]int64{9, 2}, []int64{12, 2}, ""},
 		"in another order of one line": {kustomization, "replicas: [{name: a, count: 3},{name: b, count: 3}] v1",
 			"replicas: [{name: b, count: 3},{name: a, count: 9}] v2", "replicas: [{name: a, count: 9},{name: b, count: 3}] v1",
 			[]int64{3, 3}, []int64{9, 3}, ""},
-		"count first, in one line": {kustomization, "[{count: 3, name: a},{count: 3, name: b}] v1", "[{count: 9, name: b},{count: 3, name: a}] v2",
-			"[{count: 3, name: a},{count: 9, name: b}] v1", []int64{3, 3}, []int64{3, 9}, ""},
+		"count first, in one line": {kustomization, "[{count: 3, name: a},{count: 3, name: b}] v1",
+			"[{count: 9, name: b},{count: 3, name: a}] v2", "[{count: 3, name: a},{count: 9, name: b}] v1", []int64{3, 3}, []int64{3, 9}, ""},
 		"count first": {kustomization, "- count: 3\n  name: a1\n- count: 3\n  name: a2\nv1", "- count: 3\n  name: a2\n- count: 9\n  name: a1\nv2",
 			"- count: 9\n  name: a1\n- count: 3\n  name: a2\nv1", []int64{3, 3}, []int64{9, 3}, ""},
 		"documents in another order": {"web.yaml", two("w1", 3, "w2", 3) + "v1", two("w2", 3, "w1", 9) + "v2", two("w1", 9, "w2", 3) + "v1",
 			[]int64{3, 3}, []int64{9, 3}, ""},
-		"values in another order": {"values.yaml", "web:\n  replicaCount: 3\napi:\n  replicaCount: 3\nv1", "api:\n  replicaCount: 3\nweb:\n  replicaCount: 9\nv2",
-			"web:\n  replicaCount: 9\napi:\n  replicaCount: 3\nv1", []int64{3, 3}, []int64{9, 3}, ""},
-		"a number more":             {kustomization, "v1", "- {name: a, count: 9}\nv2", "v1", []int64{3}, []int64{9}, "replicas of Deployment w0: 9 now, 3 then"},
-		"of a kind without pods":    {"app.yaml", "cache: {replicas: 1}\nv1", "cache: {replicas: 7}\nv2", "cache: {replicas: 1}\nv1", []int64{3}, []int64{3}, ""},
-		"of such a kind, alone":     {"app.yaml", "cache: {replicas: 1}", "cache: {replicas: 7}", "cache: {replicas: 1}", []int64{3}, []int64{3}, ""},
-		"two that had the same":     {"web.yaml", "replicas: 3\nv1", "replicas: 9\nv2", "replicas: 9\nv1", []int64{3, 3}, []int64{9, 9}, "replicas of Deployment w0: 9 now, 3 then; replicas of Deployment w1: 9 now, 3 then"},
+		"values in another order": {"values.yaml", "web:\n  replicaCount: 3\napi:\n  replicaCount: 3\nv1",
+			"api:\n  replicaCount: 3\nweb:\n  replicaCount: 9\nv2", "web:\n  replicaCount: 9\napi:\n  replicaCount: 3\nv1",
+			[]int64{3, 3}, []int64{9, 3}, ""},
+		"a number more": {kustomization, "v1", "- {name: a, count: 9}\nv2", "v1", []int64{3}, []int64{9},
+			"replicas of Deployment w0: 9 now, 3 then"},
+		"of a kind without pods": {"app.yaml", "cache: {replicas: 1}\nv1", "cache: {replicas: 7}\nv2", "cache: {replicas: 1}\nv1",
+			[]int64{3}, []int64{3}, ""},
+		"of such a kind, alone": {"app.yaml", "cache: {replicas: 1}", "cache: {replicas: 7}", "cache: {replicas: 1}", []int64{3}, []int64{3}, ""},
+		"two that had the same": {"web.yaml", "replicas: 3\nv1", "replicas: 9\nv2", "replicas: 9\nv1", []int64{3, 3}, []int64{9, 9},
+			"replicas of Deployment w0: 9 now, 3 then; replicas of Deployment w1: 9 now, 3 then"},
 		"a count of something else": {"analysis.yaml", "count: 3", "count: 10", "count: 3", nil, nil, ""},
 		"another field":             {"web.yaml", "previewReplicas: 3", "previewReplicas: 10", "previewReplicas: 3", nil, nil, ""},
 		"other fields by now":       {"web.yaml", "replicas: 3\nv1", "v2", "replicas: 3\nv1", []int64{3}, nil, ""},
 		"nothing else":              {"web.yaml", "replicas: 3\nv1", "replicas: 10\nv1", "", []int64{3}, []int64{10}, ""},
 		"it was empty":              {"web.yaml", "", "v2", "", nil, nil, ""},
 		"it was deleted":            {"web.yaml", "replicas: 3\nv1", "", "replicas: 3\nv1", nil, nil, ""},
+	}
+	for name, form := range map[string][2]string{ // path, and a content of N pods of version V
+		"scaled":                     {"web.yaml", "replicas: N\nimage: V\n"},
+		"in one line":                {"web.yaml", "spec: {replicas: N, image: V}"},
+		"KEDA":                       {"web.yaml", "minReplicaCount: N\nV"},
+		"a kustomization":            {kustomization, "replicas:\n- {name: a, count: N}\nnewTag: V\n"},
+		"a patch in a kustomization": {kustomization, "- patch: |-\n    spec:\n      replicas: N\nV"},
+		"RFC 6902":                   {kustomization, "- op: replace\n  path: /spec/replicas\n  value: N\nV"},
+		"RFC 6902 as JSON":           {"patch.json", `{"value": N, "op": "replace", "path": "/spec/replicas"} V`},
+		"values of a chart":          {"values.yaml", "replicaCount: N\ntag: V"},
+		"JSON":                       {"web.json", `{"replicas": N, "image": "V"}`},
 	} {
+		of := func(replicas, version string) string {
+			return strings.NewReplacer("N", replicas, "V", version).Replace(form[1])
+		}
+		rows[name] = row{form[0], of("3", "v1"), of("10", "v2"), of("10", "v1"), []int64{3}, []int64{10}, ""}
+	}
+	for name, c := range rows {
 		t.Run(name, func(t *testing.T) {
 			head, old, file := commit{}, commit{"a/" + c.path: c.then}, []string{"a/" + c.path}
 			if c.now != "" {
@@ -434,9 +403,7 @@ func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	head, old := commit{"b/web.yaml": "replicas: 9\nv2", "b/more.yaml": "x"}, commit{"a/web.yaml": "replicas: 3\nv1"}
 	v, err := NewReversion(head, old, sizedTo("b", []string{"b/web.yaml", "b/more.yaml"}, 9), sizedTo("a", []string{"a/web.yaml"}, 3), nil)
 	want := map[string][]byte{"a/web.yaml": []byte("replicas: 9\nv1"), "b/web.yaml": nil, "b/more.yaml": nil}
-	if diff := compare.Diff(want, v.Edits); err != nil || diff != "" || len(v.Resized) > 0 {
-		t.Errorf("%v, told %q: %s", err, v.Resized, diff)
-	}
+	compare.CheckNamed(t, "edits, resized, and error", []any{want, 0, error(nil)}, []any{v.Edits, len(v.Resized), err})
 }
 
 // TestReversionOfWhatIsConfigured checks a version changed by the app's entry in the configuration. It is not

@@ -3,6 +3,7 @@ package propose
 import (
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -28,16 +29,13 @@ func TestRestores(t *testing.T) {
 		"a file that was empty":   {map[string][]byte{"apps/shop/none.yaml": nil}, true, false},
 		"another app's file":      {map[string][]byte{"README": []byte("1")}, true, false},
 	} {
-		if got := Restores(rollout.Merge{Edits: c.edits, Clean: c.clean}, head, old, sizedTo("apps/shop", files, 9), sizedTo("apps/shop", files, 3)); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
-		}
+		merge, from, to := rollout.Merge{Edits: c.edits, Clean: c.clean}, sizedTo("apps/shop", files, 9), sizedTo("apps/shop", files, 3)
+		compare.CheckNamed(t, name, c.want, Restores(merge, head, old, from, to))
 	}
 }
 
 // TestMergeable checks that without a gate there is nothing to merge.
 func TestMergeable(t *testing.T) {
 	in := strategies.Input{State: rollout.State{App: "shop", Phase: rollout.Healthy}}
-	if Mergeable("prod", in, rollout.Merge{Clean: true}) {
-		t.Error("a proposal is to be merged for which there is no gate")
-	}
+	compare.CheckNamed(t, "a proposal without a gate is to be merged", false, Mergeable("prod", in, rollout.Merge{Clean: true}))
 }

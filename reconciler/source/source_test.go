@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -66,10 +67,7 @@ func (c commit) ReadBlob(id string) ([]byte, error) {
 
 // with returns a commit with changed files; "" deletes a file.
 func (c commit) with(id string, edits map[string]string) commit {
-	next := commit{id: id, files: map[string]string{}}
-	for name, content := range c.files {
-		next.files[name] = content
-	}
+	next := commit{id: id, files: maps.Clone(c.files)}
 	for name, content := range edits {
 		next.files[name] = content
 		if content == "" {
@@ -102,30 +100,44 @@ func (b *builds) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rol
 func open(t *testing.T, tree Snapshot, last *rollout.Config) *Branch {
 	t.Helper()
 	b, err := NewReader("prod", &builds{}).Open(tree, last)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
-func names(b *Branch) (all []string) {
-	for _, a := range b.Apps {
-		all = append(all, a.Name)
+// changed opens the first commit with changed files, without an earlier configuration.
+func changed(t *testing.T, edits map[string]string) *Branch {
+	t.Helper()
+	return open(t, first.with("second", edits), nil)
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+}
+
+var shop = rollout.App{Name: "shop"}
+
+// listing returns the file of a configuration with entries.
+func listing(entries string) map[string]string { return map[string]string{config: configOf(entries)} }
+
+func names(b *Branch) string {
+	return strings.Join(rollout.Mapped(b.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
 // TestBrokenConfigLeavesTheLastGoodOne checks that a broken configuration keeps the apps, and that nothing advances.
 func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	good := open(t, first, nil)
-	if good.Behind != nil || !slices.Equal(names(good), []string{"shop", "till"}) {
+	if good.Behind != nil || names(good) != "shop till" {
 		t.Fatalf("apps %v, behind %v", names(good), good.Behind)
 	}
 	for name, broken := range map[string]string{"unreadable": "apps: 3\n", "gone": ""} {
 		t.Run(name, func(t *testing.T) {
 			tree := first.with("second", map[string]string{config: broken, "apps/new/kustomization.yaml": "resources: []\n"})
 			b := open(t, tree, good.Config)
-			if b.Behind == nil || b.Config != good.Config || !slices.Equal(names(b), []string{"new", "shop", "till"}) {
+			if b.Behind == nil || b.Config != good.Config || names(b) != "new shop till" {
 				t.Errorf("apps %v, behind %v", names(b), b.Behind)
 			}
 			if b := open(t, tree, nil); b.Behind == nil || b.Config != nil || len(b.Apps) > 0 {
@@ -142,17 +154,14 @@ func TestNoConfiguration(t *testing.T) {
 		if cluster == "" {
 			tree = first.with("second", map[string]string{config: ""})
 		}
-		err := missing(tree, "staging")
-		if !strings.Contains(err.Error(), "does not exist") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		compare.Contains(t, missing(tree, "staging").Error(), "does not exist", want)
 	}
 }
 
 // TestOneBadFolder checks that an invalid folder does not affect the other apps.
 func TestOneBadFolder(t *testing.T) {
-	b := open(t, first.with("second", map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"}), nil)
-	if !slices.Equal(names(b), []string{"shop", "till"}) || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "apps/No_Name" {
+	b := changed(t, map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"})
+	if names(b) != "shop till" || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "apps/No_Name" {
 		t.Errorf("apps %v, unnamed %+v", names(b), b.InvalidNames)
 	}
 	two := first.with("second", map[string]string{
@@ -164,14 +173,13 @@ func TestOneBadFolder(t *testing.T) {
 	if !listed || app.Path != "apps/shop" || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "other/shop" {
 		t.Errorf("shop is at %s, unnamed %+v", app.Path, b.InvalidNames)
 	}
-	if app, listed := b.Find("cart"); listed {
-		t.Errorf("there is no cart: %+v", app)
-	}
+	_, listed = b.Find("cart")
+	compare.CheckNamed(t, "there is a cart", false, listed)
 }
 
 // TestFreezeThatCannotBeRead checks that an unreadable freeze applies to all apps.
 func TestFreezeThatCannotBeRead(t *testing.T) {
-	b := open(t, first.with("second", map[string]string{".gitrollout/prod/freeze.yaml": "reason: [\n"}), nil)
+	b := changed(t, map[string]string{".gitrollout/prod/freeze.yaml": "reason: [\n"})
 	if b.Freeze == nil || b.Calendar("shop").Freeze == nil {
 		t.Errorf("freeze %+v", b.Freeze)
 	}
@@ -183,9 +191,8 @@ func TestFreezeThatCannotBeRead(t *testing.T) {
 		t.Error("a freeze does not count where no configuration could ever be read")
 	}
 	windows := "windows:\n- {kind: allow, schedule: \"0 9 * * 1-5\", duration: 8h}\n"
-	if b := open(t, first.with("fourth", map[string]string{config: configOf("- path: apps/*\n") + windows}), nil); len(b.Calendar("shop").Windows) != 1 {
-		t.Errorf("the windows of the configuration are not in the calendar: %+v", b.Calendar("shop"))
-	}
+	b = changed(t, map[string]string{config: configOf("- path: apps/*\n") + windows})
+	compare.CheckNamed(t, "windows of the configuration in the calendar", 1, len(b.Calendar("shop").Windows))
 }
 
 // TestAppAt checks that an app is found in its former folder and namespace.
@@ -196,22 +203,15 @@ func TestAppAt(t *testing.T) {
 		"teams/a/shop/kustomization.yaml": "resources: []\n",
 	})
 	now, _ := open(t, moved, nil).Find("shop")
-	if now.Path != "teams/a/shop" || now.Namespace != "edge" {
-		t.Fatalf("now at %+v", now)
-	}
+	compare.CheckNamed(t, "now", [2]string{"teams/a/shop", "edge"}, [2]string{now.Path, now.Namespace})
 	r := NewReader("prod", &builds{})
-	if then := r.AppAt(first, now); then.Path != "apps/shop" || then.Namespace != "shops" {
-		t.Errorf("it was at %+v", then)
-	}
+	then := r.AppAt(first, now)
+	compare.CheckNamed(t, "then", [2]string{"apps/shop", "shops"}, [2]string{then.Path, then.Namespace})
 	// Only the entry of its folder counts.
 	stay := rollout.App{Name: "shop", Path: "apps/shop"}
-	two := first.with("second", map[string]string{config: configOf("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n")})
-	if then := r.AppAt(two, stay); then.Namespace != "shops" {
-		t.Errorf("another entry counts: %+v", then)
-	}
-	if then := r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now); then != now {
-		t.Errorf("a commit that does not tell: %+v", then)
-	}
+	two := first.with("second", listing("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n"))
+	compare.CheckNamed(t, "namespace of another entry", "shops", r.AppAt(two, stay).Namespace)
+	compare.CheckNamed(t, "a commit that does not tell", now, r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now))
 	// The gatherer asks for the app at the commit of its state.
 	var asked rollout.App
 	g := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
@@ -228,7 +228,7 @@ func TestAppAt(t *testing.T) {
 func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	var problem error
 	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
-	app := App{App: rollout.App{Name: "shop"}, State: rollout.State{App: "shop", Source: "first"}}
+	app := App{App: shop, State: rollout.State{App: "shop", Source: "first"}}
 	problem = fmt.Errorf("commit first: %w", ErrNotReady)
 	if in, err := g.Gather(t.Context(), app, time.Now()); !errors.Is(err, ErrNotReady) || in.App != app.App {
 		t.Errorf("error %v", err)
@@ -242,17 +242,16 @@ func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 // TestPromotion checks a promotion file, a missing one, and an invalid one.
 func TestPromotion(t *testing.T) {
 	file := ".gitrollout/prod/promote/shop.yaml"
-	if p := open(t, first, nil).Promotion(rollout.App{Name: "shop"}); p.ID != "" || p.File != nil || p.Err != nil {
+	if p := open(t, first, nil).Promotion(shop); p.ID != "" || p.File != nil || p.Err != nil {
 		t.Errorf("none: %+v", p)
 	}
 	good := "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: h1-0123456789\nthrough: full\ndecision: promote\n"
-	p := open(t, first.with("second", map[string]string{file: good}), nil).Promotion(rollout.App{Name: "shop"})
+	p := changed(t, map[string]string{file: good}).Promotion(shop)
 	if p.Err != nil || p.File == nil || p.File.Release != "h1-0123456789" || p.File.Author != "Ann <ann@example.com>" {
 		t.Errorf("good: %+v", p)
 	}
-	b := open(t, first.with("second", map[string]string{file: "release: 3\n"}), nil)
-	p = b.Promotion(rollout.App{Name: "shop"})
-	if p.Err == nil || p.ID == "" {
+	b := changed(t, map[string]string{file: "release: 3\n"})
+	if p = b.Promotion(shop); p.Err == nil || p.ID == "" {
 		t.Errorf("bad: %+v", p)
 	}
 	built, wrong := &rollout.Render{}, errors.New("wrong")
@@ -272,31 +271,28 @@ func TestPromotion(t *testing.T) {
 
 	// A former name counts, unless another app has it now.
 	renamed := rollout.App{Name: "boutique", Formerly: "store shop"}
-	if p := open(t, first.with("second", map[string]string{file: good, "apps/shop/kustomization.yaml": ""}), nil).Promotion(renamed); p.Path != file || p.File == nil {
+	p = changed(t, map[string]string{file: good, "apps/shop/kustomization.yaml": ""}).Promotion(renamed)
+	if p.Path != file || p.File == nil {
 		t.Errorf("of the name before: %+v", p)
 	}
-	if p := open(t, first.with("second", map[string]string{file: good}), nil).Promotion(renamed); p != (Promotion{}) {
-		t.Errorf("another app's: %+v", p)
-	}
+	compare.CheckNamed(t, "another app's", Promotion{}, changed(t, map[string]string{file: good}).Promotion(renamed))
 
-	forbids := rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: rollout.RolloutRules{Forbid: []string{rollout.ForbidPromoteFull}}}
+	forbids := rollout.RolloutRules{Forbid: []string{rollout.ForbidPromoteFull}}
 	for name, c := range map[string]struct {
-		projects  []rollout.Project
+		project   rollout.Project
 		through   string
 		forbidden bool
 	}{
-		"AllAtOnce":      {[]rollout.Project{forbids}, "full", true},
-		"StepByStep":     {[]rollout.Project{forbids}, `"2"`, true}, // strategies decide from its effect
-		"NoSuchRule":     {[]rollout.Project{{Name: "shops", Apps: []string{"shop"}}}, "full", false},
-		"AnotherProject": {[]rollout.Project{{Name: "tills", Apps: []string{"till"}, Rollouts: forbids.Rollouts}}, "full", false},
+		"AllAtOnce":      {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, "full", true},
+		"StepByStep":     {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, `"2"`, true}, // strategies decide
+		"NoSuchRule":     {rollout.Project{Name: "shops", Apps: []string{"shop"}}, "full", false},
+		"AnotherProject": {rollout.Project{Name: "tills", Apps: []string{"till"}, Rollouts: forbids}, "full", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := open(t, first.with("second", map[string]string{file: strings.Replace(good, "full", c.through, 1)}), nil)
-			b.Policy = &rollout.Policy{Projects: c.projects}
-			p := b.Promotion(rollout.App{Name: "shop"})
-			if got := strings.Contains(p.File.Forbidden, "project shops, rule rollouts.forbid: promoteFull"); got != c.forbidden {
-				t.Errorf("forbidden: %q", p.File.Forbidden)
-			}
+			b := changed(t, map[string]string{file: strings.Replace(good, "full", c.through, 1)})
+			b.Policy = &rollout.Policy{Projects: []rollout.Project{c.project}}
+			why := b.Promotion(shop).File.Forbidden
+			compare.CheckNamed(t, "forbidden: "+why, c.forbidden, strings.Contains(why, "project shops, rule rollouts.forbid: promoteFull"))
 		})
 	}
 }
@@ -310,45 +306,33 @@ func TestProjects(t *testing.T) {
 	}})
 	tree := first.with("second", map[string]string{"apps/cart/kustomization.yaml": "resources: []\n"})
 	b, err := r.Open(tree, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for app, want := range map[string][2]string{"shop": {"shops/deployer", "keys/shops"}, "till": {}, "cart": {}} {
-		if a, _ := b.Find(app); a.ServiceAccount != want[0] || b.Promoters(app) != want[1] {
-			t.Errorf("%s is written as %q, promoted by %q, want %q", app, a.ServiceAccount, b.Promoters(app), want)
-		}
+		a, _ := b.Find(app)
+		compare.CheckNamed(t, app, want, [2]string{a.ServiceAccount, b.Promoters(app)})
 	}
 }
 
 // TestUnlisted checks that an app removed from Git is left alone. It is pruned if its entry says so and its folder is
 // gone.
 func TestUnlisted(t *testing.T) {
-	b := open(t, first.with("second", map[string]string{config: configOf("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n")}), nil)
+	b := changed(t, listing("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n"))
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
-		if got := b.Prunes(rollout.App{Name: "x", Path: dir}); got != want {
-			t.Errorf("prunes %s: %t", dir, got)
-		}
+		compare.CheckNamed(t, "prunes "+dir, want, b.Prunes(rollout.App{Name: "x", Path: dir}))
 	}
 	b.Tree = failing{first, new(0)}
-	if b.Prunes(rollout.App{Name: "sale", Path: "apps/sale"}) {
-		t.Error("it prunes an app whose folder may be there")
-	}
+	compare.CheckNamed(t, "it prunes an app whose folder may be there", false, b.Prunes(rollout.App{Name: "sale", Path: "apps/sale"}))
 	gone := rollout.App{Name: "sale", Path: "apps/sale"}
 	const fix = "list it again, or remove it for good: gitrollout remove sale --cluster prod"
-	if err := b.Removed(gone); err.Fix != fix || err.Msg != "no longer lists sale (apps/sale); its objects are left as they are" {
-		t.Errorf("%v", err)
-	}
-	if err := b.Removed(gone, "shop", "till"); err.Fix != fix+"; not if this is its new name, of which no object can be read yet: "+
-		"shop or till; with the objects there, it goes on by that name" {
-		t.Errorf("%v", err)
-	}
+	compare.Check(t, "no longer lists sale (apps/sale); its objects are left as they are", b.Removed(gone).Msg)
+	compare.Check(t, fix, b.Removed(gone).Fix)
+	compare.Check(t, fix+"; not if this is its new name, of which no object can be read yet: shop or till; "+
+		"with the objects there, it goes on by that name", b.Removed(gone, "shop", "till").Fix)
 	b.Tree = linked{first}
 	if err := b.Removed(gone); !strings.Contains(err.Error(), "is a symbolic link") || strings.Contains(err.Fix, "gitrollout remove") {
 		t.Errorf("an app whose folder became a link: %v", err)
 	}
-	if b.Prunes(gone) {
-		t.Error("it prunes an app whose folder became a link")
-	}
+	compare.CheckNamed(t, "it prunes an app whose folder became a link", false, b.Prunes(gone))
 }
 
 // linked is a commit in which each path is a symbolic link.
@@ -399,13 +383,9 @@ func (f failing) ReadBlob(id string) ([]byte, error) {
 func TestReadsThatFail(t *testing.T) {
 	promotes := ".gitrollout/prod/promote/shop.yaml"
 	state, err := (&rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cluster, err := rollout.Cluster{Cluster: "prod", UID: "1234"}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tree := first.with("second", map[string]string{
 		promotes: "decision: hold\n", ".gitrollout/prod/freeze.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: sale\n",
 		rollout.StatePath("shop"): string(state), rollout.ClusterPath: string(cluster),
@@ -415,7 +395,7 @@ func TestReadsThatFail(t *testing.T) {
 		"Clusters": func(f failing) error { _, err := Clusters(f); return err },
 		"Promotion": func(f failing) error {
 			b := Branch{Cluster: "prod", Tree: f}
-			if p := b.Promotion(rollout.App{Name: "shop"}); !rollout.IsInvalid(p.Err) {
+			if p := b.Promotion(shop); !rollout.IsInvalid(p.Err) {
 				return p.Err
 			}
 			return nil
@@ -453,22 +433,18 @@ func TestReadsOnce(t *testing.T) {
 	// The configuration's entry and content, and the folder; afterwards the content is known.
 	for _, reads := range []int{3, 2} {
 		left := reads
-		if then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"}); left != 0 || then.Namespace != "shops" {
-			t.Errorf("%d reads: %d left, %+v", reads, left, then)
-		}
+		then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"})
+		compare.CheckNamed(t, fmt.Sprint("left of ", reads, " reads, and namespace"), []any{0, "shops"}, []any{left, then.Namespace})
 	}
 	// Old configurations are dropped after some time, and not too early.
 	for i := range maxConfigs {
-		if _, err := r.ConfigAt(first.with("c", map[string]string{config: configOf("- path: apps/*\n") + fmt.Sprintf("# %d\n", i)})); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.ConfigAt(first.with("c", map[string]string{config: configOf("- path: apps/*\n") + fmt.Sprintf("# %d\n", i)}))
+		must(t, err)
 		if i == maxConfigs-2 && len(r.configs) != maxConfigs {
 			t.Errorf("%d configurations are kept", len(r.configs))
 		}
 	}
-	if len(r.configs) != 1 {
-		t.Errorf("%d configurations are kept of %d", len(r.configs), maxConfigs+1)
-	}
+	compare.CheckNamed(t, "configurations that are kept", 1, len(r.configs))
 }
 
 // TestAppAtKeepsTheLimits checks that older commits are rendered with the current limits and the current name.
@@ -488,19 +464,14 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 		if name == "AFile" {
 			tree = first.with("second", map[string]string{"teams/shop": "x", config: configOf("- path: teams/*\n- path: apps/*\n")})
 		}
-		if then := r.AppAt(tree, now); then.Path != "apps/shop" || then.Limits != limits || then.Name != now.Name {
-			t.Errorf("%s: it was %+v", name, then)
-		}
+		then := r.AppAt(tree, now)
+		compare.CheckNamed(t, name, []any{"apps/shop", limits, now.Name}, []any{then.Path, then.Limits, then.Name})
 	}
 	broken := first.with("second", map[string]string{"apps/shop/kustomization.yaml": ""})
 	now := rollout.App{Name: "shop", Path: "teams/a/shop"}
-	if then := r.AppAt(broken, now); then != now {
-		t.Errorf("without a known place: %+v", then)
-	}
+	compare.CheckNamed(t, "without a known place", now, r.AppAt(broken, now))
 	left := 3
-	if then := r.AppAt(failing{first, &left}, now); then != now {
-		t.Errorf("it cannot be searched for: %+v", then)
-	}
+	compare.CheckNamed(t, "it cannot be searched for", now, r.AppAt(failing{first, &left}, now))
 }
 
 // TestRenderHead checks that forbidden objects hold an app only at the newest commit.
@@ -535,14 +506,19 @@ func TestLook(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	routed := func(name string) *rollout.Render {
 		router, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return &rollout.Render{Specs: []rollout.Spec{{Workload: web, Canary: &rollout.Canary{
 			StableService: "a", CanaryService: "b", Traffic: &rollout.Traffic{Routers: []rollout.Router{router}},
 		}}}}
 	}
-	inventory := []rollout.Ref{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, {Kind: "Service", Namespace: "shop", Name: "x"}}
+	inventory := []rollout.Ref{web.Ref(), {Kind: "Service", Namespace: "shop", Name: "x"}}
+	of := func(workloads ...rollout.Workload) *rollout.Render {
+		r := &rollout.Render{Templates: map[rollout.Workload]rollout.Hash{}}
+		for _, w := range workloads {
+			r.Templates[w] = "h1-1"
+		}
+		return r
+	}
 	got := ""
 	g := Gatherer{
 		RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, errBroken },
@@ -557,24 +533,21 @@ func TestLook(t *testing.T) {
 		want string
 	}{
 		"Routed":     {routed("gate"), nil, "shop[] [gateway.networking.k8s.io/HTTPRoute/shop/gate]"},
-		"Both":       {&rollout.Render{Templates: map[rollout.Workload]rollout.Hash{api: "h1-1", web: "h1-1"}}, inventory, "shop[shop/api shop/web] []"},
-		"InGit":      {&rollout.Render{Templates: map[rollout.Workload]rollout.Hash{api: "h1-1"}}, nil, "shop[shop/api] []"},
+		"Both":       {of(api, web), inventory, "shop[shop/api shop/web] []"},
+		"InGit":      {of(api), nil, "shop[shop/api] []"},
 		"HadBefore":  {nil, inventory, "shop[shop/web] []"},
 		"NoWorkload": {nil, inventory[1:], "shop[] []"},
 	} {
-		app := App{App: rollout.App{Name: "shop"}, State: rollout.State{App: "shop", Inventory: c.inv}, Head: strategies.Head{Render: c.head}}
+		app := App{App: shop, State: rollout.State{App: "shop", Inventory: c.inv}, Head: strategies.Head{Render: c.head}}
 		in, err := g.Gather(t.Context(), app, time.Now())
 		if err != nil || got != c.want || in.Observed.Unseen != "nothing" {
 			t.Errorf("%s: %q, want %q; %+v, %v", name, got, c.want, in.Observed, err)
 		}
 	}
 	// While Git's version is unknown, the routes of the running version count.
-	if routes := Routes(strategies.Input{Source: routed("gate")}); len(routes) != 1 {
-		t.Errorf("%v", routes)
-	}
-	if routes := Routes(strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}); len(routes) != 0 {
-		t.Errorf("Git asks for none: %v", routes)
-	}
+	compare.CheckNamed(t, "routes", 1, len(Routes(strategies.Input{Source: routed("gate")})))
+	without := strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}
+	compare.CheckNamed(t, "routes that Git asks for", 0, len(Routes(without)))
 }
 
 // TestKindsAreMadeKnown checks that kinds named only by documents are registered before the observation, for Git's
@@ -611,9 +584,8 @@ func TestKindsAreMadeKnown(t *testing.T) {
 			},
 		}
 		g.Look(&strategies.Input{Head: strategies.Head{Render: c.head}, Source: c.source})
-		if diff := compare.Diff(c.want, told); diff != "" || !asked {
-			t.Errorf("%s: asked in time %t (-want +got):\n%s", name, asked, diff)
-		}
+		compare.CheckNamed(t, name, c.want, told)
+		compare.CheckNamed(t, name+" is told before the look", true, asked)
 	}
 }
 
@@ -621,23 +593,21 @@ func TestKindsAreMadeKnown(t *testing.T) {
 func TestStates(t *testing.T) {
 	state := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}
 	data, err := state.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := commit{"states", map[string]string{rollout.StatePath("shop"): string(data), rollout.StatePath("till"): "phase: [\n", "README": "x"}}
+	must(t, err)
+	tree := commit{"states", map[string]string{
+		rollout.StatePath("shop"): string(data), rollout.StatePath("till"): "phase: [\n", "README": "x",
+	}}
 	s, err := ReadStates(tree)
 	if err != nil || len(s.Files()) != 2 || s.Cluster != nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if got, err := s.Of("shop"); err != nil || got.Phase != rollout.Healthy {
-		t.Errorf("shop: %+v, %v", got, err)
+	for app, want := range map[string]rollout.Phase{"shop": rollout.Healthy, "absent": ""} {
+		got, err := s.Of(app)
+		must(t, err)
+		compare.CheckNamed(t, app, want, got.Phase)
 	}
-	if got, err := s.Of("absent"); err != nil || got.Phase != "" {
-		t.Errorf("absent: %+v, %v", got, err)
-	}
-	if _, err := s.Of("till"); err == nil || !strings.Contains(err.Error(), rollout.StatePath("till")) {
-		t.Errorf("till: %v", err)
-	}
+	_, err = s.Of("till")
+	compare.Contains(t, fmt.Sprint(err), rollout.StatePath("till"))
 	if none, err := ReadStates(nil); err != nil || len(none.Files()) != 0 {
 		t.Errorf("no branch: %+v, %v", none, err)
 	}
@@ -651,11 +621,16 @@ func TestStates(t *testing.T) {
 func TestDesired(t *testing.T) {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	at := func(hash rollout.Hash) *rollout.Render {
-		return &rollout.Render{Templates: map[rollout.Workload]rollout.Hash{w: hash}, Specs: []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}}}
+		return &rollout.Render{
+			Templates: map[rollout.Workload]rollout.Hash{w: hash}, Specs: []rollout.Spec{{Workload: w, Canary: &rollout.Canary{}}},
+		}
 	}
-	stable := at("h1-1").Release()
-	flying := rollout.State{App: "shop", Phase: rollout.Progressing, Source: "c2", Release: &rollout.Release{Hash: at("h1-2").Release(), Commit: "c2"},
-		Stable: &rollout.Release{Hash: stable, Commit: "c1", Templates: map[rollout.Workload]rollout.Hash{w: "h1-1"}}, Progress: []rollout.Progress{{Workload: w, Of: 1}}}
+	one, two := at("h1-1"), at("h1-2")
+	flying := rollout.State{
+		App: "shop", Phase: rollout.Progressing, Source: "c2", Progress: []rollout.Progress{{Workload: w, Of: 1}},
+		Release: &rollout.Release{Hash: two.Release(), Commit: "c2"},
+		Stable:  &rollout.Release{Hash: one.Release(), Commit: "c1", Templates: one.Templates},
+	}
 	healthy := flying
 	healthy.Phase, healthy.Release, healthy.Progress = rollout.Healthy, nil, nil
 	for name, c := range map[string]struct {
@@ -696,10 +671,10 @@ func (r *remembering) KeepOnly(apps []rollout.App) { r.kept = apps }
 // TestForgetsAppsThatAreGone checks that an app's cache ends when Git no longer has the app.
 func TestForgetsAppsThatAreGone(t *testing.T) {
 	renderer := &remembering{}
-	if _, err := NewReader("prod", renderer).Open(first, nil); err != nil || len(renderer.kept) == 0 {
-		t.Errorf("%v are kept, error %v", renderer.kept, err)
-	}
-	if _, err := NewReader("prod", renderer).Open(first.with("second", map[string]string{config: configOf("- path: gone/*\n")}), nil); err != nil || len(renderer.kept) > 0 {
-		t.Errorf("%v are kept, error %v", renderer.kept, err)
+	for _, tree := range []commit{first, first.with("second", listing("- path: gone/*\n"))} {
+		_, err := NewReader("prod", renderer).Open(tree, nil)
+		if err != nil || (len(renderer.kept) > 0) != (tree.id == "first") {
+			t.Errorf("at the %s commit %v are kept, error %v", tree.id, renderer.kept, err)
+		}
 	}
 }

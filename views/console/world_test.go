@@ -6,44 +6,50 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// record commits an app's record to the state branch; checkout has git check out the branch state.
+func record(t *testing.T, repo *gittest.Repo, state rollout.State, checkout ...string) {
+	t.Helper()
+	data, err := state.Encode()
+	must(t, err)
+	repo.Git(append([]string{"checkout", "-q"}, checkout...)...)
+	repo.CommitFiles("record", map[string]string{rollout.StatePath(state.App): string(data)})
+	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("prod"))
+	repo.Git("checkout", "-q", "main")
+}
+
 // worldOf returns a session on a repository with one app on record, before its first Refresh.
 func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
 	t.Helper()
-	data, err := state.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	repo.Git("checkout", "-q", "--orphan", "state")
-	repo.CommitFiles("held", map[string]string{rollout.StatePath(state.App): string(data)})
-	repo.Git("push", "-q", "origin", "HEAD:refs/heads/"+rollout.StateBranch("prod"))
-	repo.Git("checkout", "-q", "main")
+	record(t, repo, state, "--orphan", "state")
 	mirror, err := git.Open(t.Context(), git.Options{URL: repo.Bare, Branch: "main", Cluster: "prod"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return New(Options{Cluster: "prod", Branch: "main", Repo: mirror, Renderer: render.New(render.InProcess{}), Detail: true})
 }
 
 // inputOf fetches Git and returns the input of an app's decision.
 func (w *Session) inputOf(t *testing.T, name string) strategies.Input {
 	t.Helper()
-	if _, err := w.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Refresh(t.Context())
+	must(t, err)
 	app, err := w.App(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in, err := w.Input(t.Context(), app, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return in
 }
 
@@ -71,13 +77,9 @@ func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 		}
 		return in.Head.Commit.ID
 	}
-	if got := commit(); got != held {
-		t.Errorf("it is at %s, want %s; the newest is %s", got, held, tip)
-	}
+	compare.CheckNamed(t, "it is at the commit of its record", held, commit())
 	tip = repo.CommitFiles("app", map[string]string{"apps/shop/config.yaml": strings.Replace(configMap, "shop", "shop2", 1)})
-	if got := commit(); got != tip {
-		t.Errorf("it is at %s, want the newest, %s", got, tip)
-	}
+	compare.CheckNamed(t, "it is at the newest commit", tip, commit())
 }
 
 // TestAContestedApp checks that get, which builds no other app, has the recorded reason of a contested app, and that
@@ -97,9 +99,8 @@ func TestAContestedApp(t *testing.T) {
 	if err := in.HeadErr(); err == nil || err.Error() != why.Message || rollout.ReasonOf(err) != why.Reason {
 		t.Errorf("its head: %v", err)
 	}
-	if d := strategies.Decide(in); d.Subject != "" || *d.State.Held != why {
-		t.Errorf("the decision is %q, held %+v", d.Subject, d.State.Held)
-	}
+	d := strategies.Decide(in)
+	compare.CheckNamed(t, "subject, and held", []any{"", why}, []any{d.Subject, *d.State.Held})
 	l, err := w.Listing(t.Context(), []string{"web"}, time.Now())
 	if err != nil || *l.Apps[0].Held != why || l.Apps[0].Waiting != "" {
 		t.Errorf("get: %+v, %v", l.Apps, err)

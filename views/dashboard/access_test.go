@@ -3,6 +3,7 @@ package dashboard
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -58,9 +60,7 @@ func newOffice(t *testing.T, oidc *OIDC) *office {
 
 func (o *office) write(rules string) {
 	o.t.Helper()
-	if err := os.WriteFile(o.file, []byte(rules), 0o600); err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, os.WriteFile(o.file, []byte(rules), 0o600))
 }
 
 // visitor is a browser with cookies.
@@ -72,18 +72,14 @@ type visitor struct {
 
 func (o *office) visitor() *visitor {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	return &visitor{o: o, client: &http.Client{Jar: jar}}
 }
 
 func (v *visitor) send(method, path, body string, headers map[string]string) (code int, answer map[string]any) {
 	v.o.t.Helper()
 	req, err := http.NewRequest(method, v.o.URL+path, strings.NewReader(body))
-	if err != nil {
-		v.o.t.Fatal(err)
-	}
+	must(v.o.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -96,16 +92,26 @@ func (v *visitor) send(method, path, body string, headers map[string]string) (co
 		}
 	}
 	res, err := v.client.Do(req)
-	if err != nil {
-		v.o.t.Fatal(err)
-	}
+	must(v.o.t, err)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		v.o.t.Fatal(err)
-	}
+	must(v.o.t, err)
 	_ = json.Unmarshal(data, &answer)
 	return res.StatusCode, answer
+}
+
+// wants reports an answer with another code.
+func (v *visitor) wants(code int, what, method, path, body string) {
+	v.o.t.Helper()
+	if got, answer := v.send(method, path, body, nil); got != code {
+		v.o.t.Errorf("%s is answered %d %v, want %d", what, got, answer, code)
+	}
+}
+
+// promotes reports an answer with another code to the promotion of the shop.
+func (v *visitor) promotes(code int, what string) {
+	v.o.t.Helper()
+	v.wants(code, "a promotion, "+what+",", http.MethodPost, "/api/v1/apps/shop/actions", promoteShop)
 }
 
 func (v *visitor) signIn() *visitor {
@@ -123,23 +129,15 @@ func TestSignOutEndsTheSession(t *testing.T) {
 	o := newOffice(t, nil)
 	v, other := o.visitor().signIn(), o.visitor().signIn()
 	address, err := url.Parse(o.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kept := v.client.Jar.Cookies(address)
-	if code, answer := v.send(http.MethodDelete, "/api/v1/session", "", nil); code != http.StatusOK {
-		t.Fatalf("sign out: %d %v", code, answer)
-	}
+	v.wants(http.StatusOK, "a sign-out", http.MethodDelete, "/api/v1/session", "")
 	v.client.Jar.SetCookies(address, kept)
-	if code, answer := v.send(http.MethodPost, "/api/v1/apps/shop/actions", promoteShop, nil); code/100 == 2 {
-		t.Errorf("after signing out, the cookie promotes: %d %v", code, answer)
-	}
-	if _, me := v.send(http.MethodGet, "/api/v1/me", "", nil); me["name"] != nil {
-		t.Errorf("after signing out, the cookie belongs to %v", me["name"])
-	}
-	if _, me := other.send(http.MethodGet, "/api/v1/me", "", nil); me["name"] == nil {
-		t.Error("another session has ended with it")
-	}
+	v.promotes(http.StatusUnauthorized, "after signing out")
+	_, me := v.send(http.MethodGet, "/api/v1/me", "", nil)
+	compare.CheckNamed(t, "after signing out, the cookie belongs to", nil, me["name"])
+	_, me = other.send(http.MethodGet, "/api/v1/me", "", nil)
+	compare.CheckNamed(t, "another session goes on", true, me["name"] != nil)
 }
 
 const promoteShop = `{"verb": "promote", "release": "h1-2222222222"}`
@@ -169,7 +167,8 @@ func TestActionsAreGuarded(t *testing.T) {
 		"BearerToken":       {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer TOKEN"}, code: 200},
 		"WrongBearer":       {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer gitrollout_x"}, code: 401},
 		"NoBearer":          {body: promoteShop, anonymous: true, headers: map[string]string{"Authorization": "Bearer "}, code: 401},
-		"ForgedCookie":      {body: promoteShop, anonymous: true, headers: map[string]string{"Cookie": sessionCookie + "=eyJuYW1lIjoiQW5uIn0.AAAA"}, code: 401},
+		"ForgedCookie": {body: promoteShop, anonymous: true, code: 401,
+			headers: map[string]string{"Cookie": sessionCookie + "=eyJuYW1lIjoiQW5uIn0.AAAA"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t, nil)
@@ -184,70 +183,45 @@ func TestActionsAreGuarded(t *testing.T) {
 				c.app = "shop"
 			}
 			code, answer := v.send(http.MethodPost, "/api/v1/apps/"+c.app+"/actions", c.body, c.headers)
-			if code != c.code {
-				t.Errorf("answers %d %v, want %d", code, answer, c.code)
-			}
+			compare.CheckNamed(t, fmt.Sprint("the code of ", answer), c.code, code)
 			did := strings.Join(o.actor.did, "")
-			if want := map[bool]string{true: "Ann Lee <ann@example.com> promote shop h1-2222222222"}[c.code == 200]; did != want {
-				t.Errorf("done was %q, want %q", did, want)
-			}
+			compare.CheckNamed(t, "done", map[bool]string{true: "Ann Lee <ann@example.com> promote shop h1-2222222222"}[c.code == 200], did)
 		})
 	}
 }
 
 func TestSessions(t *testing.T) {
 	o := newOffice(t, nil)
-	if code, answer := o.visitor().send(http.MethodPost, "/api/v1/session", `{"token": "wrong"}`, nil); code != 403 {
-		t.Errorf("a wrong token: %d %v", code, answer)
-	}
-	if code, answer := o.visitor().send(http.MethodPost, "/api/v1/session", `{"token": ""}`, nil); code != 403 {
-		t.Errorf("no token: %d %v", code, answer)
-	}
+	o.visitor().wants(403, "a wrong token", http.MethodPost, "/api/v1/session", `{"token": "wrong"}`)
+	o.visitor().wants(403, "no token", http.MethodPost, "/api/v1/session", `{"token": ""}`)
 	req, _ := http.NewRequest(http.MethodPost, o.URL+"/api/v1/session", strings.NewReader(`{"token": "`+o.token+`"}`))
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = res.Body.Close()
-	if c := res.Cookies(); len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode || c[0].Secure || strings.Contains(c[0].Value, o.token) {
+	if c := res.Cookies(); len(c) != 1 || !c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode || c[0].Secure ||
+		strings.Contains(c[0].Value, o.token) {
 		t.Errorf("the cookie is %+v", c)
 	}
 
 	v := o.visitor().signIn()
-	if _, me := v.send(http.MethodGet, "/api/v1/me?app=shop", "", nil); me["name"] != "Ann Lee" || len(me["may"].([]any)) != 2 {
-		t.Errorf("me is %v", me)
-	}
-	if _, me := v.send(http.MethodGet, "/api/v1/me?app=pay", "", nil); len(me["may"].([]any)) != 0 {
-		t.Errorf("me is %v", me)
-	}
-	act := func() int {
-		code, _ := v.send(http.MethodPost, "/api/v1/apps/shop/actions", promoteShop, nil)
-		return code
-	}
-	if code := act(); code != 200 {
-		t.Errorf("signed in: %d", code)
-	}
+	_, me := v.send(http.MethodGet, "/api/v1/me?app=shop", "", nil)
+	compare.CheckNamed(t, "name, and verbs", []any{"Ann Lee", 2}, []any{me["name"], len(me["may"].([]any))})
+	_, me = v.send(http.MethodGet, "/api/v1/me?app=pay", "", nil)
+	compare.CheckNamed(t, "verbs", 0, len(me["may"].([]any)))
+	v.promotes(200, "signed in")
 	_, another := NewToken()
 	rules, _ := os.ReadFile(o.file)
 	o.write(rulesWith(another))
-	if code := act(); code != 403 {
-		t.Errorf("a token that was changed gives a right still: %d", code)
-	}
+	v.promotes(403, "with a token that was changed")
 	o.write(string(rules))
 	o.now = o.now.Add(sessionTime)
-	if code := act(); code != 401 {
-		t.Errorf("a session that is over: %d", code)
-	}
+	v.promotes(401, "after the end of the session")
 	o.now = o.now.Add(-sessionTime)
 	v.send(http.MethodDelete, "/api/v1/session", "{}", nil)
-	if code := act(); code != 401 {
-		t.Errorf("signed out: %d", code)
-	}
+	v.promotes(401, "signed out")
 	o.actor.err = errors.New("no")
-	if code, _ := o.visitor().signIn().send(http.MethodPost, "/api/v1/apps/shop/actions", promoteShop, nil); code != 409 {
-		t.Errorf("an action that is refused: %d", code)
-	}
+	o.visitor().signIn().promotes(409, "which is refused")
 }
 
 func TestReadOnlyUnlessAskedFor(t *testing.T) {
@@ -255,17 +229,14 @@ func TestReadOnlyUnlessAskedFor(t *testing.T) {
 	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
 	for _, path := range []string{"/api/v1/apps/shop/actions", "/api/v1/session"} {
 		res, err := http.Post(server.URL+path, "application/json", strings.NewReader(promoteShop))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		if res.StatusCode != http.StatusNotFound && res.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("%s answers %d", path, res.StatusCode)
 		}
 	}
-	if _, body := get(t, server.URL+"/api/v1/me"); !strings.Contains(body, `"actions":false`) {
-		t.Error(body)
-	}
+	_, body := get(t, server.URL+"/api/v1/me")
+	compare.Contains(t, body, `"actions":false`)
 }
 
 func TestAccessFile(t *testing.T) {
@@ -288,19 +259,12 @@ func TestAccessFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &Access{File: filepath.Join(t.TempDir(), "a.yaml")}
-			if err := os.WriteFile(a.File, []byte(strings.Replace(good, c.old, c.new, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(a.File, []byte(strings.Replace(good, c.old, c.new, 1)), 0o600))
 			err := a.Check()
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("got %v, want one that names %q", err, c.want)
-			}
-			if err != nil && strings.Contains(err.Error(), "secret") {
-				t.Error("the error shows a possible token")
-			}
+			compare.CheckNamed(t, "accepted", c.want == "", err == nil)
+			compare.Contains(t, fmt.Sprint(err), c.want)
+			compare.CheckNamed(t, "the error shows a possible token", false, strings.Contains(fmt.Sprint(err), "secret"))
 		})
 	}
-	if err := (&Access{File: filepath.Join(t.TempDir(), "none")}).Check(); err == nil {
-		t.Error("a file that is missing is no error")
-	}
+	compare.CheckNamed(t, "a missing file is an error", true, (&Access{File: filepath.Join(t.TempDir(), "none")}).Check() != nil)
 }

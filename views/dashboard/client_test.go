@@ -2,11 +2,12 @@ package dashboard_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
@@ -36,12 +37,8 @@ func TestClientOfAPageThatFails(t *testing.T) {
 			defer server.Close()
 			client, err := dashboard.NewClient(t.Context(), server.URL, c.args)
 			if c.want != "" {
-				if err == nil || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("%v, want %q", err, c.want)
-				}
-				if is := errors.Is(err, dashboard.ErrNoSuchApp); is != (name == "no such app") {
-					t.Errorf("no such app: %t", is)
-				}
+				compare.Contains(t, fmt.Sprint(err), c.want)
+				compare.CheckNamed(t, "no such app", name == "no such app", errors.Is(err, dashboard.ErrNoSuchApp))
 				return
 			}
 			if err != nil || len(client.Listing().Apps) != 1 || client.Listing().Apps[0].App != "shop" {

@@ -31,7 +31,8 @@ func appOf(name string, phase rollout.Phase, weight int) status.App {
 		Stable:  &status.Release{Hash: "h1-1111111111", Commit: strings.Repeat("1", 40), Author: "Bob <bob@example.com>"},
 		Release: &status.Release{Hash: "h1-2222222222", Commit: strings.Repeat("2", 40), Author: "Ann <ann@example.com>", Subject: evil},
 		Workloads: []status.Workload{{
-			Workload: name + "/" + name, Strategy: "canary", Replicas: 4, Ready: 4, Moving: true, Weight: weight, FullWeight: 100, RealWeight: weight,
+			Workload: name + "/" + name, Strategy: "canary", Replicas: 4, Ready: 4, Moving: true,
+			Weight: weight, FullWeight: 100, RealWeight: weight,
 			Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause", Weight: 25, Status: "pending"}},
 		}},
 	}
@@ -60,6 +61,14 @@ func (f *fakeActor) Act(_ context.Context, who Person, app string, a propose.Act
 	return "pushed", f.err
 }
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func serve(t *testing.T, o Options) (*httptest.Server, *Board) {
 	t.Helper()
 	if o.Board == nil {
@@ -72,9 +81,7 @@ func serve(t *testing.T, o Options) (*httptest.Server, *Board) {
 		o.Now = time.Now
 	}
 	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewServer(s)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server, o.Board
@@ -82,94 +89,85 @@ func serve(t *testing.T, o Options) (*httptest.Server, *Board) {
 
 func show(t *testing.T, b *Board, apps []status.App, gone ...string) {
 	t.Helper()
-	if err := b.Show(time.Now(), "", apps, gone); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Show(time.Now(), "", apps, gone))
+}
+
+// boardOf returns the address of a dashboard that shows apps.
+func boardOf(t *testing.T, apps ...status.App) (url string, board *Board) {
+	t.Helper()
+	server, board := serve(t, Options{})
+	show(t, board, apps)
+	return server.URL, board
 }
 
 func get(t *testing.T, url string) (*http.Response, string) {
 	t.Helper()
 	res, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return res, string(body)
 }
 
 func TestEveryAnswerIsGuarded(t *testing.T) {
-	server, board := serve(t, Options{})
-	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
-	for path, code := range map[string]int{
-		"/": 200, "/apps/shop": 200, "/plain": 200, "/assets/app.js": 200, "/assets/style.css": 200, "/api/v1/apps": 200, "/api/v1/apps/shop": 200,
-		"/api/v1/apps/shop/diff": 200, "/api/v1/apps/shop/history": 200, "/api/v1/me": 200,
-		"/apps/nobody": 404, "/api/v1/apps/nobody": 404, "/api/v1/apps/nobody/diff": 404, "/assets/": 404, "/assets/../dashboard.go": 404, "/oidc/start": 404, "/nothing": 404,
+	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25))
+	for code, paths := range map[int]string{
+		200: "/ /apps/shop /plain /assets/app.js /assets/style.css " +
+			"/api/v1/apps /api/v1/apps/shop /api/v1/apps/shop/diff /api/v1/apps/shop/history /api/v1/me",
+		404: "/apps/nobody /api/v1/apps/nobody /api/v1/apps/nobody/diff /assets/ /assets/../dashboard.go /oidc/start /nothing",
 	} {
-		res, _ := get(t, server.URL+path)
-		if res.StatusCode != code {
-			t.Errorf("%s answers %d, want %d", path, res.StatusCode, code)
-		}
-		for name, want := range map[string]string{
-			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cache-Control": "no-store",
-		} {
-			if got := res.Header.Get(name); got != want && !(name == "Cache-Control" && code == 404) {
-				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+		for _, path := range strings.Fields(paths) {
+			res, _ := get(t, url+path)
+			compare.CheckNamed(t, path, code, res.StatusCode)
+			for name, want := range map[string]string{
+				"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+				"X-Frame-Options": "DENY", "Cache-Control": "no-store",
+			} {
+				if got := res.Header.Get(name); got != want && !(name == "Cache-Control" && code == 404) {
+					t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+				}
 			}
 		}
 	}
-	for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "connect-src 'self'"} {
-		if !strings.Contains(policy, want) {
-			t.Errorf("the policy lacks %s", want)
-		}
-	}
-	if strings.Contains(policy, "unsafe") {
-		t.Error("the policy permits inline code")
-	}
+	compare.Contains(t, policy,
+		"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "connect-src 'self'")
+	compare.CheckNamed(t, "the policy permits inline code", false, strings.Contains(policy, "unsafe"))
 }
 
 func TestPagesNeedNothingFromElsewhere(t *testing.T) {
 	entries, err := os.ReadDir("assets")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join("assets", e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text := strings.ReplaceAll(string(data), "http://www.w3.org/2000/svg", "")
 		for _, bad := range []string{"http://", "https://", "innerHTML", "eval(", "style=\"", "document.write", "@import"} {
-			if strings.Contains(text, bad) {
-				t.Errorf("assets/%s has %s", e.Name(), bad)
-			}
+			compare.CheckNamed(t, "assets/"+e.Name()+" has "+bad, false, strings.Contains(text, bad))
 		}
 	}
 }
 
 func TestTextFromGitIsNoMarkup(t *testing.T) {
-	server, board := serve(t, Options{})
 	a := appOf("shop", rollout.Paused, 25)
 	a.Waiting = evil
-	show(t, board, []status.App{a})
-	for _, path := range []string{"/plain", "/plain?q=" + "%3Cscript%3E", "/apps/%3Cscript%3Ealert(1)%3C%2Fscript%3E", "/api/v1/apps", "/api/v1/apps/shop"} {
-		res, body := get(t, server.URL+path)
-		if strings.Contains(res.Header.Get("Content-Type"), "html") && (strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x")) {
+	url, _ := boardOf(t, a)
+	for _, path := range []string{
+		"/plain", "/plain?q=%3Cscript%3E", "/apps/%3Cscript%3Ealert(1)%3C%2Fscript%3E", "/api/v1/apps", "/api/v1/apps/shop",
+	} {
+		res, body := get(t, url+path)
+		hasMarkup := strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x")
+		if strings.Contains(res.Header.Get("Content-Type"), "html") && hasMarkup {
 			t.Errorf("%s has the text of a commit as markup:\n%s", path, body)
 		}
 		if strings.Contains(res.Header.Get("Content-Type"), "json") && strings.Contains(body, "<script>") {
 			t.Errorf("%s does not escape", path)
 		}
 	}
-	if _, body := get(t, server.URL+"/apps/shop"); !strings.Contains(body, "<html") || !strings.Contains(body, "shop") {
-		t.Errorf("the page of an app:\n%s", body)
-	}
-	if _, body := get(t, server.URL+"/plain"); !strings.Contains(body, "&lt;script&gt;alert(1)") {
-		t.Error("the plain list lacks the commit's text")
-	}
+	_, page := get(t, url+"/apps/shop")
+	compare.Contains(t, page, "<html", "shop")
+	_, list := get(t, url+"/plain")
+	compare.Contains(t, list, "&lt;script&gt;alert(1)")
 }
 
 // stream reads server-sent events.
@@ -183,16 +181,12 @@ func open(t *testing.T, url, last string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stop := func() { cancel(); _ = res.Body.Close() }
 	t.Cleanup(stop)
 	scanner := bufio.NewScanner(res.Body)
@@ -214,9 +208,7 @@ func (s *stream) next() (id, event string, apps, gone []string) {
 		if v, ok := strings.CutPrefix(line, "data: "); ok {
 			var data struct{ What fleet }
 			if event != "app" {
-				if err := json.Unmarshal([]byte(v), &data); err != nil {
-					s.t.Fatal(err)
-				}
+				must(s.t, json.Unmarshal([]byte(v), &data))
 			}
 			for _, r := range data.What.Apps {
 				apps = append(apps, r.App)
@@ -228,23 +220,24 @@ func (s *stream) next() (id, event string, apps, gone []string) {
 	return "", "", nil, nil
 }
 
+// told returns the ID of one event, and the event in words.
+func (s *stream) told() (id, text string) {
+	s.t.Helper()
+	id, event, apps, gone := s.next()
+	return id, event + " " + strings.Join(apps, "") + " gone " + strings.Join(gone, "")
+}
+
 func TestOnlyWhatChangedIsSent(t *testing.T) {
-	server, board := serve(t, Options{})
-	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25), appOf("c", rollout.Paused, 25)})
-	s := open(t, server.URL+"/api/v1/events", "")
-	first, event, apps, _ := s.next()
-	if event != "reset" || strings.Join(apps, "") != "abc" {
-		t.Fatalf("the first event is %s of %v", event, apps)
-	}
+	url, board := boardOf(t, appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25), appOf("c", rollout.Paused, 25))
+	s := open(t, url+"/api/v1/events", "")
+	first, told := s.told()
+	compare.Check(t, "reset abc gone ", told)
 	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Promoting, 100)}) // a is unchanged
-	second, event, apps, _ := s.next()
-	if event != "change" || strings.Join(apps, "") != "b" {
-		t.Fatalf("a change of b is told as %s of %v", event, apps)
-	}
+	second, told := s.told()
+	compare.Check(t, "change b gone ", told)
 	show(t, board, nil, "c")
-	if _, event, apps, gone := s.next(); event != "change" || len(apps) != 0 || strings.Join(gone, "") != "c" {
-		t.Fatalf("c is gone, and told is %s of %v, gone %v", event, apps, gone)
-	}
+	_, told = s.told()
+	compare.Check(t, "change  gone c", told)
 	s.stop()
 
 	for last, want := range map[string]string{
@@ -256,34 +249,30 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 		board.epoch + "-0":       "reset ab gone ",
 		board.epoch + "-1000000": "reset ab gone ",
 	} {
-		_, event, apps, gone := open(t, server.URL+"/api/v1/events", last).next()
-		if got := event + " " + strings.Join(apps, "") + " gone " + strings.Join(gone, ""); got != want {
-			t.Errorf("after %s comes %q, want %q", last, got, want)
-		}
-		_, event, apps, gone = open(t, server.URL+"/api/v1/events?since="+last, "").next()
-		if got := event + " " + strings.Join(apps, "") + " gone " + strings.Join(gone, ""); got != want {
-			t.Errorf("since %s there is %q, want %q", last, got, want)
+		for how, s := range map[string]*stream{
+			"after": open(t, url+"/api/v1/events", last), "since": open(t, url+"/api/v1/events?since="+last, ""),
+		} {
+			_, told := s.told()
+			compare.CheckNamed(t, how+" "+last, want, told)
 		}
 	}
 }
 
 func TestStreamOfOneApp(t *testing.T) {
-	server, board := serve(t, Options{})
-	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25)})
-	s := open(t, server.URL+"/api/v1/events?app=a", "")
-	if _, event, _, _ := s.next(); event != "app" {
-		t.Fatalf("the first event is %s", event)
+	url, board := boardOf(t, appOf("a", rollout.Paused, 25), appOf("b", rollout.Paused, 25))
+	s := open(t, url+"/api/v1/events?app=a", "")
+	told := func(when, want string) {
+		t.Helper()
+		_, event, _, _ := s.next()
+		compare.CheckNamed(t, when, want, event)
 	}
+	told("the stream begins", "app")
 	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // without a
 	show(t, board, nil, "a")
-	if _, event, _, _ := s.next(); event != "gone" {
-		t.Fatalf("a is gone, and told is %s", event)
-	}
+	told("a is gone", "gone")
 	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // still gone, reported once
 	show(t, board, []status.App{appOf("a", rollout.Healthy, 0)})
-	if _, event, _, _ := s.next(); event != "app" {
-		t.Fatalf("a is there again, and told is %s", event)
-	}
+	told("a is there again", "app")
 }
 
 func TestManyRemovedAppsAreForgotten(t *testing.T) {
@@ -296,9 +285,8 @@ func TestManyRemovedAppsAreForgotten(t *testing.T) {
 	if n := len(board.gone); n > maxGone {
 		t.Errorf("%d removed apps are remembered", n)
 	}
-	if _, _, whole, _ := board.since(5); !whole {
-		t.Error("a client that was away for long does not get the whole list")
-	}
+	_, _, whole, _ := board.since(5)
+	compare.CheckNamed(t, "a client that was away for long gets the whole list", true, whole)
 }
 
 // TestSamplesAreOfChanges checks that a poll without changes adds no sample, and that a change of each number does.
@@ -321,14 +309,13 @@ func TestSamplesAreBounded(t *testing.T) {
 	board := NewBoard("prod", "")
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i := range 5000 {
-		if err := board.Show(start.Add(time.Duration(i)*time.Second), "", []status.App{appOf("shop", rollout.Progressing, i%100)}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, board.Show(start.Add(time.Duration(i)*time.Second), "", []status.App{appOf("shop", rollout.Progressing, i%100)}, nil))
 	}
 	d, _, _ := board.app("shop")
 	list := d.Samples["shop/shop"]
-	if len(list) > maxSamples || len(list) < maxSamples/2 || !list[0].At.Equal(start) || !list[len(list)-1].At.Equal(start.Add(4999*time.Second)) {
-		t.Errorf("%d samples from %v to %v", len(list), list[0].At, list[len(list)-1].At)
+	from, to := list[0].At, list[len(list)-1].At
+	if len(list) > maxSamples || len(list) < maxSamples/2 || !from.Equal(start) || !to.Equal(start.Add(4999*time.Second)) {
+		t.Errorf("%d samples from %v to %v", len(list), from, to)
 	}
 	rest := appOf("shop", rollout.Healthy, 0)
 	rest.Release, rest.Workloads[0].Moving = nil, false
@@ -341,9 +328,7 @@ func TestSamplesAreBounded(t *testing.T) {
 		t.Errorf("an app at rest adds samples: %d, it had %d", len(after), len(list))
 	}
 	for i := range maxDrawn + 50 {
-		if err := board.Show(start.Add(time.Duration(i)*time.Hour), "", []status.App{appOf(fmt.Sprint("app-", i), rollout.Progressing, 5)}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, board.Show(start.Add(time.Duration(i)*time.Hour), "", []status.App{appOf(fmt.Sprint("app-", i), rollout.Progressing, 5)}, nil))
 	}
 	drawn := 0
 	for _, s := range board.apps {
@@ -357,15 +342,15 @@ func TestSamplesAreBounded(t *testing.T) {
 }
 
 func TestAPIIsWhatGetPrints(t *testing.T) {
-	server, board := serve(t, Options{})
 	want := appOf("shop", rollout.Paused, 25)
-	show(t, board, []status.App{want})
-	_, body := get(t, server.URL+"/api/v1/apps")
+	url, _ := boardOf(t, want)
+	_, body := get(t, url+"/api/v1/apps")
 	var l status.Listing
-	if err := json.Unmarshal([]byte(body), &l); err != nil || l.Cluster != "prod" || len(l.Apps) != 1 || l.Apps[0].Release.Hash != want.Release.Hash {
+	err := json.Unmarshal([]byte(body), &l)
+	if err != nil || l.Cluster != "prod" || len(l.Apps) != 1 || l.Apps[0].Release.Hash != want.Release.Hash {
 		t.Errorf("%v: %s", err, body)
 	}
-	_, body = get(t, server.URL+"/api/v1/apps/shop")
+	_, body = get(t, url+"/api/v1/apps/shop")
 	var a status.App
 	if err := json.Unmarshal([]byte(body), &a); err != nil || a.App != "shop" || a.Workloads[0].Weight != 25 {
 		t.Errorf("%v: %s", err, body)
@@ -375,18 +360,18 @@ func TestAPIIsWhatGetPrints(t *testing.T) {
 func TestGitThatCannotBeReadIsSaid(t *testing.T) {
 	server, board := serve(t, Options{Records: fakeRecords{err: errors.New("git: unreachable")}})
 	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
-	if res, body := get(t, server.URL+"/api/v1/apps/shop/diff"); res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "unreachable") {
+	res, body := get(t, server.URL+"/api/v1/apps/shop/diff")
+	if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "unreachable") {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
 }
 
 func TestPlainListFilters(t *testing.T) {
-	server, board := serve(t, Options{})
-	show(t, board, []status.App{appOf("shop", rollout.Paused, 25), appOf("pay", rollout.Degraded, 0)})
-	if _, body := get(t, server.URL+"/plain?phase=Degraded"); strings.Contains(body, ">shop<") || !strings.Contains(body, ">pay<") {
+	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25), appOf("pay", rollout.Degraded, 0))
+	if _, body := get(t, url+"/plain?phase=Degraded"); strings.Contains(body, ">shop<") || !strings.Contains(body, ">pay<") {
 		t.Error("the phase does not filter")
 	}
-	if _, body := get(t, server.URL+"/plain?q=SHOP"); !strings.Contains(body, ">shop<") || strings.Contains(body, ">pay<") {
+	if _, body := get(t, url+"/plain?q=SHOP"); !strings.Contains(body, ">shop<") || strings.Contains(body, ">pay<") {
 		t.Error("the search does not filter")
 	}
 }
@@ -411,49 +396,47 @@ func TestRows(t *testing.T) {
 		a    status.App
 		want func(*Row)
 	}{
-		"the reason of its wait": {app(func(*status.App) {}), func(r *Row) { r.Text = "promotion" }},
+		"the reason of its wait": {app(func(*status.App) {}), func(*Row) {}},
 		"why it is held": {app(func(a *status.App) {
 			a.Held = &rollout.Held{Reason: "InvalidInput", Message: strings.Repeat("ä", 161)}
-		}),
-			func(r *Row) { r.Held, r.Text = "held", strings.Repeat("ä", 159)+"…" }},
+		}), func(r *Row) { r.Held, r.Text = "held", strings.Repeat("ä", 159)+"…" }},
 		"whose end it waits for": {app(func(a *status.App) {
 			a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-new of c2 by Ann waits for its hooks"}
 			a.Waiting = "Job check-1 to end"
-		}),
+		}), func(r *Row) {
+			r.Held, r.Text = "running hooks", "release h1-new of c2 by Ann waits for Job check-1 to end"
+		}},
+		"its reason": {app(func(a *status.App) { a.Waiting = "" }), func(r *Row) { r.Text = "a reason" }},
+		"nothing to explain": {app(func(a *status.App) { a.Waiting, a.Phase = "", rollout.Healthy }),
+			func(r *Row) { r.Phase, r.Text = rollout.Healthy, "" }},
+		"a stable version": {app(func(a *status.App) { a.Release = nil }),
+			func(r *Row) { r.Commit, r.Author, r.Subject = strings.Repeat("1", 40), "Bob", "" }},
+		"no version at all": {app(func(a *status.App) { a.Release, a.Stable = nil, nil }),
+			func(r *Row) { r.Commit, r.Author, r.Subject = "", "", "" }},
+		"one that moves": {app(func(a *status.App) { a.Workloads = []status.Workload{{Replicas: 1, Ready: 1}, moving(1, 3, 40, 0)} }),
 			func(r *Row) {
-				r.Held, r.Text = "running hooks", "release h1-new of c2 by Ann waits for Job check-1 to end"
+				r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 2, 3, "step 1", 40, 20, 3, 4
 			}},
-		"its reason":         {app(func(a *status.App) { a.Waiting = "" }), func(r *Row) { r.Text = "a reason" }},
-		"nothing to explain": {app(func(a *status.App) { a.Waiting, a.Phase = "", rollout.Healthy }), func(r *Row) { r.Phase = rollout.Healthy }},
-		"a stable version": {app(func(a *status.App) { a.Release = nil }), func(r *Row) {
-			r.Text, r.Commit, r.Author, r.Subject = "promotion", strings.Repeat("1", 40), "Bob", ""
-		}},
-		"no version at all": {app(func(a *status.App) { a.Release, a.Stable = nil, nil }), func(r *Row) { r.Text, r.Commit, r.Author, r.Subject = "promotion", "", "", "" }},
-		"one that moves": {app(func(a *status.App) { a.Workloads = []status.Workload{{Replicas: 1, Ready: 1}, moving(1, 3, 40, 0)} }), func(r *Row) {
-			r.Text, r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = "promotion", 2, 3, "step 1", 40, 20, 3, 4
-		}},
 		"an unread workload": {app(func(a *status.App) {
 			w := moving(1, 3, 40, 0)
 			w.Unread, w.Ready, w.RealWeight = true, 0, 0
 			a.Workloads = []status.Workload{w}
-		}), func(r *Row) { r.Text, r.Step, r.Of, r.Name, r.Weight = "promotion", 2, 3, "step 1", 40 }},
+		}), func(r *Row) { r.Step, r.Of, r.Name, r.Weight = 2, 3, "step 1", 40 }},
 		"pods of two versions": {app(func(a *status.App) {
 			a.Workloads = []status.Workload{{Replicas: 3, Ready: 4, Revisions: []status.Revision{{Desired: 1}, {Desired: 3}}}}
-		}), func(r *Row) { r.Text, r.Ready, r.Replicas = "promotion", 4, 4 }},
+		}), func(r *Row) { r.Ready, r.Replicas = 4, 4 }},
 		"the one that is behind": {app(func(a *status.App) {
 			a.Workloads = []status.Workload{moving(2, 3, 60, 0), moving(1, 5, 500, 1000), moving(1, 2, 90, 0), moving(4, 9, 1, 0)}
 		}), func(r *Row) {
-			r.Text, r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = "promotion", 2, 5, "step 1", 50, 250, 8, 12
+			r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 2, 5, "step 1", 50, 250, 8, 12
 		}},
-		"through all steps": {app(func(a *status.App) { a.Workloads = []status.Workload{moving(3, 3, 100, 0)} }), func(r *Row) {
-			r.Text, r.Step, r.Of, r.Weight, r.Real, r.Ready, r.Replicas = "promotion", 3, 3, 100, 50, 2, 3
-		}},
+		"through all steps": {app(func(a *status.App) { a.Workloads = []status.Workload{moving(3, 3, 100, 0)} }),
+			func(r *Row) { r.Step, r.Of, r.Weight, r.Real, r.Ready, r.Replicas = 3, 3, 100, 50, 2, 3 }},
 	} {
-		want := Row{App: "shop", Phase: rollout.Paused, Due: &due, Warnings: 2, Commit: strings.Repeat("2", 40), Author: "Ann", Subject: evil}
+		want := Row{App: "shop", Phase: rollout.Paused, Text: "promotion", Due: &due, Warnings: 2,
+			Commit: strings.Repeat("2", 40), Author: "Ann", Subject: evil}
 		c.want(&want)
-		if diff := compare.Diff(want, rowOf(c.a)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.CheckNamed(t, name, want, rowOf(c.a))
 	}
 }
 
@@ -463,18 +446,16 @@ func TestSamples(t *testing.T) {
 	a := appOf("shop", rollout.Progressing, 250)
 	w := &a.Workloads[0]
 	w.FullWeight = 1000
-	w.Revisions = []status.Revision{{Role: "canary", Ready: 1}, {Role: "preview", Ready: 2}, {Role: "stable", Ready: 4}, {Role: "active", Ready: 8}, {Ready: 16}}
+	w.Revisions = []status.Revision{
+		{Role: "canary", Ready: 1}, {Role: "preview", Ready: 2}, {Role: "stable", Ready: 4}, {Role: "active", Ready: 8}, {Ready: 16},
+	}
 	a.Workloads = append(a.Workloads, status.Workload{Workload: "shop/other", Strategy: "plain"})
 	var none *moves
 	m := none.add(at, a)
-	if diff := compare.Diff(map[string][]Sample{"shop/shop": {{At: at, Weight: 25, Real: 250, New: 3, Old: 12, Want: 4}}}, m.copy()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, map[string][]Sample{"shop/shop": {{At: at, Weight: 25, Real: 250, New: 3, Old: 12, Want: 4}}}, m.copy())
 	rest := a
 	rest.Release = nil
-	if none.add(at, rest) != nil {
-		t.Error("an app at rest has samples")
-	}
+	compare.CheckNamed(t, "an app at rest has samples", false, none.add(at, rest) != nil)
 	m = m.add(at.Add(time.Second), rest)
 	rest.Workloads = append([]status.Workload{}, rest.Workloads...)
 	rest.Workloads[0].Replicas = 9
@@ -483,7 +464,5 @@ func TestSamples(t *testing.T) {
 		t.Errorf("after the release: %+v, last %v", list, m.last)
 	}
 	a.Release = &status.Release{Hash: "h1-3333333333"}
-	if list := m.add(at.Add(3*time.Second), a).copy()["shop/shop"]; len(list) != 1 {
-		t.Errorf("of the next release: %+v", list)
-	}
+	compare.CheckNamed(t, "samples of the next release", 1, len(m.add(at.Add(3*time.Second), a).copy()["shop/shop"]))
 }

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,10 @@ func TestFeed(t *testing.T) {
 	board := NewBoard("test", "")
 	f := NewFeed(board, func(string, ...any) {}, func(string, ...any) {})
 	look := func(name string, phase rollout.Phase, err error) report.App {
-		return report.App{Cluster: "test", Err: err, Input: strategies.Input{App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase}, Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")}}}
+		return report.App{Cluster: "test", Err: err, Input: strategies.Input{
+			App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase},
+			Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")},
+		}}
 	}
 	// No reader takes these events, and no pass waits for one.
 	for i := range 1000 {
@@ -27,10 +31,15 @@ func TestFeed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go f.Run(ctx, time.Now)
-	deadline := time.Now().Add(10 * time.Second)
-	for len(board.Names()) < 2 && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
+	awaitNames := func(want ...string) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); !slices.Equal(board.Names(), want); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the board shows %v, want %v", board.Names(), want)
+			}
+		}
 	}
+	awaitNames("a", "b")
 	l := board.Listing()
 	if len(l.Apps) != 2 || l.Apps[0].Phase != rollout.Healthy || strings.Join(l.Apps[0].Warnings, "") != "the last pass: apply: refused" {
 		t.Errorf("the board shows %+v", l.Apps)
@@ -38,17 +47,7 @@ func TestFeed(t *testing.T) {
 	broken := look("c", rollout.Healthy, nil)
 	broken.Input.Head = strategies.Head{} // impossible in practice, and without an explanation
 	f.Tell(report.Report{Apps: []report.App{broken}, Gone: []string{"b"}})
-	for len(board.Names()) < 2 || board.Names()[1] != "c" {
-		time.Sleep(5 * time.Millisecond)
-		if time.Now().After(deadline) {
-			t.Fatalf("the board shows %v", board.Names())
-		}
-	}
+	awaitNames("a", "c")
 	f.Tell(report.Report{Gone: []string{"c"}})
-	for len(board.Names()) > 1 && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
-	}
-	if n := board.Names(); len(n) != 1 {
-		t.Errorf("the board shows %v", n)
-	}
+	awaitNames("a")
 }

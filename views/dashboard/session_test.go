@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/oidctest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -22,46 +23,32 @@ import (
 func TestASealIsForOnePurpose(t *testing.T) {
 	now := time.Now()
 	s, err := newSessions(func() time.Time { return now }, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	whole := session{Person: Person{Name: "Ann", Email: "ann@example.com"}, CSRF: "x", Expires: now.Add(time.Hour)}
 	for purpose, counts := range map[string]bool{"session": true, "flow": false, "": false, "sessio": false} {
 		sealed, err := s.seal(purpose, whole)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.AddCookie(&http.Cookie{Name: sessionCookie, Value: sealed})
-		if got := s.of(r); (got != nil) != counts {
-			t.Errorf("sealed for %q: %+v", purpose, got)
-		}
+		compare.CheckNamed(t, "a session, sealed for "+purpose, counts, s.of(r) != nil)
 		var f flow
-		if err := s.open("flow", sealed, &f); (err == nil) != (purpose == "flow") {
-			t.Errorf("sealed for %q and taken for a sign-in: %v", purpose, err)
-		}
+		compare.CheckNamed(t, "a sign-in, sealed for "+purpose, purpose == "flow", s.open("flow", sealed, &f) == nil)
 	}
-	if same("", "") || same("", "x") || !same("x", "x") {
-		t.Error("a secret that is none is one")
-	}
+	compare.CheckNamed(t, "the same secret", [3]bool{false, false, true}, [3]bool{same("", ""), same("", "x"), same("x", "x")})
 }
 
 // FuzzOpen refuses sealed texts that the process did not make.
 func FuzzOpen(f *testing.F) {
 	s, err := newSessions(time.Now, false)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	sealed, err := s.seal("session", session{Person: Person{Name: "Ann"}, Expires: time.Now().Add(time.Hour)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	other, err := newSessions(time.Now, false)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	foreign, _ := other.seal("session", session{Person: Person{Name: "Eve"}})
-	for _, seed := range []string{sealed, foreign, "", ".", "e30.", "e30.AAAA", sealed + "A", strings.ToLower(sealed), "." + sealed, sealed + "."} {
+	for _, seed := range []string{
+		sealed, foreign, "", ".", "e30.", "e30.AAAA", sealed + "A", strings.ToLower(sealed), "." + sealed, sealed + ".",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -78,9 +65,7 @@ func TestCookiesOfASecureDashboard(t *testing.T) {
 	p := oidctest.New(t)
 	token, digest := NewToken()
 	file := filepath.Join(t.TempDir(), "access.yaml")
-	if err := os.WriteFile(file, []byte(rulesWith(digest)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(rulesWith(digest)), 0o600))
 	server, _ := serve(t, Options{Access: &Access{File: file}, Actor: &fakeActor{}, Secure: true,
 		OIDC: &OIDC{Issuer: p.URL, ClientID: "dash", URL: "https://rollouts.example.com"}})
 	jar, _ := cookiejar.New(nil)
@@ -90,17 +75,13 @@ func TestCookiesOfASecureDashboard(t *testing.T) {
 		req, _ := http.NewRequest(method, server.URL+path, strings.NewReader(body))
 		req.Header.Set("Content-Type", "application/json")
 		res, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		if len(res.Cookies()) == 0 {
 			t.Fatalf("%s %s sets no cookie: %s", method, path, res.Status)
 		}
 		for _, c := range res.Cookies() {
-			if !c.Secure || !c.HttpOnly {
-				t.Errorf("%s %s: the cookie %s is %+v", method, path, c.Name, c)
-			}
+			compare.CheckNamed(t, path+": the cookie "+c.Name+" is secure, and for HTTP only", [2]bool{true, true}, [2]bool{c.Secure, c.HttpOnly})
 		}
 	}
 	ask(http.MethodPost, "/api/v1/session", `{"token": "`+token+`"}`)
@@ -152,9 +133,7 @@ func FuzzAccessFile(f *testing.F) {
 	f.Add("people: {}")
 	f.Fuzz(func(t *testing.T, text string) {
 		a := &Access{File: filepath.Join(t.TempDir(), "a.yaml")}
-		if err := os.WriteFile(a.File, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(a.File, []byte(text), 0o600))
 		r, err := a.read()
 		if err != nil {
 			return
@@ -164,8 +143,7 @@ func FuzzAccessFile(f *testing.F) {
 				t.Errorf("%+v may act", p)
 			}
 		}
-		if p, is := r.byToken(""); is {
-			t.Errorf("the empty token belongs to %+v", p)
-		}
+		_, known := r.byToken("")
+		compare.CheckNamed(t, "the empty token belongs to a person", false, known)
 	})
 }

@@ -27,9 +27,7 @@ func TestSilentReadersCostLittle(t *testing.T) {
 	}
 	change(1)
 	s, err := New(Options{Board: board, Records: fakeRecords{}, Now: func() time.Time { return time.Now().Add(time.Hour) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listener := &narrow{}
 	server := httptest.NewUnstartedServer(s)
 	listener.Listener, server.Listener = server.Listener, listener
@@ -38,14 +36,11 @@ func TestSilentReadersCostLittle(t *testing.T) {
 	before := heap()
 	for range readers {
 		c, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-		if _, err := fmt.Fprint(c, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = fmt.Fprint(c, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		must(t, err)
 	}
 	for deadline := time.Now().Add(time.Minute); listener.writing.Load() < readers; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -1,16 +1,26 @@
 package doctor
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
+
+// dated returns a server whose answers have a date.
+func dated(t *testing.T, date string) *httptest.Server {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", date) }))
+	t.Cleanup(server.Close)
+	return server
+}
 
 // TestClocks compares clocks using a server's answers.
 func TestClocks(t *testing.T) {
 	here := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		date string
 		want Health
 	}{
@@ -23,11 +33,9 @@ func TestClocks(t *testing.T) {
 		"59 s":        {here.Add(-59 * time.Second).Format(http.TimeFormat), Warning},
 		"a minute":    {here.Add(-60 * time.Second).Format(http.TimeFormat), Problem},
 		"no date":     {"never", Unknown},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", tt.date) }))
-			defer server.Close()
+			server := dated(t, tt.date)
 			var e Examination
 			Clock(t.Context(), &e, "clock.git", "the server", server.Client(), server.URL, func() time.Time { return here })
 			if len(e.Findings) != 1 || e.Findings[0].Status != tt.want {
@@ -40,15 +48,22 @@ func TestClocks(t *testing.T) {
 // TestClockOfASlowServer dates an answer at the middle of its request, and reports nothing without an answer.
 func TestClockOfASlowServer(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", at.Format(http.TimeFormat)) }))
-	defer server.Close()
+	server := dated(t, at.Format(http.TimeFormat))
 	clock := at.Add(-50 * time.Second)
 	now := func() time.Time { clock = clock.Add(20 * time.Second); return clock }
 	var e Examination
 	for _, address := range []string{server.URL, "http://127.0.0.1:1"} {
 		Clock(t.Context(), &e, "clock.git", "the server", server.Client(), address, now)
 	}
-	if len(e.Findings) != 2 || e.Findings[0].Message != "the clocks of this machine and of the server are 21s apart" || e.Findings[1].Status != Unknown {
+	const apart = "the clocks of this machine and of the server are 21s apart"
+	if len(e.Findings) != 2 || e.Findings[0].Message != apart || e.Findings[1].Status != Unknown {
 		t.Errorf("%+v", e.Findings)
 	}
+}
+
+// TestAFindingIsOneLine has a server's answer contain newlines, and characters that turn text or clear the terminal.
+func TestAFindingIsOneLine(t *testing.T) {
+	var e Examination
+	e.Add("cluster", Problem, "", "it does not answer: %v", errors.New("first\n\tsecond \x1b]0;owned\a"))
+	compare.Check(t, "it does not answer: first second ]0;owned", e.Findings[0].Message)
 }

@@ -33,8 +33,10 @@ func TestRoles(t *testing.T) {
 			Specs: []rollout.Spec{{Workload: web, Canary: &rollout.Canary{Steps: []rollout.Step{
 				{Experiment: &rollout.Experiment{Analyses: []rollout.ExperimentAnalysis{{Analysis: measured}}}}}}}},
 		}},
-		{Name: "edge", Render: &rollout.Render{App: rollout.App{Name: "edge", Namespace: "edge", Decryption: "keys"}, Objects: []rollout.Object{object("v1", "Namespace", ""), object("example.com/v1", "Widget", "edge"), migration}},
-			Has: []rollout.Ref{{Kind: "ConfigMap", Namespace: "edge", Name: "gone"}, {Group: "gone.example.com", Kind: "Gone", Namespace: "edge", Name: "a"}}},
+		{Name: "edge", Render: &rollout.Render{App: rollout.App{Name: "edge", Namespace: "edge", Decryption: "keys"},
+			Objects: []rollout.Object{object("v1", "Namespace", ""), object("example.com/v1", "Widget", "edge"), migration}},
+			Has: []rollout.Ref{{Kind: "ConfigMap", Namespace: "edge", Name: "gone"},
+				{Group: "gone.example.com", Kind: "Gone", Namespace: "edge", Name: "a"}}},
 		{Name: "broken"},
 	}
 	x := &rightsExam{e: &Examination{}}
@@ -45,14 +47,16 @@ func TestRoles(t *testing.T) {
 		return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + where + "}\nrules:\n"
 	}
 	bound := func(kind, name, where, account, namespace string) string {
-		return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "Binding\nmetadata: {name: " + name + where + "}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: " +
-			kind + ", name: " + name + "}\nsubjects: [{kind: ServiceAccount, name: " + account + ", namespace: " + namespace + "}]\n"
+		return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "Binding\nmetadata: {name: " + name + where + "}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: " + kind + ", name: " + name + "}\n" +
+			"subjects: [{kind: ServiceAccount, name: " + account + ", namespace: " + namespace + "}]\n"
 	}
 	want := head("ClusterRole", "gitrollout", "") +
 		"- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [create, delete, get, list, patch, watch]\n" +
 		"- apiGroups: [\"\"]\n  resources: [namespaces]\n  resourceNames: [kube-system]\n  verbs: [get]\n" +
 		"- apiGroups: [\"\"]\n  resources: [configmaps, pods]\n  verbs: [list, watch]\n" +
-		"- apiGroups: [\"apps\"]\n  resources: [controllerrevisions, daemonsets, deployments, replicasets, statefulsets]\n  verbs: [list, watch]\n" +
+		"- apiGroups: [\"apps\"]\n  resources: [controllerrevisions, daemonsets, deployments, replicasets, statefulsets]\n" +
+		"  verbs: [list, watch]\n" +
 		bound("ClusterRole", "gitrollout", "", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout", ", namespace: edge") +
 		"- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [create, delete, get, patch]\n" +
@@ -69,9 +73,7 @@ func TestRoles(t *testing.T) {
 		"- apiGroups: [\"apps\"]\n  resources: [deployments]\n  verbs: [create, delete, get, patch]\n" +
 		"- apiGroups: [\"batch\"]\n  resources: [jobs]\n  verbs: [create, delete, get]\n" +
 		bound("Role", "gitrollout-shop-deployer", ", namespace: shop", "deployer", "shop")
-	if diff := compare.Diff(want, b.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Check(t, want, b.String())
 	if x.e.Problems != 1 || x.e.Findings[0].Message != "example.com/v1 Widget is in Git, and the cluster does not know it" {
 		t.Errorf("findings %+v", x.e.Findings)
 	}

@@ -59,16 +59,6 @@ func follow(in *strategies.Input, r *rollout.Render) {
 	in.Head = strategies.Head{Commit: r.Commit, Render: r}
 }
 
-// unready makes no new pod ready, beside an old one that is.
-func unready(in *strategies.Input) {
-	in.State.Hooks = nil
-	live := in.Observed.Workloads[web]
-	live.Complete, live.Revisions[0].ReadySince = false, nil
-	live.Revisions = append(live.Revisions,
-		rollout.Revision{Name: "web-aaa", Hash: "h1-1", Desired: 1, Pods: 1, ReadySince: []time.Time{noon}})
-	in.Observed.Workloads[web] = live
-}
-
 // left makes a newer release wait for the hooks of a superseded one that still run.
 func left(in *strategies.Input) {
 	follow(in, contentOf("c3", "c1-3"))
@@ -120,9 +110,7 @@ func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			if got := strings.Join(Of(in, "prod", nil).Warnings, "; "); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			compare.Check(t, c.want, strings.Join(Of(in, "prod", nil).Warnings, "; "))
 		})
 	}
 }
@@ -203,16 +191,21 @@ func TestOfContent(t *testing.T) {
 			"shop/web: plain \n" +
 			"waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off\n" +
 			"to reject it: gitrollout abort shop"},
-		"new pods that are never ready": {unready, head + "waits: Deployment shop/web: 0 of 2 new pods are ready\n" + back},
+		"new pods that are never ready, beside an old one that is": {func(in *strategies.Input) {
+			in.State.Hooks = nil
+			live := in.Observed.Workloads[web]
+			live.Complete, live.Revisions[0].ReadySince = false, nil
+			old := rollout.Revision{Name: "web-aaa", Hash: "h1-1", Desired: 1, Pods: 1, ReadySince: []time.Time{noon}}
+			live.Revisions = append(live.Revisions, old)
+			in.Observed.Workloads[web] = live
+		}, head + "waits: Deployment shop/web: 0 of 2 new pods are ready\n" + back},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := checked()
 			if c.change != nil {
 				c.change(&in)
 			}
-			if diff := compare.Diff(c.want, inLines(Of(in, "prod", nil))); diff != "" {
-				t.Errorf("(-want +got):\n%s", strings.TrimSpace(diff))
-			}
+			compare.Check(t, c.want, inLines(Of(in, "prod", nil)))
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -83,9 +84,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := c.goal.Judge(c.in)
 			got := map[Ending]string{NotYet: waits, Reached: "0", Missed: "6", Stuck: "8"}[v.Ending]
-			if got != c.want {
-				t.Errorf("%s (%s), want %s", got, v.Text, c.want)
-			}
+			compare.CheckNamed(t, v.Text, c.want, got)
 		})
 	}
 }

@@ -35,9 +35,8 @@ func TestStepsLeftOut(t *testing.T) {
 		for i, s := range states {
 			events = append(events, Event{At: minute(10 + i), State: s})
 		}
-		if p := Releases(events, true)[0]; p.Skipped != want || p.Step != 4 {
-			t.Errorf("%d of %d steps were left out, want %d", p.Skipped, p.Step, want)
-		}
+		p := Releases(events, true)[0]
+		compare.CheckNamed(t, "steps left out, of", [2]int{want, 4}, [2]int{p.Skipped, p.Step})
 	}
 }
 
@@ -107,13 +106,14 @@ func TestReleases(t *testing.T) {
 	room.Reason, room.Rollback = "superseded by h1-3", &rollout.Rollback{To: one.Commit}
 	reverted := room
 	reverted.Rollback = &rollout.Rollback{To: "head"}
+	atStep, atRest := at(10, moving(rollout.Progressing, one, two, 1, "")), at(0, named(healthy(*one, 0)))
 
 	for name, c := range map[string]struct {
 		events []Event
 		whole  bool
 		want   []string
 	}{
-		"nothing": {nil, true, nil},
+		"nothing": {nil, true, []string{}},
 		"first deployment, then a promoted release": {[]Event{
 			at(0, rollout.State{Phase: rollout.Progressing, Release: one}),
 			at(2, healthy(*one, 2)),
@@ -128,21 +128,17 @@ func TestReleases(t *testing.T) {
 			at(10, moving(rollout.Progressing, one, two, 0, "")), at(12, aborting), at(13, rejectedAt(12)),
 			at(20, moving(rollout.Progressing, one, version("h1-2", 20), 0, "")),
 		}, false, []string{"h1-2 inFlight 20- 0/4 (1)", "h1-2 rejected 10-12 1/4: too slow (3)"}},
-		"reverted": {[]Event{
-			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, back), at(13, healthy(*one, 0)),
-		}, false, []string{"h1-2 reverted 10-13 1/4: Git went back to h1-1 (3)"}},
-		"superseded": {[]Event{
-			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, moving(rollout.Progressing, one, version("h1-3", 12), 0, "")),
-		}, false, []string{"h1-3 inFlight 12- 0/4 (1)", "h1-2 superseded 10-12 1/4 (2)"}},
+		"reverted": {[]Event{atStep, at(12, back), at(13, healthy(*one, 0))}, false,
+			[]string{"h1-2 reverted 10-13 1/4: Git went back to h1-1 (3)"}},
+		"superseded": {[]Event{atStep, at(12, moving(rollout.Progressing, one, version("h1-3", 12), 0, ""))}, false,
+			[]string{"h1-3 inFlight 12- 0/4 (1)", "h1-2 superseded 10-12 1/4 (2)"}},
 		"superseded, and stable first": {[]Event{
-			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, room), at(13, moving(rollout.Progressing, one, version("h1-3", 13), 0, "")),
+			atStep, at(12, room), at(13, moving(rollout.Progressing, one, version("h1-3", 13), 0, "")),
 		}, false, []string{"h1-3 inFlight 13- 0/4 (1)", "h1-2 superseded 10-13 1/4: superseded by h1-3 (3)"}},
-		"superseded by no release": {[]Event{
-			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, room), at(13, healthy(*one, 0)),
-		}, false, []string{"h1-2 superseded 10-13 1/4: superseded by h1-3 (3)"}},
-		"superseded, and reverted on the way": {[]Event{
-			at(10, moving(rollout.Progressing, one, two, 1, "")), at(12, room), at(12, reverted), at(13, healthy(*one, 0)),
-		}, false, []string{"h1-2 reverted 10-13 1/4: superseded by h1-3 (4)"}},
+		"superseded by no release": {[]Event{atStep, at(12, room), at(13, healthy(*one, 0))}, false,
+			[]string{"h1-2 superseded 10-13 1/4: superseded by h1-3 (3)"}},
+		"superseded, and reverted on the way": {[]Event{atStep, at(12, room), at(12, reverted), at(13, healthy(*one, 0))}, false,
+			[]string{"h1-2 reverted 10-13 1/4: superseded by h1-3 (4)"}},
 		"without stages": {[]Event{
 			at(0, rollout.State{Phase: rollout.Healthy, Source: "aa"}), at(1, rollout.State{Phase: rollout.Healthy, Source: "aa"}),
 			at(5, rollout.State{Phase: rollout.Healthy, Source: "bb"}),
@@ -152,11 +148,10 @@ func TestReleases(t *testing.T) {
 			at(20, moving(rollout.Progressing, one, version("h1-2", 20), 1, "")), at(23, rejectedAt(12)),
 		}, false, []string{"h1-2 reverted 20-23 1/4 (2)"}},
 		"rejected before it began": {[]Event{
-			at(0, named(healthy(*one, 0))), at(10, named(held(healthy(*one, 0)))), at(12, named(rejectedAt(12))), at(13, named(rejectedAt(12))),
+			atRest, at(10, named(held(healthy(*one, 0)))), at(12, named(rejectedAt(12))), at(13, named(rejectedAt(12))),
 		}, true, []string{"h1-2 rejected 10-12: too slow (1)", "h1-1 recorded 0-0 (1)"}},
-		"rejected as it began": {[]Event{
-			at(10, moving(rollout.Progressing, one, two, 0, "")), at(11, rejectedAt(10)),
-		}, false, []string{"h1-2 rejected 10-10 0/4: too slow (2)"}},
+		"rejected as it began": {[]Event{at(10, moving(rollout.Progressing, one, two, 0, "")), at(11, rejectedAt(10))}, false,
+			[]string{"h1-2 rejected 10-10 0/4: too slow (2)"}},
 		"of two workloads the slower one counts": {[]Event{at(10,
 			rollout.State{Phase: rollout.Progressing, Stable: one, Release: two, Progress: []rollout.Progress{
 				{Step: 2, Of: 4}, {Step: 1, Of: 3, Opened: "Ann"}, {Step: 2, Of: 6, Opened: "Ann"}, {Step: 3, Of: 4, Opened: "Bob"}}})},
@@ -168,24 +163,19 @@ func TestReleases(t *testing.T) {
 		"released without steps in one record": {[]Event{at(2, healthy(*one, 2)), at(16, healthy(*two, 16))}, false,
 			[]string{"h1-2 healthy 16-16 (1)", "h1-1 recorded 2-2 (1)"}},
 		"superseded by one that is reverted, before either began": {[]Event{
-			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
+			atRest, at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
 			at(12, waits("h1-3", rollout.HookRunning)), at(13, left), at(14, leftAndOver), at(15, named(healthy(*one, 0))),
 		}, true, []string{"h1-3 reverted 10-13 (2) migrate-h1-3 Succeeded", "h1-2 superseded 10-12 (3) migrate-h1-2 Succeeded",
 			"h1-1 recorded 0-0 (1)"}},
-		"rejected by the hook before it": {[]Event{
-			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(12, failed),
-		}, true, []string{"h1-2 rejected 10-12: too slow (2) migrate-h1-2 Failed", "h1-1 recorded 0-0 (1)"}},
+		"rejected by the hook before it": {[]Event{atRest, at(10, waits("h1-2", rollout.HookRunning)), at(12, failed)}, true,
+			[]string{"h1-2 rejected 10-12: too slow (2) migrate-h1-2 Failed", "h1-1 recorded 0-0 (1)"}},
 		"begun after the hook before it": {[]Event{
-			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
+			atRest, at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
 			at(12, moving(rollout.Progressing, one, version("h1-2", 12), 0, "")), at(13, healthy(*two, 13)),
 		}, true, []string{"h1-2 healthy 12-13 0/4 (4) migrate-h1-2 Succeeded", "h1-1 recorded 0-0 (1)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, p := range Releases(c.events, c.whole) {
-				got = append(got, inWords(p))
-			}
-			compare.Check(t, c.want, got)
+			compare.Check(t, c.want, rollout.Mapped(Releases(c.events, c.whole), inWords))
 		})
 	}
 }
@@ -219,10 +209,7 @@ func TestTransitions(t *testing.T) {
 	if len(all) != 1 || all[0].Took(minute(15)) != 5*time.Minute {
 		t.Fatalf("%+v", all)
 	}
-	var got []string
-	for _, x := range all[0].Transitions {
-		got = append(got, x.At.Format("15:04 MST ")+x.Text)
-	}
+	got := rollout.Mapped(all[0].Transitions, func(x Transition) string { return x.At.Format("15:04 MST ") + x.Text })
 	const where = "Paused at step 2/4 (pause, 20%), release h1-2 of h1-2-co, stable h1-1 of h1-1-co"
 	want := []string{"12:10 UTC " + where + ": waits", "12:11 UTC " + where + ", held: a typo",
 		"12:12 UTC Promoting at step 4/4 (, 0%), release h1-2 of h1-2-co"}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -35,12 +36,7 @@ func TestNextOfHooks(t *testing.T) {
 		"held otherwise": {rollout.State{Hooks: run(rollout.HookFailed), Held: &rollout.Held{Reason: rollout.HeldClosed}}, ""},
 		"none":           {rollout.State{}, ""},
 	} {
-		var got []string
-		for _, n := range nextOfHooks(c.s, nil, name == "held", "shop") {
-			got = append(got, n.Command)
-		}
-		if text := strings.Join(got, "\n"); text != c.want {
-			t.Errorf("%s: %q, want %q", name, text, c.want)
-		}
+		got := rollout.Mapped(nextOfHooks(c.s, nil, name == "held", "shop"), func(n Next) string { return n.Command })
+		compare.CheckNamed(t, name, c.want, strings.Join(got, "\n"))
 	}
 }

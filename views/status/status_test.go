@@ -92,10 +92,7 @@ func inLines(a App) string {
 		add("rejected", string(a.Rejected.Hash)+" "+a.Rejected.Reason)
 	}
 	for _, w := range a.Workloads {
-		var steps []string
-		for _, s := range w.Steps {
-			steps = append(steps, strings.TrimSpace(s.Text+" "+s.Status))
-		}
+		steps := rollout.Mapped(w.Steps, func(s Step) string { return strings.TrimSpace(s.Text + " " + s.Status) })
 		add(w.Workload, w.Strategy+" "+strings.Join(steps, ", "))
 	}
 	add("waits", a.Waiting)
@@ -107,22 +104,53 @@ func inLines(a App) string {
 
 func TestOf(t *testing.T) {
 	const steps = "shop/web: canary setWeight 20 done, pause current, setWeight 60 pending\n"
-	const still = "shop/web: canary setWeight 20, pause, setWeight 60\n"
-	back := "to go back: gitrollout undo shop\nto go back: gitrollout abort shop"
+	const timed = "shop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\n"
+	const idle = "shop/web: canary setWeight 20, pause, setWeight 60"
+	const atGate = "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\n"
+	const goOn, skip = "to go on: gitrollout promote shop\n", "to skip the wait: gitrollout promote shop\n"
+	const abort = "to go back: gitrollout abort shop"
+	const back = "to go back: gitrollout undo shop\n" + abort
+	const merge = "git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"
+	const asksForRejected = "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\n"
+	const retry = "to try it again: gitrollout retry shop"
+	const waitsForRevert = "waits: a revert of RELEASE in Git, a new version, or decision: retry"
+	const notFollowed = "phase: Healthy\nreason: the objects applied last serve, and Git is not followed while the app is held\n"
+	const goingBack = "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\n" +
+		"shop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to be of the stable version"
 	proposed := map[string]string{"gitrollout/promote/prod/shop": "c9"}
 	reverting := map[string]string{"gitrollout/revert/prod/shop": "c8"}
+	held := func(reason rollout.HeldReason, message string) func(*strategies.Input) {
+		return func(in *strategies.Input) { in.State.Held = &rollout.Held{Reason: reason, Message: message} }
+	}
+	unlisted := func(in *strategies.Input) {
+		in.Head.Render, in.Head.Err = nil, errors.New("apps: no longer lists shop")
+		held(rollout.HeldInvalidInput, "apps: no longer lists shop")(in)
+	}
+	aborting := func(in *strategies.Input) {
+		in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
+		in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
+		in.State.Rollback = &rollout.Rollback{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
+	}
+	atRest := func(in *strategies.Input) {
+		in.State.Phase, in.State.Release, in.State.Progress = rollout.Healthy, nil, nil
+		in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
+		in.Observed.Workloads = nil
+	}
+	plain := func(unhealthy string) func(*strategies.Input) {
+		return func(in *strategies.Input) {
+			in.Head.Render.Specs = nil
+			in.State = rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: unhealthy}
+		}
+	}
 	for name, c := range map[string]struct {
 		change    func(*strategies.Input)
 		proposals map[string]string
 		want      string
 	}{
-		"a gate": {nil, proposed, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\n" +
-			"to go on: git fetch && git merge --no-ff origin/gitrollout/promote/prod/shop && git push\nto go on: gitrollout promote shop\n" + back},
-		"a revert that was proposed": {nil, reverting,
-			"phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" +
-				"to go back: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\n" + back},
-		"a gate whose proposal is gone": {nil, nil,
-			"phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
+		"a gate": {nil, proposed, atGate + "to go on: git fetch && git merge --no-ff origin/gitrollout/promote/prod/shop && git push\n" +
+			goOn + back},
+		"a revert that was proposed":    {nil, reverting, atGate + goOn + "to go back: " + merge + "\n" + back},
+		"a gate whose proposal is gone": {nil, nil, atGate + goOn + back},
 		"a hold": {func(in *strategies.Input) {
 			in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold, Author: "Bob <bob@example.com>",
 				Reason: "wait for db"}
@@ -130,134 +158,94 @@ func TestOf(t *testing.T) {
 			"waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off\n" + back},
 		"a pause by the clock": {func(in *strategies.Input) {
 			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
-		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\n" +
-			"waits: pause 10m0s, until 2026-11-20T12:11:00Z\nto skip the wait: gitrollout promote shop\n" + back},
+		}, nil, "phase: Paused\n" + timed + "waits: pause 10m0s, until 2026-11-20T12:11:00Z\n" + skip + back},
 		"a Job after the release, at a step": {func(in *strategies.Input) {
 			in.State.Hooks = []rollout.HookRun{{Name: "shop/check", When: rollout.HookAfter, Release: in.State.Release.Hash, Job: "check-2-1",
 				Phase: rollout.HookRunning}}
 			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
-		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\n" +
-			"waits: hook shop/check (after RELEASE): Job check-2-1 to end\n" +
+		}, nil, "phase: Paused\n" + timed + "waits: hook shop/check (after RELEASE): Job check-2-1 to end\n" +
 			"to look at the Job: kubectl -n shop describe job check-2-1\nto look at the Job: kubectl -n shop logs job/check-2-1\n" +
-			"to skip the wait: gitrollout promote shop\n" + back},
-		"never seen": {func(in *strategies.Input) { in.State = rollout.State{}; in.Observed.Workloads = nil }, nil,
-			"phase: Pending\nreason: gitrollout has not seen this app yet; is gitrollout run at work?\n" + strings.TrimSuffix(still, "\n")},
+			skip + back},
+		"never seen": {func(in *strategies.Input) { in.State, in.Observed.Workloads = rollout.State{}, nil }, nil,
+			"phase: Pending\nreason: gitrollout has not seen this app yet; is gitrollout run at work?\n" + idle},
 		"a head that cannot be read, before that is on record": {func(in *strategies.Input) {
 			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
-		}, nil, "phase: Paused\nheld: InvalidInput kustomization.yaml: is not valid YAML\n" + steps + "to go back: gitrollout abort shop"},
+		}, nil, "phase: Paused\nheld: InvalidInput kustomization.yaml: is not valid YAML\n" + steps + abort},
 		"an app that is not listed": {func(in *strategies.Input) {
-			in.Head.Render, in.Head.Err = nil, errors.New("apps: no longer lists shop")
-			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "apps: no longer lists shop"}
+			unlisted(in)
 			in.State.Phase = rollout.Progressing
-		}, proposed, "phase: Progressing\nheld: InvalidInput apps: no longer lists shop\n" + steps + "to go back: gitrollout abort shop"},
+		}, proposed, "phase: Progressing\nheld: InvalidInput apps: no longer lists shop\n" + steps + abort},
 		"an app that is not listed, and was rejected": {func(in *strategies.Input) {
 			reject(in)
-			in.Source, in.Head.Render, in.Head.Err = in.Head.Render, nil, errors.New("apps: no longer lists shop")
-			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "apps: no longer lists shop"}
-		}, nil, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\n" +
-			"held: InvalidInput apps: no longer lists shop\n" + strings.TrimSuffix(still, "\n")},
+			in.Source = in.Head.Render
+			unlisted(in)
+		}, nil, asksForRejected + "held: InvalidInput apps: no longer lists shop\n" + idle},
 		"a rejected release, without its Rollout document": {func(in *strategies.Input) {
 			reject(in)
 			in.Head.Render.Specs = nil
-		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nshop/web: plain \n" +
-			"waits: a revert of RELEASE in Git, a new version, or its Rollout document\nto go back in Git too: " +
-			"git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
+		}, reverting, asksForRejected + "shop/web: plain \n" +
+			"waits: a revert of RELEASE in Git, a new version, or its Rollout document\nto go back in Git too: " + merge},
 		"a rejected version that serves": {func(in *strategies.Input) {
 			reject(in)
-			in.State.Phase, in.State.Reason = rollout.Healthy, ""
-			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
-			in.Observed.Workloads = nil
-		}, nil, "phase: Healthy\n" + strings.TrimSuffix(still, "\n")},
-		"a rejected release": {reject, reverting,
-			"phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
-				"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto go back in Git too: " +
-				"git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
+			in.State.Reason = ""
+			atRest(in)
+		}, nil, "phase: Healthy\n" + idle},
+		"a rejected release": {reject, reverting, asksForRejected + "rejected: RELEASE too many errors\n" + idle + "\n" +
+			waitsForRevert + "\nto go back in Git too: " + merge + "\n" + retry},
 		"a commit that scales the rejected release": {func(in *strategies.Input) {
 			reject(in)
 			in.Head.Commit.ID = "c3"
-		}, reverting,
-			"phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
-				"waits: a revert of RELEASE in Git, a new version, or decision: retry; of pushes until then, replicas alone have an effect\n" +
-				"to go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\n" +
-				"to try it again: gitrollout retry shop"},
+		}, reverting, asksForRejected + "rejected: RELEASE too many errors\n" + idle + "\n" + waitsForRevert +
+			"; of pushes until then, replicas alone have an effect\nto go back in Git too: " + merge + "\n" + retry},
 		"content that was rejected, and a later commit elsewhere": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.Head.Render.Hooked, in.Head.Render.Content = nil, true, in.State.Release.Hash
 			reject(in)
 			in.State.Stable.Templates, in.Head.Commit.ID = nil, "c3"
-		}, nil, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" +
-			"shop/web: plain \n" +
-			"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto try it again: gitrollout retry shop"},
+		}, nil, asksForRejected + "rejected: RELEASE too many errors\nshop/web: plain \n" + waitsForRevert + "\n" + retry},
 		"another version that waits for its hooks": {func(in *strategies.Input) {
 			reject(in)
 			in.State.Rejected[0].Hash = "h1-0000000001"
-			in.State.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "waits for its hooks"}
-		}, nil, "phase: Degraded\nrunning hooks: HookRuns waits for its hooks\n" + still + "to reject it: gitrollout abort shop"},
-		"a rollback": {func(in *strategies.Input) {
-			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
-			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
-			in.State.Rollback = &rollout.Rollback{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
-		}, nil, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\n" +
-			"shop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to be of the stable version"},
-		"a rollback that Git does not agree with": {func(in *strategies.Input) {
-			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
-			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
-			in.State.Rollback = &rollout.Rollback{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
-		}, reverting,
-			"phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause, setWeight 60\n" +
-				"waits: all pods to be of the stable version\nto go back in Git too: git fetch && git merge --no-ff " +
-				"origin/gitrollout/revert/prod/shop && git push"},
-		"a Deployment without a Rollout": {func(in *strategies.Input) {
-			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
-		}, nil, "phase: Progressing\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
-		"a workload unhealthy for long": {func(in *strategies.Input) {
-			in.Head.Render.Specs, in.State = nil,
-				rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
-		}, nil, "phase: Degraded\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
+			held(rollout.HeldHook, "waits for its hooks")(in)
+		}, nil, "phase: Degraded\nrunning hooks: HookRuns waits for its hooks\n" + idle + "\nto reject it: gitrollout abort shop"},
+		"a rollback": {aborting, nil, goingBack},
+		"a rollback that Git does not agree with": {aborting, reverting, goingBack + "\nto go back in Git too: " + merge},
+		"a Deployment without a Rollout": {plain(""), nil,
+			"phase: Progressing\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
+		"a workload unhealthy for long": {plain("Deployment shop/web: 0 of 5 pods are ready"), nil,
+			"phase: Degraded\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
 		"an unhealthy workload in an unseen cluster": {func(in *strategies.Input) {
-			in.Head.Render.Specs, in.State = nil,
-				rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
+			plain("Deployment shop/web: 0 of 5 pods are ready")(in)
 			in.Observed.Workloads = nil
 		}, nil, "phase: Degraded\nreason: Deployment shop/web: 0 of 5 pods are ready"},
 		"an object of another kind": {func(in *strategies.Input) {
-			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
-			in.Observed = rollout.Observed{Troubled: []rollout.Trouble{{Ref: rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop",
-				Name: "move"}, Failed: true, Message: "Job failed"}}}
+			plain("")(in)
+			job := rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}
+			in.Observed = rollout.Observed{Troubled: []rollout.Trouble{{Ref: job, Failed: true, Message: "Job failed"}}}
 		}, nil, "phase: Progressing\nreason: Job shop/move: Job failed"},
-		"a workload that runs already": {func(in *strategies.Input) {
-			in.State.Held = &rollout.Held{Reason: rollout.HeldAdoption, Message: "it runs already"}
-		}, nil, "phase: Paused\nheld: Adoption it runs already\n" + steps + "to replace the running version: gitrollout promote shop --full"},
+		"a workload that runs already": {held(rollout.HeldAdoption, "it runs already"), nil,
+			"phase: Paused\nheld: Adoption it runs already\n" + steps + "to replace the running version: gitrollout promote shop --full"},
 		"a renamed workload": {func(in *strategies.Input) {
-			in.State.Held, in.State.Release = &rollout.Held{Reason: rollout.HeldRenamed, Message: "it was web"}, nil
-			in.State.Phase, in.Observed.Workloads = rollout.Healthy, nil
-		}, nil, "phase: Healthy\nreason: the objects applied last serve, and Git is not followed while the app is held\n" +
-			"held: Renamed it was web\n" + still + "to start all its pods at once: gitrollout promote shop --full"},
-		"another controller's workload": {func(in *strategies.Input) {
-			in.State.Held = &rollout.Held{Reason: rollout.HeldForeign, Message: "Flux has it"}
-		}, nil, "phase: Paused\nheld: ForeignController Flux has it\n" + steps +
-			"to take it over anyway: gitrollout promote shop --adopt-anyway"},
-		"a release that lost its Rollout document": {func(in *strategies.Input) {
-			in.State.Held = &rollout.Held{Reason: rollout.HeldRolloutRemoved, Message: "it is gone"}
-		}, nil, "phase: Paused\nheld: RolloutRemoved it is gone\n" + steps + "to promote it fully: gitrollout promote shop --full\n" + back},
-		"a release held for another reason": {func(in *strategies.Input) {
-			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "it is wrong"}
-		}, proposed, "phase: Paused\nheld: InvalidInput it is wrong\n" + steps + back},
-		"at rest, with a revert proposed": {func(in *strategies.Input) {
-			in.State.Phase, in.State.Release, in.State.Progress = rollout.Healthy, nil, nil
-			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
-			in.Observed.Workloads = nil
-		}, reverting, "phase: Healthy\n" + still + "to go back: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
+			held(rollout.HeldRenamed, "it was web")(in)
+			in.State.Release, in.State.Phase, in.Observed.Workloads = nil, rollout.Healthy, nil
+		}, nil, notFollowed + "held: Renamed it was web\n" + idle + "\nto start all its pods at once: gitrollout promote shop --full"},
+		"another controller's workload": {held(rollout.HeldForeign, "Flux has it"), nil,
+			"phase: Paused\nheld: ForeignController Flux has it\n" + steps +
+				"to take it over anyway: gitrollout promote shop --adopt-anyway"},
+		"a release that lost its Rollout document": {held(rollout.HeldRolloutRemoved, "it is gone"), nil,
+			"phase: Paused\nheld: RolloutRemoved it is gone\n" + steps + "to promote it fully: gitrollout promote shop --full\n" + back},
+		"a release held for another reason": {held(rollout.HeldInvalidInput, "it is wrong"), proposed,
+			"phase: Paused\nheld: InvalidInput it is wrong\n" + steps + back},
+		"at rest, with a revert proposed": {atRest, reverting, "phase: Healthy\n" + idle + "\nto go back: " + merge},
 		"held at rest": {func(in *strategies.Input) {
-			in.State.Phase, in.State.Release, in.State.Progress = rollout.Healthy, nil, nil
-			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
-			in.State.Held, in.Observed.Workloads = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "it is wrong"}, nil
-		}, nil, "phase: Healthy\nreason: the objects applied last serve, and Git is not followed while the app is held\n" +
-			"held: InvalidInput it is wrong\n" + strings.TrimSuffix(still, "\n")},
+			atRest(in)
+			held(rollout.HeldInvalidInput, "it is wrong")(in)
+		}, nil, notFollowed + "held: InvalidInput it is wrong\n" + idle},
 		"stalled": {func(in *strategies.Input) { in.State.Phase, in.State.Reason = rollout.Stalled, "no progress" }, nil,
-			"phase: Stalled\nreason: no progress\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
+			"phase: Stalled\nreason: no progress\n" + steps + "waits: promotion of RELEASE at step 2/3\n" + goOn + back},
 		"under way": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Progress[0].Step = rollout.Progressing, 2
 		}, nil, "phase: Progressing\nshop/web: canary setWeight 20 done, pause done, setWeight 60 current\n" +
-			"waits: pods of the new version: 1 of 3 serve\nto go back: gitrollout undo shop\nto go back: gitrollout abort shop"},
+			"waits: pods of the new version: 1 of 3 serve\n" + back},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := paused()
@@ -281,18 +269,44 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOfCountsWhatIsThere takes pods and weights from the cluster.
-func TestOfCountsWhatIsThere(t *testing.T) {
-	a := Of(paused(), "prod", nil)
-	w := a.Workloads[0]
-	if w.Replicas != 5 || w.Ready != 6 || w.Weight != 20 || w.RealWeight != 16 || !w.Moving || w.Routed || len(w.Revisions) != 2 {
-		t.Errorf("%+v", w)
-	}
-	if r := w.Revisions[0]; r.Role != "canary" || r.Ready != 1 || len(r.Pods) != 1 || w.Revisions[1].Role != "stable" {
-		t.Errorf("%+v", w.Revisions)
-	}
-	if a.Release.Author != "Ann <ann@example.com>" || a.Stable.Commit != "c1" || a.Source.Subject == "" {
-		t.Errorf("%+v, %+v, %+v", a.Release, a.Stable, a.Source)
+// TestOfFields compares the fields that matter for each input.
+func TestOfFields(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*strategies.Input)
+		want   func(*App, *Workload)
+	}{
+		"pods and weights of the cluster": {func(*strategies.Input) {}, func(a *App, w *Workload) {
+			w.Replicas, w.Ready, w.Weight, w.RealWeight, w.Moving, w.Routed = 5, 6, 20, 16, true, false
+			w.Revisions = w.Revisions[:2:2]
+			w.Revisions[0].Role, w.Revisions[0].Ready, w.Revisions[0].Pods = "canary", 1, w.Revisions[0].Pods[:1:1]
+			w.Revisions[1].Role = "stable"
+			a.Release.Author, a.Stable.Commit = "Ann <ann@example.com>", "c1"
+			a.Source, a.Warnings = &rollout.Commit{ID: "c2", Author: "Ann <ann@example.com>", Subject: "version h1-2", When: noon}, nil
+		}},
+		"times and analyses": {func(in *strategies.Input) {
+			in.State.Analyses = []rollout.AnalysisRun{{Name: "errors", Phase: rollout.AnalysisRunning}}
+			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
+		}, func(a *App, w *Workload) {
+			w.Entered, w.Due, a.Due, a.Analyses = new(minute(1)), new(minute(11)), new(minute(11)), a.Analyses[:1:1]
+		}},
+		"no time without a record": {func(in *strategies.Input) { in.State.Progress[0].Entered = time.Time{} },
+			func(_ *App, w *Workload) { w.Entered = nil }},
+		"nothing moves without a release": {func(in *strategies.Input) { in.State.Release = nil },
+			func(_ *App, w *Workload) { w.Moving = false }},
+		"of a commit that is not in the cache, its ID": {func(in *strategies.Input) { in.Source = nil },
+			func(a *App, _ *Workload) { a.Source = &rollout.Commit{ID: "c2"} }},
+		"nothing of an app that was never applied": {func(in *strategies.Input) { in.Source, in.State.Source = nil, "" },
+			func(a *App, _ *Workload) { a.Source = nil }},
+		// The newest commit may not have changed the app.
+		"no commit of an unrecorded error": {func(in *strategies.Input) {
+			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
+		}, func(a *App, _ *Workload) { a.Held.Commit = "" }},
+	} {
+		in := paused()
+		c.change(&in)
+		want := Of(in, "prod", nil)
+		c.want(&want, &want.Workloads[0])
+		compare.CheckNamed(t, name, want, Of(in, "prod", nil))
 	}
 }
 
@@ -306,31 +320,23 @@ func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	} {
 		in := paused()
 		in.Head.Render.Specs[0].Canary.Steps[1] = step
-		if w := Of(in, "prod", nil).Workloads[0]; w.Asked() != want {
-			t.Errorf("%q is asked, want %q", w.Asked(), want)
-		}
+		compare.CheckNamed(t, "pods asked", want, Of(in, "prod", nil).Workloads[0].Asked())
 		in.Head.Render.Specs[0].Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
-		if w := Of(in, "prod", nil).Workloads[0]; w.Asked() != "20%" {
-			t.Errorf("of the requests %q is asked", w.Asked())
-		}
+		compare.CheckNamed(t, "requests asked", "20%", Of(in, "prod", nil).Workloads[0].Asked())
 	}
 }
 
 // TestShare prints weights as users write them.
 func TestShare(t *testing.T) {
 	for want, w := range map[string]Workload{"20%": {}, "20/1000": {FullWeight: 1000}} {
-		if got := w.Share(20); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		compare.Check(t, want, w.Share(20))
 	}
 }
 
 // TestWarnings lists warnings of the render, of kept objects, and of a promotion without effect.
 func TestWarnings(t *testing.T) {
 	in := paused()
-	if a := Of(in, "prod", nil); len(a.Warnings) != 0 {
-		t.Errorf("%q", a.Warnings)
-	}
+	compare.CheckNamed(t, "warnings", "[]", fmt.Sprint(Of(in, "prod", nil).Warnings))
 	in.Head.Render.Warnings, in.State.Kept = []string{"a typo"}, "a volume is kept"
 	in.Promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Promote, Author: "Bob <bob@example.com>"}
 	got := Of(in, "prod", nil).Warnings
@@ -338,23 +344,7 @@ func TestWarnings(t *testing.T) {
 		!strings.HasPrefix(got[2], "ignored: .gitrollout/prod/promote/shop.yaml: ") {
 		t.Errorf("%q", got)
 	}
-	if len(in.Head.Render.Warnings) != 1 {
-		t.Error("the render was changed")
-	}
-}
-
-// TestSourceOfAnApp knows only the name of a commit that is not in the cache, and nothing of an app that was never
-// applied.
-func TestSourceOfAnApp(t *testing.T) {
-	in := paused()
-	in.Source = nil
-	if a := Of(in, "prod", nil); a.Source == nil || *a.Source != (rollout.Commit{ID: "c2"}) {
-		t.Errorf("%+v", a.Source)
-	}
-	in.State.Source = ""
-	if a := Of(in, "prod", nil); a.Source != nil {
-		t.Errorf("%+v", a.Source)
-	}
+	compare.CheckNamed(t, "warnings of the render", 1, len(in.Head.Render.Warnings))
 }
 
 // TestPlainWorkloads sorts workloads, counts their pods, and omits those that no longer run.
@@ -383,55 +373,28 @@ func TestPlainWorkloads(t *testing.T) {
 		compare.Check(t, want, got)
 	}
 	in.Head.Render, in.Head.Err = nil, errors.New("is broken")
-	if got := Of(in, "prod", nil).Workloads; len(got) != 4 {
-		t.Errorf("without a render: %+v", got)
-	}
+	compare.CheckNamed(t, "workloads without a render", 4, len(Of(in, "prod", nil).Workloads))
 }
 
 // TestWaitingOfSeveral has the texts of all workloads, each with its name, and the earliest time.
 func TestWaitingOfSeveral(t *testing.T) {
 	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
 	soon, late := minute(1), minute(2)
+	waits := func(all []Workload) string {
+		text, due := waitingOf(in, App{Workloads: all})
+		return fmt.Sprintf("%s until %v", text, due)
+	}
 	for _, all := range [][]Workload{
 		{{Workload: "shop/web", Waiting: "a", Due: &late}, {}, {Workload: "shop/api", Waiting: "b", Due: &soon}},
 		{{Workload: "shop/web", Waiting: "a", Due: &soon}, {Workload: "shop/api", Waiting: "b", Due: &late}},
 	} {
-		if text, due := waitingOf(in, App{Workloads: all}); text != "shop/web: a; shop/api: b" || due == nil || !due.Equal(soon) {
-			t.Errorf("%q until %v", text, due)
-		}
+		compare.Check(t, fmt.Sprint("shop/web: a; shop/api: b until ", soon), waits(all))
 	}
 	same := []Workload{{Workload: "shop/web", Waiting: "a"}, {Workload: "shop/api", Waiting: "b"}, {Workload: "shop/db", Waiting: "a"}}
-	if text, _ := waitingOf(in, App{Workloads: same}); text != "shop/web: a; shop/api: b; shop/db: a" {
-		t.Errorf("%q", text)
-	}
+	compare.Check(t, "shop/web: a; shop/api: b; shop/db: a until <nil>", waits(same))
 	same[1].Waiting = "a"
-	if text, _ := waitingOf(in, App{Workloads: same}); text != "a" {
-		t.Errorf("%q", text)
-	}
-	if text, due := waitingOf(in, App{Workloads: []Workload{{Waiting: "a"}}}); text != "a" || due != nil {
-		t.Errorf("%q until %v", text, due)
-	}
-}
-
-func TestOfTellsWhenThingsWere(t *testing.T) {
-	in := paused()
-	in.State.Analyses = []rollout.AnalysisRun{{Name: "errors", Phase: rollout.AnalysisRunning}}
-	in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
-	a := Of(in, "prod", nil)
-	if w := a.Workloads[0]; w.Entered == nil || !w.Entered.Equal(minute(1)) || w.Due == nil || !w.Due.Equal(minute(11)) {
-		t.Errorf("%+v", w)
-	}
-	if a.Due == nil || !a.Due.Equal(minute(11)) || len(a.Analyses) != 1 {
-		t.Errorf("due %v, analyses %+v", a.Due, a.Analyses)
-	}
-	in.State.Progress[0].Entered = time.Time{}
-	if w := Of(in, "prod", nil).Workloads[0]; w.Entered != nil {
-		t.Errorf("it began at %v", w.Entered)
-	}
-	in.State.Release = nil
-	if w := Of(in, "prod", nil).Workloads[0]; w.Moving {
-		t.Error("it moves without a release")
-	}
+	compare.Check(t, "a until <nil>", waits(same))
+	compare.Check(t, "a until <nil>", waits([]Workload{{Waiting: "a"}}))
 }
 
 // TestOfWhatWasNotRead shows nothing about pods or requests if the cluster was not read. If it was read, it shows that
@@ -456,33 +419,17 @@ func TestOfWhatWasNotRead(t *testing.T) {
 		"not read": {of(func(in *strategies.Input) { in.Observed.Workloads = nil }), []string{`"unread":true`, `"step":2`},
 			[]string{`"ready"`, `"realWeight"`}},
 	} {
-		for _, want := range c.want {
-			if !strings.Contains(c.json, want) {
-				t.Errorf("%s: %s is not in %s", name, want, c.json)
-			}
-		}
+		compare.Contains(t, c.json, c.want...)
 		for _, not := range c.not {
-			if strings.Contains(c.json, not) {
-				t.Errorf("%s: %s is in %s", name, not, c.json)
-			}
+			compare.CheckNamed(t, name+": "+not+" is in "+c.json, false, strings.Contains(c.json, not))
 		}
-	}
-}
-
-// TestAnUnrecordedErrorNamesNoCommit omits the commit, since the newest one may not have changed the app.
-func TestAnUnrecordedErrorNamesNoCommit(t *testing.T) {
-	in := paused()
-	in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
-	if held := Of(in, "prod", nil).Held; held == nil || held.Commit != "" {
-		t.Errorf("%+v", held)
 	}
 }
 
 func TestNotesAndHeldTexts(t *testing.T) {
 	l := Listing{Apps: []App{{App: "a"}, {App: "b"}}}
-	if l.SetNote("no cluster"); l.Note != "no cluster" || l.Apps[0].Note != l.Note || l.Apps[1].Note != l.Note {
-		t.Errorf("%+v", l)
-	}
+	l.SetNote("no cluster")
+	compare.CheckNamed(t, "notes", [3]string{"no cluster", "no cluster", "no cluster"}, [3]string{l.Note, l.Apps[0].Note, l.Apps[1].Note})
 	closed, other := App{Held: &rollout.Held{Reason: rollout.HeldClosed}}, App{Held: &rollout.Held{Reason: "InvalidInput"}}
 	if closed.HeldText() != "waiting" || other.HeldText() != "held" || (App{}).Waits() {
 		t.Error(closed.HeldText(), other.HeldText())
@@ -537,13 +484,9 @@ func TestOfCluster(t *testing.T) {
 				for _, r := range w.Revisions {
 					got += " " + r.Name + " " + r.Role
 				}
-				if w.Full() != 100 {
-					t.Errorf("all of it is %d", w.Full())
-				}
+				compare.CheckNamed(t, "all", 100, w.Full())
 			}
-			if got != c.want {
-				t.Errorf("\n%s, want\n%s", got, c.want)
-			}
+			compare.Check(t, c.want, got)
 		})
 	}
 }

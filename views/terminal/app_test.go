@@ -37,9 +37,7 @@ func golden(t *testing.T, name, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := compare.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); go test -update rewrites it:\n%s", file, diff)
-	}
+	compare.CheckNamed(t, file+", which go test -update rewrites,", string(want), got)
 }
 
 func pods(name, state string, n int, since time.Duration) []status.Pod {

@@ -23,6 +23,10 @@ func fleet() status.Listing {
 	return l
 }
 
+func names(l status.Listing) string {
+	return strings.Join(rollout.Mapped(l.Apps, func(a status.App) string { return a.App }), " ")
+}
+
 func TestFleetFilter(t *testing.T) {
 	for name, c := range map[string]struct {
 		filter Filter
@@ -42,20 +46,12 @@ func TestFleetFilter(t *testing.T) {
 		"by urgency":      {Filter{Sort: "urgency", Names: []string{"api-00", "[c-w]*"}}, "shop web search cart checkout api-00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := c.filter.Check(); err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, a := range c.filter.Apply(fleet()).Apps {
-				names = append(names, a.App)
-			}
-			compare.Check(t, c.want, strings.Join(names, " "))
+			compare.CheckNamed(t, "the filter's error", nil, c.filter.Check())
+			compare.Check(t, c.want, names(c.filter.Apply(fleet())))
 		})
 	}
 	for _, bad := range []Filter{{Phases: []string{"fine"}}, {Names: []string{"["}}, {Sort: "size"}} {
-		if bad.Check() == nil {
-			t.Errorf("%+v is accepted", bad)
-		}
+		compare.CheckNamed(t, fmt.Sprintf("%+v is accepted", bad), false, bad.Check() == nil)
 	}
 }
 
@@ -83,23 +79,13 @@ func TestUrgency(t *testing.T) {
 	held := rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Apps: []status.App{{App: "well", Phase: "Healthy"}, {App: "odd", Phase: "Odd"}, {App: "pending", Phase: "Pending"},
 		{App: "paused", Phase: "Paused"}, {App: "held", Phase: "Healthy", Held: &held}, {App: "down", Phase: "Degraded"}}}
-	var names []string
-	for _, a := range (&Filter{Sort: "urgency"}).Apply(l).Apps {
-		names = append(names, a.App)
-	}
-	if got := strings.Join(names, " "); got != "down held paused pending odd well" {
-		t.Error(got)
-	}
+	compare.Check(t, "down held paused pending odd well", names((&Filter{Sort: "urgency"}).Apply(l)))
 }
 
 func TestFleetLine(t *testing.T) {
 	waits, held := &rollout.Held{Reason: "ReleasesClosed"}, &rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Cluster: "prod", Apps: []status.App{{Phase: "Paused", Held: waits}, {Phase: "Degraded"}, {Phase: "Paused"}}}
-	if got, want := fleetLine(l, Look{}), "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	compare.Check(t, "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused\n", fleetLine(l, Look{}))
 	l.Apps[1].Held = held
-	if got, want := fleetLine(l, Look{}), "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused  ■ 1 held\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	compare.Check(t, "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused  ■ 1 held\n", fleetLine(l, Look{}))
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -94,8 +95,7 @@ func TestNews(t *testing.T) {
 			stamp + "shop Healthy, 2/2 ready\n" + stamp + "everything can be read again\n",
 		},
 	} {
-		if is := n.Of(step.l, Look{Now: now, Wide: step.wide}, func(Look) string { return "everything" }); is != step.want {
-			t.Errorf("%d: %q, want %q", i+1, is, step.want)
-		}
+		got := n.Of(step.l, Look{Now: now, Wide: step.wide}, func(Look) string { return "everything" })
+		compare.CheckNamed(t, fmt.Sprint(i+1), step.want, got)
 	}
 }

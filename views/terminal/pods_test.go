@@ -18,9 +18,8 @@ func TestPodsThatAreAsked(t *testing.T) {
 	if got := Line(status.App{Workloads: []status.Workload{w}}); !strings.HasSuffix(got, "(setCanaryScale replicas 2, 2 pods)") {
 		t.Errorf("%q", got)
 	}
-	if _, _, weight, _ := summary(status.App{Workloads: []status.Workload{w}}); weight != "2 pods" {
-		t.Errorf("the weight is %q", weight)
-	}
+	_, _, weight, _ := summary(status.App{Workloads: []status.Workload{w}})
+	compare.CheckNamed(t, "the weight", "2 pods", weight)
 }
 
 // TestRolesWithoutAStage checks workloads without roles: a version is old if it has no pods and is not the one that the

@@ -70,9 +70,7 @@ func FuzzWrap(f *testing.F) {
 			}
 			words.WriteString(line)
 		}
-		if got, want := squeeze(words.String()), squeeze(text); got != want {
-			t.Errorf("wrap changed the text: %q, want %q", got, want)
-		}
+		compare.CheckNamed(t, "words", squeeze(text), squeeze(words.String()))
 	})
 }
 
@@ -84,22 +82,16 @@ func TestAges(t *testing.T) {
 		0: "0s", 2*time.Minute - 1: "119s", 2 * time.Minute: "2m", 2*time.Hour - 1: "119m", 2 * time.Hour: "2h", 48*time.Hour - 1: "47h",
 		48 * time.Hour: "2d",
 	} {
-		if got := age(d); got != want {
-			t.Errorf("age(%s) = %s, want %s", d, got, want)
-		}
+		compare.CheckNamed(t, "age of "+d.String(), want, age(d))
 	}
 	for d, want := range map[time.Duration]string{-time.Second: "0s", 372 * time.Second: "6m12s", 1500 * time.Millisecond: "2s", 0: "0s",
 		1: "1s", time.Second: "1s", time.Second + 1: "2s"} {
-		if got := countdown(d); got != want {
-			t.Errorf("countdown(%s) = %s, want %s", d, got, want)
-		}
+		compare.CheckNamed(t, "countdown of "+d.String(), want, countdown(d))
 	}
 }
 
 func TestCleanTakesControlOut(t *testing.T) {
-	if got, want := Clean("a\x1b[2Jb\nc\x00\u202ed"), "a[2Jb cd"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Check(t, "a[2Jb cd", Clean("a\x1b[2Jb\nc\x00\u202ed"))
 }
 
 func TestScreen(t *testing.T) {
@@ -156,9 +148,7 @@ func TestScreenDrawsFewerPods(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%d rows: want %q in %q", rows, want, out.String())
-		}
+		compare.Contains(t, out.String(), want)
 	}
 }
 
@@ -180,9 +170,7 @@ func TestApart(t *testing.T) {
 		for _, text := range c.left {
 			spans = append(spans, span{text: text})
 		}
-		if got := (Look{Width: c.width}).apart(span{text: "prod-eu"}, spans...); got != c.want+"\n" {
-			t.Errorf("%d columns: %q, want %q", c.width, got, c.want)
-		}
+		compare.CheckNamed(t, fmt.Sprint(c.width, " columns"), c.want+"\n", (Look{Width: c.width}).apart(span{text: "prod-eu"}, spans...))
 	}
 }
 
@@ -191,13 +179,9 @@ func TestTextsOfPeople(t *testing.T) {
 		"": "", "Ann": "Ann"} {
 		compare.CheckNamed(t, author, want, person(author))
 	}
-	if got := CleanLines("a\n  b\x1bc  \n\n d"); got != "a\n  bc\n\n d\n" {
-		t.Errorf("%q", got)
-	}
+	compare.Check(t, "a\n  bc\n\n d\n", CleanLines("a\n  b\x1bc  \n\n d"))
 	for n, want := range map[int]string{7: "checko…", 20: "che…d8f7c9b4-bbbbb-c", 40: "checkout-5d8f7c9b4-bbbbb-c"} {
-		if got := truncateMiddle("checkout-5d8f7c9b4-bbbbb-c", n); got != want {
-			t.Errorf("%d columns: %q, want %q", n, got, want)
-		}
+		compare.CheckNamed(t, fmt.Sprint(n, " columns"), want, truncateMiddle("checkout-5d8f7c9b4-bbbbb-c", n))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"gitrollout.dev/gitrollout/author/plan"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/views/doctor"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -31,9 +32,7 @@ func TestNoTextControlsTheTerminal(t *testing.T) {
 			"no app": Apps(status.Listing{Cluster: disguised}, k), "history": History(history, k), "validate": Report(report, k),
 			"doctor": Examination(examination, k), "diff": Diff("+"+disguised+"\n", k), "line": Line(listing.Apps[0]),
 		} {
-			if !strings.Contains(text, "name") {
-				t.Errorf("%s shows no text: %q", name, text)
-			}
+			compare.CheckNamed(t, name+" shows its text in "+text, true, strings.Contains(text, "name"))
 			bad := func(r rune) bool { return unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) }
 			if i := strings.IndexFunc(text, bad); i >= 0 {
 				t.Errorf("%s: %q", name, text[max(0, i-100):min(len(text), i+50)])

@@ -14,9 +14,7 @@ import (
 // TestPage compares the tables of the page with the code.
 func TestPage(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/notifications.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := string(data)
 	quoted := func(names []string, between string) string {
 		if len(names) == 0 {
@@ -58,9 +56,5 @@ func TestPage(t *testing.T) {
 }
 
 func texts(kinds []rollout.EventKind) []string {
-	var all []string
-	for _, k := range kinds {
-		all = append(all, string(k))
-	}
-	return all
+	return rollout.Mapped(kinds, func(k rollout.EventKind) string { return string(k) })
 }

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -42,9 +41,7 @@ type mailServer struct {
 
 func (s *mailServer) start() *mailServer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	s.listener = l
 	s.t.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -138,19 +135,13 @@ func (s *mailServer) talk(conn net.Conn) {
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
@@ -194,42 +185,29 @@ func TestEmail(t *testing.T) {
 			for range 2 { // the same event has the same Message-ID
 				err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
 				if c.says != "" {
-					var failed *Failure
-					if !errors.As(err, &failed) || failed.Final != c.final || !strings.Contains(err.Error(), c.says) ||
-						strings.Contains(err.Error(), "s3cr3t") {
-						t.Errorf("got %v, want %q, final %t", err, c.says, c.final)
-					}
+					compare.CheckNamed(t, "final", c.final, failureOf(t, err).Final)
+					compare.Contains(t, err.Error(), c.says)
 					return
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				got, err := mail.ReadMessage(strings.NewReader(s.mails[len(s.mails)-1]))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				ids = append(ids, got.Header.Get("Message-ID"))
-				if got.Header.Get("Subject") != "shop in prod-eu: release aborted, going back to stable" ||
-					got.Header.Get("Auto-Submitted") != "auto-generated" {
-					t.Errorf("headers %v", got.Header)
-				}
+				compare.CheckNamed(t, "subject", "shop in prod-eu: release aborted, going back to stable", got.Header.Get("Subject"))
+				compare.CheckNamed(t, "Auto-Submitted", "auto-generated", got.Header.Get("Auto-Submitted"))
 			}
 			if ids[0] != ids[1] || !strings.HasSuffix(ids[0], "@example.com>") {
 				t.Errorf("Message-IDs %q", ids)
 			}
 			first, _ := mail.ReadMessage(strings.NewReader(s.mails[0]))
 			body, err := io.ReadAll(quotedprintable.NewReader(first.Body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			const want = "shop in prod-eu: release aborted, going back to stable\n\nmetric error-rate: <!channel> failed & went back\n" +
 				"Waits for Git to agree with the stable version\nMetric error-rate: Failed, last [0.2]\n\n" +
 				"Release: h1-7b4e2a91d0\nCommit: 9f9f9f9 Cheaper \"basket\" <https://evil.example|click>\nAuthor: Ann <ann@example.com>\n" +
 				"Stable: h1-0123456789\nStep: 2/4 setWeight 40\n" +
 				"Commit: https://git.example.com/shop/commit/9f9f\nProposal: https://git.example.com/shop/tree/gitrollout/revert/prod-eu/shop\n"
-			if got := strings.TrimRight(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n") + "\n"; got != want {
-				t.Errorf("(-want +got):\n%s", compare.Diff(want, got))
-			}
+			compare.Check(t, want, strings.TrimRight(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n")+"\n")
 			if sent, err := first.Header.Date(); err != nil || !sent.Equal(at) {
 				t.Errorf("it is of %v (%v), not of when it happened", sent, err)
 			}
@@ -237,9 +215,7 @@ func TestEmail(t *testing.T) {
 				!regexp.MustCompile(`^<[0-9a-f]{32}@`).MatchString(ids[0]) {
 				t.Errorf("its thread is %q, its id %q", thread, ids[0])
 			}
-			if len(s.to) != 4 || s.plain != (c.tls == "none") {
-				t.Errorf("to %q, without TLS %t", s.to, s.plain)
-			}
+			compare.CheckNamed(t, "receivers, and without TLS", []any{4, c.tls == "none"}, []any{len(s.to), s.plain})
 		})
 	}
 }
@@ -250,8 +226,8 @@ func TestMailPorts(t *testing.T) {
 		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"},
 		{"tls", "2525", "mail.test:2525"},
 	} {
-		client, err := mailClient(&session{receiver: rollout.Receiver{Settings: map[string]string{"host": "mail.test", "tls": c.tls,
-			"port": c.port}}})
+		settings := map[string]string{"host": "mail.test", "tls": c.tls, "port": c.port}
+		client, err := mailClient(&session{receiver: rollout.Receiver{Settings: settings}})
 		if err != nil || client.ServerAddr() != c.want {
 			t.Errorf("%+v: %v, %v", c, client, err)
 		}
@@ -271,14 +247,11 @@ func TestMailsThatCannotBe(t *testing.T) {
 		r := rollout.Receiver{Name: "mail", Service: "email", Lists: map[string][]string{"to": {"cy@example.com"}},
 			Settings: map[string]string{"host": "127.0.0.1", "port": "1", "from": "a@example.com"}}
 		change(r)
-		var failed *Failure
-		if err := Send(t.Context(), deps(""), r, notify.Message{}); !errors.As(err, &failed) || !failed.Final {
+		if err := Send(t.Context(), deps(""), r, notify.Message{}); !failureOf(t, err).Final {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for code, final := range map[int]bool{499: false, 500: true, 554: true, 421: false} {
-		if got := isFinalMail(fmt.Errorf("x: %w", &textproto.Error{Code: code})); got != final {
-			t.Errorf("%d is final: %t", code, got)
-		}
+		compare.CheckNamed(t, fmt.Sprint(code), final, isFinalMail(fmt.Errorf("x: %w", &textproto.Error{Code: code})))
 	}
 }

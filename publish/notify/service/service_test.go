@@ -27,6 +27,44 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 var at = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// send sends an event to a receiver of the server.
+func send(t *testing.T, server string, r rollout.Receiver, e rollout.Event) error {
+	t.Helper()
+	return Send(t.Context(), deps(server), r, messageFor(t, r, e))
+}
+
+// failureOf returns the failure of a message, and reports one that shows a credential.
+func failureOf(t *testing.T, err error) *Failure {
+	t.Helper()
+	var failed *Failure
+	if !errors.As(err, &failed) {
+		t.Fatalf("%v is not a Failure", err)
+	}
+	compare.CheckNamed(t, "it tells a credential: "+err.Error(), false, strings.Contains(err.Error(), "s3cr3t"))
+	return failed
+}
+
+// recording returns a server with one answer, and its requests: authorization and body.
+func recording(t *testing.T, code int) (url string, taken *[]string) {
+	t.Helper()
+	taken = new([]string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		*taken = append(*taken, r.Header.Get("Authorization")+" "+string(data))
+		w.WriteHeader(code)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, taken
+}
+
 // aborted is a release whose author's name has a link and mentions everyone.
 func aborted() rollout.Event {
 	return rollout.Event{
@@ -214,24 +252,16 @@ func TestContracts(t *testing.T) {
 			server := c.serve(t, &taken)
 			r := receiverOf(name, server.URL)
 			for _, e := range []rollout.Event{aborted(), recovered()} {
-				if err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, e)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, send(t, server.URL, r, e))
 			}
 			got, err := json.MarshalIndent(taken, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			golden := filepath.Join("testdata", name+".json")
 			if *update {
-				if err := os.WriteFile(golden, append(got, '\n'), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(golden, append(got, '\n'), 0o644))
 			}
 			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			compare.CheckNamed(t, "requests", strings.TrimSpace(string(want)), string(got))
 		})
 	}
@@ -248,18 +278,14 @@ func TestMessagesThatSayLittle(t *testing.T) {
 				ID: "ab/shop", Kinds: []rollout.EventKind{rollout.EventAborted}, Kind: rollout.EventAborted, At: at, Cluster: "prod-eu",
 				App: "shop", Title: "shop: aborted", Trouble: "prod-eu/shop", Outcome: messageFor(t, r, aborted()).Outcome,
 			}}
-			if err := Send(t.Context(), deps(server.URL), r, m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, Send(t.Context(), deps(server.URL), r, m))
 			for _, request := range taken {
 				var body any
 				if err := json.Unmarshal(request.Body, &body); err != nil || hasNull(body) {
 					t.Errorf("%v in %s", err, request.Body)
 				}
 			}
-			if len(taken) == 0 {
-				t.Error("nothing was sent")
-			}
+			compare.CheckNamed(t, "requests were sent", true, len(taken) > 0)
 		})
 	}
 }
@@ -280,21 +306,12 @@ func hasNull(v any) bool {
 // TestResolveFails retries to close an incident before other messages.
 func TestResolveFails(t *testing.T) {
 	for _, service := range []string{"pagerDuty", "opsgenie"} {
-		t.Run(service, func(t *testing.T) { resolveFails(t, service) })
-	}
-}
-
-func resolveFails(t *testing.T, service string) {
-	asked := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}))
-	t.Cleanup(server.Close)
-	r, e := receiverOf(service, server.URL), aborted()
-	e.Over = []string{"prod-eu/shop/h1-0123456789"}
-	if err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, e)); err == nil || asked != 1 {
-		t.Errorf("%d requests, %v", asked, err)
+		url, taken := recording(t, http.StatusServiceUnavailable)
+		e := aborted()
+		e.Over = []string{"prod-eu/shop/h1-0123456789"}
+		if err := send(t, url, receiverOf(service, url), e); err == nil || len(*taken) != 1 {
+			t.Errorf("%s: %d requests, %v", service, len(*taken), err)
+		}
 	}
 }
 
@@ -310,20 +327,14 @@ func TestEndsAlone(t *testing.T) {
 			"nothing":                       {func(m *notify.Message) { m.Trouble = "" }, 0},
 			"is wrong":                      {func(*notify.Message) {}, 1},
 		} {
-			var bodies []string
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				data, _ := io.ReadAll(r.Body)
-				bodies = append(bodies, string(data))
-				w.WriteHeader(http.StatusAccepted)
-			}))
-			r := receiverOf(service, server.URL)
+			url, taken := recording(t, http.StatusAccepted)
+			r := receiverOf(service, url)
 			m := messageFor(t, r, aborted())
 			c.change(&m)
-			err := Send(t.Context(), deps(server.URL), r, m)
-			server.Close()
-			opens := slices.ContainsFunc(bodies, func(body string) bool { return strings.Contains(body, "metric error-rate") })
-			if err != nil || len(bodies) != c.asked || opens != (name == "is wrong") {
-				t.Errorf("%s: what %s: %v, %q", service, name, err, bodies)
+			err := Send(t.Context(), deps(url), r, m)
+			opens := strings.Contains(strings.Join(*taken, " "), "metric error-rate")
+			if err != nil || len(*taken) != c.asked || opens != (name == "is wrong") {
+				t.Errorf("%s: what %s: %v, %q", service, name, err, *taken)
 			}
 		}
 	}
@@ -331,19 +342,13 @@ func TestEndsAlone(t *testing.T) {
 
 // TestSettingsOfServices sets a channel of Rocket.Chat, and a token for Alertmanager.
 func TestSettingsOfServices(t *testing.T) {
-	var got string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		data, _ := io.ReadAll(r.Body)
-		got = r.Header.Get("Authorization") + " " + string(data)
-	}))
-	defer server.Close()
-	chat, alerts := receiverOf("rocketChat", server.URL), receiverOf("alertmanager", server.URL)
+	url, taken := recording(t, http.StatusOK)
+	chat, alerts := receiverOf("rocketChat", url), receiverOf("alertmanager", url)
 	chat.Settings["channel"] = "#releases"
 	alerts.Credentials = map[string]rollout.Credential{"token": {Env: "KEY"}}
 	for want, r := range map[string]rollout.Receiver{`"channel":"#releases"`: chat, "Bearer s3cr3t-api-key ": alerts} {
-		if err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, aborted())); err != nil || !strings.Contains(got, want) {
-			t.Errorf("%s: %v, %s", r.Service, err, got)
-		}
+		must(t, send(t, url, r, aborted()))
+		compare.Contains(t, (*taken)[len(*taken)-1], want)
 	}
 }
 
@@ -378,24 +383,15 @@ func TestFailures(t *testing.T) {
 		{name: "hangs up", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says: "connection"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, name := range slices.Sorted(maps.Keys(contracts)) {
-				server := httptest.NewServer(http.HandlerFunc(c.answer))
-				r := receiverOf(name, server.URL)
-				err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, aborted()))
-				server.Close()
-				var failed *Failure
-				if !errors.As(err, &failed) {
-					t.Fatalf("%s: %v is not a Failure", name, err)
-				}
-				if failed.Final != c.final || failed.After != c.after {
-					t.Errorf("%s: final %t after %s, want %t after %s: %v", name, failed.Final, failed.After, c.final, c.after, err)
-				}
-				if strings.Contains(err.Error(), "s3cr3t") {
-					t.Errorf("%s tells a credential: %v", name, err)
-				}
-				if !strings.Contains(err.Error(), strings.Split(c.says, " ")[0]) {
-					t.Errorf("%s: %v does not say %q", name, err, c.says)
-				}
+			for name := range contracts {
+				t.Run(name, func(t *testing.T) {
+					server := httptest.NewServer(http.HandlerFunc(c.answer))
+					defer server.Close()
+					err := send(t, server.URL, receiverOf(name, server.URL), aborted())
+					failed := failureOf(t, err)
+					compare.CheckNamed(t, err.Error(), []any{c.final, c.after}, []any{failed.Final, failed.After})
+					compare.Contains(t, err.Error(), strings.Split(c.says, " ")[0])
+				})
 			}
 		})
 	}
@@ -420,10 +416,7 @@ func TestTimeout(t *testing.T) {
 	defer cancel()
 	r := receiverOf("slack", server.URL)
 	err := Send(ctx, deps(server.URL), r, messageFor(t, r, aborted()))
-	var failed *Failure
-	if !errors.As(err, &failed) || failed.Final || strings.Contains(err.Error(), "s3cr3t") {
-		t.Errorf("got %v", err)
-	}
+	compare.CheckNamed(t, err.Error(), false, failureOf(t, err).Final)
 }
 
 func TestSlackSaysNo(t *testing.T) {
@@ -431,13 +424,10 @@ func TestSlackSaysNo(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"ok":false,"error":%q}`, said)
 		}))
-		r := receiverOf("slackToken", server.URL)
-		err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, aborted()))
+		err := send(t, server.URL, receiverOf("slackToken", server.URL), aborted())
 		server.Close()
-		var failed *Failure
-		if !errors.As(err, &failed) || failed.Final != final || !strings.Contains(err.Error(), said) {
-			t.Errorf("%s: %v", said, err)
-		}
+		compare.CheckNamed(t, said, final, failureOf(t, err).Final)
+		compare.Contains(t, err.Error(), said)
 	}
 }
 
@@ -475,13 +465,10 @@ func TestCredentials(t *testing.T) {
 			r := receiverOf("slack", server.URL)
 			r.Credentials["url"] = c.credential
 			err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
-			if (err == nil) != (c.says == "") || (err != nil && !strings.Contains(err.Error(), c.says)) {
-				t.Errorf("got %v, want %q", err, c.says)
-			}
+			compare.CheckNamed(t, "accepted", c.says == "", err == nil)
+			compare.Contains(t, fmt.Sprint(err), c.says)
 			var failed *Failure
-			if errors.As(err, &failed) && failed.Final {
-				t.Error("it is final, and the Secret may still be made")
-			}
+			compare.CheckNamed(t, "final, though the Secret may still be made", false, errors.As(err, &failed) && failed.Final)
 		})
 	}
 }
@@ -493,9 +480,7 @@ func TestTableIsTheConfigurations(t *testing.T) {
 		if _, tested := contracts[name]; !tested && name != "email" {
 			t.Errorf("%s has no contract", name)
 		}
-		if only := rollout.Services()[name].Only; row.resolves != (len(only) > 0) {
-			t.Errorf("%s resolves %t, and may be told of %v only", name, row.resolves, only)
-		}
+		compare.CheckNamed(t, name+" resolves", len(rollout.Services()[name].Only) > 0, row.resolves)
 	}
 }
 
@@ -504,32 +489,18 @@ func TestTableIsTheConfigurations(t *testing.T) {
 func TestForeignTextsAreNoMarkdown(t *testing.T) {
 	for _, name := range []string{"discord", "msteams", "rocketChat"} {
 		t.Run(name, func(t *testing.T) {
-			var body []byte
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ = io.ReadAll(r.Body)
-				w.WriteHeader(http.StatusNoContent)
-			}))
-			t.Cleanup(server.Close)
+			url, taken := recording(t, http.StatusNoContent)
 			e := aborted()
 			for _, text := range []*string{&e.Title, &e.Text, &e.Reason, &e.Subject, &e.Author, &e.Waiting} {
 				*text += " [Log in](https://evil.example) ![x](https://evil.example/x) [a][b] <https://evil.example|here> @all @here"
 			}
-			r := receiverOf(name, server.URL)
-			if err := Send(t.Context(), deps(server.URL), r, messageFor(t, r, e)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, send(t, url, receiverOf(name, url), e))
 			var sent any
-			if err := json.Unmarshal(body, &sent); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte((*taken)[len(*taken)-1]), &sent))
 			text := fmt.Sprint(sent)
-			if !strings.Contains(text, "Log in") {
-				t.Errorf("the words are not there: %s", text)
-			}
+			compare.Contains(t, text, "Log in")
 			for _, bad := range []string{"](https://evil", "|here", "][b]", "@all", "@here"} {
-				if strings.Contains(text, bad) {
-					t.Errorf("%s is in %s", bad, text)
-				}
+				compare.CheckNamed(t, bad+" is in "+text, false, strings.Contains(text, bad))
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -44,9 +43,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 		if err != nil || !wanted {
 			t.Fatalf("it is not told of %v: %v", e.Kinds, err)
 		}
-		if err := known.send(t.Context(), deps(server.URL), r, m); err != nil {
-			t.Error(err)
-		}
+		must(t, known.send(t.Context(), deps(server.URL), r, m))
 	}
 	if len(told) != 2 || !strings.HasPrefix(told[0], "/loft s3cr3t-api-key {") || !strings.Contains(told[0], "aborted") {
 		t.Errorf("it was told %q", told)
@@ -57,8 +54,7 @@ func TestAServiceIsOneLine(t *testing.T) {
 
 	status = http.StatusForbidden
 	err := known.send(t.Context(), deps(server.URL), r, notify.Message{})
-	var failed *Failure
-	if !errors.As(err, &failed) || !failed.Final || !strings.HasSuffix(err.Error(), "403 Forbidden: no pigeon has the ring ***") {
+	if !failureOf(t, err).Final || !strings.HasSuffix(err.Error(), "403 Forbidden: no pigeon has the ring ***") {
 		t.Errorf("got %v", err)
 	}
 }

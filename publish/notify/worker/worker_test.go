@@ -16,34 +16,33 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-func TestToldOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"), chat("b"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		c := w.commit("shop", "cart")
-		p.Notify(w.config, c.ID, c)
+// TestStories runs each story in a bubble, in which time passes at once.
+func TestStories(t *testing.T) {
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, story) })
+	}
+}
+
+// stories are about one or more processes, with services and a record in Git.
+var stories = map[string]func(t *testing.T){
+	"each message is sent once": func(t *testing.T) {
+		w, p, end := started(t, chat("a"), chat("b"))
+		w.push(p, "shop", "cart")
 		synctest.Wait()
-		c = w.commit("shop")
-		p.Notify(w.config, c.ID, c)
+		c := w.push(p, "shop")
 		synctest.Wait()
 		p.Notify(w.config, c.ID, nil)
 		end(true)
 		want := []string{"01/cart", "01/shop", "02/shop"}
 		w.wantInbox(map[string][]string{"a": want, "b": want})
-		if w.record.By != "" || w.record.Receivers["a"] != (rollout.Cursor{Told: c.ID}) {
-			t.Errorf("the record is %+v", w.record)
-		}
+		w.wantTold(rollout.Cursor{Told: c.ID})
 		_, again := w.process("two")
 		again(true)
 		if w.writes > 5 { // one at the start, and a claim and a record for each commit
 			t.Errorf("%d writes for two commits", w.writes)
 		}
-	})
-}
-
-func TestNothingToTellWritesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	},
+	"a commit without events writes nothing": func(t *testing.T) {
 		w := newWorld(t, chat("a"))
 		p, end := w.process("one")
 		p.Notify(w.config, w.commit("shop").ID, nil)
@@ -55,11 +54,314 @@ func TestNothingToTellWritesNothing(t *testing.T) {
 			synctest.Wait()
 		}
 		end(true)
-		if w.writes != writes || w.reads != reads {
-			t.Errorf("%d writes and %d reads for nothing", w.writes-writes, w.reads-reads)
-		}
+		compare.CheckNamed(t, "writes and reads for nothing", [2]int{}, [2]int{w.writes - writes, w.reads - reads})
 		w.wantInbox(map[string][]string{})
-	})
+	},
+	"two processes send each message once": func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		one, endOne := w.process("one")
+		two, endTwo := w.process("two")
+		one.Notify(w.config, "", nil)
+		two.Notify(w.config, "", nil)
+		synctest.Wait()
+		var want []string
+		for i := range 20 {
+			c := w.commit("shop")
+			want = append(want, fmt.Sprintf("%02d/shop", i+1))
+			one.Notify(w.config, c.ID, c)
+			two.Notify(w.config, c.ID, nil)
+		}
+		time.Sleep(5 * time.Minute)
+		endOne(true)
+		endTwo(true)
+		w.wantInbox(map[string][]string{"a": want})
+	},
+	"a short process takes over only an old claim": func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		w.commit("shop")
+		w.record = rollout.Notified{By: "dead", Since: time.Now(), Receivers: map[string]rollout.Cursor{"a": {Claimed: w.head()}}}
+		moment := func(id string) {
+			p, end := w.process(id)
+			p.Notify(w.config, w.head(), nil)
+			time.Sleep(5 * time.Second)
+			end(false)
+		}
+		moment("one")
+		w.wantInbox(map[string][]string{})
+		time.Sleep(10 * time.Minute)
+		moment("two")
+		w.wantInbox(map[string][]string{"a": {"01/shop again"}})
+	},
+	"of very many events only the last are sent": func(t *testing.T) {
+		w, p, end := started(t, chat("a"))
+		var apps []string
+		for i := range 300 {
+			apps = append(apps, fmt.Sprintf("app%03d", i))
+		}
+		w.push(p, apps...)
+		end(true)
+		if got := w.inbox["a"]; len(got) != notify.MaxPending || got[0] != "01/app100" || len(w.reports) != 1 {
+			t.Errorf("told %d, from %s; reported %q", len(got), got[0], w.reports)
+		}
+	},
+	"a process without the newest commits does not reset the record": func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		old := w.commit("shop").ID
+		one, endOne := w.process("one")
+		one.Notify(w.config, old, nil)
+		synctest.Wait()
+		w.push(one, "shop")
+		endOne(true)
+		two, endTwo := w.process("two")
+		two.Notify(w.config, old, nil)
+		synctest.Wait()
+		two.Notify(w.config, w.head(), nil)
+		w.push(two, "shop")
+		endTwo(true)
+		w.wantInbox(map[string][]string{"a": {"02/shop", "03/shop"}})
+		w.wantReports()
+	},
+	"a service that is away is reported once, and told later": func(t *testing.T) {
+		w := newWorld(t, chat("a"), chat("b"))
+		down := true
+		w.answer = func(receiver string, _ notify.Message) (bool, time.Duration, error) {
+			if receiver == "b" && down {
+				return false, 0, errors.New("503")
+			}
+			return false, 0, nil
+		}
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		for range 3 {
+			w.push(p, "shop")
+			time.Sleep(10 * time.Second)
+		}
+		want := []string{"01/shop", "02/shop", "03/shop"}
+		w.wantInbox(map[string][]string{"a": want})
+		w.wantReports("503")
+		end(true) // and another process continues
+		w.locked(func() { down = false })
+		p, end = w.process("two")
+		p.Notify(w.config, w.head(), nil)
+		end(true)
+		w.wantInbox(map[string][]string{"a": want, "b": want})
+	},
+	"a refused message is not sent again": func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		tries := 0
+		w.answer = func(_ string, m notify.Message) (bool, time.Duration, error) {
+			if strings.HasSuffix(m.ID, "01/shop") {
+				tries++
+				return true, 0, errors.New("404 no_service")
+			}
+			return false, 0, nil
+		}
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		for range 2 {
+			w.push(p, "shop")
+		}
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"02/shop"}})
+		compare.CheckNamed(t, "tries", 1, tries)
+		w.wantReports("404 no_service")
+	},
+	"a requested break is kept": func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		var at []time.Duration
+		start := time.Now()
+		w.answer = func(string, notify.Message) (bool, time.Duration, error) {
+			if at = append(at, time.Since(start)); len(at) == 1 {
+				return false, 42 * time.Second, errors.New("429")
+			}
+			return false, 0, nil
+		}
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		w.push(p, "shop")
+		time.Sleep(time.Minute)
+		end(true)
+		compare.CheckNamed(t, "asked at", []time.Duration{0, 42 * time.Second}, at)
+	},
+	"nothing is sent without a claim in Git": func(t *testing.T) {
+		w, p, end := started(t, chat("a"))
+		synctest.Wait()
+		w.locked(func() { w.refuse = errors.New("connection refused") })
+		w.push(p, "shop")
+		time.Sleep(time.Second)
+		w.wantInbox(map[string][]string{}) // nothing is sent without a claim
+		w.locked(func() { w.refuse = nil })
+		time.Sleep(time.Minute)
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"01/shop"}})
+	},
+	"a new receiver is told from now on, and an old one is forgotten": func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		w.commit("shop")
+		p, end := w.process("one")
+		p.Notify(w.config, w.head(), nil) // earlier commits are not reported
+		synctest.Wait()
+		w.config = &rollout.Config{Receivers: []rollout.Receiver{chat("b")}}
+		p.Notify(w.config, w.head(), nil)
+		w.push(p, "shop")
+		end(true)
+		w.wantInbox(map[string][]string{"b": {"02/shop"}})
+		_, found := w.record.Receivers["a"]
+		compare.CheckNamed(t, "a is still on record", false, found)
+	},
+	"a rewritten state branch is reported": func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		w.record.Receivers = map[string]rollout.Cursor{"a": {Told: "gone"}}
+		w.commit("shop")
+		p, end := w.process("one")
+		p.Notify(w.config, w.head(), nil)
+		synctest.Wait()
+		w.push(p, "shop")
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"02/shop"}})
+		w.wantReports("")
+	},
+	// It also reports the messages sent in between.
+	"two outages of a service or of the record are reported twice": func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		down, tries := false, 0
+		w.answer = func(string, notify.Message) (bool, time.Duration, error) {
+			if tries++; down {
+				return false, 0, errors.New("503")
+			}
+			return false, 0, nil
+		}
+		p, end := w.process("one")
+		p.Notify(w.config, "", nil)
+		set := func(away bool, refuse error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			down, w.refuse = away, refuse
+		}
+		for _, away := range []bool{true, false, true, false} {
+			set(away, nil)
+			w.push(p, "shop", "cart")
+			time.Sleep(20 * time.Minute)
+			synctest.Wait()
+		}
+		if w.wantReports("", ""); tries > 60 {
+			t.Errorf("%d tries", tries)
+		}
+		for _, refuse := range []error{errors.New("refused"), nil, errors.New("refused"), nil} {
+			set(false, refuse)
+			reads := w.reads
+			w.push(p, "shop")
+			time.Sleep(20 * time.Minute)
+			synctest.Wait()
+			if asked := w.reads - reads; asked > 20 {
+				t.Errorf("%d tries to read the record in 20 minutes", asked)
+			}
+		}
+		end(true)
+		w.wantReports("", "", "notifications wait: refused", "")
+		compare.CheckNamed(t, "done", []string{"a was told of 4", "a was told of 4", "a was told of 2", "a was told of 2"}, w.done)
+	},
+	// Refused messages are not counted.
+	"only the failed messages of a commit are sent again": func(t *testing.T) {
+		w, p, end := started(t, chat("a"))
+		synctest.Wait()
+		w.answer = func(_ string, m notify.Message) (bool, time.Duration, error) {
+			switch {
+			case strings.HasSuffix(m.ID, "/b"):
+				return true, 0, errors.New("404")
+			case strings.HasSuffix(m.ID, "/c"):
+				return false, 0, errors.New("503")
+			}
+			if w.record.By != "one" || w.record.Since.IsZero() || w.record.Receivers["a"].Claimed != w.line[0].ID {
+				t.Errorf("while it is told the record is %+v", w.record)
+			}
+			return false, 0, nil
+		}
+		w.push(p, "a", "b", "c", "d")
+		time.Sleep(2 * time.Second)
+		end(true)
+		if want := (rollout.Cursor{Told: "", App: "b"}); w.record.Receivers["a"] != want || w.record.By != "" || !w.record.Since.IsZero() {
+			t.Errorf("the record is %+v, want %+v", w.record, want)
+		}
+		compare.CheckNamed(t, "done", []string{"a was told of 1"}, w.done)
+		w.locked(func() { w.answer = nil })
+		next, end := w.process("two")
+		next.Notify(w.config, w.head(), nil)
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"01/a", "01/c", "01/d"}})
+	},
+	// At the latest, after 100 commits.
+	"receivers without messages are recorded along with others": func(t *testing.T) {
+		quiet := chat("quiet")
+		quiet.Apps = []string{"none"}
+		w, p, end := started(t, chat("a"), quiet)
+		synctest.Wait()
+		silent := func(n int) {
+			for range n {
+				w.push(p)
+				synctest.Wait()
+			}
+		}
+		writes := w.writes
+		silent(100)
+		compare.CheckNamed(t, "writes for 100 commits", 0, w.writes-writes)
+		silent(1)
+		compare.CheckNamed(t, "writes for 101 commits", writes+1, w.writes)
+		compare.CheckNamed(t, "told", w.head(), w.record.Receivers["quiet"].Told)
+		silent(1)
+		c := w.push(p, "shop")
+		end(true)
+		compare.CheckNamed(t, "told", c.ID, w.record.Receivers["quiet"].Told)
+	},
+	"a failing template is reported, and the default text is sent": func(t *testing.T) {
+		a := chat("a")
+		a.Title = template.Must(template.New("t").Parse("{{index .Analyses 3}}"))
+		w, p, end := started(t, a)
+		w.push(p, "shop")
+		end(true)
+		w.wantInbox(map[string][]string{"a": {"01/shop"}})
+		w.wantReports("template of notification a: ")
+	},
+	"another process's lease is respected until its end": func(t *testing.T) {
+		w := newWorld(t, chat("a"))
+		w.commit("shop")
+		w.record = rollout.Notified{By: "dead", Receivers: map[string]rollout.Cursor{"a": {Claimed: w.head()}}}
+		p, end := w.process("one")
+		p.Notify(w.config, w.head(), nil)
+		time.Sleep(20 * time.Second)
+		w.mu.Lock()
+		w.record.Receivers = map[string]rollout.Cursor{"a": {Claimed: w.line[0].ID, App: "0"}} // another process is alive
+		w.mu.Unlock()
+		c := w.commit() // makes it check again
+		p.Notify(w.config, c.ID, c)
+		time.Sleep(29 * time.Second)
+		w.wantInbox(map[string][]string{})
+		time.Sleep(2 * time.Second)
+		w.wantInbox(map[string][]string{"a": {"01/shop again"}})
+		end(true)
+	},
+	"a failed last write is reported": func(t *testing.T) {
+		w, p, end := started(t, chat("a"))
+		synctest.Wait()
+		w.during = func() { w.refuse = errors.New("refused") }
+		w.push(p, "shop")
+		synctest.Wait()
+		end(false)
+		if n := len(w.reports); n == 0 || w.reports[n-1] != "the last notifications are not on record, and will be sent again: refused" {
+			t.Errorf("reported %q", w.reports)
+		}
+	},
+	"sent messages are recorded when the process ends, at the latest": func(t *testing.T) {
+		w, p, end := started(t, chat("a"))
+		synctest.Wait()
+		w.during = func() { w.refuse = errors.New("refused") }
+		c := w.push(p, "shop")
+		synctest.Wait()
+		w.locked(func() { w.refuse = nil })
+		end(false)
+		w.wantReports("")
+		w.wantTold(rollout.Cursor{Told: c.ID})
+	},
 }
 
 // TestKilled ends a process before it sends, while it sends, and after it has sent but not recorded that. Nothing is
@@ -100,230 +402,6 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-func TestTwoProcesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		one, endOne := w.process("one")
-		two, endTwo := w.process("two")
-		one.Notify(w.config, "", nil)
-		two.Notify(w.config, "", nil)
-		synctest.Wait()
-		var want []string
-		for i := range 20 {
-			c := w.commit("shop")
-			want = append(want, fmt.Sprintf("%02d/shop", i+1))
-			one.Notify(w.config, c.ID, c)
-			two.Notify(w.config, c.ID, nil)
-		}
-		time.Sleep(5 * time.Minute)
-		endOne(true)
-		endTwo(true)
-		w.wantInbox(map[string][]string{"a": want})
-	})
-}
-
-// TestForgottenClaim checks that a short process takes over only an old claim.
-func TestForgottenClaim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		w.commit("shop")
-		w.record = rollout.Notified{By: "dead", Since: time.Now(), Receivers: map[string]rollout.Cursor{"a": {Claimed: w.head()}}}
-		moment := func(id string) {
-			p, end := w.process(id)
-			p.Notify(w.config, w.head(), nil)
-			time.Sleep(5 * time.Second)
-			end(false)
-		}
-		moment("one")
-		w.wantInbox(map[string][]string{})
-		time.Sleep(10 * time.Minute)
-		moment("two")
-		w.wantInbox(map[string][]string{"a": {"01/shop again"}})
-	})
-}
-
-// TestFlood reports only the last of very many events.
-func TestFlood(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		var apps []string
-		for i := range 300 {
-			apps = append(apps, fmt.Sprintf("app%03d", i))
-		}
-		c := w.commit(apps...)
-		p.Notify(w.config, c.ID, c)
-		end(true)
-		if got := w.inbox["a"]; len(got) != notify.MaxPending || got[0] != "01/app100" || len(w.reports) != 1 {
-			t.Errorf("told %d, from %s; reported %q", len(got), got[0], w.reports)
-		}
-	})
-}
-
-// TestRecordIsAhead checks that a process without the newest commits does not reset the record.
-func TestRecordIsAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		old := w.commit("shop").ID
-		one, endOne := w.process("one")
-		one.Notify(w.config, old, nil)
-		synctest.Wait()
-		c := w.commit("shop")
-		one.Notify(w.config, c.ID, c)
-		endOne(true)
-		two, endTwo := w.process("two")
-		two.Notify(w.config, old, nil)
-		synctest.Wait()
-		two.Notify(w.config, w.head(), nil)
-		c = w.commit("shop")
-		two.Notify(w.config, c.ID, c)
-		endTwo(true)
-		w.wantInbox(map[string][]string{"a": {"02/shop", "03/shop"}})
-		if len(w.reports) > 0 {
-			t.Errorf("reported %q", w.reports)
-		}
-	})
-}
-
-func TestServiceIsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"), chat("b"))
-		down := true
-		w.answer = func(receiver string, _ notify.Message) (bool, time.Duration, error) {
-			if receiver == "b" && down {
-				return false, 0, errors.New("503")
-			}
-			return false, 0, nil
-		}
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		for range 3 {
-			c := w.commit("shop")
-			p.Notify(w.config, c.ID, c)
-			time.Sleep(10 * time.Second)
-		}
-		want := []string{"01/shop", "02/shop", "03/shop"}
-		w.wantInbox(map[string][]string{"a": want})
-		if len(w.reports) != 1 || !strings.Contains(w.reports[0], "503") {
-			t.Errorf("reported %q, want it once", w.reports)
-		}
-		end(true) // and another process continues
-		w.mu.Lock()
-		down = false
-		w.mu.Unlock()
-		p, end = w.process("two")
-		p.Notify(w.config, w.head(), nil)
-		end(true)
-		w.wantInbox(map[string][]string{"a": want, "b": want})
-	})
-}
-
-func TestRefusedIsNotSentAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		tries := 0
-		w.answer = func(_ string, m notify.Message) (bool, time.Duration, error) {
-			if strings.HasSuffix(m.ID, "01/shop") {
-				tries++
-				return true, 0, errors.New("404 no_service")
-			}
-			return false, 0, nil
-		}
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		for range 2 {
-			c := w.commit("shop")
-			p.Notify(w.config, c.ID, c)
-		}
-		end(true)
-		w.wantInbox(map[string][]string{"a": {"02/shop"}})
-		if tries != 1 || len(w.reports) != 1 || !strings.Contains(w.reports[0], "404 no_service") {
-			t.Errorf("%d tries, reported %q", tries, w.reports)
-		}
-	})
-}
-
-func TestBreakIsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		var at []time.Duration
-		start := time.Now()
-		w.answer = func(string, notify.Message) (bool, time.Duration, error) {
-			if at = append(at, time.Since(start)); len(at) == 1 {
-				return false, 42 * time.Second, errors.New("429")
-			}
-			return false, 0, nil
-		}
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
-		time.Sleep(time.Minute)
-		end(true)
-		compare.CheckNamed(t, "asked at", []time.Duration{0, 42 * time.Second}, at)
-	})
-}
-
-func TestGitIsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		synctest.Wait()
-		w.mu.Lock()
-		w.refuse = errors.New("connection refused")
-		w.mu.Unlock()
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
-		time.Sleep(time.Second)
-		w.wantInbox(map[string][]string{}) // nothing is sent without a claim
-		w.mu.Lock()
-		w.refuse = nil
-		w.mu.Unlock()
-		time.Sleep(time.Minute)
-		end(true)
-		w.wantInbox(map[string][]string{"a": {"01/shop"}})
-	})
-}
-
-func TestNewAndOldReceivers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		w.commit("shop")
-		p, end := w.process("one")
-		p.Notify(w.config, w.head(), nil) // earlier commits are not reported
-		synctest.Wait()
-		w.config = &rollout.Config{Receivers: []rollout.Receiver{chat("b")}}
-		p.Notify(w.config, w.head(), nil)
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
-		end(true)
-		w.wantInbox(map[string][]string{"b": {"02/shop"}})
-		if _, found := w.record.Receivers["a"]; found {
-			t.Error("a is still on record")
-		}
-	})
-}
-
-func TestStateBranchWasRewritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		w.record.Receivers = map[string]rollout.Cursor{"a": {Told: "gone"}}
-		w.commit("shop")
-		p, end := w.process("one")
-		p.Notify(w.config, w.head(), nil)
-		synctest.Wait()
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
-		end(true)
-		w.wantInbox(map[string][]string{"a": {"02/shop"}})
-		if len(w.reports) != 1 {
-			t.Errorf("reported %q", w.reports)
-		}
-	})
-}
-
 // TestKilledAnywhere kills processes after each possible number of messages and writes, and starts others: every
 // message arrives in order, and duplicates are marked.
 func TestKilledAnywhere(t *testing.T) {
@@ -334,40 +412,28 @@ func TestKilledAnywhere(t *testing.T) {
 				left := effects
 				dead := errors.New("killed")
 				step := func() bool { left--; return left >= 0 }
-				update, send := w.update, w.send
-				p := New(Options{
-					ID: "first", Cluster: "prod", History: w.history, Now: time.Now, Log: func(error, string) {},
-					Update: func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
+				p, end := w.processWith("first", func(o *Options) {
+					o.Update = func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 						if !step() {
 							return dead
 						}
-						return update(ctx, now, change)
-					},
-					Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (bool, time.Duration, error) {
+						return w.update(ctx, now, change)
+					}
+					o.Send = func(ctx context.Context, r rollout.Receiver, m notify.Message) (bool, time.Duration, error) {
 						if !step() {
 							return false, 0, dead
 						}
-						return send(ctx, r, m)
-					},
-					ProfileOf: func(string) notify.Profile {
-						return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
-					},
-					Dedups: func(string) bool { return false },
-					Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
+						return w.send(ctx, r, m)
+					}
 				})
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan struct{})
-				go func() { defer close(ended); p.Run(ctx) }()
 				p.Notify(w.config, "", nil)
 				synctest.Wait()
 				for range 3 {
-					c := w.commit("shop")
-					p.Notify(w.config, c.ID, c)
+					w.push(p, "shop")
 					synctest.Wait()
 				}
 				left = -1 // it stays dead
-				cancel()
-				<-ended
+				end(false)
 				if len(w.record.Receivers) == 0 {
 					return // it died before its start: no message was due
 				}
@@ -395,175 +461,8 @@ func TestKilledAnywhere(t *testing.T) {
 func TestTriesAreSpread(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := New(Options{Spread: func(d time.Duration) time.Duration { return d + time.Minute }})
-	if got := w.next(retry{}, now, 0).after.Sub(now); got != time.Minute+time.Second {
-		t.Errorf("the first break is %s", got)
-	}
-	if got := w.next(retry{}, now, time.Hour).after.Sub(now); got != time.Hour {
-		t.Errorf("a service that asks for an hour is left alone for %s", got)
-	}
-}
-
-// TestProblemsAreReportedAgain reports two outages of a service or of the record, and the messages sent in between.
-func TestProblemsAreReportedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		down, tries := false, 0
-		w.answer = func(string, notify.Message) (bool, time.Duration, error) {
-			if tries++; down {
-				return false, 0, errors.New("503")
-			}
-			return false, 0, nil
-		}
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		set := func(away bool, refuse error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			down, w.refuse = away, refuse
-		}
-		for _, away := range []bool{true, false, true, false} {
-			set(away, nil)
-			c := w.commit("shop", "cart")
-			p.Notify(w.config, c.ID, c)
-			time.Sleep(20 * time.Minute)
-			synctest.Wait()
-		}
-		if len(w.reports) != 2 || tries > 60 {
-			t.Errorf("%d tries, reported %q", tries, w.reports)
-		}
-		for _, refuse := range []error{errors.New("refused"), nil, errors.New("refused"), nil} {
-			set(false, refuse)
-			reads := w.reads
-			c := w.commit("shop")
-			p.Notify(w.config, c.ID, c)
-			time.Sleep(20 * time.Minute)
-			synctest.Wait()
-			if asked := w.reads - reads; asked > 20 {
-				t.Errorf("%d tries to read the record in 20 minutes", asked)
-			}
-		}
-		end(true)
-		if len(w.reports) != 4 || w.reports[2] != "notifications wait: refused" {
-			t.Errorf("reported %q", w.reports)
-		}
-		if want := []string{"a was told of 4", "a was told of 4", "a was told of 2", "a was told of 2"}; !slices.Equal(w.done, want) {
-			t.Errorf("done %q, want %q", w.done, want)
-		}
-	})
-}
-
-// TestPartOfACommitIsTold sends only the failed messages of a commit again; refused messages are not counted.
-func TestPartOfACommitIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		synctest.Wait()
-		w.answer = func(_ string, m notify.Message) (bool, time.Duration, error) {
-			switch {
-			case strings.HasSuffix(m.ID, "/b"):
-				return true, 0, errors.New("404")
-			case strings.HasSuffix(m.ID, "/c"):
-				return false, 0, errors.New("503")
-			}
-			if w.record.By != "one" || w.record.Since.IsZero() || w.record.Receivers["a"].Claimed != w.line[0].ID {
-				t.Errorf("while it is told the record is %+v", w.record)
-			}
-			return false, 0, nil
-		}
-		c := w.commit("a", "b", "c", "d")
-		p.Notify(w.config, c.ID, c)
-		time.Sleep(2 * time.Second)
-		end(true)
-		if want := (rollout.Cursor{Told: "", App: "b"}); w.record.Receivers["a"] != want || w.record.By != "" || !w.record.Since.IsZero() {
-			t.Errorf("the record is %+v, want %+v", w.record, want)
-		}
-		if !slices.Equal(w.done, []string{"a was told of 1"}) {
-			t.Errorf("done %q", w.done)
-		}
-		w.mu.Lock()
-		w.answer = nil
-		w.mu.Unlock()
-		next, end := w.process("two")
-		next.Notify(w.config, w.head(), nil)
-		end(true)
-		w.wantInbox(map[string][]string{"a": {"01/a", "01/c", "01/d"}})
-	})
-}
-
-// TestReadersThatLag records receivers without messages along with others, and at the latest after 100 commits.
-func TestReadersThatLag(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		quiet := chat("quiet")
-		quiet.Apps = []string{"none"}
-		w := newWorld(t, chat("a"), quiet)
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		synctest.Wait()
-		silent := func(n int) {
-			for range n {
-				c := w.commit()
-				p.Notify(w.config, c.ID, c)
-				synctest.Wait()
-			}
-		}
-		writes := w.writes
-		silent(100)
-		if w.writes != writes {
-			t.Errorf("%d writes for 100 commits", w.writes-writes)
-		}
-		silent(1)
-		if w.writes != writes+1 || w.record.Receivers["quiet"].Told != w.head() {
-			t.Errorf("%d writes for 101 commits, record %+v", w.writes-writes, w.record)
-		}
-		silent(1)
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
-		end(true)
-		if w.record.Receivers["quiet"].Told != c.ID {
-			t.Errorf("the record is %+v", w.record)
-		}
-	})
-}
-
-// TestTemplatesThatFailAreReported reports a failing template, and sends the default text instead.
-func TestTemplatesThatFailAreReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := chat("a")
-		a.Title = template.Must(template.New("t").Parse("{{index .Analyses 3}}"))
-		w := newWorld(t, a)
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
-		end(true)
-		w.wantInbox(map[string][]string{"a": {"01/shop"}})
-		if len(w.reports) != 1 || !strings.HasPrefix(w.reports[0], "template of notification a: ") {
-			t.Errorf("reported %q", w.reports)
-		}
-	})
-}
-
-// TestLeaseOfAnother respects another process's lease until its end.
-func TestLeaseOfAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		w.commit("shop")
-		w.record = rollout.Notified{By: "dead", Receivers: map[string]rollout.Cursor{"a": {Claimed: w.head()}}}
-		p, end := w.process("one")
-		p.Notify(w.config, w.head(), nil)
-		time.Sleep(20 * time.Second)
-		w.mu.Lock()
-		w.record.Receivers = map[string]rollout.Cursor{"a": {Claimed: w.line[0].ID, App: "0"}} // another process is alive
-		w.mu.Unlock()
-		c := w.commit() // makes it check again
-		p.Notify(w.config, c.ID, c)
-		time.Sleep(29 * time.Second)
-		w.wantInbox(map[string][]string{})
-		time.Sleep(2 * time.Second)
-		w.wantInbox(map[string][]string{"a": {"01/shop again"}})
-		end(true)
-	})
+	compare.CheckNamed(t, "the first break", time.Minute+time.Second, w.next(retry{}, now, 0).after.Sub(now))
+	compare.CheckNamed(t, "after a service has asked for an hour", time.Hour, w.next(retry{}, now, time.Hour).after.Sub(now))
 }
 
 // TestNobodyIsTold has no receivers: the worker only forgets earlier ones.
@@ -574,9 +473,8 @@ func TestNobodyIsTold(t *testing.T) {
 		config *rollout.Config
 		asked  int
 	}{{none, 0}, {none, 0}, {some, 1}, {some, 2}, {none, 3}, {none, 3}} {
-		if w.Notify(c.config, "head", nil); w.asked != c.asked {
-			t.Errorf("call %d: asked %d times, want %d", i, w.asked, c.asked)
-		}
+		w.Notify(c.config, "head", nil)
+		compare.CheckNamed(t, fmt.Sprint("asked after call ", i), c.asked, w.asked)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -638,28 +536,8 @@ func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 		if err != nil {
 			got = []string{err.Error()}
 		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		compare.CheckNamed(t, name, c.want, strings.Join(got, " "))
 	}
-}
-
-// TestLastWriteFails reports that messages will be sent again.
-func TestLastWriteFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		synctest.Wait()
-		w.during = func() { w.refuse = errors.New("refused") }
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
-		synctest.Wait()
-		end(false)
-		if n := len(w.reports); n == 0 || w.reports[n-1] != "the last notifications are not on record, and will be sent again: refused" {
-			t.Errorf("reported %q", w.reports)
-		}
-	})
 }
 
 // TestTakenOverMeanwhile has a process that could not record its messages: it does not reset the record of another
@@ -670,76 +548,35 @@ func TestTakenOverMeanwhile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, chat("a"))
 				cut := false // one from the record
-				one := New(Options{
-					ID: "one", Cluster: "prod", History: w.history, Now: time.Now, Log: func(error, string) {}, Send: w.send,
-					Update: func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
-						w.mu.Lock()
-						is := cut
-						w.mu.Unlock()
-						if is {
+				one, endOne := w.processWith("one", func(o *Options) {
+					o.Update = func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
+						is := false
+						if w.locked(func() { is = cut }); is {
 							return errors.New("no connection")
 						}
 						return w.update(ctx, now, change)
-					},
-					ProfileOf: func(string) notify.Profile {
-						return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
-					},
-					Dedups: func(string) bool { return false },
-					Links:  func(*rollout.Forge) notify.Links { return notify.Links{} },
+					}
 				})
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan struct{})
-				go func() { defer close(ended); one.Run(ctx) }()
 				one.Notify(w.config, "", nil)
 				synctest.Wait()
 				w.during = func() { cut = true }
-				c := w.commit("shop")
-				one.Notify(w.config, c.ID, c)
+				w.push(one, "shop")
 				synctest.Wait()
-				w.mu.Lock()
-				w.during = nil
-				w.mu.Unlock()
+				w.locked(func() { w.during = nil })
 				two, endTwo := w.process("two")
 				two.Notify(w.config, w.head(), nil)
 				time.Sleep(40 * time.Second)
-				c = w.commit("cart")
-				two.Notify(w.config, c.ID, c)
+				c := w.push(two, "cart")
 				endTwo(true)
 				record := w.record.Receivers["a"]
-				w.mu.Lock()
-				cut = false
-				w.mu.Unlock()
+				w.locked(func() { cut = false })
 				if !ends {
 					time.Sleep(30 * time.Minute)
 				}
-				cancel()
-				<-ended
-				if w.record.Receivers["a"] != record || record.Told != c.ID {
-					t.Errorf("the record was %+v, and is %+v", record, w.record.Receivers["a"])
-				}
+				endOne(false)
+				compare.CheckNamed(t, "the record", []any{record, c.ID}, []any{w.record.Receivers["a"], record.Told})
 				w.wantInbox(map[string][]string{"a": {"01/shop", "01/shop again", "02/cart"}})
 			})
 		})
 	}
-}
-
-// TestLastWrite records sent messages after a failed write, at the latest when the process ends.
-func TestLastWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, chat("a"))
-		p, end := w.process("one")
-		p.Notify(w.config, "", nil)
-		synctest.Wait()
-		w.during = func() { w.refuse = errors.New("refused") }
-		c := w.commit("shop")
-		p.Notify(w.config, c.ID, c)
-		synctest.Wait()
-		w.mu.Lock()
-		w.refuse = nil
-		w.mu.Unlock()
-		end(false)
-		if w.record.Receivers["a"] != (rollout.Cursor{Told: c.ID}) || w.record.By != "" || len(w.reports) != 1 {
-			t.Errorf("the record is %+v, reported %q", w.record, w.reports)
-		}
-	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -118,9 +119,35 @@ func (w *world) send(_ context.Context, r rollout.Receiver, m notify.Message) (b
 	return false, 0, nil
 }
 
+// started returns a world with a process that has begun before the first commit.
+func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *Worker, end func(flush bool)) {
+	w = newWorld(t, receivers...)
+	p, end = w.process("one")
+	p.Notify(w.config, "", nil)
+	return w, p, end
+}
+
+// push commits that apps have started, and tells a process of it.
+func (w *world) push(p *Worker, apps ...string) *rollout.StateCommit {
+	c := w.commit(apps...)
+	p.Notify(w.config, c.ID, c)
+	return c
+}
+
+// locked changes the world while no process uses it.
+func (w *world) locked(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
 // process starts a worker. The returned function ends it: at once, or after a flush.
 func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
-	p := New(Options{
+	return w.processWith(id, func(*Options) {})
+}
+
+func (w *world) processWith(id string, change func(*Options)) (worker *Worker, end func(flush bool)) {
+	o := Options{
 		ID: id, Cluster: "prod", Update: w.update, History: w.history, Send: w.send, Now: time.Now,
 		ProfileOf: func(string) notify.Profile {
 			return notify.Profile{Defaults: []rollout.EventKind{rollout.EventStarted}}
@@ -136,7 +163,9 @@ func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
 				w.done = append(w.done, done)
 			}
 		},
-	})
+	}
+	change(&o)
+	p := New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -149,6 +178,22 @@ func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
 		}
 		cancel()
 		<-ended
+	}
+}
+
+// wantReports reports problems other than these, which have a part of their text each.
+func (w *world) wantReports(parts ...string) {
+	w.t.Helper()
+	if !slices.EqualFunc(w.reports, parts, strings.Contains) {
+		w.t.Errorf("reported %q, want %q", w.reports, parts)
+	}
+}
+
+// wantTold reports another cursor of receiver a on record, or a process that has the record.
+func (w *world) wantTold(want rollout.Cursor) {
+	w.t.Helper()
+	if w.record.Receivers["a"] != want || w.record.By != "" {
+		w.t.Errorf("the record is %+v, want %+v, and no process", w.record, want)
 	}
 }
 
