@@ -55,7 +55,7 @@ func TestOneObjectOneApp(t *testing.T) {
 				w.r.Touch(evil)
 				_ = w.once()
 			}
-			compare.CheckNamed(t, "held for what was let go of", false, w.stateOf(evil).Held.Is(rollout.HeldContested))
+			compare.CheckNamed(t, "held for a removed object", false, w.stateOf(evil).Held.Is(rollout.HeldContested))
 		})
 	}
 }

@@ -73,7 +73,7 @@ func (w workloadSource) steps() []any {
 	return steps
 }
 
-// setSteps replaces the steps of a canary, and leaves those of earlier commits alone.
+// setSteps replaces the steps of a canary in a copy, so that earlier commits keep their steps.
 func (w *workloadSource) setSteps(steps []any) {
 	w.canary = maps.Clone(w.canary)
 	w.canary["steps"] = steps

@@ -102,7 +102,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// output runs a command to its end, and returns what it prints. A command that fails ends the test.
+// output runs a command to its end, and returns its output. A command that fails ends the test.
 func output(t testing.TB, cmd *exec.Cmd) string {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
