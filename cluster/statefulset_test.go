@@ -145,7 +145,7 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	other := broken
 	other.UID = "another"
 	for _, p := range []rollout.Pod{other, {Name: "db-9", UID: "none"}} {
-		must(t, w.Evict(t.Context(), w.ns, p)) // it is not there any more
+		must(t, w.Evict(t.Context(), w.ns, p)) // an eviction of a pod that is gone succeeds
 	}
 	p, err := w.cluster.Kube.CoreV1().Pods(w.ns).Get(t.Context(), broken.Name, metav1.GetOptions{})
 	if err != nil || string(p.UID) != broken.UID || p.DeletionTimestamp != nil {

@@ -107,7 +107,7 @@ var lawMutations = []mutation{
 	{"each transition is written to the workload", "Calm", 0, writes(talkative)},
 }
 
-// strict lets no old pod go at a step while one of them is not ready.
+// strict keeps all old pods at a step while an old pod is not ready.
 func strict(p starting, _ string, o rollout.Object) {
 	w, is := p.u.kube.WorkloadOf(o.Ref())
 	d := p.u.kube.Deployments[w]

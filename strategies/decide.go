@@ -84,12 +84,12 @@ func Decide(in Input) Decision {
 
 // adjustments change each decision, in this order. given is the input before Decide prepared it.
 var adjustments = []func(in, given Input, d Decision) Decision{
-	withKnownHold, // before the states are compared: the same problem in a later commit is no transition
+	withKnownHold, // first: a hold for a known problem is no transition
 	withAnalyses,  // runs of the release as decided, before it may become stable
-	withReplicas,  // numbers are not staged: they follow Git whatever was decided
+	withReplicas,  // replicas follow Git in every decision
 	withDraining,  // a release with all users becomes stable
 	withIgnored,   // the promotion is compared with the release that is recorded
-	withHealth,    // only an app that rests after all this is judged
+	withHealth,    // judges only an app at rest
 	withHooks,     // a Job is only observed where nothing else changes
 	withMark,      // compares the finished state with the recorded one
 	withSubject,   // names the transition if nothing above did

@@ -142,8 +142,8 @@ func TestStatefulSetSurplus(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsStableWithItsBase checks that a release ends only when new pods get its version alone. Otherwise
-// the next release's pods would run beside two other versions.
+// TestStatefulSetIsStableWithItsBase checks that a release ends only when each new pod gets the new version. Otherwise
+// the pods of the next release would run beside two other versions.
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of

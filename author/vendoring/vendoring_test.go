@@ -278,7 +278,7 @@ func (w *world) on() *os.Root {
 	return root
 }
 
-// update updates and checks that the error has all of the words, or that there is none and the folder is as in its lock.
+// update updates a source. The error must have all words; without words there is no error, and the folder equals its lock.
 func (w *world) update(name string, words ...string) {
 	w.t.Helper()
 	_, err := w.getter.Update(context.Background(), w.on(), name)

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newJobs returns a real control plane, a namespace of it, and a client for its Jobs.
+// newJobs returns a real control plane, a new namespace in it, and a client for its Jobs.
 func newJobs(t *testing.T) (kube kubernetes.Interface, ns string, client *cluster.Client) {
 	t.Helper()
 	t.Parallel()

@@ -68,7 +68,7 @@ func TestHealthyIsWithdrawn(t *testing.T) {
 	}
 }
 
-// repeatedly calls a function in the background, at first at once, until its end is called.
+// repeatedly calls do in the background, the first time at once, until end is called.
 func repeatedly(ctx context.Context, every time.Duration, do func(context.Context)) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -21,7 +21,7 @@ func TestUnlistedAppIsLeftAlone(t *testing.T) {
 	w.deleteDeployment()
 	for range 2 {
 		p.passWell(5)
-		w.wantNoDeployment() // it is not made again
+		w.wantNoDeployment() // it is not created again
 		p = p.restart()
 	}
 }

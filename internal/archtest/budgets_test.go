@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// budget bounds a room, which is a top-level folder: its lines without tests, and its exported names (types, functions,
-// methods, constants, variables).
+// budget bounds a top-level folder: its lines without tests, and its exported names (types, functions, methods, constants,
+// variables).
 type budget struct{ lines, names int }
 
 // budgets has the last measured values. A commit that raises one gives the reason in its body, after "budget:". Code below
@@ -41,25 +41,25 @@ func TestBudgets(t *testing.T) {
 		if s.isTest() {
 			continue
 		}
-		room, _, _ := strings.Cut(s.path, "/")
-		b := measured[room]
+		folder, _, _ := strings.Cut(s.path, "/")
+		b := measured[folder]
 		b.lines += strings.Count(read(t, s.path), "\n")
 		if s.isProduct() {
 			b.names += exported(s.file)
 		}
-		measured[room] = b
+		measured[folder] = b
 	}
-	for _, room := range slices.Sorted(maps.Keys(measured)) {
-		switch is, limit := measured[room], budgets[room]; {
+	for _, folder := range slices.Sorted(maps.Keys(measured)) {
+		switch is, limit := measured[folder], budgets[folder]; {
 		case is.lines > limit.lines:
-			t.Errorf("%s has %d lines, more than its budget of %d: merge some code, or use a library", room, is.lines, limit.lines)
+			t.Errorf("%s has %d lines, more than its budget of %d: merge some code, or use a library", folder, is.lines, limit.lines)
 		case is.names > limit.names:
-			t.Errorf("%s has %d exported names, more than its budget of %d: which are for its own files only?", room, is.names, limit.names)
+			t.Errorf("%s has %d exported names, more than its budget of %d: which are for its own files only?", folder, is.names, limit.names)
 		}
 	}
-	for room := range budgets {
-		if measured[room].lines == 0 {
-			t.Errorf("%s has a budget and no code", room)
+	for folder := range budgets {
+		if measured[folder].lines == 0 {
+			t.Errorf("%s has a budget and no code", folder)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // Limits on the size of the code. The product is every Go file that is no test and not below internal. Code below
-// internal (servers, harnesses, a control plane) serves only tests and counts with them. The lines of each room
-// have a budget (budgets_test.go).
+// internal (servers, harnesses, a control plane) serves only tests and counts with them. The lines of each
+// top-level folder have a budget (budgets_test.go).
 const (
 	leastTestShare    = 1.0 // lines of tests per line of the product
 	mostMethods       = 35  // on one receiver

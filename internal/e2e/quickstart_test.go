@@ -89,7 +89,7 @@ func TestQuickStart(t *testing.T) {
 		yamls = append(yamls, m[1])
 	}
 	if len(yamls) != 2 {
-		t.Fatalf("the quick start has %d files, and the test knows of 2", len(yamls))
+		t.Fatalf("the first canary has %d files, and the test knows of 2", len(yamls))
 	}
 	cluster, repo := testcluster.Shared(t), gittest.New(t)
 	ns, server := cluster.Namespace(t), repo.HTTP(gittest.HTTPOptions{})

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,6 +64,38 @@ func TestReadme(t *testing.T) {
 		deployment := readText(t, filepath.Join(home, phase+".json"))
 		if got := argoHealth(t, root, deployment); got != want {
 			t.Errorf("Argo CD shows the Deployment of a %s release as %s, want %s:\n%s", phase, got, want, deployment)
+		}
+	}
+}
+
+func TestArgoHealth(t *testing.T) {
+	t.Parallel()
+	root, err := testbin.Root()
+	must(t, err)
+	const release = `{"gitrollout.dev/status": "step 1 of 3"}`
+	for name, tt := range map[string]struct{ annotations, spec, status, want string }{
+		"AllAvailable":    {`{}`, `{"replicas": 2}`, `{"replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}`, "Healthy"},
+		"DefaultReplicas": {`{}`, `{}`, `{"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}`, "Healthy"},
+		"NoReplicas":      {`{}`, `{"replicas": 0}`, `{}`, "Healthy"},
+		"ScaledToNone":    {`{}`, `{"replicas": 0}`, `{"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}`, "Healthy"},
+		"Unavailable":     {`{}`, `{"replicas": 2}`, `{"replicas": 2, "updatedReplicas": 2, "availableReplicas": 1}`, "Progressing"},
+		"OldPodIsLeft":    {`{}`, `{"replicas": 2}`, `{"replicas": 3, "updatedReplicas": 2, "availableReplicas": 3}`, "Progressing"},
+		"Paused":          {`{}`, `{"replicas": 1, "paused": true}`, `{}`, "Suspended"},
+		"Deadline": {`{}`, `{"replicas": 1}`,
+			`{"conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded", "message": "late"}]}`, "Degraded"},
+		"Unseen":           {`{}`, `{"replicas": 0}`, `{"observedGeneration": 1}`, "Progressing"},
+		"AtAStep":          {release, `{"replicas": 2}`, `{"replicas": 2, "readyReplicas": 2}`, "Suspended"},
+		"AtAStepWithSurge": {release, `{"replicas": 2}`, `{"replicas": 3, "readyReplicas": 2}`, "Progressing"},
+		"AtAStepUnready":   {release, `{"replicas": 2}`, `{"replicas": 2, "readyReplicas": 1}`, "Progressing"},
+		"AtAStepWithNone":  {release, `{"replicas": 0}`, `{}`, "Suspended"},
+	} {
+		status := map[string]any{"observedGeneration": 2}
+		must(t, json.Unmarshal([]byte(tt.status), &status))
+		text, err := json.Marshal(status)
+		must(t, err)
+		deployment := fmt.Sprintf(`{"metadata": {"generation": 2, "annotations": %s}, "spec": %s, "status": %s}`, tt.annotations, tt.spec, text)
+		if got := argoHealth(t, root, deployment); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func look(before, after rollout.State) report.App {
 // tell reports passes of apps.
 func tell(m *Metrics, apps ...report.App) { m.Tell(report.Report{Apps: apps}) }
 
-// lacks reports the parts that a text has.
+// lacks checks that a text has none of the parts.
 func lacks(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

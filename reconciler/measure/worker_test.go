@@ -94,7 +94,7 @@ func (b *bench) measure(t *testing.T, m rollout.Metric) strategies.Measured {
 	return b.one(t)
 }
 
-// wantError reports a measurement that is no error with a text, or that shows the Secret.
+// wantError checks that a measurement is an error with a text, and does not show the Secret.
 func wantError(t *testing.T, got strategies.Measured, text string) {
 	t.Helper()
 	if got.Phase != analysis.Errored || !strings.Contains(got.Message, text) || strings.Contains(got.Message, "s3cr3t") {

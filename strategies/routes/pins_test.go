@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestPinRows has the selectors of Services: "main/side" at each place, by available pods of stable (columns: none,
-// some, enough) and of the new version (rows). Equal rows of a place are one.
+// TestPinRows has the selectors of the main and the second Service ("main/side") in each phase of the traffic. Columns
+// are the available pods of stable (none, some, enough), rows those of the new version. Equal rows are merged.
 func TestPinRows(t *testing.T) {
 	places := map[trafficPhase]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}

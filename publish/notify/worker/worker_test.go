@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStories runs each story in a bubble, in which time passes at once.
+// TestStories runs each story with synctest, so that time passes at once.
 func TestStories(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, story) })
@@ -432,7 +432,7 @@ func TestKilledAnywhere(t *testing.T) {
 					w.push(p, "shop")
 					synctest.Wait()
 				}
-				left = -1 // it stays dead
+				left = -1 // its writes fail until the end
 				end(false)
 				if len(w.record.Receivers) == 0 {
 					return // it died before its start: no message was due
