@@ -98,6 +98,9 @@ func TestRenderRelease(t *testing.T) {
 	if _, ok := both.Spec(Workload{Name: "none"}); ok {
 		t.Error("an unknown workload has a spec")
 	}
+	if _, ok := (&Render{Specs: both.Specs[:1], Templates: templates}).Spec(api); ok {
+		t.Error("an unstaged workload has a spec")
+	}
 }
 
 func TestStateLookups(t *testing.T) {

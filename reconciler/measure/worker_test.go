@@ -418,6 +418,7 @@ func TestOverIsOver(t *testing.T) {
 	g.await(t, 0, 1)
 	b.Measure(shop, nil, nil)
 	waitFor(t, "nothing to be left", func() bool { return len(b.under()) == 0 })
+	g.locked(func() { compare.CheckNamed(t, "removals of Jobs", 1, g.deleted) })
 	compare.CheckNamed(t, "measurements, and touched apps", [2]int{0, 0}, [2]int{len(b.Measured("shop")), len(b.touched)})
 	b.wantTrouble(t, "")
 }
@@ -432,6 +433,7 @@ func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	compare.CheckNamed(t, "Jobs removed while the analysis goes on", 0, g.deleted)
 	b.Measure(shop, nil, nil)
 	g.await(t, 0, 1)
+	g.locked(func() { compare.CheckNamed(t, "removals of Jobs", 1, g.deleted) })
 	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), len(b.stations)})
 }
 

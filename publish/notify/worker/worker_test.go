@@ -259,6 +259,7 @@ var stories = map[string]func(t *testing.T){
 		}
 		end(true)
 		w.wantReports("", "", "notifications wait: refused", "")
+		compare.CheckNamed(t, "the refusal is reported as it is", true, slices.Contains(w.reports, "notifications wait: refused"))
 		compare.CheckNamed(t, "done", []string{"a was told of 4", "a was told of 4", "a was told of 2", "a was told of 2"}, w.done)
 	},
 	// Refused messages are not counted.
