@@ -195,7 +195,10 @@ func TestInstallChart(t *testing.T) {
 		}
 	}
 	compare.CheckNamed(t, "the phase", rollout.Paused, w.state().Phase)
-	_, body := getPage(t, "http://"+after.metrics+"/metrics")
-	compare.Contains(t, body, `version="`+nextVersion+`"`)
+	body := ""
+	eventually(t, "the metrics of the new version, once it has read the cluster", func() bool {
+		_, body = getPage(t, "http://"+after.metrics+"/metrics")
+		return strings.Contains(body, `version="`+nextVersion+`"`)
+	}, func() any { return body })
 	w.promote().awaitHealthy(commit)
 }

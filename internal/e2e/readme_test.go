@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	lua "github.com/yuin/gopher-lua"
 	"sigs.k8s.io/yaml"
@@ -20,8 +21,9 @@ import (
 )
 
 // readmeHelpers precede the page's commands. await stands for a person who watches until the app has a phase; it keeps the
-// Deployment of that moment.
+// Deployment of that moment. kubectl does not wait for a deletion: a kind that another test breaks keeps every namespace.
 const readmeHelpers = `set -em
+kubectl() { [ "$1" != delete ] || set -- "$@" --wait=false; command kubectl "$@"; }
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 await() {
 	until gitrollout get shop -o json 2>/dev/null | grep -q "\"phase\": \"$1\""; do sleep 0.2; done
@@ -53,7 +55,7 @@ func TestReadme(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", readmeHelpers+script)
 	path := strings.Join([]string{filepath.Dir(program), filepath.Join(root, "bin"), os.Getenv("PATH")}, ":")
-	cmd.Dir = root
+	cmd.Dir, cmd.WaitDelay = root, time.Second // the commands in the background outlive the shell
 	cmd.Env = append(gittest.Env(), "HOME="+home, "PATH="+path, "KUBECONFIG="+testcluster.Shared(t).Kubeconfig)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		log, _ := os.ReadFile(filepath.Join(home, "gitrollout.log"))
