@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,9 @@ func readPod(p *corev1.Pod) (*pod, error) {
 		status:      podStatus(p),
 		configs:     configsOf(&p.Spec),
 	}
-	if by := metav1.GetControllerOfNoCopy(p); by != nil && isOnNodes(by.Kind) {
+	by := metav1.GetControllerOfNoCopy(p)
+	onNodes := func(k *workloadKind) bool { return k.onNodes && k.gvk.Kind == by.Kind }
+	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
 	// A pod updated in place has its new label and old containers until its kubelet reports it as not Ready. A

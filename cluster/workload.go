@@ -42,10 +42,6 @@ type workloadKind struct {
 
 var workloadKinds = []*workloadKind{&deployments, &statefulSets, &daemonSets}
 
-func isOnNodes(kind string) bool {
-	return slices.ContainsFunc(workloadKinds, func(k *workloadKind) bool { return k.onNodes && k.gvk.Kind == kind })
-}
-
 // kindOf returns nil for objects that run no pods.
 func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	if k, is := rollout.Find(w.all(), func(k *workloadTable) bool { return k.gvk == gvk }); is {

@@ -78,12 +78,6 @@ func (s *transition) follows() bool {
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
-// isHeldAtHead reports whether a decision newly holds an applied app because of its head.
-func (s *transition) isHeldAtHead() bool {
-	held := s.decision.State.Held
-	return held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
-}
-
 // withAuthor returns an app's promotion with its author. A process that started after it reads the author from history,
 // from the app's commit on. Until then there is none, and an error blocks everything but a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {

@@ -140,7 +140,8 @@ func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
 	if n.Kind == kyaml.AliasNode {
 		return m.alias(n, depth)
 	}
-	if n.Kind == kyaml.ScalarNode && n.ShortTag() == "!!float" && notFinite(n.Value) {
+	if number := strings.ToLower(strings.TrimLeft(n.Value, "+-")); n.Kind == kyaml.ScalarNode &&
+		n.ShortTag() == "!!float" && (number == ".inf" || number == ".nan") {
 		return 0, fmt.Sprintf("%s is a number that JSON, and so Kubernetes, does not have", n.Value)
 	}
 	if n.Anchor != "" {
@@ -219,11 +220,6 @@ func (in *inspector) measured(file, text string) (string, shape, error) {
 	last, _ := yaml.Marshal(object) // cannot fail: it came from YAML
 	total, err = measure(file, "", last)
 	return string(last), total, err
-}
-
-func notFinite(value string) bool {
-	lower := strings.ToLower(strings.TrimLeft(value, "+-"))
-	return lower == ".inf" || lower == ".nan"
 }
 
 func objects(doc *kyaml.Node) int {

@@ -77,12 +77,6 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// comesBack reports whether a workload should have pods, has none of any version, and has no known problem.
-func comesBack(m workloads.Staged) bool {
-	isThere := func(r rollout.Revision) bool { return r.Pods > 0 }
-	return m.Problem() == "" && !slices.ContainsFunc(m.Live.Revisions, isThere)
-}
-
 // firstMade returns when a version's oldest pod was created, or since if later: pods may be younger than their step.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
@@ -139,9 +133,10 @@ func deadlines(in Input) (all []deadline) {
 			continue
 		}
 		since, atGate := pr.Entered, false
+		isThere := func(r rollout.Revision) bool { return r.Pods > 0 }
 		switch over, lacks := lacksPods(m, in.Now); {
-		case ok && workloads.IsPromoting(s) && comesBack(m):
-			continue
+		case ok && workloads.IsPromoting(s) && m.Problem() == "" && !slices.ContainsFunc(m.Live.Revisions, isThere):
+			continue // no version has a pod, and the workload's controller has yet to create them
 		case ok && workloads.IsPromoting(s):
 			since = firstMade(promotedAt(s), m.Fresh)
 		case ok && lacks:

@@ -65,7 +65,7 @@ func (t table) resolve(config rollout.Forge, remote, trusted string) (target, er
 		return target{}, fmt.Errorf("forge.url: %s is not where Git reads from (%s), and the token is for that; "+
 			"if it is meant to go there, set GITROLLOUT_FORGE_URL=%s", address, remote, address)
 	}
-	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if u.Scheme == "http" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
 		return target{}, fmt.Errorf("forge.url: refusing to send a token over plain http to %s; use https", u.Host)
 	}
 	k, known := t.named(config.Type, u.Hostname())
@@ -83,9 +83,4 @@ func (t table) resolve(config rollout.Forge, remote, trusted string) (target, er
 		return target{}, fmt.Errorf("forge.repository: %q is not a repository's path; write owner/name", repository)
 	}
 	return target{kind: k, address: address, repository: repository}, nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }

@@ -104,7 +104,8 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		})
 		h.open().takeUp(waited)
 	case s.Release != nil:
-	case s.Stable != nil && (was.Stable == nil || was.Stable.Hash != s.Stable.Hash) && !h.knows(s.Stable.Hash):
+	case s.Stable != nil && (was.Stable == nil || was.Stable.Hash != s.Stable.Hash) &&
+		(len(h.past) == 0 || h.past[len(h.past)-1].Hash != s.Stable.Hash):
 		p := Past{Hash: s.Stable.Hash, Commit: s.Stable.Commit, Author: s.Stable.Author, Subject: s.Stable.Subject,
 			Started: s.Stable.Since, Outcome: Succeeded}
 		if first {
@@ -151,12 +152,6 @@ func (h *chronicle) open() *Past {
 		return &h.past[n-1]
 	}
 	return nil
-}
-
-// knows reports whether the newest release has this hash, just stable.
-func (h *chronicle) knows(hash rollout.Hash) bool {
-	n := len(h.past)
-	return n > 0 && h.past[n-1].Hash == hash
 }
 
 // is reports whether a record is of this release, not of a retry of its content.
