@@ -50,7 +50,7 @@ func (r *revision) same(o *revision) bool {
 func (r *revision) observe(pods []*pod) rollout.Revision {
 	out := rollout.Revision{
 		Name: r.name, Hash: r.hash, Pin: r.pin, Number: r.number, Desired: r.desired,
-		Available: r.available, Late: r.late,
+		Available: r.available, Late: r.late, Created: r.created.UTC(),
 	}
 	slices.SortFunc(pods, func(a, b *pod) int { return cmp.Compare(a.name, b.name) })
 	worst := trouble{}

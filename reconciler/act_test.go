@@ -586,6 +586,22 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
 
+// TestRestartAfterAnAppHasLeft removes an app's folder in a commit whose configuration cannot be read. A new process
+// holds the app for the same reason, and records nothing.
+func TestRestartAfterAnAppHasLeft(t *testing.T) {
+	w := newWorld(t, nil)
+	w.commit("no shop, and a slip", map[string]string{
+		"apps/shop/kustomization.yaml": "", "apps/shop/app.yaml": "", configFile: "apps: [",
+	})
+	w.passes(20)
+	compare.Contains(t, fmt.Sprintf("%+v", w.state().Held), "no longer lists shop (apps/shop); its objects are left as they are")
+	w.recordsNothing(func() {
+		w.r = New(w.r.Options)
+		w.passes(20)
+	})
+	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
+}
+
 // TestRenamedWhileEmpty renames an app whose folder is empty. The message has both names, before anyone removes the
 // old one. When the objects come, the new name continues with the record.
 func TestRenamedWhileEmpty(t *testing.T) {

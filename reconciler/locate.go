@@ -3,6 +3,7 @@ package reconciler
 import (
 	"errors"
 	"maps"
+	"strings"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
@@ -39,8 +40,10 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	if err != nil {
 		return nil, errors.Is(err, source.ErrNotReady)
 	}
-	if lists, err := l.reader.Lists(tree, s.App); err != nil || lists {
-		return nil, false
+	lists, err := l.reader.Lists(tree, s.App)
+	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // as source.Branch.Removed does
+	if lists || err != nil && !saysSo {
+		return nil, false // the commit's own configuration may be unreadable, too
 	}
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }

@@ -59,6 +59,7 @@ type Revision struct {
 	Current    bool        // the Deployment's template matches it now
 	Base       bool        // of a StatefulSet: pods below the partition have it; of a DaemonSet: it was adopted
 	Number     int         // deployment.kubernetes.io/revision
+	Created    time.Time   // of a ReplicaSet, in seconds
 	Desired    int         // spec.replicas
 	Late       bool        // of a ReplicaSet: its controller has not seen its size yet, and may create pods
 	Pods       int         // pods that exist and are not terminating

@@ -14,7 +14,7 @@ import (
 // pod, in the documented order, up to the number that the steps still need. Pods that are not ready may go first.
 func (p *promises) checkOrder(what string) {
 	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")
-	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 {
+	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 || p.u.spoiled {
 		return
 	}
 	for w, live := range p.u.kube.Observe().Workloads {

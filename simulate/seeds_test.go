@@ -92,11 +92,10 @@ var again = map[string][]uint64{
 	"Experiments":       {174, 110552},   // an experiment without pods; a process created objects that another had pruned
 	"Git":               {300324},        // the author of a hold on an app's first release, after a restart
 	"Hooks":             {300082},        // a rollback to a smaller maxSurge, while the controller still started pods
-	"Eight":             {400262},        // an old abort of a version that came again
 	"Kills":             {110062},        // endpoints of a killed pod in proxies
 	"OwnKinds":          {600036},        // pods of a larger step, after an edit of steps
 	"Pair":              {395, 522},      // a held workload without pods; a record that partly lost a race
-	"Owners":            {33},            // a restart without a configuration, after an app had left it
+	"Owners":            {33, 1000051},   // restarts without a configuration, after an app had left it
 	"PlainHooks":        {366},           // a content that returned when its undeletable Job was no longer recorded
 	"Pushes":            {180},           // a pod created after its ReplicaSet was scaled to 0
 	"Rewrites":          {2514, 4110},    // no steps left at a switch
@@ -105,7 +104,6 @@ var again = map[string][]uint64{
 	"Watches":           {5111},          // a Service of stable pods that the controller was about to delete
 	"Clocks":            {93110, 110200}, // one of two workloads had a release that overtook a rollback; pods ready by a late clock
 	"KruisesDaemonSets": {617, 4765},     // a node that Kruise does not count; nodes without a pod at the start of a release
-	"PeopleAndAnalyses": {60289, 300043}, // the text of a rejection, under a new name; a workload without routes beside one with them
 	"Pumps":             {92, 98076},     // a Service pinned with nothing left to move; pods that come while a list of steps waits
 
 	// Steps changed while Kubernetes restores old pods; a verdict without pods; a return to a served version that was
@@ -116,8 +114,14 @@ var again = map[string][]uint64{
 	"CalmSets": {3175, 90055, 150017},
 	// A broken pod at a pause, where a route has none; pods that come while an empty workload becomes stable.
 	"CloneSets": {3027, 600442},
-	// Routes of steps added while Kubernetes replaced pods; a push during a hook after a change without a template.
-	"HookPair": {93053, 110221},
+	// An old abort of a version that came again; a route that another process had just ended.
+	"Eight": {400262, 1000332},
+	// Routes of steps added while Kubernetes replaced pods; a push during a hook after a change without a template; Jobs
+	// on record that another process is about to make.
+	"HookPair": {93053, 110221, 1000153, 1000359},
+	// The text of a rejection, under a new name; a workload without routes beside one with them; a strategy changed
+	// during the analysis after the switch.
+	"PeopleAndAnalyses": {60289, 300043, 1000230},
 	// Pods of an image set by hand; new steps of a workload that followed without pods; replicas at a pause.
 	"People": {380, 150914, 600070},
 	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods
@@ -135,8 +139,8 @@ var again = map[string][]uint64{
 	// moved owner; a workload with pods again, when the others had moved.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
 	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old
-	// record.
-	"PeopleAndHooks": {101, 600142},
+	// record; a document that comes during a deployment with hooks; fewer new pods after an image was set by hand.
+	"PeopleAndHooks": {101, 600142, 1000012, 1000381},
 	// Scaled up before Kubernetes saw 0; matching requests after a restart; scaled up before the last pods were gone;
 	// stable pods that no process saw come; a killed only pod while Git refuses the record of its promotion.
 	"StatefulSets": {592, 40077, 110565, 150405, 600302},

@@ -78,6 +78,7 @@ type universe struct {
 	away     time.Time // until then no process runs
 	apiFault time.Time // the last failure of the API server
 	unread   string    // the app whose kind cannot be watched, "" if none
+	spoiled  bool      // stable pods broke since the last visits began
 	moves    int       // the number of moves of branches
 	oracle   *oracle
 	promises *promises
@@ -360,7 +361,7 @@ func (u *universe) pass(a *actor, fetch bool) {
 
 // beginVisits notes the records and pods that a process knows when it begins to visit apps.
 func (u *universe) beginVisits(a *actor) {
-	a.records = map[string]int{}
+	a.records, u.spoiled = map[string]int{}, false
 	for app, records := range u.oracle.records {
 		a.records[app] = len(records)
 	}
@@ -676,6 +677,7 @@ func (u *universe) spoil() {
 		}
 		u.promises.excuse(w) // users get pods of any version that are ready
 		u.played["a stable version broken"]++
+		u.spoiled = true
 		u.kube.OnChange("pods of " + rs.Name)
 	}
 }

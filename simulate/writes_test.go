@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	gitsource "gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/strategies"
 )
 
 // checkWrite runs before each write to the cluster. Its content must be in a commit of the newest record in Git: the
@@ -89,8 +91,13 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	isPause := was.Phase == rollout.Progressing && is.Phase == rollout.Paused && was.Source == is.Source &&
 		is.StableHash(w) != rollout.Hash(object.Annotation(rollout.AnnotationHash)) &&
 		o.u.promises.takenBack(app, o.u.actor(v.name).Clone.main) == ""
-	isElse := func(pr rollout.Progress) bool { return !strings.HasPrefix(pr.Name, "pause") }
-	if !isPause || slices.ContainsFunc(is.Progress, isElse) || len(o.u.procs) > 1 || o.u.chaos.meddling {
+	isElse := func(pr rollout.Progress) bool { // its routes change, too
+		before, _ := was.ProgressOf(pr.Workload)
+		return !strings.HasPrefix(pr.Name, "pause") || !reflect.DeepEqual(before.Routed, pr.Routed)
+	}
+	isMeasured := func(m strategies.Measured) bool { return m.Release == is.Release.Hash }
+	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) // perhaps a rollback that is not on record yet
+	if isBad || !isPause || slices.ContainsFunc(is.Progress, isElse) || len(o.u.procs) > 1 || o.u.chaos.meddling {
 		return
 	}
 	bare := func(from rollout.Object) string {

@@ -59,6 +59,8 @@ func TestDesiredDeployment(t *testing.T) {
 			MinReady: int64(workloads.HoldMinReadySeconds), Replicas: int64(10), Held: true,
 		}
 	}
+	back := hold("20%", "80%")
+	back.Version, back.Commit = "v1", commitID(0)
 	half := hold("50%", "50%")
 	half.Replicas = int64(2)
 	surge := func(s *rollout.Spec) { s.Scaling, s.Canary.StableService = rollout.Surge, "web" }
@@ -83,6 +85,16 @@ func TestDesiredDeployment(t *testing.T) {
 		"Strangers": {"pods that cannot be told from stable's stay available: the stable template alone", surge, 0, 8, 5,
 			withLive(func(live *rollout.ObservedWorkload) {
 				live.Revisions, live.Synced, live.Available = append(live.Revisions, byHand(live.Revisions[0], 2)), true, 2
+			}), user("v1", commitID(0))},
+		"StrangersLeft": {"a version is itself again when pods of its edited template are gone", surge, 0, 8, 5,
+			withLive(func(live *rollout.ObservedWorkload) {
+				live.Revisions, live.Synced = append(live.Revisions, byHand(live.Revisions[1], 0)), true
+				live.Revisions[1].Number, live.Revisions[2].Created = 4, noon
+			}), back},
+		"StrangersLast": {"of an edited template that came last nothing is known", surge, 0, 8, 0,
+			withLive(func(live *rollout.ObservedWorkload) {
+				live.Revisions, live.Synced = append(live.Revisions, byHand(live.Revisions[1], 5)), true
+				live.Revisions[2].Number, live.Revisions[2].Created = 4, noon
 			}), user("v1", commitID(0))},
 		"PromotingScaled": {"a version that never becomes ready does not prevent another number of pods", nil, 3, 20, 5,
 			func(in *Input) {

@@ -253,7 +253,8 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 // beforeRelease sets the phase of an app that waits before a release.
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
-	if s.Phase == rollout.Aborting && s.Rollback == nil { // the rollback has ended
+	isOver := s.Release == nil && s.Rollback == nil // as after a rollback, or where documents come during a deployment
+	if isOver && !slices.Contains([]rollout.Phase{rollout.Pending, rollout.Healthy, rollout.Degraded}, s.Phase) {
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
 }

@@ -205,13 +205,16 @@ func awaitHook(
 		return ended(in, i, run, d, false, r, release)
 	}
 	next := run
+	if state.Gone && in.Now.Before(run.Since.Add(time.Minute)) {
+		return d // another process may have recorded it, and be about to make it
+	}
 	switch over, isOver := endOf(run, state, its != nil && isLate(in.Now, run, *its, state)); {
 	case !known:
 		d.Ask = &Ask{Jobs: []HookJob{job}}
 		return d
 	case state.Taken && its != nil:
 		next.Attempt++
-		next.Job = its.JobName(run.Release, next.Attempt)
+		next.Job, next.Since = its.JobName(run.Release, next.Attempt), rollout.Second(in.Now)
 		d.Subject = fmt.Sprintf("there is another Job %s, so that it runs as %s", run.Job, next.Job)
 	case isOver:
 		return ended(in, i, over, d, isIts, r, release)

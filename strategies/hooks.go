@@ -212,7 +212,7 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 // withHooks observes a running Job for which nothing waits, as after a revert: its end is recorded too.
 func withHooks(in, given Input, d Decision) Decision {
 	i := runningHook(d.State)
-	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || !d.State.Equal(&given.State) {
+	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || in.Unread || !d.State.Equal(&given.State) {
 		return d
 	}
 	job := awaitHook(in, i, nil, "", rollout.Release{})
@@ -226,6 +226,7 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	reason := fmt.Sprintf("hook %s (%s) failed: %s", run.Name, run.When, run.Message)
 	switch {
 	case isOfStable(in.State, release):
+		beforeRelease(&in.State)
 		return hold(in.State, rollout.HeldHookFailed, reason+"; it runs again when it changes in Git, or by gitrollout "+
 			"retry "+in.App.Name+", and is skipped when Git restores it; nothing else of the commit is applied until "+
 			"then", in.Head.Commit.ID)

@@ -122,6 +122,9 @@ func stagedIn(in Input) []workloads.Staged {
 func releaseSpecs(in Input) []rollout.Spec {
 	switch {
 	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:
+		if endsByOldList(in) {
+			return followed(in).Specs
+		}
 		return in.Head.Render.Specs
 	case in.Source != nil:
 		return in.Source.Specs

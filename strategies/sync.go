@@ -14,6 +14,12 @@ import (
 // adopt follows a commit without a new version. A changed list of steps goes on at its first changed step, or at the
 // release's step if that is earlier. A new kind of scaling and routes to other Services are rolled back first.
 func adopt(in Input) Decision {
+	if endsByOldList(in) {
+		if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {
+			return removeFormer(in)
+		}
+		return advance(in)
+	}
 	s := in.State
 	s.Source = in.Head.Commit.ID
 	s.Progress = slices.Clone(s.Progress)
@@ -22,11 +28,6 @@ func adopt(in Input) Decision {
 	for _, m := range stagedIn(in) { // without workloads that left the app; the promotion removes them
 		c := changeOf(m, in)
 		switch {
-		case c.leavesUsers(in, m): // it ends by the old list
-			if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {
-				return removeFormer(in)
-			}
-			return advance(in)
 		case c.restarts == "" || s.Stable == nil:
 		case workloads.IsPromoting(s):
 			// Kubernetes replaces the pods: a Service switch would send all users to the first new pod.
@@ -101,11 +102,20 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// leavesUsers reports whether all users are on the new version, proxies have yet to learn it, and the new list has no
-// switch. It would send users to all pods again.
-func (c change) leavesUsers(in Input, m workloads.Staged) bool {
-	return c.old != nil && c.old.HasMoved(m.Progress) && (in.State.Draining != nil || !workloads.IsPromoting(in.State)) &&
-		!m.HasSwitched(len(m.Stages)) && !m.Swaps()
+// endsByOldList reports whether a release ends by the list of steps that it follows, not by the head's: all users are
+// on the new version, proxies have yet to learn it, and the new list, without a switch, would send users to all pods.
+// A render of an author's files has no commit.
+func endsByOldList(in Input) bool {
+	s, source := in.State, in.Source
+	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||
+		source.Commit.ID != "" && source.Commit.ID != s.Source || s.Draining == nil && workloads.IsPromoting(s) {
+		return false
+	}
+	all := workloads.All(s, in.Head.Render.Specs, in.Observed, in.plans)
+	return slices.ContainsFunc(all, func(m workloads.Staged) bool {
+		old, known := source.Spec(m.Workload)
+		return known && in.plans.Of(old).HasMoved(m.Progress) && !m.HasSwitched(len(m.Stages)) && !m.Swaps()
+	})
 }
 
 // spends reports whether the promotion file opens a changed step, or opens another step because names changed.

@@ -118,7 +118,7 @@ var table = map[string]rule{
 	},
 	// The model is below the packages that are tested on it.
 	"simulate/kube":  {own: []string{"rollout"}},
-	"internal/guard": {own: []string{"rollout", "simulate/kube"}},
+	"internal/guard": {own: []string{"rollout", "simulate/kube", "traffic"}},
 	"simulate": {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook",
 		"simulate/kube", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/txtar"}},
 	"internal/archtest":    {},

@@ -8,6 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
+	"gitrollout.dev/gitrollout/traffic"
 )
 
 // routing is the proxies' configuration at one time: the Services of a route, and the version that each selects.
@@ -35,7 +36,11 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	for _, name := range ours(spec) {
 		now.pins[name] = pinOf(k, d, name)
 	}
+	its := traffic.Watched(spec.Canary.Traffic.Routers, d.Workload.Namespace)
 	for ref, route := range k.Routes {
+		if !slices.Contains(its, ref) {
+			continue // another workload's, as of an app that has left Git: no settle time is kept for it
+		}
 		for _, rule := range kube.Backends(route) {
 			for _, b := range rule {
 				if b.Weight > 0 && ref.Namespace == d.Workload.Namespace && now.pins[b.Service] != "" {

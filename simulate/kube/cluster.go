@@ -66,6 +66,7 @@ type ReplicaSet struct {
 	Name, PodHash, Template string
 	Annotations             map[string]string
 	number                  int
+	created                 time.Time
 	Replicas                int // spec.replicas
 	minReady                int
 	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas

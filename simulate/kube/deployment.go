@@ -77,7 +77,8 @@ func (k *Cluster) syncDeployment(d *Deployment) string {
 	if fresh != nil {
 		did = d.copyToReplicaSet(fresh, olds)
 	}
-	if d.paused || d.isScalingEvent() {
+	isScaled := func(rs *ReplicaSet) bool { return rs.desiredNote != d.Replicas }
+	if d.paused || slices.ContainsFunc(active(d.Sets), isScaled) {
 		d.scaleProportionally(fresh, olds)
 	} else if d.recreate {
 		k.rolloutRecreate(d, fresh, olds)
@@ -133,7 +134,7 @@ func (k *Cluster) createReplicaSet(d *Deployment, olds []*ReplicaSet) *ReplicaSe
 	podHash := d.podHash()
 	rs := &ReplicaSet{
 		Name: d.Workload.Name + "-" + podHash, PodHash: podHash, Template: d.Template,
-		Annotations: maps.Clone(d.Annotations), minReady: d.minReady, number: 1,
+		Annotations: maps.Clone(d.Annotations), minReady: d.minReady, number: 1, created: k.Now,
 	}
 	for _, old := range olds {
 		rs.number = max(rs.number, old.number+1)
@@ -237,10 +238,6 @@ func (k *Cluster) rolloutRecreate(d *Deployment, fresh *ReplicaSet, olds []*Repl
 		fresh = k.createReplicaSet(d, olds)
 	}
 	d.queue(fresh, d.Replicas, false)
-}
-
-func (d *Deployment) isScalingEvent() bool {
-	return slices.ContainsFunc(active(d.Sets), func(rs *ReplicaSet) bool { return rs.desiredNote != d.Replicas })
 }
 
 // scaleProportionally follows sync.go's scale.

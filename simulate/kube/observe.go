@@ -48,7 +48,7 @@ func (k *Cluster) Observe() rollout.Observed {
 			r := rollout.Revision{
 				Name: rs.Name, Hash: rollout.Hash(rs.Annotations[rollout.AnnotationHash]), Pin: rollout.PodHash(rs.PodHash),
 				Current: rs == fresh, Number: rs.number, Desired: rs.Replicas, Pods: len(rs.Live()),
-				Available: rs.status.available, Late: k.Late && rs.late > 0,
+				Available: rs.status.available, Late: k.Late && rs.late > 0, Created: rs.created.Truncate(time.Second),
 			}
 			for _, p := range rs.Pods {
 				if d.sets != nil || !p.Terminating {

@@ -190,7 +190,8 @@ func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0
 // freshReadiness returns the new version's readiness. Between steps one ready pod that may get requests is enough.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
 	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see the stable template
-	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || (m.Want().Canary == 0 || going) && !m.StillRouted(m.view)
+	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || m.Want().Canary == 0 && !m.StillRouted(m.view) ||
+		going && !m.IsRouted() // also where another process has just ended the route
 	switch {
 	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // its pods go, or wait for their template
 		return none
@@ -204,10 +205,13 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 // stableReadiness returns the readiness of stable. Between steps it is enough while a ready pod stays; in a rollback,
 // when enough are ready for all requests. Removed pods do not count then.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
-	ready, stays := min(m.Stable.Ready(), m.Stable.Desired), m.Want().Stable
+	ready, want := min(m.Stable.Ready(), m.Stable.Desired), m.Want()
+	stays := want.Stable
 	if m.IsDynamic() { // until all proxies send it no requests
-		stays = max(stays, m.N-m.Drained(m.view, m.Want()))
+		stays = max(stays, m.N-m.Drained(m.view, want))
 	}
+	// The controller has yet to see the last write, and may remove stable pods for a larger step.
+	mayGo := !m.Live.Synced && m.Stable.Desired < want.Stable && m.Fresh.Desired > want.Canary
 	back := at == leaving || at == left
 	switch {
 	case back && (ready == 0 || m.draining()):
@@ -218,17 +222,11 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 		return enough
 	case m.Stable.Ready() == 0:
 		return none
-	case ready == 0 || stays == 0 || m.mayGo():
+	case ready == 0 || stays == 0 || mayGo:
 		return some
 	default:
 		return enough
 	}
-}
-
-// mayGo reports whether the controller has yet to see the last write and may remove stable pods for a larger step.
-func (m pinning) mayGo() bool {
-	want := m.Want()
-	return !m.Live.Synced && m.Stable.Desired < want.Stable && m.Fresh.Desired > want.Canary
 }
 
 // draining reports whether the controller may still remove the last stable pods. The rollback began without any, or

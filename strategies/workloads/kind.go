@@ -127,18 +127,21 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
-// with a known version's hash; of two with the new hash, neither the Deployment's, neither is trusted. Of a
-// StatefulSet only pods below the partition matter. Of a DaemonSet only gitrollout replaces pods at a step.
+// with a known version's hash. Of two with the new hash, neither the Deployment's, the older one is trusted if it was
+// the Deployment's again and the other has no pods. Of a StatefulSet only pods below the partition matter.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
-		isTwin := func(o rollout.Revision) bool { return o.Hash == r.Hash && o.Pin != r.Pin }
+		isTwin := func(o rollout.Revision) bool {
+			isOver := r.Created.Before(o.Created) && r.Number > o.Number && o.Desired+o.Pods == 0
+			return o.Hash == r.Hash && o.Pin != r.Pin && !isOver
+		}
 		switch {
 		case r.Desired == 0 || r.Pin == m.Stable.Pin:
 			return false
 		case isOrdered(m.Spec):
 			return r.Pin != m.Fresh.Pin && slices.ContainsFunc(r.Members, isBelow)
-		case m.Kind() == (daemonSet{}):
+		case m.Kind() == (daemonSet{}): // only gitrollout replaces its pods at a step
 			return r.Hash != m.Fresh.Hash
 		case r.Pin == m.Fresh.Pin:
 			return !r.Current && slices.ContainsFunc(m.Live.Revisions, isTwin)

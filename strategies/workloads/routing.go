@@ -58,12 +58,14 @@ func (m Staged) NeedsRouting() bool {
 	}
 }
 
+// IsRouted reports whether the newest route sends requests to the new version.
+func (m Staged) IsRouted() bool {
+	return m.Routed != nil && m.Routing != nil && (m.Routed.Weight > 0 || len(m.RoutesAt(m.Routed.Step)) > 0)
+}
+
 // StillRouted reports whether proxies may send requests to the new version, so that none of its pods may go.
 func (m Staged) StillRouted(v View) bool {
-	if m.Routed == nil || m.Routing == nil {
-		return false
-	}
-	return m.Routed.Weight > 0 || len(m.RoutesAt(m.Routed.Step)) > 0 || !m.isSettled(v)
+	return m.IsRouted() || m.Routed != nil && m.Routing != nil && !m.isSettled(v)
 }
 
 // isSettled reports whether every proxy has learnt the last route.
