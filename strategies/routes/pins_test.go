@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestPinRows has the selectors of the main and the second Service ("main/side") in each phase of the traffic. Columns
-// are the available pods of stable (none, some, enough), rows those of the new version. Equal rows are merged.
+// TestPinRows has the selectors of the main and the second Service ("main/side") in each phase of the traffic. A column is
+// the readiness of stable (none, some, enough), a row the readiness of the new version. Equal rows are merged.
 func TestPinRows(t *testing.T) {
 	places := map[trafficPhase]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}
