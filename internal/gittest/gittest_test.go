@@ -125,12 +125,18 @@ func TestAnswersAboutRefsAreNew(t *testing.T) {
 	} {
 		move()
 		for range 2 {
-			refs := map[string]string{}
+			served, want := map[string]string{}, map[string]string{}
 			for _, line := range strings.Split(strings.TrimSpace(git(t, ".", "", "ls-remote", server.URL, "refs/*")), "\n") {
 				id, name, _ := strings.Cut(line, "\t")
-				refs[name] = id
+				served[name] = id
 			}
-			compare.CheckNamed(t, "refs", repo.Refs(), refs)
+			for _, line := range strings.Split(repo.InBare("for-each-ref", "--format=%(refname) %(objectname)"), "\n") {
+				name, id, _ := strings.Cut(line, " ")
+				want[name] = id
+			}
+			compare.CheckNamed(t, "served refs", served, want)
+			compare.CheckNamed(t, "refs", repo.Refs(), want)
+			compare.CheckNamed(t, "the file of main", repo.Show("main", "f"), repo.InBare("cat-file", "blob", "main:f"))
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (r *Repo) HTTP(opts HTTPOptions) *Server {
 	}
 	var git http.Handler = backend
 	if !opts.Direct {
-		git = &refsCache{git: backend, bare: r.Bare}
+		git = &refsCache{git: backend, answers: answers[*httptest.ResponseRecorder]{bare: r.Bare}}
 	}
 	s.handler = s.handle(opts, git)
 	srv := httptest.NewUnstartedServer(s.handler)

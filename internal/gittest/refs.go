@@ -13,53 +13,67 @@ import (
 	"sync"
 )
 
-// refsCache answers polls for the list of refs with git's previous answer until a ref moves. Programs under test poll
-// five times a second, and each poll would be two processes.
-type refsCache struct {
-	git  http.Handler
+// answers caches answers about a bare repository until one of its refs moves.
+type answers[T any] struct {
 	bare string
 
-	mu      sync.Mutex
-	refs    string // the refs of the answers
-	answers map[string]*httptest.ResponseRecorder
+	mu    sync.Mutex
+	refs  string // the refs of the cached answers
+	known map[string]T
+}
+
+// get returns the answer to a question. It asks if there is none for the refs as they are, and caches a good answer.
+func (a *answers[T]) get(question string, ask func() (answer T, good bool)) T {
+	before := refsOf(a.bare)
+	if answer, ok := a.cached(before, question); ok {
+		return answer
+	}
+	answer, good := ask()
+	if good && before != "" && refsOf(a.bare) == before {
+		a.keep(before, question, answer)
+	}
+	return answer
+}
+
+func (a *answers[T]) cached(refs, question string) (answer T, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refs == refs {
+		answer, ok = a.known[question]
+	}
+	return answer, ok
+}
+
+func (a *answers[T]) keep(refs, question string, answer T) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refs != refs || a.known == nil {
+		a.refs, a.known = refs, map[string]T{}
+	}
+	a.known[question] = answer
+}
+
+// refsCache answers polls for the list of refs with git's previous answer. Programs under test poll five times a
+// second, and each poll would be two processes.
+type refsCache struct {
+	git     http.Handler
+	answers answers[*httptest.ResponseRecorder]
 }
 
 func (c *refsCache) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	key, is := refsQuestion(req)
+	question, is := refsQuestion(req)
 	if !is {
 		c.git.ServeHTTP(w, req)
 		return
 	}
-	before := refsOf(c.bare)
-	answer := c.known(before, key)
-	if answer == nil {
-		answer = httptest.NewRecorder()
+	answer := c.answers.get(question, func() (*httptest.ResponseRecorder, bool) {
+		answer := httptest.NewRecorder()
 		c.git.ServeHTTP(answer, req)
-		if answer.Code == http.StatusOK && before != "" && refsOf(c.bare) == before {
-			c.keep(before, key, answer)
-		}
-	}
+		return answer, answer.Code == http.StatusOK
+	})
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes())
-}
-
-func (c *refsCache) known(refs, key string) *httptest.ResponseRecorder {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.refs != refs {
-		return nil
-	}
-	return c.answers[key]
-}
-
-func (c *refsCache) keep(refs, key string, answer *httptest.ResponseRecorder) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.refs != refs {
-		c.refs, c.answers = refs, map[string]*httptest.ResponseRecorder{}
-	}
-	c.answers[key] = answer
 }
 
 // refsQuestion returns a cache key for a request, and reports whether it is about refs.

@@ -38,6 +38,8 @@ type Repo struct {
 
 	mu sync.Mutex
 	n  int // number of commits so far: each one is a minute later than the last
+
+	answers answers[string] // of read
 }
 
 // New creates an empty repository with default branch main.
@@ -51,7 +53,8 @@ func New(t TB) *Repo {
 }
 
 func in(t TB, dir string) *Repo {
-	return &Repo{t: t, Bare: filepath.Join(dir, "repo.git"), Work: filepath.Join(dir, "work")}
+	bare := filepath.Join(dir, "repo.git")
+	return &Repo{t: t, Bare: bare, Work: filepath.Join(dir, "work"), answers: answers[string]{bare: bare}}
 }
 
 // Write writes files to the worktree, by path; a path must not end in a slash.
@@ -181,7 +184,7 @@ func (r *Repo) Ref(branch string) string { r.t.Helper(); return r.Refs()["refs/h
 func (r *Repo) Refs() map[string]string {
 	r.t.Helper()
 	refs := map[string]string{}
-	for _, line := range lines(r.InBare("for-each-ref", "--format=%(refname) %(objectname)")) {
+	for _, line := range lines(r.read("for-each-ref", "--format=%(refname) %(objectname)")) {
 		name, id, _ := strings.Cut(line, " ")
 		refs[name] = id
 	}
@@ -191,25 +194,25 @@ func (r *Repo) Refs() map[string]string {
 // Log returns the subjects of a branch on the server, newest first.
 func (r *Repo) Log(ref string) []string {
 	r.t.Helper()
-	return lines(r.InBare("log", "--format=%s", ref))
+	return lines(r.read("log", "--format=%s", ref))
 }
 
 // Message returns the whole message of a commit on the server.
 func (r *Repo) Message(rev string) string {
 	r.t.Helper()
-	return r.InBare("log", "-1", "--format=%B", rev)
+	return strings.TrimSpace(r.read("log", "-1", "--format=%B", rev))
 }
 
 // Show returns the content of a file at a ref of the server.
 func (r *Repo) Show(ref, path string) string {
 	r.t.Helper()
-	return r.output(r.Bare, "cat-file", "blob", ref+":"+path)
+	return r.read("cat-file", "blob", ref+":"+path)
 }
 
 // Files returns the sorted paths of all files at a ref of the server.
 func (r *Repo) Files(ref string) []string {
 	r.t.Helper()
-	names := strings.TrimSuffix(r.output(r.Bare, "ls-tree", "-r", "-z", "--name-only", ref), "\x00")
+	names := strings.TrimSuffix(r.read("ls-tree", "-r", "-z", "--name-only", ref), "\x00")
 	if names == "" {
 		return nil
 	}
@@ -258,6 +261,15 @@ func (r *Repo) Git(args ...string) string { r.t.Helper(); return r.run(r.Work, a
 
 // InBare runs git in the bare repository, on the server, and returns its trimmed output.
 func (r *Repo) InBare(args ...string) string { r.t.Helper(); return r.run(r.Bare, args...) }
+
+// read returns the output of a git command on the server, cached until a ref moves: tests poll with it.
+func (r *Repo) read(args ...string) string {
+	r.t.Helper()
+	return r.answers.get(strings.Join(args, "\x00"), func() (string, bool) {
+		r.t.Helper()
+		return r.output(r.Bare, args...), true
+	})
+}
 
 func (r *Repo) run(dir string, args ...string) string {
 	r.t.Helper()
