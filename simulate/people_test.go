@@ -570,7 +570,6 @@ func (u *universe) commitAgain() {
 					continue
 				}
 				s.apps[i].workloads = slices.Clone(u.appIn(state.Stable.Commit, name).workloads)
-				u.document(s.apps[i].workloads)
 			}
 		}
 	})

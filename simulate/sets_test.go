@@ -204,7 +204,8 @@ func (t *try) scaled(d *kube.Deployment) {
 }
 
 // checkSet checks a StatefulSet at rest. It has only old pods if only the old version is requested, and with
-// rebalance exactly the step's new pods. An old pod that never becomes ready blocks Kubernetes, and is exempt.
+// rebalance exactly the step's new pods. An old pod that never becomes ready blocks Kubernetes, and is exempt. Until
+// proxies know the last route, the new pods stay.
 func (p *promises) checkSet(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)
@@ -237,7 +238,7 @@ func (p *promises) checkSet(w rollout.Workload) {
 		return
 	}
 	own, rebalances := legs[step].pods(d.Replicas), source.canary["rebalance"] == true && p.mayRebalance(d, legs, step, source)
-	if others > own && (own == 0 || rebalances) {
+	if others > own && (own == 0 && !p.isUnderWay(source) || rebalances) {
 		p.fail(lawOld, "%s: %d of %d pods are of %s, and step %d asks for %d", w, others, d.Replicas, source.version, step, own)
 	}
 }
