@@ -13,10 +13,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// EventKind is the kind of a Kubernetes event.
+// EventKind is the type field of a Kubernetes Event.
 type EventKind string
 
-// The two kinds that Kubernetes knows.
+// The two values that Kubernetes knows.
 const (
 	Normal  EventKind = "Normal"
 	Warning EventKind = "Warning"

@@ -32,7 +32,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	w.service("shop") // it is the other cluster's, and is still there
 }
 
-// TestSerialOfAnotherApp checks that an app's serial does not count for the Deployment's new app.
+// TestSerialOfAnotherApp checks that a Deployment's serial counts for the app that wrote it, and for no other.
 func TestSerialOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

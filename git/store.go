@@ -147,8 +147,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns a tree's entries by name as plain bytes. (Git puts a directory after files of its name and a dot.) Do
-// not change the shared slice.
+// tree returns a tree's entries, sorted by the bytes of their names. Git itself sorts the directory a after the file
+// a.b. Do not change the shared slice.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {

@@ -38,7 +38,8 @@ type Field struct {
 // Rest is the name of a field that takes all other fields.
 const Rest = "*"
 
-// Fields returns a struct's fields in order, with embedded structs. Fields without a name have rules for the mapping.
+// Fields returns a struct's fields in order, with those of embedded structs. A field named _ has rules for the whole
+// mapping.
 func Fields(t reflect.Type) []Field {
 	var all []Field
 	for i := range t.NumField() {

@@ -139,7 +139,7 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Draining is the version before stable, whose pods still exist without users.
+// Draining is the version before stable, whose pods still exist but get no requests.
 type Draining struct {
 	Release  Release    `json:"release"`  // as it was stable
 	Progress []Progress `json:"progress"` // of the release that is stable now

@@ -48,7 +48,7 @@ func (r *Render) Workload(ref Ref) (Workload, bool) {
 	return w, is
 }
 
-// String returns the text form.
+// String returns kind/namespace/name, or namespace/name for a Deployment.
 func (w Workload) String() string {
 	if w.Kind != "" {
 		return w.Kind + "/" + w.Namespace + "/" + w.Name

@@ -140,7 +140,7 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status returns each app's and invalid app's status in a line.
+// status returns a line for each app, invalid ones included.
 func (s *Story) status() []string {
 	var all []string
 	b := s.branch()

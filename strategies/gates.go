@@ -278,8 +278,8 @@ func finishFirst(in Input, wait Decision) Decision {
 	return d
 }
 
-// gateRouters keeps a release at its step until every proxy has learnt its routes and routers accept them. A changed
-// list may go on, with another weight, at a step that waits for no pods.
+// gateRouters keeps a release at its step until all routers accept its routes and all proxies have learnt them. After
+// an edit of the steps, a step that waits for no pods may have another weight, which is routed first.
 func gateRouters(in Input, m workloads.Staged) verdict {
 	if !isPodsStage(m) && m.NeedsRouting() {
 		return waitForPods(in, m)

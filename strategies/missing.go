@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// withoutDocument continues a release that lacks a Rollout document or its Deployment: abort, revert, full promotion
-// and promotion in progress use the followed commit's documents. Otherwise the release is held.
+// withoutDocument decides for a release whose Rollout document or Deployment has left Git. An abort, a revert, a full
+// promotion and a promotion in progress go on with the documents of the followed commit. Otherwise the release is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	switch reason := mustRetreat(in); {

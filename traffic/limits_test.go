@@ -293,7 +293,7 @@ func TestAllOfThem(t *testing.T) {
 	}
 }
 
-// withHeader returns a match of a header with exactly a value.
+// withHeader returns a match of requests whose header has exactly this value.
 func withHeader(name, value string) rollout.Match {
 	return rollout.Match{Headers: []rollout.NamedMatch{{Name: name, StringMatch: rollout.StringMatch{Exact: value}}}}
 }

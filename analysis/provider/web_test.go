@@ -77,7 +77,7 @@ func serveToken(f *fake, w http.ResponseWriter, r *http.Request, body string, he
 	return true
 }
 
-// TestTokenInTheBody requests a token from a server that ignores the header.
+// TestTokenInTheBody requests a token from a server that reads the client's ID and secret only in the body.
 func TestTokenInTheBody(t *testing.T) {
 	c := webPostContract
 	c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {

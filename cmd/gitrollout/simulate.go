@@ -72,8 +72,8 @@ called timeline.`,
 	}
 	c.source.register(cmd)
 	c.output.register(cmd, "json", "yaml")
-	cmd.Flags().StringVar(&c.dir, "dir", "", "the repository is this `folder`, as it is")
-	cmd.Flags().StringVar(&c.commit, "commit", "", "the repository is this `commit`")
+	cmd.Flags().StringVar(&c.dir, "dir", "", "use the files of this `folder` as the repository")
+	cmd.Flags().StringVar(&c.commit, "commit", "", "use the repository at this `commit`")
 	cmd.Flags().BoolVar(&c.update, "update", false, "rewrite the expectations of the script from this run")
 	return cmd
 }

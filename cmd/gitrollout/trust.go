@@ -31,7 +31,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 		"follow the branch only to commits signed with an SSH key in this `file` (format: allowed_signers)")
 	flags.StringVar(&o.keyring, "verify-keyring", "",
 		"follow the branch only to commits signed with an OpenPGP key in this `file` (armored); "+
-			"with --verify-commits: or")
+			"with --verify-commits, either signature is enough")
 	flags.StringVar(&o.promoters, "promoters", "", "obey only promotion files committed or merged with an SSH signature "+
 		"by a key in this `file` (format: allowed_signers)")
 	flags.StringVar(&o.state, "verify-state", "", "take the record only from a state branch whose newest commit is "+

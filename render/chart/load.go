@@ -31,7 +31,7 @@ const (
 // Main is the file that makes a folder a chart.
 const Main = "Chart.yaml"
 
-// Ignored returns whether a .helmignore excludes a path in the chart's folder.
+// Ignored returns a function that reports whether a .helmignore excludes a path in the chart's folder.
 func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	rules, err := ignore.Parse(bytes.NewReader(helmignore))
 	if err != nil {

@@ -294,7 +294,7 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// ends reports whether an analysis, which may be nil, can end a release within a time.
+// ends reports whether an analysis can fail, and so end a release, within a time. a may be nil.
 func ends(a *rollout.Analysis, within time.Duration) bool {
 	return a != nil && slices.ContainsFunc(a.Metrics, func(m rollout.Metric) bool {
 		left := within - m.InitialDelay

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBombs builds each bomb: it is held with a reason, or harmless. The process that asks keeps its memory, and the
-// next app is built.
+// TestBombs builds each bomb: it is held with a reason, or harmless. The memory of the process that asks does not grow,
+// and the next app is built.
 func TestBombs(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)

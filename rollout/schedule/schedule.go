@@ -34,7 +34,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
 		return nil, fmt.Errorf("%q has a time zone, which belongs in timeZone", text)
 	case strings.HasPrefix(text, "@"):
-		return nil, fmt.Errorf("%q has no fields", text)
+		return nil, fmt.Errorf("%q is a shorthand; write five cron fields, such as 0 0 * * *", text)
 	}
 	spec, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
 	if err != nil {

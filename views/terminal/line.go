@@ -56,7 +56,8 @@ type News struct {
 	note  string
 }
 
-// Of returns the news: whole at first, and with Wide at each change; "" without one.
+// Of returns a listing's changes since the last call, "" without any. The first call, and with Wide each change,
+// returns the whole listing.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

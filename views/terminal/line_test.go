@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestLine checks an app's state in the words of logs and of a watch.
+// TestLine checks an app's state as logs and --watch print it.
 func TestLine(t *testing.T) {
 	moving := status.Workload{
 		Workload: "shop/web", Moving: true, Step: 2, Weight: 20, FullWeight: 100,

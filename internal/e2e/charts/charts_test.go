@@ -198,7 +198,7 @@ func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) 
 	return all
 }
 
-// objects parses a text without hooks.
+// objects parses all documents of a text.
 func objects(t *testing.T, text []byte) (all []map[string]any) {
 	t.Helper()
 	for _, doc := range strings.Split("\n"+string(text), "\n---") {
