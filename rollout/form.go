@@ -38,8 +38,7 @@ type Field struct {
 // Rest is the name of a field that takes all other fields.
 const Rest = "*"
 
-// Fields returns a struct's fields in order, with those of embedded structs. A field named _ has rules for the whole
-// mapping.
+// Fields returns a struct's fields in order, with those of embedded structs. A field _ has rules for the mapping.
 func Fields(t reflect.Type) []Field {
 	var all []Field
 	for i := range t.NumField() {

@@ -61,8 +61,7 @@ accept. Nothing is committed or pushed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.cluster, "cluster", "",
-		"the cluster's `name`: its folder under .gitrollout/ "+
-			"(default: the first configured cluster, else the environment found, else prod)")
+		"the cluster's `name`: its folder under .gitrollout/ (default: the one configured, the environment found, or prod)")
 	flags.StringArrayVar(&c.apps, "app", nil,
 		"write Rollout documents for the Deployments of this `folder`; can be repeated")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print the files, and write nothing")

@@ -72,7 +72,7 @@ func (r *Repo) HTTP(opts HTTPOptions) *Server {
 		Dir:  filepath.Dir(r.Bare),
 		Env: append(Env(), "GIT_PROJECT_ROOT="+filepath.Dir(r.Bare), "GIT_HTTP_EXPORT_ALL=1",
 			"REMOTE_USER=gittest"),
-		Stderr: discard{},
+		Stderr: io.Discard,
 	}
 	var git http.Handler = backend
 	if !opts.Direct {
@@ -80,7 +80,7 @@ func (r *Repo) HTTP(opts HTTPOptions) *Server {
 	}
 	s.handler = s.handle(opts, git)
 	srv := httptest.NewUnstartedServer(s.handler)
-	srv.Config.ErrorLog = discardLog()
+	srv.Config.ErrorLog = NoLog()
 	if opts.TLS {
 		srv.StartTLS()
 		s.CA = pemCertificate(srv.Certificate().Raw)
@@ -197,7 +197,7 @@ func (s *Server) Bytes() (in, out int64) {
 func (s *Server) Proxy() http.Handler { return s.handler }
 
 // NoLog returns a log for servers with expected errors.
-func NoLog() *log.Logger { return discardLog() }
+func NoLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // Stop ends the server and its open connections.
 func (s *Server) Stop() { s.stop() }
@@ -217,9 +217,7 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 func (c *counter) Flush() {
-	if f, ok := c.ResponseWriter.(http.Flusher); ok {
-		f.Flush()
-	}
+	_ = http.NewResponseController(c.ResponseWriter).Flush()
 }
 
 // freePort returns an unused TCP port of 127.0.0.1.

@@ -18,39 +18,27 @@ type answers[T any] struct {
 	bare string
 
 	mu    sync.Mutex
-	refs  string // the refs of the cached answers
-	known map[string]T
+	known map[string]map[string]T // by the refs, only the newest, and by question
 }
 
 // get returns the answer to a question. It asks if there is none for the refs as they are, and caches a good answer.
 func (a *answers[T]) get(question string, ask func() (answer T, good bool)) T {
-	before := refsOf(a.bare)
-	if answer, ok := a.cached(before, question); ok {
+	refs := refsOf(a.bare)
+	a.mu.Lock()
+	answer, good := a.known[refs][question]
+	a.mu.Unlock()
+	if good {
 		return answer
 	}
-	answer, good := ask()
-	if good && before != "" && refsOf(a.bare) == before {
-		a.keep(before, question, answer)
+	if answer, good = ask(); good && refs != "" && refsOf(a.bare) == refs {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.known[refs] == nil {
+			a.known = map[string]map[string]T{refs: {}}
+		}
+		a.known[refs][question] = answer
 	}
 	return answer
-}
-
-func (a *answers[T]) cached(refs, question string) (answer T, ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.refs == refs {
-		answer, ok = a.known[question]
-	}
-	return answer, ok
-}
-
-func (a *answers[T]) keep(refs, question string, answer T) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.refs != refs || a.known == nil {
-		a.refs, a.known = refs, map[string]T{}
-	}
-	a.known[question] = answer
 }
 
 // refsCache answers polls for the list of refs with git's previous answer. Programs under test poll five times a

@@ -212,11 +212,7 @@ func (r *Repo) Show(ref, path string) string {
 // Files returns the sorted paths of all files at a ref of the server.
 func (r *Repo) Files(ref string) []string {
 	r.t.Helper()
-	names := strings.TrimSuffix(r.read("ls-tree", "-r", "-z", "--name-only", ref), "\x00")
-	if names == "" {
-		return nil
-	}
-	files := strings.Split(names, "\x00")
+	files := strings.FieldsFunc(r.read("ls-tree", "-r", "-z", "--name-only", ref), func(c rune) bool { return c == 0 })
 	sort.Strings(files)
 	return files
 }
@@ -265,10 +261,7 @@ func (r *Repo) InBare(args ...string) string { r.t.Helper(); return r.run(r.Bare
 // read returns the output of a git command on the server, cached until a ref moves: tests poll with it.
 func (r *Repo) read(args ...string) string {
 	r.t.Helper()
-	return r.answers.get(strings.Join(args, "\x00"), func() (string, bool) {
-		r.t.Helper()
-		return r.output(r.Bare, args...), true
-	})
+	return r.answers.get(strings.Join(args, "\x00"), func() (string, bool) { return r.output(r.Bare, args...), true })
 }
 
 func (r *Repo) run(dir string, args ...string) string {

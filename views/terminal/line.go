@@ -56,8 +56,7 @@ type News struct {
 	note  string
 }
 
-// Of returns a listing's changes since the last call, "" without any. The first call, and with Wide each change,
-// returns the whole listing.
+// Of returns a listing's changes since the last call. It returns all at first, and with Wide at each change.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}
