@@ -127,3 +127,34 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 		}
 	}
 }
+
+// TestStateBeforeARelease checks that any process can read the record of an app that waits before a release.
+func TestStateBeforeARelease(t *testing.T) {
+	release := rollout.Release{Commit: commitID(1), Hash: "h1-two", Since: noon}
+	stable := rollout.Release{Commit: commitID(0), Hash: "h1-one", Since: noon}
+	cases := map[string]struct{ was, want rollout.State }{
+		"New":         {rollout.State{}, rollout.State{Phase: rollout.Pending}},
+		"Progressing": {rollout.State{Phase: rollout.Progressing}, rollout.State{Phase: rollout.Healthy}},
+		"Promoting":   {rollout.State{Phase: rollout.Promoting}, rollout.State{Phase: rollout.Healthy}},
+		"Stalled":     {rollout.State{Phase: rollout.Stalled, Reason: "no progress"}, rollout.State{Phase: rollout.Healthy}},
+		"RolledBack":  {rollout.State{Phase: rollout.Aborting, Reason: "reverted"}, rollout.State{Phase: rollout.Healthy}},
+		"Degraded":    {rollout.State{Phase: rollout.Degraded, Reason: "rejected"}, rollout.State{Phase: rollout.Degraded, Reason: "rejected"}},
+		"InFlight": {rollout.State{Phase: rollout.Progressing, Release: &release},
+			rollout.State{Phase: rollout.Progressing, Release: &release}},
+	}
+	for name, tc := range cases {
+		got := tc.was
+		beforeRelease(&got)
+		got.App, tc.want.App = "shop", "shop"
+		got.Stable, tc.want.Stable = &stable, &stable
+		got.Source, tc.want.Source = commitID(0), commitID(0)
+		compare.CheckNamed(t, name, tc.want, got)
+		file, err := got.Encode()
+		if err == nil {
+			_, err = rollout.ParseState("state", file)
+		}
+		if err != nil {
+			t.Errorf("%s: no process can read the record: %v", name, err)
+		}
+	}
+}

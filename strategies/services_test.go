@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -89,6 +90,22 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	} {
 		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash = hash })
 		compare.CheckNamed(t, "with template "+string(hash), want, routes.Pins(in.State, viewOf(in, h))[serviceRef("web-canary")])
+	}
+}
+
+// TestServiceAfterAnotherProcess reads a route that another process has just written, before the workload's controller
+// has seen the stable template. The new pods are about to go, and proxies may not know the last route yet.
+func TestServiceAfterAnotherProcess(t *testing.T) {
+	h := routedWeb(func(s *rollout.Spec) {
+		s.Scaling, s.Canary.Steps = rollout.InPlace, []rollout.Step{weight(50), weight(0), aPause}
+	})
+	h.push(version("v2"))
+	in := inFlight(h, 1, set(h, commitID(1), 5, 5), set(h, commitID(0), 5, 5))
+	for weight, want := range map[int]rollout.Pin{0: rollout.PodHash(commitID(0)), 50: rollout.PodHash(commitID(1))} {
+		in.State.Progress[0].Routed = &rollout.Routing{Weight: weight, At: in.Now}
+		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash, live.Synced = in.State.StableHash(web), false })
+		name := fmt.Sprintf("at weight %d", weight)
+		compare.CheckNamed(t, name, want, routes.Pins(in.State, viewOf(in, h))[serviceRef("web-canary")])
 	}
 }
 
