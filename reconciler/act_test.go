@@ -53,6 +53,23 @@ func TestRetreatIsRemembered(t *testing.T) {
 	w.want(rollout.Aborting, 0)
 }
 
+// TestStateMovedBack moves the state branch back to the record that a new process began with, after its first push. The
+// process notices, though it never reads the files that it pushes.
+func TestStateMovedBack(t *testing.T) {
+	w := paused(t, nil)
+	w.commit("v1 again", shopAt("v1"))
+	fetched := ""
+	for w.state().Phase != rollout.Healthy {
+		fetched, w.r = w.git.heads.State, New(w.r.Options)
+		_ = w.once()
+	}
+	w.git.heads.State = fetched
+	w.passes(3)
+	if w.git.heads.State == fetched {
+		t.Errorf("the record is still %s, held %+v", w.state().Phase, w.state().Held)
+	}
+}
+
 // TestRetreatGoesOnWithoutGit checks that later steps of a rollback do not wait for its record. Requests move back
 // first, and the pods when proxies know it.
 func TestRetreatGoesOnWithoutGit(t *testing.T) {

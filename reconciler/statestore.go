@@ -260,9 +260,7 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 			delete(r.apps, app)
 			continue
 		}
-		e := r.apps[app]
-		e.state, e.err = state, nil
-		r.apps[app] = e
+		r.apps[app] = appState{state: state} // its file is read again, also if the branch is moved back to the last one
 	}
 }
 

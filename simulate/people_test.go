@@ -256,7 +256,7 @@ func (u *universe) start() {
 			u.scaleTo(w, sizes[u.rng.IntN(len(sizes))])
 		}
 	}
-	for range 40 {
+	for range 80 { // a StatefulSet makes one pod after the other
 		u.advance()
 		u.rest()
 		if u.healthy() || u.failure != "" {

@@ -600,12 +600,18 @@ func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// wasStable reports whether a version was stable before, so that it returns without steps.
+// wasStable reports whether a version was stable before the newest record, also under a former name of the app. It
+// returns without steps.
 func (p *promises) wasStable(app string, hash rollout.Hash) bool {
-	records := p.u.oracle.records[app]
-	return slices.ContainsFunc(records[:len(records)-1], func(r rollout.State) bool {
-		return r.Stable != nil && r.Stable.Hash == hash
-	})
+	newest := len(p.u.oracle.records[app]) - 1
+	for name, records := range p.u.oracle.records {
+		if p.u.ids[name] == p.u.ids[app] && slices.ContainsFunc(records, func(r rollout.State) bool {
+			return r.Stable != nil && r.Stable.Hash == hash && (name != app || r.Serial < records[newest].Serial)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // hadPassed reports whether a workload's release has passed its gates. It had pods then, or had none at some time
@@ -963,12 +969,14 @@ func (p *promises) awaits(s rollout.State) bool {
 }
 
 // progressOf returns the progress of a release's workloads. A release that overtakes a rollback, or changes no
-// template, has no steps on record.
+// template, has no steps on record, nor has a workload with its first document.
 func progressOf(s rollout.State) []rollout.Progress {
-	all := s.Progress
-	if s.Phase == rollout.Promoting && len(all) == 0 {
-		for w := range s.Release.Templates {
-			all = append(all, rollout.Progress{Workload: w})
+	all := slices.Clone(s.Progress)
+	if s.Phase == rollout.Promoting {
+		for w, hash := range s.Release.Templates {
+			if _, has := s.ProgressOf(w); !has && hash != s.StableHash(w) {
+				all = append(all, rollout.Progress{Workload: w})
+			}
 		}
 	}
 	return all

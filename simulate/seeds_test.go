@@ -95,9 +95,10 @@ var again = map[string][]uint64{
 	"Kills":             {110062},        // endpoints of a killed pod in proxies
 	"OwnKinds":          {600036},        // pods of a larger step, after an edit of steps
 	"Pair":              {395, 522},      // a held workload without pods; a record that partly lost a race
+	"Meddling":          {4000425},       // a state branch moved back to the record that was read last
 	"Owners":            {33, 1000051},   // restarts without a configuration, after an app had left it
 	"PlainHooks":        {366},           // a content that returned when its undeletable Job was no longer recorded
-	"Pushes":            {180},           // a pod created after its ReplicaSet was scaled to 0
+	"Pushes":            {180, 4000432},  // a pod created after its ReplicaSet was scaled to 0; a first document that never serves
 	"Rewrites":          {2514, 4110},    // no steps left at a switch
 	"TwoWithPumps":      {2045},          // a rollback with an older serial than the advance recorded meanwhile
 	"BrokenStable":      {400212},        // a restart in a smaller step that broken old pods keep from ending
@@ -117,8 +118,8 @@ var again = map[string][]uint64{
 	// An old abort of a version that came again; a route that another process had just ended.
 	"Eight": {400262, 1000332},
 	// Routes of steps added while Kubernetes replaced pods; a push during a hook after a change without a template; Jobs
-	// on record that another process is about to make.
-	"HookPair": {93053, 110221, 1000153, 1000359},
+	// on record that another process is about to make; a rollback that waits for its record past its own time.
+	"HookPair": {93053, 110221, 1000153, 1000359, 4000187},
 	// The text of a rejection, under a new name; a workload without routes beside one with them; a strategy changed
 	// during the analysis after the switch.
 	"PeopleAndAnalyses": {60289, 300043, 1000230},

@@ -378,7 +378,7 @@ func (u *universe) after(a *actor, ended bool) {
 		return
 	}
 	u.note("  %s ends: %v", a.Name, a.err)
-	if due := a.NextDue(); a.err == nil || due.IsZero() || due.After(u.now(a)) {
+	if due := a.NextDue(); a.err == nil || due.IsZero() || due.After(a.visits) {
 		a.hasty = 0
 	} else if a.hasty++; a.hasty == 3 {
 		u.promises.fail(lawBackOff, "%s tries again at once for the third time: %v", a.Name, a.err)

@@ -232,6 +232,8 @@ func TestPending(t *testing.T) {
 	live.Hash, live.Complete, live.Revisions = in.State.StableHash(web), true, live.Revisions[1:]
 	in.Observed.Workloads[web], in.Source = live, h.at(in.State.Source)
 	compare.CheckNamed(t, "a rollback that is not recorded is left", back, Decide(in))
+	back.Requeue = in.Now
+	compare.CheckNamed(t, "next pass, when its own time has come", time.Time{}, Decide(in).Requeue)
 	in.State.Source, in.State.Rollback.Drain = commitID(1), in.Now
 	if d := Decide(in); !d.Rollback || d.Ask != nil || d.State.Source != in.State.Rollback.To || d.Subject != back.Subject {
 		t.Errorf("the next step of the rollback is %s", dump(d))

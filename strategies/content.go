@@ -27,9 +27,8 @@ func served(in Input) *rollout.Release {
 	if in.Source.Content == "" {
 		return nil
 	}
-	c := in.Source.Commit
-	return &rollout.Release{Commit: in.State.Source, Hash: in.Source.Content, Author: c.Author, Subject: c.Subject,
-		Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{}}
+	return &rollout.Release{Commit: in.State.Source, Hash: in.Source.Content, Author: in.Source.Commit.Author,
+		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{}}
 }
 
 // takenOver returns the workloads that identify an app without a record: staged ones, or all without documents.

@@ -72,7 +72,9 @@ func Decide(in Input) Decision {
 	d := decide(in)
 	if p := in.Pending; p != nil && !d.Stale { // no transition follows a rollback before its record
 		if !d.Rollback {
-			return *p
+			d = *p
+			d.Requeue = laterOnly(d.Requeue, in.Now)
+			return d
 		}
 		d.Subject = p.Subject
 	}

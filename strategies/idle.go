@@ -87,9 +87,8 @@ func standing(in Input) *rollout.Release {
 	if len(templates) == 0 {
 		return nil
 	}
-	c := in.Source.Commit
-	return &rollout.Release{Commit: in.State.Source, Hash: rollout.ReleaseHash(templates), Author: c.Author,
-		Subject: c.Subject, Since: rollout.Second(in.Now), Templates: templates}
+	return &rollout.Release{Commit: in.State.Source, Hash: rollout.ReleaseHash(templates), Author: in.Source.Commit.Author,
+		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: templates}
 }
 
 // unstaged returns the applied templates of workloads with a first Rollout document that run no other version.
