@@ -212,12 +212,9 @@ bench: build localcluster kubectl ## Measure polls and pushes beside git pull | 
 hostile: build localcluster ## Release nine apps for HOSTILE (10m) while a tenth pushes bombs, and compare with releases in peace
 	cd $(E2E) && GITROLLOUT_TEST_BINARY=$(ROOT)/bin/gitrollout $(GO) test -count=1 -v -run 'TestHostileHour$$' -hostile $(HOSTILE) -timeout 60m .
 
-fuzz: ## Run each fuzz test for FUZZTIME (30s)
-	@failed=; for pkg in $$($(GO) list ./...); do \
-		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-			echo "$$pkg $$f"; .ci/fuzz $$pkg $$f $(FUZZTIME) || failed=1; \
-		done; \
-	done; [ -z "$$failed" ]
+fuzz: ## Run each fuzz test for FUZZTIME (30s), one on each core
+	@for pkg in $$($(GO) list ./...); do $(GO) test -list '^Fuzz' $$pkg | sed -n "s|^Fuzz|$$pkg &|p"; done | \
+		xargs -P "$$(nproc)" -L 1 .ci/fuzz $(FUZZTIME)
 
 lint: ## Run go vet and golangci-lint (built from the module proxy at the first run)
 	$(GO) vet ./...

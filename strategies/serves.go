@@ -65,9 +65,9 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether a ReplicaSet has pods of another version or, with an unseen size of 0, may create some.
+// isOther reports whether a ReplicaSet has pods of another version, or may create some: its size is not 0 or not seen.
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
-	return !r.Current && r.Hash != hash && (r.Pods > 0 || r.Base || r.Late)
+	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
 
 // rollingBack returns texts about the workloads that do not yet run stable alone in a rollback, and their deadline.

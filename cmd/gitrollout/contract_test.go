@@ -63,6 +63,7 @@ func (r *realRemote) LoseAnswer() { r.server.Fault(gittest.Faults{DropAfter: 1})
 
 // TestGitKeepsTheContract runs the contract's tests on a real Git server. The simulator's must pass the same ones.
 func TestGitKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	contract.Repository(t, func(t *testing.T) contract.Remote {
 		repo := gittest.New(t)
 		return &realRemote{repo: repo, server: repo.HTTP(gittest.HTTPOptions{})}
@@ -130,6 +131,7 @@ func (r *realCluster) Exists(t *testing.T, ref rollout.Ref) bool {
 // TestClusterKeepsTheContract runs the contract's tests on a real control plane. The simulator's must pass the same
 // ones.
 func TestClusterKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	contract.ClusterCases(t, openCluster)
 }
 

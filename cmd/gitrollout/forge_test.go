@@ -115,6 +115,7 @@ func TestForgeIsTold(t *testing.T) {
 // TestMergedProposalIsTidiedLater keeps the branch of a merged proposal until the forge has had time to notice the
 // merge, also across processes.
 func TestMergedProposalIsTidiedLater(t *testing.T) {
+	t.Parallel()
 	for name, restarts := range map[string]bool{"one process": false, "two processes": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))

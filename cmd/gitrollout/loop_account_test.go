@@ -13,6 +13,7 @@ import (
 // nothing is written. With the rights for its objects, the app is released. The entry or the command line names the
 // account.
 func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
+	t.Parallel()
 	for name, entry := range map[string]string{
 		"by its entry": "- path: apps/*\n  serviceAccount: deployer", "by default": "- path: apps/*",
 	} {

@@ -84,6 +84,7 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 // TestAHostileMeasurementStopsNobody has a condition that would take hours or all memory: only its metric has an error.
 // A server's text in records is escaped, and other apps are released meanwhile.
 func TestAHostileMeasurementStopsNobody(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ condition, load, reason string }{
 		"a text that doubles":    {`len(reduce(1..60, #acc + #acc, 'aaaaaaaa')) > 0`, `0.1`, "could not be made"},
 		"loops in loops":         {"let r = 1..9000; all(r, {all(r, {all(r, {true})})})", `0.1`, "could not be made"},

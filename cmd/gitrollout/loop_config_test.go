@@ -20,6 +20,7 @@ const configFile = ".gitrollout/test/config.yaml"
 // TestTroubleAtTheStart starts without Git or without a valid configuration: it reports the error and writes nothing,
 // and continues by itself after the repair.
 func TestTroubleAtTheStart(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		config string // "-" for none, "" for a valid one
 		want   string
@@ -56,6 +57,7 @@ func TestTroubleAtTheStart(t *testing.T) {
 // TestOneBadFolder lists a folder that cannot be an app, because its name is in use or invalid. Each pass has an error
 // with the name, and every app continues.
 func TestOneBadFolder(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ folder, entry, want string }{
 		"a name that is taken": {"twin", "- {path: twin, name: APP}", "are both the app"},
 		"no name":              {"apps/No_Name", "", "which is not a name"},
@@ -84,6 +86,7 @@ func TestOneBadFolder(t *testing.T) {
 // Nothing advances on an outdated head, even if a timer expires, and users can still abort and revert. After the
 // repair, all apps continue.
 func TestConfigurationBreaksLater(t *testing.T) {
+	t.Parallel()
 	abort := func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }
 	pushes := func(tag string) func(*loopWorld, rollout.State) {
 		return func(w *loopWorld, _ rollout.State) { w.pushImage(tag) }
@@ -190,6 +193,7 @@ func TestAppThatNeverWas(t *testing.T) {
 // TestFolderMoves renames the app's folder at rest and at each stage of a release, for a running process and a new one.
 // No pod restarts, older commits are read in the old folder, and a rollback works.
 func TestFolderMoves(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		glob    string // of the new configuration
 		to      string // the new folder, with APP

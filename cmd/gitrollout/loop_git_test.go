@@ -53,6 +53,7 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 // TestLostAnswer breaks the connection after each successful push. The process reads the refs at once, or finds the
 // server away for a while: in the end each transition is one commit.
 func TestLostAnswer(t *testing.T) {
+	t.Parallel()
 	for name, gone := range map[string]bool{"look at the refs": false, "server gone": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
@@ -93,6 +94,7 @@ func TestLostAnswer(t *testing.T) {
 
 // TestLostRace moves a branch between a decision and its push.
 func TestLostRace(t *testing.T) {
+	t.Parallel()
 	other := 0
 	for name, race := range map[string]struct {
 		move func(w *loopWorld)
@@ -152,6 +154,7 @@ func TestRaceIsBounded(t *testing.T) {
 // clocks both make the same commit, which exists once; otherwise the first loses the race. Each transition is made
 // once.
 func TestTwoInLockStep(t *testing.T) {
+	t.Parallel()
 	for name, apart := range map[string]time.Duration{"one clock": 0, "clocks apart": 5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
@@ -204,6 +207,7 @@ func TestGitIsBack(t *testing.T) {
 // TestHistoryIsRewritten replaces the users' branch by one commit with the same files during a release, and the server
 // deletes the old commits. No pod moves, neither in the running process, which has them in its cache, nor in a new one.
 func TestHistoryIsRewritten(t *testing.T) {
+	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
 		t.Run(name, func(t *testing.T) {
 			w, p, _ := newPausedWorld(t)
@@ -267,6 +271,7 @@ func TestClockJumps(t *testing.T) {
 // TestAuthorOfWhatIsRecorded commits records and proposals with the configured author, since some servers accept only
 // known users. By default the author has no real address.
 func TestAuthorOfWhatIsRecorded(t *testing.T) {
+	t.Parallel()
 	for author, want := range map[string]string{
 		"":                               "gitrollout <gitrollout@noreply.invalid>",
 		"Release Bot <bot@corp.example>": "Release Bot <bot@corp.example>",

@@ -174,6 +174,7 @@ func TestPolicyFlags(t *testing.T) {
 // TestProjectOfAnApp writes an app with its project's account and accepts its project's promoters, whatever its entry
 // and --promoters say. It has a real API server and real signatures.
 func TestProjectOfAnApp(t *testing.T) {
+	t.Parallel()
 	for name, theirs := range map[string]bool{"by a promoter of the project": true, "by another promoter": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))

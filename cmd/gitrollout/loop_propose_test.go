@@ -103,6 +103,7 @@ func TestProposalIsDeterministic(t *testing.T) {
 
 // TestProposalsThatAreStale deletes outdated proposals in the commit that makes them so.
 func TestProposalsThatAreStale(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(w *loopWorld, s rollout.State){
 		"aborted":    func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") },
 		"superseded": func(w *loopWorld, _ rollout.State) { w.pushVersion("v3") },

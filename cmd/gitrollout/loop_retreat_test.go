@@ -48,6 +48,7 @@ func deployments(writes []string) []string {
 // TestRetreatIsRecordedOnce has two rollbacks in one process: one completes, and one leaves the app degraded. Each is
 // logged once when it happens, and recorded once in Git with its reason.
 func TestRetreatIsRecordedOnce(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		back func(w *loopWorld, release rollout.Hash, commit string)
 		want []string
@@ -102,6 +103,7 @@ func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 // TestRetreatDoesNotWaitForTheWholeApp has the API server refuse an object that is applied before the Deployment: the
 // pods roll back nevertheless. They do not while it refuses the Service or the Ingress, which route requests.
 func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
+	t.Parallel()
 	const (
 		services = "stableService: APP\n      abortScaleDownDelaySeconds: 0\n      "
 		routed   = services + "canaryService: APP-canary\n      trafficRouting: {alb: {ingress: APP, servicePort: 80}, settle: 0s}\n      "

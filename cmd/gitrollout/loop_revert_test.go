@@ -94,6 +94,7 @@ func TestAutoRevertOff(t *testing.T) {
 // TestRevertKeepsThePods scales an app at rest and during a release that is then aborted: neither a pushed nor a
 // proposed revert undoes the scaling.
 func TestRevertKeepsThePods(t *testing.T) {
+	t.Parallel()
 	for _, autoRevert := range []string{"push", "propose"} {
 		t.Run(autoRevert, func(t *testing.T) {
 			scaled := func(tag, replicas string) map[string]string {

@@ -96,6 +96,7 @@ func (w *loopWorld) secretValues() (plain, made, name string) {
 // TestEncryptedSecrets holds an app without its key and writes nothing. With the key, of either type, the app is
 // released, and needs no writes or renders at rest.
 func TestEncryptedSecrets(t *testing.T) {
+	t.Parallel()
 	for kind, make := range map[string]func(testing.TB) sopstest.Key{"age": sopstest.Age, "pgp": sopstest.PGP} {
 		t.Run(kind, func(t *testing.T) {
 			tier.Rows(t, "age")

@@ -24,6 +24,7 @@ func settings(value string) map[string]string {
 // TestStateIsBroken makes a record unreadable, in a running process and before the start of one. The app is left alone
 // until the file is repaired, and another one continues.
 func TestStateIsBroken(t *testing.T) {
+	t.Parallel()
 	for name, content := range map[string]string{
 		"not YAML":        "phase: [",
 		"unknown field":   "apiVersion: gitrollout.dev/v1alpha1\nkind: RolloutState\napp: x\nphase: Healthy\nspeed: 9\n",
@@ -109,6 +110,7 @@ func TestPauseWritesNothing(t *testing.T) {
 // TestStateIsGone deletes the state branch, or one app's file, at rest: the running version is adopted again, and no
 // pod restarts.
 func TestStateIsGone(t *testing.T) {
+	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
 		t.Run(name, func(t *testing.T) {
 			w, p := newHealthyWorld(t, version("v1", halfThenGate))
@@ -221,6 +223,7 @@ func inOrder(lines []string) []string {
 // TestFreshProcessAtEachPhase restarts the process after every pass of a release: its records and pods are the same as
 // without restarts.
 func TestFreshProcessAtEachPhase(t *testing.T) {
+	t.Parallel()
 	strategy := canaryOf("setWeight: 50", "pause: {}", "setWeight: 100", "pause: {duration: 5}")
 	story := func(t *testing.T, fresh bool) (history []string, pods map[string]int) {
 		w := newLoopWorld(t, version("v1", strategy))

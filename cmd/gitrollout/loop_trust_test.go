@@ -170,6 +170,7 @@ func TestNothingIsSigned(t *testing.T) {
 
 // TestPromoters merges valid and invalid promotions.
 func TestPromoters(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		merge func(w *loopWorld, key, proposal string)
 		holds bool
@@ -222,6 +223,7 @@ func TestPromoters(t *testing.T) {
 // a commit on a proposal's branch, and forges a record with the app at that commit. The cluster is unchanged, in a
 // running process and a new one, with and without signatures.
 func TestRecordNamesAStrangersCommit(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ signed, restart bool }{
 		"unsigned, same process": {}, "unsigned, new process": {restart: true},
 		"signed, same process": {signed: true}, "signed, new process": {signed: true, restart: true},

@@ -13,6 +13,7 @@ import (
 // TestEditedState edits a state file by hand: this stops gitrollout for that app alone, in the running process and in a
 // new one.
 func TestEditedState(t *testing.T) {
+	t.Parallel()
 	for name, edit := range map[string][2]string{
 		"a step further":  {"step: 1\n", "step: 2\n"},
 		"another phase":   {"phase: Paused", "phase: Promoting"},
@@ -55,6 +56,7 @@ func TestEditedState(t *testing.T) {
 // TestStateIsRolledBack resets the state branch to each of its older commits while a release is at its gate.
 // Annotations in the cluster show that a newer record existed, so nothing moves until a user decides.
 func TestStateIsRolledBack(t *testing.T) {
+	t.Parallel()
 	for back, restart := range map[string]bool{"1": false, "2": true, "3": false} {
 		t.Run(back, func(t *testing.T) {
 			w, p := newHealthyWorld(t, version("v1", halfThenGate))

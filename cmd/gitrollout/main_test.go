@@ -45,6 +45,7 @@ var firstScripts = []string{"exit-codes", "get", "help", "history", "hold-abort"
 // TestScripts runs the sessions in testdata/scripts: commands as a user types them, with real bare repositories,
 // without a cluster.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/scripts",
 		RequireExplicitExec: true,

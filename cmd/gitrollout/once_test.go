@@ -11,6 +11,7 @@ import (
 
 // TestOnceFailsWithAHeldApp checks that once exits with an error at each call while an app needs manual action.
 func TestOnceFailsWithAHeldApp(t *testing.T) {
+	t.Parallel()
 	key := sopstest.Age(t)
 	for name, c := range map[string]struct {
 		config string

@@ -190,8 +190,7 @@ func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0
 // freshReadiness returns the new version's readiness. Between steps one ready pod that may get requests is enough.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
 	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see the stable template
-	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || m.Want().Canary == 0 && !m.StillRouted(m.view) ||
-		going && !m.IsRouted() // also where another process has just ended the route
+	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || going || m.Want().Canary == 0 && !m.StillRouted(m.view)
 	switch {
 	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // its pods go, or wait for their template
 		return none
