@@ -138,7 +138,7 @@ test-peers: build localcluster kubectl kruise ## Run the tests of its kinds agai
 	KRUISE_TEST_BINARY=$(ROOT)/bin/kruise .ci/with-cluster $(GO) test -p 1 -parallel 1 -timeout 20m -run 'CloneSet|Advanced|KindThatCannot' ./cluster ./cmd/gitrollout
 	cd $(E2E) && KRUISE_TEST_BINARY=$(ROOT)/bin/kruise $(ROOT)/.ci/with-cluster $(GO) test -parallel 1 -timeout 30m -run 'CloneSet|Advanced' .
 
-test-unit: ## Run the tests that need no cluster, without what plays through thousands of lives
+test-unit: ## Run the tests that need no cluster, without the simulator's thousands of runs
 	$(TEST) -short $(UNIT)
 	cd $(E2E) && $(TEST) ./schemas ./tracing ./plain
 
@@ -202,7 +202,7 @@ vet:
 fmt-check:
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; [ -z "$$out" ] || { echo "not formatted (run gofmt -w):"; echo "$$out"; exit 1; }
 
-simulate: ## Live SEEDS (1000) random lives of the real loop in simulated worlds; prints how to replay what fails
+simulate: ## Run the real loop through SEEDS (1000) random runs in simulated worlds; prints how to replay a failure
 	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
 bench: build localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, a large repository beside git, and fifty releases at once beside one (BENCH=pattern)

@@ -15,7 +15,7 @@ import (
 // *rollout.InvalidError means that no promoter approved; any other error leaves it open.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals caches an Approver's results. It may fetch history, so the pump of Git calls it and a pass is repeated.
+// approvals caches an Approver's results. Asking may fetch history, so the Git pump asks, and the pass is repeated.
 type approvals struct {
 	ask    Approver // nil: every promotion file counts
 	touch  func(app string)

@@ -277,7 +277,7 @@ func parseOwnKinds() ([]rollout.Partitioned, string) {
 // partitionedPolicies are the kinds described by their fields whose pods are counted.
 var partitionedPolicies = []string{byCounts, byKruisesOrdinals, byNewCounts, byOldShare}
 
-// isOnNodes reports whether it has a pod on each node.
+// isOnNodes reports whether the workload has a pod on each node.
 func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.policy == onKruisesNodes }
 
 // kind turns a workload into another kind.

@@ -71,7 +71,7 @@ func TestMutations(t *testing.T) {
 			for n := range enough + 1 {
 				i := cmp.Or(n, m.seed, 1) - 1
 				at := slices.IndexFunc(worlds, func(w world) bool { return w.name == names[i%len(names)] })
-				u := live(uint64(i/len(names))+1, worlds[at].chaos, m, false)
+				u := play(uint64(i/len(names))+1, worlds[at].chaos, m, false)
 				if u.failure != "" {
 					t.Logf("caught by seed %d: %s", i+1, u.failure)
 					return

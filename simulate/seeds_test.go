@@ -150,16 +150,18 @@ var again = map[string][]uint64{
 	"SlowApps": {861, 300017, 600057},
 }
 
-// life is one seed in one world.
-type life struct {
+// seedRun is one seed in one world.
+type seedRun struct {
 	world int
 	seed  uint64
 }
 
-func (l life) String() string { return fmt.Sprintf("-world %s -seed %d", worlds[l.world].name, l.seed) }
+func (l seedRun) String() string {
+	return fmt.Sprintf("-world %s -seed %d", worlds[l.world].name, l.seed)
+}
 
-// live runs one seed: a first deployment, releases and trouble, then a repair after which the world must be in order.
-func live(seed uint64, c chaos, m mutation, verbose bool) *universe {
+// play runs one seed: a first deployment, releases and trouble, then a repair after which the world must be in order.
+func play(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u := newUniverse(seed, c, m, verbose)
 	u.start()
 	for range 60 + u.rng.IntN(240) {
@@ -185,11 +187,11 @@ type outcome struct {
 // outcomes are the results shared by several tests, so that each run happens once.
 var outcomes sync.Map
 
-func (l life) outcome() outcome {
+func (l seedRun) outcome() outcome {
 	if known, is := outcomes.Load(l); is {
 		return known.(outcome)
 	}
-	u := live(l.seed, worlds[l.world].chaos, mutation{}, false)
+	u := play(l.seed, worlds[l.world].chaos, mutation{}, false)
 	o := outcome{u.failure, u.oracle.writes, u.oracle.staleWrites, u.played}
 	outcomes.Store(l, o)
 	return o
@@ -211,7 +213,7 @@ func TestSeeds(t *testing.T) {
 			if !isChosen(w) {
 				continue
 			}
-			u := live(*seedFlag, w.chaos, mutation{}, true)
+			u := play(*seedFlag, w.chaos, mutation{}, true)
 			t.Log(w.name + "\n" + strings.Join(u.trace, "\n"))
 			if u.failure != "" {
 				t.Error(u.failure)
@@ -226,10 +228,10 @@ func TestSeeds(t *testing.T) {
 	if *seedsFlag > 0 {
 		seeds = *seedsFlag
 	}
-	var all []life
+	var all []seedRun
 	for i := 0; len(all) < seeds; i++ {
 		w := i % len(worlds)
-		l := life{world: w, seed: uint64(i/len(worlds)) + *fromFlag}
+		l := seedRun{world: w, seed: uint64(i/len(worlds)) + *fromFlag}
 		if why := known[l.String()]; why != "" {
 			t.Logf("left out: %s: %s", l, why)
 		} else if isChosen(worlds[w]) {
@@ -239,20 +241,20 @@ func TestSeeds(t *testing.T) {
 	for w := range worlds {
 		for i, seed := range again[worlds[w].name] {
 			if isChosen(worlds[w]) && (i == 0 || !testing.Short()) {
-				all = append(all, life{w, seed})
+				all = append(all, seedRun{w, seed})
 			}
 		}
 	}
-	liveAll(t, all)
+	runAll(t, all)
 }
 
-func liveAll(t *testing.T, all []life) {
+func runAll(t *testing.T, all []seedRun) {
 	t.Helper()
 	began := time.Now()
 	var mu sync.Mutex
-	var failed []life
+	var failed []seedRun
 	done, writes, stale := 0, 0, 0
-	work := make(chan life)
+	work := make(chan seedRun)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
@@ -283,13 +285,13 @@ func liveAll(t *testing.T, all []life) {
 	wg.Wait()
 	t.Logf("%d seeds in %d worlds, %.0f a second, %d writes to clusters checked (%d of a process that had lost a race meanwhile), "+
 		"%d seeds failed", len(all), len(worlds), float64(len(all))/time.Since(began).Seconds(), writes, stale, len(failed))
-	slices.SortFunc(failed, func(a, b life) int { return int(a.seed) - int(b.seed) })
+	slices.SortFunc(failed, func(a, b seedRun) int { return int(a.seed) - int(b.seed) })
 	for i, l := range failed {
 		if i == 5 {
 			t.Errorf("and %d more", len(failed)-i)
 			break
 		}
-		u := live(l.seed, worlds[l.world].chaos, mutation{}, true)
+		u := play(l.seed, worlds[l.world].chaos, mutation{}, true)
 		t.Errorf("go test ./simulate -run TestSeeds %s: %s\n%s", l, u.failure, strings.Join(u.trace[max(0, len(u.trace)-40):], "\n"))
 	}
 }
@@ -301,9 +303,9 @@ func TestReplay(t *testing.T) {
 			continue
 		}
 		seed := uint64(1000 + i)
-		first, again := live(seed, w.chaos, mutation{}, true), live(seed, w.chaos, mutation{}, true)
+		first, again := play(seed, w.chaos, mutation{}, true), play(seed, w.chaos, mutation{}, true)
 		if a, b := strings.Join(first.trace, "\n"), strings.Join(again.trace, "\n"); a != b {
-			t.Errorf("%s: two lives of one seed differ: %d and %d lines", life{i, seed}, len(first.trace), len(again.trace))
+			t.Errorf("%s: two runs of one seed differ: %d and %d lines", seedRun{i, seed}, len(first.trace), len(again.trace))
 		}
 	}
 }
@@ -312,7 +314,7 @@ func TestReplay(t *testing.T) {
 // would silently find no more errors of its kind.
 func TestWorldsHaveWhatHurts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fewer than 200 lives lack some events")
+		t.Skip("fewer than 200 runs lack some events")
 	}
 	wanted := []string{
 		"a slip made", "a slip mended", "a document removed", "a document put back", "a document put back with a version",
@@ -331,7 +333,7 @@ func TestWorldsHaveWhatHurts(t *testing.T) {
 	}
 	played := map[string]int{}
 	for i := range 200 {
-		l := life{people[i%len(people)], uint64(i/len(people)) + 1}
+		l := seedRun{people[i%len(people)], uint64(i/len(people)) + 1}
 		for name, n := range l.outcome().played {
 			played[name] += n
 		}
@@ -339,7 +341,7 @@ func TestWorldsHaveWhatHurts(t *testing.T) {
 	t.Log(played)
 	for _, name := range wanted {
 		if played[name] == 0 {
-			t.Errorf("%s: not once in 200 lives", name)
+			t.Errorf("%s: not once in 200 runs", name)
 		}
 	}
 }

@@ -170,7 +170,7 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 // moved returns the error for other content of a locked version.
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
-		return fmt.Errorf("%s: vendor.lock has other files for %s than it is made of: take vendor.lock and %s from Git "+
+		return fmt.Errorf("%s: vendor.lock names other files for %s than the source has: take vendor.lock and %s from Git "+
 			"again, and look at their history", s.Wants(), now.names(), now.Into)
 	}
 	return fmt.Errorf("%s has moved: %s is locked to %s and is %s now; look at why, and take it with --update=%s",

@@ -60,8 +60,7 @@ func TestNothingIsChangedHalf(t *testing.T) {
 	compare.Check(t, before, w.has())
 }
 
-// TestTwoRanges has two ranges of one chart with the same version: it exists once, and stays when only one range moves
-// on.
+// TestTwoRanges vendors a chart once for two version ranges with the same version. It stays when one range moves on.
 func TestTwoRanges(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1") + redis("20.1.5"))
@@ -83,7 +82,7 @@ func TestForgedLock(t *testing.T) {
 	if wrong := w.wrong(); len(wrong) > 0 {
 		t.Fatalf("the lock was to be forged: %v", wrong)
 	}
-	w.update("", "vendor.lock has other files for ", "take vendor.lock and base from Git again")
+	w.update("", "vendor.lock names other files for ", "take vendor.lock and base from Git again")
 }
 
 // TestFolders lists folders with a vendor.yaml, except vendored ones.

@@ -48,7 +48,7 @@ transition, each hook and each metric, too.`,
 	c.output.register(cmd, "json", "yaml", "wide")
 	c.color.register(cmd)
 	cmd.Flags().IntVar(&c.limit, "limit", 10, "how many releases to show")
-	cmd.Flags().IntVar(&c.depth, "depth", 20_000, "how many `commits` of the state branch to look through at most")
+	cmd.Flags().IntVar(&c.depth, "depth", 20_000, "search at most this many `commits` of the state branch")
 	return cmd
 }
 

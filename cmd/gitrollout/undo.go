@@ -46,7 +46,7 @@ several commits. To go back this minute, without a review: gitrollout abort.`,
 	flags := cmd.Flags()
 	flags.StringVar(&c.undo.To, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
 	flags.StringVar(&c.undo.Reason, "reason", "", "why; it is in the commit's message")
-	flags.IntVar(&c.undo.Depth, "depth", 20_000, "how many `commits` of the state branch to look through at most")
+	flags.IntVar(&c.undo.Depth, "depth", 20_000, "search at most this many `commits` of the state branch")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "show the proposal, and push nothing")
 	complete(cmd, "to", knownHashes)
 	return cmd

@@ -156,7 +156,7 @@ func (w *forgeWorld) api(as giteatest.Account, method, path string, body, into a
 	return w.gitea.API(as, method, "/repos/"+w.repo+path, body, into)
 }
 
-// must is api for a request that succeeds.
+// must calls api, and ends the test unless the request succeeds.
 func (w *forgeWorld) must(as giteatest.Account, method, path string, body, into any) {
 	w.t.Helper()
 	if status, text := w.api(as, method, path, body, into); status/100 != 2 {

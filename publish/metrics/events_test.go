@@ -38,7 +38,7 @@ func flying() rollout.State {
 	return with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 }
 
-// serving is the end of that release.
+// serving returns the state in which that release is stable.
 func serving(since time.Duration) rollout.State {
 	return with(flying(), func(s *rollout.State) { s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, since) })
 }

@@ -150,7 +150,7 @@ func withToken(m rollout.Metric) rollout.Metric {
 	return m
 }
 
-// hang waits for the end of a request; begun, if any, tells that it has begun.
+// hang returns a handler that waits until its request is cancelled. It reports each start on begun, if that is not nil.
 func hang(begun chan<- struct{}) func(*http.Request) {
 	return func(r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
