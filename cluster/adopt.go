@@ -21,7 +21,7 @@ import (
 // lastAppliedAnnotation has the object that a client-side apply sent, as by kubectl apply or Argo CD.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists field managers of programs that apply files, as do names that start with "kubectl-". Others' fields stay.
+// tools lists the field managers of programs that apply files, besides "kubectl-…". Fields of all other managers stay.
 var tools = []string{
 	"kubectl", "before-first-apply", // the latter is the API server's name for writers before managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",

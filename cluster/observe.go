@@ -2,9 +2,9 @@ package cluster
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Observe returns the state of an app's workloads from the watches, without a request, with at least an earlier
-// Apply's writes. Missing workloads and routes that are unknown or not applied yet are left out. If a watch for the
-// app fails or is not answered, the state is the last one and Unseen has the reason.
+// Observe returns the state of an app's workloads from the watches. It makes no request, and includes the writes of
+// earlier calls of Apply. Missing workloads and routes that are unknown or not applied yet are left out. If a watch for
+// the app fails or cannot start, the state is the last one seen, and Unseen has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),

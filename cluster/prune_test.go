@@ -53,7 +53,7 @@ func TestPruneDeletesOnlyWhatIsTheAppsAndMayGo(t *testing.T) {
 		w.ref("", "PersistentVolumeClaim", "data"), {Kind: "Namespace", Name: w.ns}, w.ref("nowhere.dev", "Thing", "x"),
 	}
 	w.untilHidden(service("released"))
-	// The app did not apply the namespace: it leaves the list without being deleted.
+	// The app did not apply the Namespace: prune forgets it without deleting it.
 	w.prune(all, service("plain"), service("released"), service("moved"), service("never-was"), rollout.Ref{Kind: "Namespace", Name: w.ns},
 		w.ref("nowhere.dev", "Thing", "x"))
 	for name, want := range map[string]bool{"plain": false, "kept": true, "released": true, "moved": true} {

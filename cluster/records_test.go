@@ -285,7 +285,7 @@ func TestTableKeepsTheNewest(t *testing.T) {
 }
 
 // TestTableOfTwoNamespaces checks that each feed changes only its namespace's objects. The table needs all feeds in
-// sync, and reports the first failed feed.
+// sync, and reports the error of the feed that failed earliest.
 func TestTableOfTwoNamespaces(t *testing.T) {
 	tab := newTable(reading(readPod), func(_, _ *pod) {}, "a", "b")
 	a, b := tab.feedOf("a"), tab.feedOf("b")

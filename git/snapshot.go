@@ -56,7 +56,7 @@ type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
 
-// SignedBy returns the commit's signer by the verifier, or why the signature does not count or there is none.
+// SignedBy returns the commit's signer, as v verifies it. The error says why the signature does not count.
 func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if s.commit.ID == "" {
 		return "", errors.New("there is no commit")

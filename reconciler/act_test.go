@@ -59,14 +59,18 @@ func TestStateMovedBack(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("v1 again", shopAt("v1"))
 	fetched := ""
-	for w.state().Phase != rollout.Healthy {
+	for range 50 {
+		if w.state().Phase == rollout.Healthy {
+			break
+		}
 		fetched, w.r = w.git.heads.State, New(w.r.Options)
 		_ = w.once()
 	}
+	w.want(rollout.Healthy, 0)
 	w.git.heads.State = fetched
 	w.passes(3)
-	if w.git.heads.State == fetched {
-		t.Errorf("the record is still %s, held %+v", w.state().Phase, w.state().Held)
+	if h := w.state().Held; w.git.heads.State == fetched || h == nil || h.Reason != rollout.HeldRolledBack {
+		t.Errorf("the record is %s, held %+v", w.state().Phase, h)
 	}
 }
 

@@ -47,7 +47,7 @@ func (h *outbox) enqueue(t transition) {
 	h.notify()
 }
 
-// queued returns the queued state of an app whose base has a serial number, nil if none.
+// queued returns the app's queued state if it was decided from the state with this serial number, otherwise nil.
 func (h *outbox) queued(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -260,7 +260,7 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 			delete(r.apps, app)
 			continue
 		}
-		r.apps[app] = appState{state: state} // its file is read again, also if the branch is moved back to the last one
+		r.apps[app] = appState{state: state} // without a blob id: its file is read again at the next other head
 	}
 }
 

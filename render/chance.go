@@ -70,7 +70,7 @@ func (o origins) blameChance(object rollout.Object) error {
 			return c.Why
 		}
 	}
-	invalid := &rollout.InvalidError{Msg: "would be another at each render",
+	invalid := &rollout.InvalidError{Msg: "would differ at each render",
 		Fix: "look for functions such as randAlphaNum and now in the templates, and give their results by values"}
 	if object.CreateOnly() {
 		invalid.Msg = "has more than values of data and stringData that would be others at each render"

@@ -68,7 +68,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 	const secret = "a/charts/db/templates/a.yaml: Secret/auth: stringData.password"
 	const wayOut = `; or have it made once, by a patch that annotates it gitrollout.dev/create-only: "true"`
 	const give = "give it by a value, or take it out of the template"
-	const by = " would be another at each render (randAlphaNum); " + give
+	const by = " would differ at each render (randAlphaNum); " + give
 	const annotation = "metadata.annotations[gitrollout.dev/create-only]: is "
 	annotated := strings.Replace(chanceSecret, "{name: auth}", "{name: auth, "+once+"}", 1)
 	labelled := strings.Replace(chanceSecret, "{name: auth}", "{name: auth, labels: {x: {{ randAlpha 3 }}}}", 1)
@@ -91,7 +91,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 		"no value can come": {chanceChart("Secret", certificate), "cannot be made with values by chance, as Helm would make it " +
 			"(Secret//my-auth); look at it with helm template, or give its values"},
 		"an object or other": {chanceChart("Secret", chanceSecret+"---\n"+strings.Replace(fixedConfig, "fixed", "{{ randAlpha 3 | lower }}", 1)),
-			"ConfigMap/aaa: metadata.name would be another at each render (randAlpha, randAlphaNum); " + give},
+			"ConfigMap/aaa: metadata.name would differ at each render (randAlpha, randAlphaNum); " + give},
 	} {
 		if _, err := rendered(c.files, appA); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)

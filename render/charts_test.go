@@ -103,7 +103,7 @@ func TestHelmCharts(t *testing.T) {
 		"a test by chance": {charts(""), more{chart + "/templates/test.yaml": configMap("try-{{ randAlpha 3 | lower }}, " +
 			"annotations: {helm.sh/hook: test}")}, eu + "# web:red", ""},
 		"a chart of this commit": {charts(""), more{chart + "/Chart.yaml": depends}, "apps/shop/charts/shop/Chart.yaml: dependencies[0]: " +
-			"the chart lib is not in charts/; commit charts/lib as a symbolic link to ../../../../../lib, where this repository has it", ""},
+			"the chart lib is not in charts/; if this repository has the chart, commit charts/lib as a symbolic link to ../../../../../lib", ""},
 		"a chart by its link": {charts(""), more{chart + "/Chart.yaml": depends, chart + "/charts/lib": linkTo + "../../../../../lib",
 			"lib/Chart.yaml": "apiVersion: v2\nname: lib\nversion: 1.0.0\n"}, eu + "# web:red", ""},
 		"without hooks": {charts(", skipHooks: true, includeCRDs: true"), hooks,
@@ -118,7 +118,7 @@ func TestHelmCharts(t *testing.T) {
 		"a bad name": {"helmCharts: [{name: shop, releaseName: 'A b'}]", nil,
 			`apps/shop/charts/shop: the release name "A b" is none; use lower-case letters, digits, - and ., at most 53`, ""},
 		"chance": {"helmCharts: [{name: shop, nameTemplate: 'x-{{ randAlpha 3 }}'}]", nil,
-			here + "helmCharts[0].nameTemplate: would be another name at each render; write a releaseName", ""},
+			here + "helmCharts[0].nameTemplate: would differ at each render; write a releaseName", ""},
 		"merge how": {charts(", valuesMerge: mix"), nil, here + `helmCharts[0].valuesMerge: "mix" must be merge, override or replace`, ""},
 		"out of the repository": {"helmGlobals: {chartHome: ../../..}\n" + charts(""), nil,
 			here + "helmCharts[0].name: ../../../shop leaves the repository; put the files into the repository", ""},

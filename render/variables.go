@@ -133,7 +133,7 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 	switch {
 	case unset != "":
 		return invalid(v.blamed(object), fmt.Sprintf("give it a value in substitute or substituteFrom of the app's entry, "+
-			"write ${%s:=default}, or $${%s} where the text is meant", unset, unset), "the variable %s is not set", unset)
+			"write ${%s:=default}, or $${%s} for the text itself", unset, unset), "the variable %s is not set", unset)
 	case err != nil:
 		return invalid(v.blamed(object), "write $${ where no variable is meant, "+keep,
 			"has a ${ that cannot be read: %s", rollout.OneLine(err.Error()))

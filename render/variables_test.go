@@ -72,7 +72,7 @@ func TestVariables(t *testing.T) {
 	const noFile = " is not a file of this commit; name it from the repository's root"
 	unset := func(name string) string {
 		return "; give it a value in substitute or substituteFrom of the app's entry, write ${" + name + ":=default}, or $${" + name +
-			"} where the text is meant"
+			"} for the text itself"
 	}
 	for name, c := range map[string]struct {
 		file   string // a/a.yaml

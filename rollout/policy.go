@@ -140,8 +140,8 @@ func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns an app with the project's namespaces and kinds, read as the entry's: kube-system must be listed by
-// name, and a Namespace by its kind and its name.
+// Bounded returns an app with the project's namespaces and kinds instead of its entry's. The rules of an entry apply:
+// kube-system must be listed by name, and a Namespace by its kind and its name.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")

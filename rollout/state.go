@@ -32,8 +32,8 @@ func Phases() []Phase {
 }
 
 // State is the record of one app: apps/<group>/<app>.yaml on the state branch. With the users' branch it determines
-// the app's objects. A change of a field with serial:"yes" is a transition, counted by Serial. Other changes, as of a
-// followed commit, a hold or the inventory, write to no Deployment.
+// the app's objects. A change of a field with serial:"yes" is a transition, counted by Serial. Changes of other fields,
+// such as Source, Held or Inventory, write to no Deployment.
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState

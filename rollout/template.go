@@ -12,7 +12,7 @@ import (
 // The most bytes that a message's template may build. It may only loop over an event's lists, two loops deep.
 const maxTemplateText = 64 << 10
 
-// boundedFuncs are text/template's functions that build texts, limited: fifty lines could double a text fifty times.
+// boundedFuncs returns text/template's functions that build text, bounded: a template's lines could each double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {

@@ -42,6 +42,7 @@ var mutations = []mutation{
 	{"evictions of Kruise's StatefulSet are left out", "KruisesStatefulSets", 18, evicts(sparing)},
 	{"CloneSet's template of all pods stays", "CloneSets CalmSets", 50, observesEach(oldBase)},
 	{"evictions are left out", "StatefulSets", 18, evicts(sparing)},
+	{"a StatefulSet keeps a new pod at a step of none", "StatefulSets", 12, applies(leftOver)},
 	{"a DaemonSet loses two pods where one is to go", "DaemonSets", 0, evicts(greedy)},
 	{"a pod made by scaling stays, with rebalance", "StatefulSets", 69, evicts(content)},
 	{"nodes are taken in any order", "DaemonSets", 0, evicts(fickle)},
@@ -162,6 +163,21 @@ func lowPartition(_ starting, _ string, o rollout.Object) {
 	if n, held := rollout.In(o, path).(int64); held && n > 0 {
 		o.Set(n+more, strings.Split(path, ".")...)
 	}
+}
+
+// leftOver writes no StatefulSet whose step asks for no pod.
+func leftOver(ctx context.Context, p starting, app string, objects []rollout.Object) error {
+	return p.View.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
+		w, is := rollout.WorkloadOf(o.Ref())
+		s, source := p.u.promises.onRecord(w)
+		pr, moves := s.ProgressOf(w)
+		if !is || !moves || source == nil || s.Phase == rollout.Aborting {
+			return false
+		}
+		legs := source.legs()
+		step := at(source, legs, pr)
+		return step < len(legs) && legs[step].pods(p.u.kube.Deployments[w].Replicas) == 0
+	}))
 }
 
 // open removes the pins of all Services except canary ones.

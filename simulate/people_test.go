@@ -256,7 +256,11 @@ func (u *universe) start() {
 			u.scaleTo(w, sizes[u.rng.IntN(len(sizes))])
 		}
 	}
-	for range 80 { // a StatefulSet makes one pod after the other
+	rounds := 40
+	if u.chaos.sets != nil {
+		rounds = 80 // a StatefulSet makes one pod after the other
+	}
+	for range rounds {
 		u.advance()
 		u.rest()
 		if u.healthy() || u.failure != "" {

@@ -21,6 +21,7 @@ type Process struct {
 	Clone *Clone
 
 	now     func() time.Time // the process's clock, since it last began something
+	read    time.Time        // the last time that its clock told
 	running bool             // a thread is stopped at an effect
 	next    Effect           // the next effect of the thread of the last step
 	err     error            // the error of the last ended thread
@@ -60,8 +61,7 @@ func Start(name string, parts Parts) *Process {
 	o := parts.Options
 	o.Writer = name
 	o.Repository, o.Past, o.Observer, o.Applier, o.Workers = p.Clone, p.Clone, p.View, p.View, 1
-	o.Jobs = p.View
-	o.Nodes, o.Know = p.View.Nodes, p.View.Know
+	o.Jobs, o.Nodes, o.Know = p.View, p.View.Nodes, p.View.Know
 	if parts.Wrap != nil {
 		parts.Wrap(p, &o)
 	}
@@ -89,7 +89,7 @@ func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 // clock returns a clock that starts at a time and advances with the cluster's.
 func (p *Process) clock(now time.Time) func() time.Time {
 	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
-	return func() time.Time { return k.Now.Add(ahead) }
+	return func() time.Time { p.read = k.Now.Add(ahead); return p.read }
 }
 
 func (p *Process) start(name string, work func() error) (ended bool) {

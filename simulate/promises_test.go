@@ -603,10 +603,10 @@ func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 // wasStable reports whether a version was stable before the newest record, also under a former name of the app. It
 // returns without steps.
 func (p *promises) wasStable(app string, hash rollout.Hash) bool {
-	newest := len(p.u.oracle.records[app]) - 1
+	own := p.u.oracle.records[app]
 	for name, records := range p.u.oracle.records {
-		if p.u.ids[name] == p.u.ids[app] && slices.ContainsFunc(records, func(r rollout.State) bool {
-			return r.Stable != nil && r.Stable.Hash == hash && (name != app || r.Serial < records[newest].Serial)
+		if len(own) > 0 && p.u.ids[name] == p.u.ids[app] && slices.ContainsFunc(records, func(r rollout.State) bool {
+			return r.Stable != nil && r.Stable.Hash == hash && r.Serial < own[len(own)-1].Serial
 		}) {
 			return true
 		}

@@ -238,7 +238,7 @@ func (p *promises) checkSet(w rollout.Workload) {
 		return
 	}
 	own, rebalances := legs[step].pods(d.Replicas), source.canary["rebalance"] == true && p.mayRebalance(d, legs, step, source)
-	if others > own && (own == 0 && !p.isUnderWay(source) || rebalances) {
+	if others > own && (own == 0 && !(pr.Routed != nil && source.isRouted() && p.isUnderWay(source)) || rebalances) {
 		p.fail(lawOld, "%s: %d of %d pods are of %s, and step %d asks for %d", w, others, d.Replicas, source.version, step, own)
 	}
 }

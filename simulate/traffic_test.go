@@ -61,7 +61,7 @@ func routedSteps(rng *rand.Rand, steps []any) []any {
 	return steps
 }
 
-// randomRoute returns a step that matches users, or ends an earlier match.
+// randomRoute returns a step that sets or removes a header route, a mirror route or a match.
 func randomRoute(rng *rand.Rand) map[string]any {
 	yes := map[string]any{"headerName": "X-Staff", "headerValue": map[string]any{"exact": "yes"}}
 	header := map[string]any{"name": "staff", "match": []any{yes}}

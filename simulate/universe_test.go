@@ -378,10 +378,13 @@ func (u *universe) after(a *actor, ended bool) {
 		return
 	}
 	u.note("  %s ends: %v", a.Name, a.err)
-	if due := a.NextDue(); a.err == nil || due.IsZero() || due.After(a.visits) {
+	switch due := a.NextDue(); {
+	case a.err == nil || due.After(a.read):
 		a.hasty = 0
-	} else if a.hasty++; a.hasty == 3 {
-		u.promises.fail(lawBackOff, "%s tries again at once for the third time: %v", a.Name, a.err)
+	case !due.IsZero():
+		if a.hasty++; a.hasty == 3 {
+			u.promises.fail(lawBackOff, "%s tries again at once for the third time: %v", a.Name, a.err)
+		}
 	}
 	if a.Clone.main != a.seen {
 		u.oracle.checkBacks(a)

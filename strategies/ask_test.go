@@ -234,6 +234,8 @@ func TestPending(t *testing.T) {
 	compare.CheckNamed(t, "a rollback that is not recorded is left", back, Decide(in))
 	back.Requeue = in.Now
 	compare.CheckNamed(t, "next pass, when its own time has come", time.Time{}, Decide(in).Requeue)
+	in.State.Rollback.Drain = in.Now.Add(time.Minute)
+	compare.CheckNamed(t, "next pass, when pods drain later", in.State.Rollback.Drain, Decide(in).Requeue)
 	in.State.Source, in.State.Rollback.Drain = commitID(1), in.Now
 	if d := Decide(in); !d.Rollback || d.Ask != nil || d.State.Source != in.State.Rollback.To || d.Subject != back.Subject {
 		t.Errorf("the next step of the rollback is %s", dump(d))

@@ -51,7 +51,7 @@ type Decision struct {
 	Measure  []Measure // the measurements that are due
 	Stale    bool      // the cluster was written from a newer record: nothing may be applied
 
-	// Ask is the next question, nil if all are answered. The other fields assume that no answer prevents them.
+	// Ask is the next question, nil if all are answered. The other fields hold unless its answer changes the decision.
 	Ask *Ask
 }
 
@@ -65,15 +65,15 @@ type Decision struct {
 //	   ↑               ⇅ Stalled                                                 ↓
 //	   └───────── complete, Git agrees ─────────── Aborting ─complete, Git does not→ Degraded
 func Decide(in Input) Decision {
-	given := in
-	in = in.prepared()
+	given, in := in, in.prepared()
 	in.State = workloads.Reopened(given.State)
 	in.State.Progress = withPeaks(in)
 	d := decide(in)
 	if p := in.Pending; p != nil && !d.Stale { // no transition follows a rollback before its record
 		if !d.Rollback {
+			next := d.Requeue
 			d = *p
-			d.Requeue = laterOnly(d.Requeue, in.Now)
+			d.Requeue = rollout.Soonest(laterOnly(p.Requeue, in.Now), laterOnly(next, in.Now))
 			return d
 		}
 		d.Subject = p.Subject

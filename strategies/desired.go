@@ -52,7 +52,7 @@ func NeedsStable(s rollout.State, v workloads.View) bool {
 	})
 }
 
-// Inventory returns the state's inventory: listed references and desired objects'. Prunable returns undesired ones.
+// Inventory returns the references of the state's inventory and of desired objects. Prunable returns the undesired.
 func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// followRelease counts the pods that a release and a rollback start.
+// followRelease checks how many pods a release and a rollback start, and notes when enough pods serve.
 func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is rollout.State) {
 	x := s.watch(w)
 	spec, staged := s.specOf(w)

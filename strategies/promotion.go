@@ -101,7 +101,7 @@ func Ignored(in Input) string {
 	case isSpent(in) && !isFor(s.Release):
 		return ""
 	case !isFor(s.Release) && !isFor(s.Stable) && !head && !rejected && !slices.Contains(s.Verified, p.Release):
-		return fmt.Sprintf("it names %s, which is neither in flight nor in Git", p.Release)
+		return fmt.Sprintf("it names release %s, which is neither in flight nor the version in Git", p.Release)
 	case refusal(in) != "" && (isFor(s.Release) || !isFor(s.Stable)):
 		return p.Forbidden
 	case !isFor(s.Release):

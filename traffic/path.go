@@ -125,7 +125,7 @@ func closing(s string) int {
 	return -1
 }
 
-// unquoted returns a text without its quotes. It reports false without a pair of quotes, or with a third one inside.
+// unquoted returns a text without the quotes around it. It returns false if they are missing, differ, or occur inside.
 func unquoted(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '\'' && s[0] != '"' || s[len(s)-1] != s[0] {
 		return "", false

@@ -208,7 +208,7 @@ func TestFluxIsCarriedOver(t *testing.T) {
 left out releases/shop.yaml: HelmRelease podinfo has the chart podinfo of elsewhere: `+
 		`bring it with gitrollout vendor --from releases, commit that, and run this again
 left out apps/lost: cannot be rendered: apps/lost/kustomization.yaml: data.a: the variable key is not set (ConfigMap//lost-m9gb8k2g46); `+
-		`give it a value in substitute or substituteFrom of the app's entry, write ${key:=default}, or $${key} where the text is meant
+		`give it a value in substitute or substituteFrom of the app's entry, write ${key:=default}, or $${key} for the text itself
 note apps/lost: settings of clusters/prod/lost.yaml are not carried over (spec.postBuild.substituteFrom Secret/keys): `+
 		`put them into the folder
 note apps/web: settings of clusters/prod/apps.yaml are not carried over (spec.postBuild.substituteFrom ConfigMap/absent, `+

@@ -29,8 +29,8 @@ const (
 		"  - {repoURL: \"https://charts.example.com\", chart: mail}\n  - {repoURL: \"https://git.example.com/ours\", path: values, ref: values}\n"
 )
 
-// TestFromEngines adds remote sources of Flux's objects and Argo CD's Applications to vendor.yaml, once, without
-// changing them. Sources in the repository need no entry.
+// TestFromEngines checks that remote sources of Flux's and Argo CD's objects are added to vendor.yaml once, and that the
+// objects stay unchanged. Sources in the repository need no entry.
 func TestFromEngines(t *testing.T) {
 	own := strings.ReplaceAll(fluxFolder, "kind: GitRepository, name: base", "kind: GitRepository, name: flux-system")
 	for name, c := range map[string]struct {

@@ -15,7 +15,7 @@ type WorkingCopy string
 func (w WorkingCopy) Clean(ctx context.Context) error {
 	changes, err := w.git(ctx, "", "status", "--porcelain")
 	if err == nil && changes != "" {
-		return errors.New("all that is changed would be proposed, and something is already; commit or stash it")
+		return errors.New("the working copy has other changes, which would be proposed too: commit or stash them")
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// staging is the folder for new files, written first so that a full disk changes nothing. The next update removes it.
+// staging is the folder where new files are written first, so that a full disk changes nothing. stage empties it.
 const staging = ".vendor-new"
 
 // write moves contents to their folders, the lock last. If interrupted, the same update completes it.

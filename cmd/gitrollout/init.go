@@ -61,7 +61,7 @@ accept. Nothing is committed or pushed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.cluster, "cluster", "",
-		"the cluster's `name`: its folder under .gitrollout/ (default: the one configured, the environment found, or prod)")
+		"the cluster's `name`: its folder under .gitrollout/ (default: with --app the first one configured, else the one found, or prod)")
 	flags.StringArrayVar(&c.apps, "app", nil,
 		"write Rollout documents for the Deployments of this `folder`; can be repeated")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print the files, and write nothing")

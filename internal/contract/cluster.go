@@ -423,11 +423,11 @@ func templates(c *clusterTest) {
 	v1 := c.deployment("web", "v1", 1)
 	for want, o := range map[bool]rollout.Object{true: v1, false: c.deployment("web", "v2", 1)} {
 		if same, err := c.SameTemplate(c.Context(), o); err != nil || same {
-			c.Errorf("without a Deployment the template is the same: %t, %v", same, err)
+			c.Errorf("SameTemplate returns %t, %v without a Deployment; want false", same, err)
 		}
 		defer func() {
 			if same, err := c.SameTemplate(c.Context(), o); err != nil || same != want {
-				c.Errorf("the template is the same: %t, %v, want %t", same, err, want)
+				c.Errorf("SameTemplate returns %t, %v; want %t", same, err, want)
 			}
 		}()
 	}

@@ -43,7 +43,7 @@ func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
 	c.Helper()
 	live := c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 	if fresh, _ := live.Find("h1-v2"); fresh.Desired != 1 {
-		c.Errorf("right after %s was evicted, %d nodes are of the new version", evicted.Name, fresh.Desired)
+		c.Errorf("right after the eviction of %s, the new version has %d desired pods; want 1", evicted.Name, fresh.Desired)
 	}
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {

@@ -20,7 +20,7 @@ const glance = 100 * time.Millisecond
 
 const timeout = 5 * time.Minute
 
-// eventually waits until a condition holds. At the timeout it ends the test with the value of instead.
+// eventually waits until a condition holds. At the timeout it fails the test and prints the result of instead().
 func eventually(t testing.TB, what string, holds func() bool, instead func() any) {
 	t.Helper()
 	within(t, timeout, what, holds, instead)

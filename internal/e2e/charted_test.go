@@ -42,7 +42,7 @@ func TestChartIsReleased(t *testing.T) {
 	bad["charts/web/values.yaml"] = "version: none\n"
 	w.push("a password by chance", bad)
 	held := w.await("held", func(s rollout.State) bool { return s.Held != nil }).Held
-	want := "charts/web/templates/secret.yaml: Secret/auth: stringData.password would be another at each render (randAlphaNum); " +
+	want := "charts/web/templates/secret.yaml: Secret/auth: stringData.password would differ at each render (randAlphaNum); " +
 		"set password in the values"
 	compare.Contains(t, held.Message, want)
 	password := w.kubectl("get", "secret", "auth", "-o", "jsonpath={.data.password}")

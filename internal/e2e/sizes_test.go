@@ -14,8 +14,8 @@ import (
 // sizes go from one pod, which cannot be shared, to more than a hundred, where a percent is more than one pod.
 var sizes = []int{1, 2, 3, 10, 150}
 
-// TestUsersMoveForwardAtAnySize releases a version at each size, and pushes the next one while the previous version's
-// pods are kept. Users stay on their version until the promotion, and never have fewer pods.
+// TestUsersMoveForwardAtAnySize releases a version at each size, and pushes the next one while the pods of the version
+// before are kept. Users stay on the released version until the promotion, and never have fewer ready pods than replicas.
 func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range keptLong {

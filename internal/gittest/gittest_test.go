@@ -122,6 +122,11 @@ func TestAnswersAboutRefsAreNew(t *testing.T) {
 		func() { repo.InBare("pack-refs", "--all") },
 		func() { repo.InBare("update-ref", "-d", "refs/heads/topic") },
 		func() { repo.ForcePush(first) },
+		func() {
+			repo.CommitFiles("third", map[string]string{"f": "3"})
+			repo.InBare("update-ref", "refs/heads/other", first)
+		},
+		func() { repo.InBare("symbolic-ref", "HEAD", "refs/heads/other") },
 	} {
 		move()
 		for range 2 {
@@ -136,9 +141,15 @@ func TestAnswersAboutRefsAreNew(t *testing.T) {
 			}
 			compare.CheckNamed(t, "served refs", served, want)
 			compare.CheckNamed(t, "refs", repo.Refs(), want)
+			compare.CheckNamed(t, "log of HEAD", repo.Log("HEAD"), strings.Split(repo.InBare("log", "--format=%s", "HEAD"), "\n"))
 			compare.CheckNamed(t, "the file of main", repo.Show("main", "f"), repo.InBare("cat-file", "blob", "main:f"))
 		}
 	}
+	if err := os.Rename(filepath.Join(repo.Bare, "objects"), filepath.Join(repo.Bare, "lost")); err != nil {
+		t.Fatal(err)
+	}
+	compare.CheckNamed(t, "the cached file of main", "3", repo.Show("main", "f"))
+	compare.Contains(t, git(t, ".", "", "ls-remote", server.URL, "refs/heads/other"), first)
 }
 
 // TestFolderOfAnyName uses a folder name with a #, which starts a comment in Git's configuration. Subtests without a

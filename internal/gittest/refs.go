@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// answers caches answers about a bare repository until one of its refs moves.
+// answers caches answers about a bare repository until one of its refs moves. It assumes that no object vanishes.
 type answers[T any] struct {
 	bare string
 

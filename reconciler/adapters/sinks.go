@@ -30,8 +30,8 @@ type ForgeReader interface {
 	Resume(forge rollout.Forge, transitions []rollout.ForgeUpdate, branches []string)
 }
 
-// Notifier notifies users of the state branch's content. Notify receives configuration and head when either changes,
-// and each commit of this process. It returns at once.
+// Notifier notifies users of the state branch's content. Notify is called when the configuration or the head changes,
+// and for each commit of this process (made). It returns at once.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }

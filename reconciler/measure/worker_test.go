@@ -27,7 +27,7 @@ var (
 	shop = rollout.App{Name: "shop"}
 )
 
-// bench is a worker whose touches arrive in a channel.
+// bench is a worker under test. Its channel receives each app that the worker touches.
 type bench struct {
 	*Worker
 	touched chan string

@@ -48,7 +48,7 @@ func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion is the proposal to open a promotion's gates, dated by the step's start: equal gates make equal commits.
+// Promotion returns the proposal to open gates, dated by the newest step's start: equal gates make equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
 	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can be encoded
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)

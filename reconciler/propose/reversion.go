@@ -138,7 +138,7 @@ func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 // IsDoubtful reports whether users must review the reversion, which may do more than revert a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution describes the other affected apps and reverted commits for a commit's message; "" if none.
+// Caution warns in a commit's message of other apps, files outside, replicas and other reverted commits; "" if none.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {

@@ -181,7 +181,7 @@ func ReleaseName(text string) (string, error) {
 		return "", invalid(".", err)
 	}
 	if len(f.called) > 0 {
-		return "", errors.New("would be another name at each render")
+		return "", errors.New("would differ at each render")
 	}
 	return out["release/"+file], nil
 }

@@ -78,7 +78,7 @@ func TestChanceIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := shop("templates/a.yaml", config(c.call), "values.yaml", "secret: {key: ''}\n")
-			want := "templates/a.yaml: ConfigMap/a: data.x would be another at each render (" + c.function + ")" + set
+			want := "templates/a.yaml: ConfigMap/a: data.x would differ at each render (" + c.function + ")" + set
 			compare.Check(t, want, text(files))
 			fixed := Release{Name: "eu", Values: map[string]any{"secret": map[string]any{"key": "mine"}}}
 			if out, err := Render(files, fixed); err != nil || !strings.Contains(out.Documents[0].Text, "x: ") {
@@ -265,7 +265,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 // TestWhereChanceShows checks the place of the first difference and the value to set instead, for all shapes of
 // objects.
 func TestWhereChanceShows(t *testing.T) {
-	const suffix = " would be another at each render (randInt); give it by a value, or take it out of the template"
+	const suffix = " would differ at each render (randInt); give it by a value, or take it out of the template"
 	if1 := "{{ if eq (randInt 1 3) %s }}%s{{ end }}"
 	for name, c := range map[string]struct{ template, want string }{
 		"in a list":         {config("[a, '{{ randInt 1 3 }}', b]"), "templates/a.yaml: ConfigMap/a: data.x[1]" + suffix},
@@ -277,13 +277,13 @@ func TestWhereChanceShows(t *testing.T) {
 		"a key that comes":       {config("a\n" + fmt.Sprintf(if1, "2", "  z: b")), "templates/a.yaml: ConfigMap/a: data.z" + suffix},
 		"a comment":              {config("a # {{ randInt 1 3 }}"), "templates/a.yaml: ConfigMap/a: the text" + suffix},
 		"no number":              {config("{{ randInt 3 3 }}"), "randInt: there is no number from 3 to 2"},
-		"shuffled":               {config(`{{ shuffle "ab" }}`), "ConfigMap/a: data.x would be another at each render (shuffle)"},
+		"shuffled":               {config(`{{ shuffle "ab" }}`), "ConfigMap/a: data.x would differ at each render (shuffle)"},
 		"shuffled in vain":       {config(`{{ shuffle "aa" }}`), "x: aa"},
-		"how long ago":           {config(`{{ ago 0 }}`), "would be another at each render (now)"},
+		"how long ago":           {config(`{{ ago 0 }}`), "would differ at each render (now)"},
 		"a zone of this machine": {config(`{{ dateInZone "15:04" 0 "Local" }}`), "x: 00:00"},
 		"a zone that is none":    {config(`{{ dateInZone "15:04" 0 "Nowhere" }}`), "x: 00:00"},
 		"a number of seconds":    {config(`{{ dateInZone "15:04" (int64 60) "UTC" }}`), "x: 00:01"},
-		"no date":                {config(`{{ date "2006" "x" }}`), "would be another at each render (now)"},
+		"no date":                {config(`{{ date "2006" "x" }}`), "would differ at each render (now)"},
 		"a rounded duration":     {config(`{{ durationRound "1h" }}`), "durationRound is not rendered: there is no clock"},
 	} {
 		t.Run(name, func(t *testing.T) { compare.Contains(t, text(shop("templates/a.yaml", c.template)), c.want) })
@@ -295,7 +295,7 @@ func TestWhereChanceShows(t *testing.T) {
 		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}
 	// The value to set is beside the call, in another file, or of a chart below.
-	const set, id = " would be another at each render (uuidv4); set ", "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
+	const set, id = " would differ at each render (uuidv4); set ", "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
 	unseen := strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1)
 	for want, files := range map[string][]File{
 		"templates/a.yaml: ConfigMap/a: data.x" + set + "a.b in the values": shop("values.yaml", "a: {b: ''}",
@@ -312,7 +312,7 @@ func TestWhereChanceShows(t *testing.T) {
 // TestNamesOfReleases renders release names from templates, which must give the same result each time.
 func TestNamesOfReleases(t *testing.T) {
 	for text, want := range map[string]string{`shop-{{ "EU" | lower }}`: "shop-eu",
-		`{{ randAlpha 3 | len }}`: "would be another name at each render", "{{": "Helm: parse error"} {
+		`{{ randAlpha 3 | len }}`: "would differ at each render", "{{": "Helm: parse error"} {
 		got, err := ReleaseName(text)
 		if err != nil {
 			got = err.Error()

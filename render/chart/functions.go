@@ -158,7 +158,7 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 		}
 		source := d.Source[strings.IndexByte(d.Source, '/')+1:]
 		why := &rollout.InvalidError{File: source, Fix: fix, Msg: strings.TrimSpace(fmt.Sprintf(
-			"%s %s would be another at each render (%s)", what, field, names))}
+			"%s %s would differ at each render (%s)", what, field, names))}
 		if d.Source != other.Source {
 			return nil, why
 		}

@@ -128,7 +128,7 @@ func arrange(c *helm.Chart, dir string) error {
 				Msg: fmt.Sprintf("the chart %s is not in charts/", d.Name),
 				Fix: "run helm dependency build, and commit its output: charts are read from Git alone"}
 			if at, is := strings.CutPrefix(d.Repository, "file://"); is {
-				invalid.Fix = fmt.Sprintf("commit charts/%s as a symbolic link to %s, where this repository has it", d.Name,
+				invalid.Fix = fmt.Sprintf("if this repository has the chart, commit charts/%s as a symbolic link to %s", d.Name,
 					path.Join("..", at))
 			}
 			return invalid

@@ -26,7 +26,7 @@ type Template struct {
 	Others  []rollout.Object // the app's objects in both versions: their selectors must not select these pods
 }
 
-// Name returns the name <workload>-<release>-<step>-<template>, with steps from 1. A digest ends a cut long name.
+// Name returns <workload>-<release>-<step>-<template>, steps from 1. A long name, or one with a dot, ends in a digest.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)

@@ -311,7 +311,7 @@ func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) 
 	return all
 }
 
-// EndsAs reports whether two plans move users alike: by a Service switch, by routes to the other Service, or by pods.
+// EndsAs reports whether releases of both plans end alike: with swapped Services or not, with a switch or not.
 func (p *Compiled) EndsAs(other *Compiled) bool {
 	return p.Swaps() == other.Swaps() && p.HasSwitched(len(p.Stages)) == other.HasSwitched(len(other.Stages))
 }

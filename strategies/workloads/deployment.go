@@ -33,7 +33,8 @@ func (f Limits) limit(o rollout.Object) {
 
 // turn pauses the Deployment of a rollback until stable's ReplicaSet reports no more available pods than it asks for.
 // The controller subtracts that report from its newest ReplicaSet's replicas (NewRSUnavailablePodCount). With 8 pods,
-// maxUnavailable 2 and stable scaled from 5 to 2 it counts 2-5 = -3 unavailable pods, and may stop 8-6+3 of 6 new pods.
+// of which 6 must be available, and stable scaled from 5 to 2, it counts 2-5 = -3 unavailable pods. So it may stop
+// 8-6-(-3) = 5 of the 6 new pods.
 // The surge covers the pods that the controller may start before it sees the pause: it removes others in a pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas

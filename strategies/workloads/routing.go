@@ -68,7 +68,7 @@ func (m Staged) StillRouted(v View) bool {
 	return m.IsRouted() || m.Routed != nil && m.Routing != nil && !m.isSettled(v)
 }
 
-// isSettled reports whether the settle time since the last route is over, in which every proxy learns it.
+// isSettled reports whether the settle time has passed since the last route. Every proxy knows it then.
 func (m Staged) isSettled(v View) bool {
 	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// TestClientOfAPageThatFails reports the answers of a foreign server or a failing reconciler as errors, and never takes
-// them for apps.
+// TestClientOfAPageThatFails checks that the client returns an error, and no apps, for the answer of a foreign server or
+// of a failing reconciler.
 func TestClientOfAPageThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Goal is a condition to wait for. An empty hash is of an app without stages; an empty digest matches any content.
+// Goal is a condition to wait for. Hash is empty for an app without releases; an empty Digest matches any content.
 type Goal struct {
 	Until  string // one of GoalNames
 	Hash   rollout.Hash

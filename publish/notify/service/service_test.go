@@ -41,7 +41,7 @@ func send(t *testing.T, server string, r rollout.Receiver, e rollout.Event) erro
 	return Send(t.Context(), deps(server), r, messageFor(t, r, e))
 }
 
-// failureOf returns the failure of a message, and reports one that shows a credential.
+// failureOf returns an error as a Failure, and fails the test if its text has a credential.
 func failureOf(t *testing.T, err error) *Failure {
 	t.Helper()
 	var failed *Failure
