@@ -284,7 +284,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	}
 	p.checkEnd(id, app, was, is)
 	if p.follow(id, was, is) {
-		p.checkSteps(id, app, is)
+		p.checkSteps(id, app, was, is)
 	}
 	if is.Source != was.Source {
 		for _, pr := range is.Progress {
@@ -355,7 +355,7 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 
 // checkSteps checks that a try stages each workload with a document and pods, none of which has its version. An
 // unfinished first deployment protects nothing. A workload missing from stable is new.
-func (p *promises) checkSteps(id, app string, is rollout.State) {
+func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
 	if full || is.Stable == nil || p.u.chaos.meddling {
 		return
@@ -365,6 +365,9 @@ func (p *promises) checkSteps(id, app string, is rollout.State) {
 		d, s := p.u.kube.Deployments[w], source.find(w)
 		_, moves := is.ProgressOf(w)
 		if moves || d == nil || s == nil || d.Replicas == 0 || kube.VersionOf(d.Template) == s.version {
+			continue
+		}
+		if first := p.u.appIn(was.Source, app).find(w); was.Stable == nil && was.Release != nil && first != nil && !p.allServe(d, first) {
 			continue
 		}
 		had := stable == nil || stable.index(w) >= 0
@@ -943,6 +946,17 @@ func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady t
 		slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
 			return kube.VersionOf(rs.Template) == source.version && rs.Serving(p.u.kube.Now, minReady) > 0
 		})
+}
+
+// allServe reports whether all pods of a workload have a version and have been ready for minReadySeconds.
+func (p *promises) allServe(d *kube.Deployment, source *workloadSource) bool {
+	serving := 0
+	for _, rs := range d.Sets {
+		if kube.VersionOf(rs.Template) == source.version {
+			serving += rs.Serving(p.u.kube.Now, time.Duration(source.minReady)*time.Second)
+		}
+	}
+	return serving == d.Replicas
 }
 
 // looked notes the stable version that a process saw, if it was the same at the start and end of its passes.

@@ -223,6 +223,39 @@ func TestHeldIsRecordedOnce(t *testing.T) {
 	}
 }
 
+// TestLeavingAFirstDeployment checks that the version after a first deployment has steps if all users are on the first
+// one, recorded or not.
+func TestLeavingAFirstDeployment(t *testing.T) {
+	for name, ready := range map[string]int{"enough pods serve": 10, "too few pods serve": 5} {
+		h := oneWeb(nil)
+		in := world(h, set(h, commitID(0), 10, ready))
+		first := *in.State.Stable
+		in.State.Phase, in.State.Release, in.State.Stable, in.State.Verified = rollout.Progressing, &first, nil, nil
+		h.push(version("v2"))
+		in.Head = h.headInput()
+		transition(&in, h)
+		d := transition(&in, h)
+		if hasSteps := len(d.State.Progress) > 0; hasSteps != (ready == 10) {
+			t.Errorf("%s: %s", name, dump(d))
+		}
+	}
+}
+
+// TestRollbackWithoutItsCommit checks that new pods stay for the settle time of the head's document if the release's
+// commit is gone.
+func TestRollbackWithoutItsCommit(t *testing.T) {
+	h, in := routedAt(1)
+	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now}
+	h.push(version("v1"))
+	in.Head = h.headInput()
+	want := Decide(in).State.Rollback.Drain
+	in.Source = nil
+	got := Decide(in).State.Rollback
+	if got == nil || !got.Drain.Equal(want) || !want.After(in.Now) {
+		t.Errorf("pods go at %+v, want %s", got, want)
+	}
+}
+
 func TestLeavingARelease(t *testing.T) {
 	type want struct {
 		To       string

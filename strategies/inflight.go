@@ -61,8 +61,10 @@ func decideInFlight(in Input) Decision {
 
 // leave handles a head with another version than the release in flight.
 func leave(in Input, target rollout.Hash) Decision {
-	s := in.State
-	head := in.Head.Commit
+	s, head := in.State, in.Head.Commit
+	if _, waits := afterwards(in); s.Stable == nil && !waits && servesAll(in, serves) {
+		return complete(in) // all users are on it: the next version has steps
+	}
 	switch {
 	case s.Stable == nil && len(unstaged(in)) > 0: // other workloads serve beside a first deployment
 		in.State.Release, in.State.Progress, in.State.Analyses = nil, nil, nil
@@ -88,10 +90,7 @@ func leave(in Input, target rollout.Hash) Decision {
 		in.Head.Render = followed(in)
 		return advance(in)
 	case workloads.IsPromoting(s) && servesAll(in, isAllOn):
-		if d, waits := afterwards(in); waits {
-			return d
-		}
-		return becomeStable(in)
+		return complete(in)
 	default:
 		by := head.Author
 		if target != "" {
@@ -141,9 +140,7 @@ func advance(in Input) Decision {
 	d := Decision{State: in.State}
 	s := &d.State
 	s.Progress = slices.Clone(s.Progress)
-	var moved []string
-	var needs []Need
-	var waits []verdict
+	moved, needs, waits := []string(nil), []Need(nil), []verdict(nil)
 	for _, m := range stagedIn(in) {
 		if m.IsThrough() {
 			continue
@@ -334,24 +331,17 @@ func decidePromoting(in Input) Decision {
 	d := Decision{State: s, Waiting: promotionText(in), Requeue: laterOnly(aborts.at, in.Now)}
 	if servesAll(in, serves) {
 		if in.Answers.IsHealed() {
-			if d, waits := afterwards(in); waits {
-				return d
-			}
-			return becomeStable(in)
+			return complete(in)
 		}
 		d.Waiting = "the cluster to accept all objects of " + rollout.ShortID(s.Source)
 		late = refused(in)
 		isLate = late.isOver(in.Now)
 	}
 	next := &d.State
-	next.Phase = rollout.Promoting
-	if s.Stable == nil {
-		next.Phase = rollout.Progressing
-	}
+	next.Phase = map[bool]rollout.Phase{true: rollout.Progressing, false: rollout.Promoting}[s.Stable == nil]
 	switch {
 	case isLate:
-		next.Phase = rollout.Stalled
-		next.Reason = toldReason(s, late.reason)
+		next.Phase, next.Reason = rollout.Stalled, toldReason(s, late.reason)
 	default:
 		d.Requeue = rollout.Soonest(d.Requeue, late.at)
 		if s.Stable != nil || s.Phase == rollout.Stalled {
@@ -377,8 +367,11 @@ func toldReason(s rollout.State, reason string) string {
 	return reason
 }
 
-// becomeStable ends a release: its version is stable from now on.
-func becomeStable(in Input) Decision {
+// complete ends a release once its hooks have run: its version is stable from now on.
+func complete(in Input) Decision {
+	if d, waits := afterwards(in); waits {
+		return d
+	}
 	s, stable := in.State, stableOf(in)
 	s.Pong, s.Spent, s.Hooks = swapped(in), spend(in, s), pastHooks(s.Hooks)
 	s.Stable, s.Analyses, s.Verified = &stable, endedRuns(in), remember(s.Verified, stable.Hash)

@@ -40,7 +40,7 @@ func TestIgnored(t *testing.T) {
 		"Full":       {of(rollout.Full), "", ""},
 		"NoStep":     {of("99"), "", `through "99" names no step of shop/web, which has 3`},
 		"NoName":     {of("smok"), "", `through "smok" names no step`},
-		"OtherHash":  {fileFor("h1-other", "2"), "", "it names h1-other, which is neither in flight"},
+		"OtherHash":  {fileFor("h1-other", "2"), "", "it names release h1-other, which is neither in flight"},
 		"OtherAbort": {&rollout.Promotion{Release: "h1-other", Decision: rollout.Abort, Digest: "d"}, "", "neither in flight"},
 		"OfStable":   {fileFor(in.State.Stable.Hash, "2"), "", ""},
 		"ThisTry":    {with(of("2"), func(p *rollout.Promotion) { p.Since = since }), "", ""},

@@ -194,10 +194,15 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests.
+// settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests. If the
+// release's commit is gone, the head's document tells.
 func settling(in Input) time.Duration {
 	var longest time.Duration
-	for _, m := range stagedIn(in) {
+	specs := releaseSpecs(in)
+	if specs == nil && in.Head.Render != nil {
+		specs = in.Head.Render.Specs
+	}
+	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
 		// A dynamic stable needs the room, and its Service selects all pods meanwhile. In place, matched requests
 		// reach stable, as the new version's Service selects its pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {

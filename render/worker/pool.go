@@ -24,6 +24,8 @@ type Options struct {
 	Most int
 	// Idle is how long idle workers are kept. A start costs about a second of CPU.
 	Idle time.Duration
+	// Stall is a build's most wall-clock time over CPU time, on a busy or suspended machine. Default 4.
+	Stall int
 	// Trouble, if set, is called for each given-up worker, with a panic's stack, or with output if no bound ended it.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock, set before the first build, returns data keys by keys that no worker has. Nil: encrypted files stay.
@@ -74,7 +76,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 			return nil, render.Looked{}, err
 		}
 		s := &session{tree: tree, ahead: asked, shown: map[string]bool{}, unlock: p.Unlock}
-		done, err := w.build(s, app)
+		done, err := w.build(s, app, cmp.Or(p.Stall, 4))
 		asked = s.worthwhile()
 		closed := p.put(w, err == nil)
 		switch {

@@ -58,12 +58,9 @@ var errLate = errors.New("the time is over")
 // outOfTime is the last output of a worker without CPU time left.
 const outOfTime = "fatal error: out of time"
 
-// mostStalled is a build's most wall-clock time over CPU time, on a busy or suspended machine.
-const mostStalled = 4
-
 // build builds an app in a worker that exits when out of time. After an error it has ended.
-func (w *process) build(s *session, app rollout.App) (done *outcome, err error) {
-	deadline := time.AfterFunc(mostStalled*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
+func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, err error) {
+	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
 	if !deadline.Stop() && err == nil {
 		err = errLate // and the process may be killed by now

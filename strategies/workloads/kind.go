@@ -158,8 +158,8 @@ func (m Staged) resting(v View) plan.Counts {
 		return want
 	}
 	kept := m.Fresh.Desired
-	if m.isSettled(v) && m.isRoutedAsPlanned() {
-		kept = min(kept, m.Planned().Canary)
+	if m.isSettled(v) {
+		kept = min(kept, m.borne())
 	}
 	if m.SharesPods() {
 		kept = min(kept, 1) // for matched requests: all others reach any pod

@@ -36,11 +36,13 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// isRoutedAsPlanned reports whether the weight routed last is its step's. After an edit it is not, perhaps for ever,
-// and the pods for the old weight are unknown.
-func (m Staged) isRoutedAsPlanned() bool {
-	s, _ := m.At(m.Routed.Step)
-	return m.RoutedWeight(s) == m.Routed.Weight
+// borne returns the new pods for the weight routed last: as planned or, if an edit took its step away, its share.
+func (m Staged) borne() int {
+	n := m.Planned().Canary
+	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {
+		n = max(n, (m.N*m.Routed.Weight+m.Full()-1)/m.Full())
+	}
+	return n
 }
 
 // NeedsRouting reports whether the step's route differs from the one that was routed last.
