@@ -129,13 +129,13 @@ var again = map[string][]uint64{
 	// never became ready; a restart without a configuration; routes of lost commits; one pod too many, with a broken
 	// one; no pods for a while after the last step; a restart with mistakes in the old and the new configuration; a
 	// removed app whose rollback had just ended; a restart that built an app's head before its namespace was known.
-	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020},
+	"PeopleAndFaults": {5000308, 661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020},
 	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand; a last pod
 	// by hand beside a superseded version.
-	"PeopleAndPumps": {44, 401, 3167, 4077, 600027},
+	"PeopleAndPumps": {5000170, 44, 401, 3167, 4077, 600027},
 	// A retry within a second; a Service of pods being deleted after its list was emptied; two new names, both
 	// unreadable.
-	"PeopleAndSteps": {132544, 132872, 400062},
+	"PeopleAndSteps": {5000195, 132544, 132872, 400062},
 	// Pods by hand; a retry replaced while held; too many ready pods; a late pod; paused; the second last name; a
 	// moved owner; a workload with pods again, when the others had moved.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
