@@ -128,14 +128,15 @@ var again = map[string][]uint64{
 	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods
 	// never became ready; a restart without a configuration; routes of lost commits; one pod too many, with a broken
 	// one; no pods for a while after the last step; a restart with mistakes in the old and the new configuration; a
-	// removed app whose rollback had just ended; a restart that built an app's head before its namespace was known.
-	"PeopleAndFaults": {5000308, 661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020},
+	// removed app whose rollback had just ended; a restart that built an app's head before its namespace was known; a
+	// rollback whose release's commit is gone.
+	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020, 5000308},
 	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand; a last pod
-	// by hand beside a superseded version.
-	"PeopleAndPumps": {5000170, 44, 401, 3167, 4077, 600027},
+	// by hand beside a superseded version; pods of a removed step.
+	"PeopleAndPumps": {44, 401, 3167, 4077, 600027, 5000170},
 	// A retry within a second; a Service of pods being deleted after its list was emptied; two new names, both
-	// unreadable.
-	"PeopleAndSteps": {5000195, 132544, 132872, 400062},
+	// unreadable; a release after an unrecorded first deployment.
+	"PeopleAndSteps": {132544, 132872, 400062, 5000195},
 	// Pods by hand; a retry replaced while held; too many ready pods; a late pod; paused; the second last name; a
 	// moved owner; a workload with pods again, when the others had moved.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},

@@ -36,7 +36,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns the new pods for the weight routed last: as planned or, if an edit took its step away, its share.
+// borne returns the new pods for the weight routed last: as planned or, if an edit removed its step, its share.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {
