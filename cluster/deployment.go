@@ -34,6 +34,7 @@ func readDeployment(o rollout.Object) (out *workload, err error) {
 	out = readFields(rollout.Partitioned{Status: appsStatus}, o)
 	out.number = number(o.Annotation(revisionAnnotation))
 	out.failure, _ = condition(o, string(appsv1.DeploymentReplicaFailure), string(corev1.ConditionTrue))
+	out.revised = rollout.In(o, "spec.paused") != true
 	var surge rollout.Amount
 	if set := rollout.In(o, "spec.strategy.rollingUpdate.maxSurge"); set != nil && surge.ReadValue(set) == nil {
 		out.surge = surge.RoundUp(out.replicas)

@@ -2,7 +2,11 @@ package cluster
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
@@ -186,6 +190,32 @@ func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 		var seen rollout.ObservedWorkload
 		if byOrdinals(w, &seen); seen.Room != want {
 			t.Errorf("with %s it is said %t", rolling, seen.Room)
+		}
+	}
+}
+
+// TestDeploymentIsBehindItsReplicaSets checks that a Deployment is synced only when the watch of ReplicaSets has its
+// template's one. A paused Deployment gets none.
+func TestDeploymentIsBehindItsReplicaSets(t *testing.T) {
+	kinds := newWorkloads(func(string) {})
+	table := kinds.kinds[slices.Index(workloadKinds, &deployments)]
+	for name, tc := range map[string]struct {
+		paused, known, want bool
+	}{
+		"not seen yet": {false, false, false},
+		"seen":         {false, true, true},
+		"paused":       {true, false, true},
+	} {
+		o := tree(t, fmt.Sprintf(`{"metadata": {"annotations": {"%s": "1"}, "generation": 1}, "spec": {"paused": %t},
+			"status": {"observedGeneration": 1}}`, revisionAnnotation, tc.paused))
+		w, err := readDeployment(o)
+		must(t, err)
+		uid := types.UID(name)
+		if tc.known {
+			table.revisions.put(&revision{number: 1, stamp: stamp{key: key{name: "web-a"}, uid: "set", owner: uid, version: "1"}})
+		}
+		if seen := kinds.observe(table, &live{stamp: stamp{uid: uid}, workload: w}); seen.Synced != tc.want {
+			t.Errorf("%s: %+v", name, seen)
 		}
 	}
 }

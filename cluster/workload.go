@@ -52,21 +52,20 @@ func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 
 // workload is the record of an object that runs pods, besides live. It is comparable.
 type workload struct {
-	hash   rollout.Hash
-	serial int
-	commit string // rollout.AnnotationCommit
-	status string // rollout.AnnotationStatus
+	hash           rollout.Hash
+	serial         int
+	commit, status string // rollout.AnnotationCommit and .AnnotationStatus
 
-	number     int    // the number of the newest revision
-	template   string // digest of the pod template
-	generation int64
-	observed   int64 // the generation that the controller has seen
-	replicas   int   // spec
-	surge      int   // of a Deployment: spec.strategy's maxSurge in pods
-	total      int   // status: all pods, of any template
-	updated    int   // status: pods of the newest template
-	available  int   // status
-	failure    string
+	number               int    // the number of the newest revision
+	template             string // digest of the pod template
+	generation, observed int64  // the newest, and the one that the controller has seen
+	replicas             int    // spec
+	surge                int    // of a Deployment: spec.strategy's maxSurge in pods
+	total                int    // status: all pods, of any template
+	updated              int    // status: pods of the newest template
+	available            int    // status
+	failure              string
+	revised              bool // the controller creates a ReplicaSet for each template
 
 	// for StatefulSets, and kinds with a partition alike
 	base, update     string // status.currentRevision and .updateRevision
@@ -268,12 +267,12 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 		Available: d.available,
 		Surge:     d.surge,
 	}
-	// As in kubectl rollout status: all pods have the newest template and are available, without older ones.
-	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
-
 	revisions := k.revisions.ownedBy(l.uid)
 	byRevision(revisions)
 	current := k.current(d, out.Synced, revisions)
+	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
+	// As in kubectl rollout status: all pods have the newest template and are available, without older ones.
+	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))
 		shown.Current = r == current

@@ -194,8 +194,8 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests. It reads
-// the document of the release's commit or, if Git lost that commit, of the head.
+// settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests. It
+// reads the document of the release's commit or, if Git lost that commit, of the head.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	specs := releaseSpecs(in)
