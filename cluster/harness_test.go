@@ -181,7 +181,7 @@ func (w *world) until(what string, look func() (bool, string)) {
 	}
 }
 
-// healed waits until an Apply of the manifests would write, and applies.
+// healed applies the manifests until an Apply writes: the watch may see a foreign change late.
 func (w *world) healed(app, manifests string) cluster.Result {
 	w.t.Helper()
 	var result cluster.Result

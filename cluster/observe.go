@@ -2,9 +2,9 @@ package cluster
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Observe returns the state of an app's workloads from the watches. It makes no request, and includes the writes of
-// earlier calls of Apply. Missing workloads and routes that are unknown or not applied yet are left out. If a watch for
-// the app fails or cannot start, the state is the last one seen, and Unseen has the reason.
+// Observe returns an app's workloads and routes from the watch caches, without a request. Earlier writes by Apply are
+// included. Missing workloads are left out, and routes that are missing or were never applied. If a watch fails, the
+// state is the last one seen, and Unseen has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),

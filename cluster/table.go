@@ -127,7 +127,7 @@ func (t *table[R]) take(r R, asOf string) {
 	t.changed(was, r)
 }
 
-// drop removes a row that a version of the cluster lacks, unless the table is newer.
+// drop removes a row that the cluster lacked at a resource version, unless the row is newer.
 func (t *table[R]) drop(k key, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[k]

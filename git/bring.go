@@ -45,8 +45,8 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return s, err == nil
 }
 
-// Bring fetches the given commits that the mirror lacks with one request, such as of all releases after a restart.
-// missing lists commits that the server lacks, at one or two more requests. Also ErrAuth and ErrUnreachable.
+// Bring fetches the given commits that the mirror lacks, with one request if the server has all of them. missing lists
+// those that it does not send; their search takes more requests. Errors include ErrAuth and ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {

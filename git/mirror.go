@@ -97,7 +97,7 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the last users' and state heads: at most two, so the server's work does not grow with age.
+// haves returns the heads of the users' and state branches in st: at most two, to bound the server's negotiation.
 func (m *mirror) haves(st *store) []plumbing.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,7 +231,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns a download's store and blocks renew until done: responses may refer to any object held before.
+// filling returns the store for a download. renew keeps it until done: a response may refer to any of its objects.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -86,8 +86,8 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push records transitions and proposals in one commit and push, before any advance is applied: all or none. A panic
-// becomes an error.
+// push records all transitions in one commit and pushes it with the proposals' commits, before any advance is applied.
+// A panic becomes an error.
 func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

@@ -120,7 +120,7 @@ var (
 // leastDigest is a digest's minimum number of digits. An annotation, without effects, needs fewer if it is no number.
 const leastDigest = 40
 
-// isDigest reports whether two texts are digests of different content.
+// isDigest reports whether a field holds digests. The first comparison decides by form; later ones remember the field.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false

@@ -44,7 +44,7 @@ type Heads struct {
 	Policy    string            // of the policy's branch, "" without such a branch
 	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
 
-	// Refused is set when the users' head is not followed. Main is then the last followed commit.
+	// Refused is set when the users' head is not followed. Main is then the last followed commit, or as for Blind.
 	Refused *Refusal
 	// Keys changes when the trusted signing keys change.
 	Keys string

@@ -84,7 +84,7 @@ type configFile struct {
 	_             any               `field:"signing" notYet:"leave it out"`
 }
 
-// kubernetesFile is the cluster's version and APIs for charts.
+// kubernetesFile has the Kubernetes version and API versions for which charts are rendered.
 type kubernetesFile struct {
 	Version     string   `json:"version" is:"kubernetes"`
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`

@@ -96,7 +96,6 @@ type Held struct {
 // HeldReason is why an app is held, as one word for programs.
 type HeldReason string
 
-// The reasons.
 const (
 	HeldInvalidInput   HeldReason = "InvalidInput"      // the head cannot be read, or the API server refuses it
 	HeldForbidden      HeldReason = "Forbidden"         // the head has objects that the configuration does not allow
@@ -112,6 +111,7 @@ const (
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze: no error
 	HeldHook           HeldReason = "HookRuns"          // a Job runs before the release: no error
 	HeldHookFailed     HeldReason = "HookFailed"        // a Job before a first deployment has failed
+	HeldPanicked       HeldReason = "Panicked"          // the program panicked while it handled the app
 )
 
 // Waits reports whether the app waits for a time or a Job, without an error.

@@ -262,7 +262,7 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byt
 	return nil
 }
 
-// pushFiles commits the script's files below a name.
+// pushFiles commits the script's files in one folder, at paths relative to it.
 func (s *Story) pushFiles(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("push files: name one folder of the script")

@@ -232,8 +232,8 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
 }
 
-// GoesOn returns the progress of workloads in flight once the cluster follows head. Back reports that the release is
-// rolled back to stable first and begins again.
+// GoesOn returns each workload's progress once a release in flight follows head. back reports that the release first
+// rolls back to stable and then begins again.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
 	return d.State.Progress, d.Rollback

@@ -33,7 +33,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil: split between Services
 }
 
-// istioVirtualService names the routes to split, by default the only route of a kind.
+// istioVirtualService names a VirtualService and its routes to split, by default its only http, tls or tcp route.
 type istioVirtualService struct {
 	Name      string       `json:"name"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`

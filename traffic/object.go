@@ -42,7 +42,7 @@ type objectEntry struct {
 	Verify *objectVerify `json:"verify,omitempty"` // nil: the object does not report whether it is in force
 }
 
-// objectVerify is an object's status when in force.
+// objectVerify is the value of a status field once the weights are in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`

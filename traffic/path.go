@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// A path is the part of JSONPath (RFC 9535) that names places in an object.
+// path is a subset of JSONPath (RFC 9535): fields, indexes, [*] and filters by equality, with or without $.
 //
 //	spec.routes[0].weight                     fields and elements, from 0
 //	metadata.annotations['example.com/weight']  a field with dots in its name
-//	spec.routes[?(@.name=="main")].weight     the elements that have a field of that value
+//	spec.routes[?(@.name=="main")].weight     the elements whose name is main
 //	spec.routes[*].weight                     all elements
 type path []pathStep
 

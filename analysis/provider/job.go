@@ -26,9 +26,9 @@ var job = provider{
 
 // Jobs creates and deletes Jobs. Package cluster implements it.
 type Jobs interface {
-	// EnsureJob returns the state of a Job, and creates the Job if it is missing and has not begun. A Job with another
-	// value of the annotation belongs to another run: its state is Taken. EnsureJob can be repeated after an error. An
-	// owner without a uid is looked up, and left out if missing.
+	// EnsureJob creates a Job unless it exists, and returns its state. If begun, a missing Job is Gone and is not created
+	// again. A Job with another value of the annotation is Taken: another run owns it. Owners without a uid are looked
+	// up, and left out on an error. A retry is safe.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob removes a Job, if any, and its pods.
 	DeleteJob(ctx context.Context, namespace, name string) error

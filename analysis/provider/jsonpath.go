@@ -104,7 +104,7 @@ func checkJSONPath(text string) error {
 	return nil
 }
 
-// valueAt returns a path's first value, the only one for Argo Rollouts; nil if a filter or slice leaves none.
+// valueAt returns a path's first value, as Argo Rollouts does; nil if a filter or slice matches nothing.
 func valueAt(text string, v any) (value any, err error) {
 	path, cost, err := parseJSONPath(text)
 	if err != nil {

@@ -71,7 +71,7 @@ const (
 // Span is a duration, in JSON as text: 1h30m0s.
 type Span time.Duration
 
-// MarshalText returns the text form.
+// MarshalText implements encoding.TextMarshaler, with String's form.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // String returns the duration as in 1h30m0s.

@@ -193,7 +193,7 @@ func (h head) runsPods() bool {
 	return is || h.Kind == "CronJob" || h.Kind == "Job" || h.Kind == "Pod"
 }
 
-// file records a manifest's objects, and returns their engine and whether it has a workload.
+// file adds a manifest to the survey. It returns Flux, Argo CD or "", and whether an object runs pods.
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	var kinds []string
 	var last head

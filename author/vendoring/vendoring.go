@@ -185,8 +185,8 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, and existing ones that were not vendored or changed since, unless they have the new
-// content, as after an interrupted update.
+// apart refuses nested folders, existing folders that are not vendored, and vendored folders with local changes. A
+// folder with the new content passes, as after an interrupted update.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {

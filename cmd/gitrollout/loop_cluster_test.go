@@ -91,8 +91,8 @@ func TestPrune(t *testing.T) {
 	p.wantUnmoved(stateBranch, 5)
 }
 
-// TestRefusedByTheCluster adds a kind that the cluster lacks. The app is held before anything is applied, retries at
-// growing intervals, and continues when the kind appears.
+// TestRefusedByTheCluster pushes an object without its CRD. The app is held before anything is applied, retries at
+// growing intervals, and continues once the CRD exists.
 func TestRefusedByTheCluster(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	group := w.ns + ".example.com"

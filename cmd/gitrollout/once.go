@@ -85,7 +85,7 @@ type transitions struct {
 	held map[string]string // why, by app
 }
 
-// tell receives the loop's reports.
+// tell prints each recorded transition, and keeps the messages of held apps for heldApps.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,7 +27,7 @@ type httpLink struct {
 	greeted map[string]greeting // by service
 }
 
-// greeting is a service's greeting, and its URL after redirects.
+// greeting is a service's ref advertisement, and its base URL after redirects.
 type greeting struct {
 	*advertisement
 	base string

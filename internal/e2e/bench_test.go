@@ -404,7 +404,7 @@ type patch struct {
 	paused bool     // whether a pause followed
 }
 
-// follow records the changes of one Deployment until its result is called.
+// follow records the changes of one Deployment. The returned function stops and returns them.
 func (w *deployments) follow(name string) func() []patch {
 	w.mu.Lock()
 	w.history[name] = []seen{{time.Now(), w.now[name]}}

@@ -65,7 +65,7 @@ func TestSomebodyIsAsked(t *testing.T) {
 	}
 }
 
-// TestOthers finds the packages that use a folder's code.
+// TestOthers checks the first package whose tests cover a folder's code.
 func TestOthers(t *testing.T) {
 	for folder, want := range map[string]string{
 		"analysis": "./strategies", "analysis/provider": "./reconciler/measure",

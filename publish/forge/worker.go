@@ -96,7 +96,7 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 }
 
 // Resume implements adapters.ForgeReader: it queues orders for all apps' state. Pull requests of removed branches are
-// closed; existing statuses stay.
+// closed, and only statuses that differ from the forge's are sent.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

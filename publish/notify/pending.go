@@ -27,8 +27,8 @@ type Backlog struct {
 	Err     error          // of the receiver's templates
 }
 
-// Pending returns a receiver's messages from a line of commits after its cursor. Up to the commit claimed, if any, a
-// killed process may have sent them.
+// Pending returns a receiver's messages of the commits after its cursor, oldest first. Those up to the claimed commit
+// are marked as repeats: a killed process may have sent them.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) Backlog {
 	var b Backlog

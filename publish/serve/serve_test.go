@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestOwnNames refuses a page of another site whose name points at our address (DNS rebinding).
+// TestOwnNames checks that the server answers only requests for its own host names (DNS rebinding).
 func TestOwnNames(t *testing.T) {
 	const public = "https://r.example.com:8443/x"
 	for name, c := range map[string]struct {

@@ -426,8 +426,8 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestReadsOnce checks that a configuration is parsed once, and that an app in its recorded folder is found without a
-// search.
+// TestReadsOnce checks that a configuration is parsed once and old ones are dropped, and that an app in its recorded
+// folder is found without a search.
 func TestReadsOnce(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	// The configuration's entry and content, and the folder; afterwards the content is known.

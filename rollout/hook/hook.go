@@ -253,7 +253,7 @@ type Release struct {
 	Fast  bool // the version served before, and the release has no steps
 }
 
-// At returns the hooks of a time of a release, in order. Invalid ones were refused earlier.
+// At returns a release's hooks for when, by order and name. It skips invalid ones, which rendering has refused.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)

@@ -98,7 +98,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside is a text to the right of others, in as many lines as needed for the columns together.
+// beside returns a text right of the left spans, wrapped to so many columns in total. Further lines are indented.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0

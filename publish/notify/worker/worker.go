@@ -114,7 +114,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 	}
 }
 
-// keep adds a commit and drops the oldest; the caller holds the lock.
+// keep adds a commit and drops the oldest beyond maxKnown. The caller holds the lock.
 func (w *Worker) keep(made rollout.StateCommit) {
 	w.known = append(w.known, made)
 	apps := 0
