@@ -273,6 +273,8 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
 		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
+		j.tries++ // the forge may fail for this order only: others come first
+		j.after = w.pause.Add(call.Backoff(j.tries))
 		w.report(err)
 		return
 	default:

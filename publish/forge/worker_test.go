@@ -132,6 +132,27 @@ func TestDown(t *testing.T) {
 	}
 }
 
+// TestOneOrderBlocksNoOther checks that an order for which the forge always fails does not keep others waiting.
+func TestOneOrderBlocksNoOther(t *testing.T) {
+	r := newRig(t, newGitHubBench)
+	broken := sha("broken")
+	r.fake().refuse = func(w http.ResponseWriter, q *http.Request) bool {
+		if strings.Contains(q.URL.Path, broken) {
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}
+		return false
+	}
+	first, second := paused(broken, 1), paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first")))
+	first.After.App = "broken"
+	r.worker.Show(r.config, []rollout.ForgeUpdate{first, second})
+	for deadline := time.Now().Add(5 * time.Minute); len(r.list()) == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no pull request is open; problems: %s", r.complaints())
+		}
+	}
+}
+
 // TestWrongToken reports the error once without the token, and delays no release.
 func TestWrongToken(t *testing.T) {
 	r := newRig(t, newGitHubBench)
