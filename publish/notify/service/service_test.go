@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/internal/compare"
@@ -287,6 +288,24 @@ func TestMessagesThatSayLittle(t *testing.T) {
 			}
 			compare.CheckNamed(t, "requests were sent", true, len(taken) > 0)
 		})
+	}
+}
+
+// TestSlackTakesLongTexts checks that texts stay within Slack's bounds of a block, although escapes make them longer.
+func TestSlackTakesLongTexts(t *testing.T) {
+	long := strings.Repeat("<", 2500)
+	m := slackMessage(notify.Message{Event: rollout.Event{Title: long, Text: long}, Facts: []notify.Fact{{Name: "Reason", Value: long}}})
+	for _, block := range m["attachments"].(list)[0].(object)["blocks"].(list) {
+		section := block.(object)
+		if text, is := section["text"].(object); is && utf8.RuneCountInString(text["text"].(string)) > 3000 {
+			t.Errorf("a block has %q", text["text"])
+		}
+		fields, _ := section["fields"].([]any)
+		for _, f := range fields {
+			if n := utf8.RuneCountInString(f.(object)["text"].(string)); n > 2000 {
+				t.Errorf("a field has %d characters", n)
+			}
+		}
 	}
 }
 

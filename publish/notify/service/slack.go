@@ -55,7 +55,7 @@ func slackMessage(m notify.Message) object {
 		if f.Name == "Commit" && m.CommitURL != "" {
 			value = "<" + m.CommitURL + "|" + strings.ReplaceAll(value, "|", "¦") + ">"
 		}
-		fields = append(fields, object{"type": "mrkdwn", "text": "*" + f.Name + "*\n" + value})
+		fields = append(fields, object{"type": "mrkdwn", "text": rollout.Cut("*"+f.Name+"*\n"+value, 2000)})
 	}
 	if len(fields) > 0 {
 		blocks = append(blocks, object{"type": "section", "fields": fields})
@@ -70,7 +70,7 @@ func slackMessage(m notify.Message) object {
 }
 
 func slackSection(text string) object {
-	return object{"type": "section", "text": object{"type": "mrkdwn", "text": text}}
+	return object{"type": "section", "text": object{"type": "mrkdwn", "text": rollout.Cut(text, 3000)}}
 }
 
 // slackText escapes links and mentions.
