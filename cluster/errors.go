@@ -18,7 +18,6 @@ import (
 // Reason is why the API server refused an object, in one word.
 type Reason string
 
-// The reasons.
 const (
 	Forbidden     Reason = "Forbidden"     // the client's user lacks a right
 	Quota         Reason = "Quota"         // a ResourceQuota is used up
@@ -45,11 +44,7 @@ type Error struct {
 
 // Error returns "Kind namespace/name: message; fix".
 func (e *Error) Error() string {
-	text := e.Ref.Title() + ": " + e.Msg
-	if e.Fix != "" {
-		text += "; " + e.Fix
-	}
-	return text
+	return strings.TrimSuffix(e.Ref.Title()+": "+e.Msg+"; "+e.Fix, "; ")
 }
 
 // Unwrap returns the library's error.

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Prune deletes an app's former objects, workloads before ConfigMaps, in the background as kubectl does. It returns
-// the candidates that are gone or not the app's, and why others remain. A refused deletion stops no others; another
-// error ends Prune, which may be repeated. Candidates kept by the watches cost no request.
+// the candidates that are gone or not the app's, and why others remain. A refused deletion or an unreadable kind stops
+// no others; another error ends Prune, which may be repeated. Candidates kept by the watches cost no request.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -21,8 +23,11 @@ func (c *Client) Prune(
 	})
 	for _, ref := range ordered {
 		k, l, failed := c.candidate(ctx, app, ref)
-		if failed != nil {
-			return gone, kept, errors.Join(err, explain(failed, ref, "list and watch"))
+		if failed = explain(failed, ref, "list and watch"); failed != nil {
+			if err = errors.Join(err, failed); isRefused(failed) || apierrors.ReasonForError(failed) != "" {
+				continue // the API server answered: this kind only
+			}
+			return gone, kept, err
 		}
 		if l == nil {
 			gone = append(gone, ref)

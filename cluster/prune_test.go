@@ -110,6 +110,28 @@ spec:
 
 // TestPruneListsWhatIsStillThere checks that an object with a finalizer is reported as remaining until the finalizer
 // ends. A refused deletion does not stop other deletions.
+// TestPruneOfAnUnreadableKind checks that a kind that cannot be listed keeps its own objects only.
+func TestPruneOfAnUnreadableKind(t *testing.T) {
+	t.Parallel()
+	for code, reason := range map[int]metav1.StatusReason{
+		http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusInternalServerError: metav1.StatusReasonInternalError,
+	} {
+		w := newWorld(t)
+		w.apply("shop", coreManifest("ConfigMap", "then", ""))
+		w.faulty().spoil(func(rw http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+			if strings.Contains(r.URL.Path, "/leases") {
+				fail(rw, code, reason, "conversion webhook is down")
+				return true
+			}
+			return false
+		})
+		then := w.ref("", "ConfigMap", "then")
+		gone, _, err := w.Prune(t.Context(), "shop", []rollout.Ref{w.ref("coordination.k8s.io", "Lease", "old"), then})
+		compare.CheckError(t, "Prune", err, "Lease "+w.ns+"/old: ")
+		compare.CheckNamed(t, "pruned", []rollout.Ref{then}, gone)
+	}
+}
+
 func TestPruneListsWhatIsStillThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
