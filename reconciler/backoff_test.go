@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -117,6 +118,35 @@ func TestRecordBacksOff(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestOneAppSlowsNothing checks that neither a folder with an invalid name nor a panic in a report ends or slows the
+// loop: it still fetches at its interval and records.
+func TestOneAppSlowsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2"), "apps/No_Name/app.yaml": version("v1")})
+		time.Sleep(time.Until(w.now))
+		g := &refusing{origin: w.git}
+		o := w.r.Options
+		o.Repository, o.Past = g, w.git
+		o.Tell = func(r report.Report) {
+			if len(r.Apps) > 0 {
+				panic("a report")
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { _ = New(o).Run(ctx, 5*time.Second); close(ended) }()
+		time.Sleep(10 * time.Minute)
+		g.mu.Lock()
+		if len(g.fetches) < 100 || len(w.git.messages) == 0 {
+			t.Errorf("%d fetches in ten minutes, %d records", len(g.fetches), len(w.git.messages))
+		}
+		g.mu.Unlock()
+		stop()
+		<-ended
+	})
 }
 
 // TestPanicWhileRecording checks that a panic ends with its pass, and that the next pass records the decisions of

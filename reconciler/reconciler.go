@@ -208,10 +208,6 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 		r.queue.at(app, s.decision.Requeue)
 		return
 	}
-	r.measure(s.transition, s.after)
-	r.out.wantRevert(s)
-	r.out.wantProposals(s)
-	r.report(s, m)
 	next := s.decision.Requeue
 	if s.err == nil && !s.refused && (!s.changed || s.commit != "") {
 		m.failing = time.Time{}
@@ -222,6 +218,10 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 		next = rollout.Soonest(next, now.Add(r.Spread(backoff(now.Sub(m.failing)))))
 	}
 	r.queue.at(app, next)
+	r.measure(s.transition, s.after)
+	r.out.wantRevert(s)
+	r.out.wantProposals(s)
+	r.report(s, m)
 }
 
 // backoff returns the wait before the next try: as long as the failures have lasted, from 1 s to 1 min, so 1, 2, 4, 8

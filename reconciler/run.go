@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -85,9 +84,11 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 		}
 		if ctx.Err() == nil {
 			r.stats.passes.Add(1)
-			var decided bool
-			var err error
-			r.watchdog.during(ctx, "app "+app, func(ctx context.Context) { decided, err = r.reconcile(ctx, app, time.Now) })
+			decided := true
+			err := r.watchdog.during(ctx, "app "+app, func(ctx context.Context) (err error) {
+				decided, err = r.reconcile(ctx, app, time.Now)
+				return err
+			})
 			if decided && ctx.Err() == nil && !errors.Is(err, source.ErrNotReady) {
 				r.errorLog.about("app "+app, err)
 			}
@@ -113,12 +114,12 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 		case <-ctx.Done():
 			return nil
 		case <-r.wanted:
-			var err error
-			r.watchdog.during(ctx, "commits that apps are at", func(ctx context.Context) { _, err = r.in.bring(ctx) })
+			err := r.watchdog.during(ctx, "commits that apps are at", func(ctx context.Context) error {
+				_, err := r.in.bring(ctx)
+				return err
+			})
 			if err != nil && ctx.Err() == nil {
-				if failing.IsZero() {
-					failing = time.Now()
-				}
+				failing = cmp.Or(failing, time.Now())
 				r.errorLog.about("commits that apps are at", err)
 				// waiting passes request the commits again after a fetch
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
@@ -132,8 +133,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			}
 			at(rollout.Soonest(due, when))
 		case <-next.C:
-			var err error
-			r.watchdog.during(ctx, "Git", func(ctx context.Context) { err = r.in.look(ctx) })
+			err := r.watchdog.during(ctx, "Git", r.in.look)
 			if errors.Is(err, ErrDeposed) {
 				return err
 			}
@@ -143,7 +143,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			looked = time.Now()
 			wait := r.in.interval(interval)
 			switch {
-			case err != nil:
+			case err != nil && !rollout.IsInvalid(err): // an invalid folder or configuration slows no other app down
 				away = cmp.Or(away, looked)
 				wait = max(wait, backoff(looked.Sub(away)))
 			case !away.IsZero():
@@ -190,19 +190,24 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 			continue
 		case <-timer:
 		}
-		r.watchdog.during(ctx, "the record", func(ctx context.Context) {
+		err := r.watchdog.during(ctx, "the record", func(ctx context.Context) error {
 			if waits {
 				err := r.flush(ctx)
 				since, pushed = time.Time{}, time.Now()
 				if err != nil {
-					failing = cmp.Or(failing, pushed)
-					r.out.holdOff(pushed.Add(max(r.Spread(backoff(pushed.Sub(failing))), rollout.RetryAfter(err))))
-					return
+					return err
 				}
-				failing = time.Time{}
 			}
 			r.errorLog.about("merged proposals", r.out.after(ctx, time.Now()))
+			return nil
 		})
+		if err == nil {
+			failing = time.Time{}
+			continue
+		}
+		r.errorLog.about("the record", err)
+		failing = cmp.Or(failing, pushed)
+		r.out.holdOff(pushed.Add(max(r.Spread(backoff(pushed.Sub(failing))), rollout.RetryAfter(err))))
 	}
 }
 
@@ -216,14 +221,8 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 }
 
 // flush records the waiting transitions. If another writer was faster, it requests a fetch at once and returns nil.
-func (r *Reconciler) flush(ctx context.Context) (err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("panic: %v", problem)
-			r.errorLog.about("the record", err)
-		}
-	}()
-	err = r.out.flush(ctx, time.Now())
+func (r *Reconciler) flush(ctx context.Context) error {
+	err := r.out.flush(ctx, time.Now())
 	if errors.Is(err, rollout.ErrConflict) {
 		select {
 		case r.asked <- true:

@@ -17,8 +17,8 @@ type watchdog struct {
 // inWatchdog is the context key of the func() that records a heartbeat.
 type inWatchdog struct{}
 
-// during runs a piece of work under a name.
-func (p *watchdog) during(ctx context.Context, what string, do func(context.Context)) {
+// during runs a piece of work under a name. A panic becomes an error: one app's input must not end the process.
+func (p *watchdog) during(ctx context.Context, what string, do func(context.Context) error) (err error) {
 	sign := func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -29,11 +29,14 @@ func (p *watchdog) during(ctx context.Context, what string, do func(context.Cont
 	}
 	sign()
 	defer func() {
+		if problem := recover(); problem != nil {
+			err = panicked(what, problem)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.signs, what)
 	}()
-	do(context.WithValue(ctx, inWatchdog{}, sign))
+	return do(context.WithValue(ctx, inWatchdog{}, sign))
 }
 
 // Heartbeat records a heartbeat for the work of a context, if any: a request was sent or answered.
