@@ -206,6 +206,8 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	switch scale := step.SetCanaryScale; {
 	case step.SetWeight != nil:
 		return *step.SetWeight, full
+	case step.Route != nil && step.Route.Mirror == nil && slices.ContainsFunc(step.Route.Matches, isAnyUser):
+		return full, full
 	case scale == nil || scale.MatchTrafficWeight || s.Canary.Traffic != nil && s.Scaling != rollout.InPlace:
 		return 0, full
 	case scale.Weight != nil:
@@ -216,6 +218,9 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Replicas, 1
 	}
 }
+
+// isAnyUser reports whether a request of each user may match, as for a path, a method or a network.
+func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
 // before returns a canary's steps until all users have the new version.
 func before(s rollout.Spec) []rollout.Step {
@@ -239,7 +244,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still have all unmatched requests
 		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100
-		case first == 0 || scale != nil: // nothing has waited since the first weight
+		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // nothing has waited since the first weight
 			first = max(first, (weight*100+full-1)/full)
 		case step.Route == nil:
 			return first
@@ -294,11 +299,15 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
+// judging are the providers with a verdict of their own. A metric of another one without a condition always succeeds.
+var judging = []string{"job", "kayenta", "webhook"}
+
 // ends reports whether an analysis can fail, and so end a release, within a time. a may be nil.
 func ends(a *rollout.Analysis, within time.Duration) bool {
 	return a != nil && slices.ContainsFunc(a.Metrics, func(m rollout.Metric) bool {
 		left := within - m.InitialDelay
-		return !m.DryRun && m.FailureLimit >= 0 && (m.Count == 0 || m.Count > m.FailureLimit) &&
+		judges := m.SuccessCondition+m.FailureCondition != "" || m.Compare != nil || slices.Contains(judging, m.Provider)
+		return judges && !m.DryRun && m.FailureLimit >= 0 && (m.Count == 0 || m.Count > m.FailureLimit) &&
 			left >= 0 && int(left/max(1, m.Interval)) >= m.FailureLimit
 	})
 }

@@ -267,7 +267,10 @@ func TestRules(t *testing.T) {
 		"nothing is measured": {analysed, staged(steps("{setWeight: 5}")), unmeasured},
 		"a dry run":           {analysed, staged(steps("{analysis: {templates: [{templateName: dry}]}}")), unmeasured},
 		"it never fails":      {analysed, staged(steps("{analysis: {templates: [{templateName: never}]}}")), unmeasured},
-		"an analysis":         {analysed, staged(steps("JUDGE")), ""},
+		"without a condition": {analysed,
+			app(strings.ReplaceAll(staged(steps("JUDGE"))["apps/shop/app.yaml"], "successCondition: 'result == 1', ", "")), unmeasured},
+		"a Job without a condition": {analysed, staged(steps("{analysis: {templates: [{templateName: job}]}}")), ""},
+		"an analysis":               {analysed, staged(steps("JUDGE")), ""},
 		"in the background": {analysed, staged("canary: {analysis: {templates: [{templateName: judge}]}, steps: [{setWeight: 5}]}"),
 			""},
 		"too short": {slow, staged(steps("{pause: {duration: 20m}}, {pause: {}}, {pause: {duration: 599}}")),
@@ -326,6 +329,9 @@ func TestAppsAreMatched(t *testing.T) {
 func TestFirstWeight(t *testing.T) {
 	scale := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
+	matched := func(m rollout.Match) rollout.Step {
+		return rollout.Step{Route: &rollout.ManagedRoute{Matches: []rollout.Match{m}}}
+	}
 	for name, c := range map[string]struct {
 		traffic *rollout.Traffic
 		steps   []rollout.Step
@@ -348,6 +354,14 @@ func TestFirstWeight(t *testing.T) {
 			weight(1), {Route: &rollout.ManagedRoute{}}, scale(rollout.CanaryScale{Weight: new(60)})}, 60},
 		"routed, then pods": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{weight(1), scale(rollout.CanaryScale{Replicas: new(2)})}, 1},
 		"nothing but 0":     {nil, []rollout.Step{weight(0)}, 100},
+		"a path": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{
+			matched(rollout.Match{Path: &rollout.StringMatch{Prefix: "/"}}), weight(5)}, 100},
+		"a method at once": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{
+			weight(5), matched(rollout.Match{Method: &rollout.StringMatch{Regex: ".*"}})}, 100},
+		"some users": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{
+			matched(rollout.Match{Headers: []rollout.NamedMatch{{Name: "x-staff"}}}), weight(5)}, 5},
+		"a copy": {&rollout.Traffic{MaxWeight: 100}, []rollout.Step{
+			{Route: &rollout.ManagedRoute{Mirror: new(10), Matches: []rollout.Match{{Path: &rollout.StringMatch{Prefix: "/"}}}}}, weight(5)}, 5},
 	} {
 		compare.CheckNamed(t, name, c.want, FirstWeight(rollout.Spec{Canary: &rollout.Canary{Traffic: c.traffic, Steps: c.steps}}))
 	}
