@@ -350,7 +350,8 @@ func TestRenamed(t *testing.T) {
 		"kustomization.yaml":      "resources: [base]\nnamePrefix: eu-\nnameSuffix: -b\n",
 		"base/kustomization.yaml": "resources: [all.yaml]\n",
 		"base/all.yaml": deploymentHead + serviceDocs + ownHead + "  strategy: {blueGreen: {activeService: web, previewService: next}}\n---\n" +
-			argo + "  strategy: {canary: {canaryService: next}}\n" + hpa,
+			argo + "  strategy: {canary: {canaryService: own}}\n" + hpa + "---\n" +
+			"{apiVersion: v1, kind: Service, metadata: {name: own}, spec: {selector: {app: web}, ports: [{port: 80}]}}\n",
 	})
 	if len(got.Specs) != 2 || len(got.Warnings) > 0 {
 		t.Fatalf("%d specs, warnings %q; want 2 and none", len(got.Specs), got.Warnings)
@@ -358,7 +359,7 @@ func TestRenamed(t *testing.T) {
 	canary, blueGreen := got.Specs[0], got.Specs[1]
 	names := []string{canary.Workload.Name, canary.Canary.CanaryService, blueGreen.Workload.Name, blueGreen.BlueGreen.ActiveService,
 		blueGreen.BlueGreen.PreviewService}
-	compare.CheckNamed(t, "names", []string{"eu-argo-b", "eu-next-b", "eu-web-b", "eu-web-b", "eu-next-b"}, names)
+	compare.CheckNamed(t, "names", []string{"eu-argo-b", "eu-own-b", "eu-web-b", "eu-web-b", "eu-next-b"}, names)
 	if canary.Replicas != nil {
 		t.Errorf("replicas %d, want nil: the HPA scales it", *canary.Replicas)
 	}

@@ -39,7 +39,11 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 			kept = append(kept, o)
 		case noted != "":
 			if !strings.HasPrefix(noted, "test") {
-				a.warnOfChartHook(o, noted, err)
+				why := ""
+				if err != nil {
+					why = ": " + err.Error()
+				}
+				a.warn("%s is a hook of Helm's (%s), and is left out%s", shortRef(o.Ref()), noted, why)
 			}
 		case err != nil:
 			return nil, a.blame(err, o.Ref())
@@ -66,18 +70,10 @@ func (a *assembly) warnOfServices(objects []rollout.Object) {
 				len(selector) == 0 || slices.ContainsFunc(slices.Collect(maps.Keys(selector)), isOther) {
 				continue
 			}
-			a.warn("Service %s selects the pods of Job %s, and sends them requests while they run: give them other labels",
+			a.warn("Service %s selects the pods of Job %s and sends them requests: change the labels in the Job's pod template",
 				s.Name(), job.Name())
 		}
 	}
-}
-
-func (a *assembly) warnOfChartHook(o rollout.Object, when string, err error) {
-	if err != nil {
-		a.warn("%s is a hook of Helm's (%s), and is left out: %s", shortRef(o.Ref()), when, err)
-		return
-	}
-	a.warn("%s is a hook of Helm's (%s), and is left out", shortRef(o.Ref()), when)
 }
 
 // generated matches a generateName with its prefix; between matches the separators of documents.

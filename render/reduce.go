@@ -60,11 +60,14 @@ func reduce(fs *treeFS, file string, err error) error {
 	if text = rollout.OneLine(text); len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
 	}
-	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: fixOf(text)}
+	known, _ := rollout.Find(fixes, func(f fix) bool { return strings.Contains(text, f.text) })
+	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: known.fix}
 }
 
-// fixes are the fixes for kustomize's errors with the text.
-var fixes = []struct{ text, fix string }{
+// fix is the fix for kustomize's errors with a text.
+type fix struct{ text, fix string }
+
+var fixes = []fix{
 	{"kustomization.yaml is empty", "list its manifests under resources; a Component is listed under components"},
 	{"unable to parse SM or JSON patch",
 		"write a part of an object, with apiVersion, kind and metadata.name, or a list of op, path and value"},
@@ -80,15 +83,6 @@ var fixes = []struct{ text, fix string }{
 }
 
 const noObject = "give it an apiVersion, a kind and a metadata.name, or take the file out of resources"
-
-func fixOf(text string) string {
-	for _, f := range fixes {
-		if strings.Contains(text, f.text) {
-			return f.fix
-		}
-	}
-	return ""
-}
 
 // unquote unquotes components' nested errors.
 func unquote(text string) string {

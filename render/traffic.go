@@ -131,6 +131,12 @@ func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {
 		d := a.documents[i] // stage has appended one spec for each document, in order
+		for _, s := range d.services() {
+			service := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: *s.name}
+			if err := all.Claim(service, "spec.selector", traffic.Route{Name: d.ref.Name}); err != nil {
+				return a.blame(err, d.ref)
+			}
+		}
 		if spec.Canary == nil || spec.Canary.Traffic == nil {
 			continue
 		}

@@ -95,7 +95,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 			continue // the kernel may have killed it, and on a busy machine the collector may fall behind the garbage
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
-		case w.isKilled():
+		case w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes()):
 			err = fmt.Errorf("%s: the process that renders it was killed before the end: the machine is busy, stands still or "+
 				"is out of memory; another try may succeed", app.Path)
 			p.tell(app.Name, err.Error(), nil)

@@ -111,10 +111,6 @@ func (w *process) hasRunOut() bool { return outOfMemory.Match(w.last.bytes()) }
 
 func (w *process) isLate() bool { return bytes.Contains(w.last.bytes(), []byte(outOfTime)) }
 
-func (w *process) isKilled() bool {
-	return w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes())
-}
-
 // cause returns a short reason why a worker ended.
 func (w *process) cause() string {
 	if found := fatal.FindSubmatch(w.last.bytes()); found != nil {
