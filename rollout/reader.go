@@ -132,12 +132,7 @@ func (v value) into(to reflect.Value, f Field) {
 }
 
 func isEmpty(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.String, reflect.Slice, reflect.Map:
-		return v.Len() == 0
-	default:
-		return false
-	}
+	return slices.Contains([]reflect.Kind{reflect.String, reflect.Slice, reflect.Map}, v.Kind()) && v.Len() == 0
 }
 
 func (v value) absent(to reflect.Value, f Field) {

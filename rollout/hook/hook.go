@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -278,7 +279,7 @@ const defaultDeadline = 30 * time.Minute
 // Deadline returns the Job's deadline.
 func (h Hook) Deadline() time.Duration {
 	if seconds, is := h.Object.Map("spec")["activeDeadlineSeconds"].(int64); is {
-		return time.Duration(seconds) * time.Second
+		return time.Duration(min(seconds, math.MaxInt32)) * time.Second
 	}
 	return defaultDeadline
 }

@@ -2,6 +2,8 @@ package hook
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -239,4 +241,14 @@ func FuzzOf(f *testing.F) {
 			t.Fatalf("the Job's name is %s", job.Name())
 		}
 	})
+}
+
+// TestDeadlines checks that no deadline that Kubernetes takes is shorter than written.
+func TestDeadlines(t *testing.T) {
+	for seconds, want := range map[any]time.Duration{
+		nil: 30 * time.Minute, int64(60): time.Minute, int64(math.MaxInt64): math.MaxInt32 * time.Second,
+	} {
+		h := Hook{Object: rollout.Object{"spec": map[string]any{"activeDeadlineSeconds": seconds}}}
+		compare.CheckNamed(t, fmt.Sprint(seconds), want, h.Deadline())
+	}
 }
