@@ -37,6 +37,9 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	if text := w.Warning(); text != "" && len(args) > 0 { // then the listing's note is not shown
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
+	if slices.Contains(errs, nil) { // the other apps' rows have their errors
+		return l, nil
+	}
 	return l, errors.Join(errs...)
 }
 
@@ -82,7 +85,7 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 		return unknown("InvalidState", "its state file cannot be read: "+err.Error()), nil
 	}
 	if err != nil {
-		return status.App{}, fmt.Errorf("app %s: %w", app.Name, err)
+		return unknown("Unavailable", "it cannot be read: "+err.Error()), fmt.Errorf("app %s: %w", app.Name, err)
 	}
 	if w.Client != nil {
 		source.LookAtHooks(ctx, &in, w.Client)

@@ -85,17 +85,12 @@ func (g Goal) overtaken(in strategies.Input) bool {
 		(g.Digest == "" && head.Release() == g.Hash) {
 		return false
 	}
-	if in.Source != nil && in.Source.Digest == head.Digest {
-		return true
-	}
-	return s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
+	isFollowed := in.Source != nil && in.Source.Digest == head.Digest
+	return isFollowed || s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
 // held reports whether the app waits for a user. A Held of an older commit may be outdated and does not count.
 func (g Goal) held(in strategies.Input) bool {
 	h := in.State.Held
-	if in.Head.Err != nil {
-		return true
-	}
-	return h != nil && !h.Waits() && (h.Commit == "" || h.Commit == in.Head.Commit.ID)
+	return in.Head.Err != nil || h != nil && !h.Waits() && (h.Commit == "" || h.Commit == in.Head.Commit.ID)
 }
