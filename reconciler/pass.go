@@ -71,8 +71,8 @@ func (r *Reconciler) rescue(s *transition) {
 	state := s.before
 	state.App, state.Path = s.app.Name, s.app.Path
 	state.Phase = cmp.Or(state.Phase, rollout.Pending)
-	if h := state.Held; h == nil || h.Reason != rollout.HeldPanicked || h.Message != err.Error() {
-		state.Held = &rollout.Held{Reason: rollout.HeldPanicked, Message: err.Error(), Commit: s.view.main()}
+	if h := state.Held; h == nil || h.Reason != "Panicked" || h.Message != err.Error() {
+		state.Held = &rollout.Held{Reason: "Panicked", Message: err.Error(), Commit: s.view.main()}
 	}
 	s.err = err
 	s.decision = strategies.Decision{State: state, Subject: s.app.Name + " held: " + err.Error(), Waiting: err.Error()}

@@ -93,7 +93,7 @@ type partitionedFile struct {
 	Kind       string `json:"kind" needs:"name the kind" is:"kindName"`
 	Partition  struct {
 		Path   string `json:"path" needs:"name the field, as in spec.updateStrategy.partition" is:"specPath"`
-		Counts string `json:"counts" default:"old" oneOf:"old new" fix:"write old if the pods that the field counts keep their version, and new if they get the new one"`
+		Counts string `json:"counts" default:"old" oneOf:"old new" fix:"write old if the field counts pods of the old version, and new if it counts updated pods"`
 		Unit   string `json:"unit" default:"pods" oneOf:"pods percent" fix:"write pods for a number, and percent if the field takes a percentage, too, and rounds it up"`
 	} `json:"partition" needs:"say which field stages its pods: partition: {path: spec.updateStrategy.partition}; without one a release cannot be staged: take the Rollout out, and it is applied as it is"`
 	Ordered         bool            `json:"ordered"`

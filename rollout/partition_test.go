@@ -50,8 +50,8 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 		{"example.com/v1, kind: Set, partition: {path: spec.a, counts: new, unit: percent}",
 			`[0].partition.unit: is percent, and the rounding of a percentage of new pods is undefined; write unit: pods`},
 		{"example.com/v1, kind: Set, partition: {path: spec.a, counts: all}",
-			`[0].partition.counts: "all" is not one of old, new; write old if the pods that the field counts keep their version, ` +
-				`and new if they get the new one`},
+			`[0].partition.counts: "all" is not one of old, new; write old if the field counts pods of the old version, ` +
+				`and new if it counts updated pods`},
 		{"example.com, kind: Set, partition: {path: spec.a}",
 			`[0].apiVersion: "example.com" is not a version of an API; write group/version, as in example.com/v1`},
 		{"example.com/v1, kind: set, partition: {path: spec.a}", `[0].kind: "set" is not a kind; write it as in manifests`},

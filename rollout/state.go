@@ -111,7 +111,6 @@ const (
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze: no error
 	HeldHook           HeldReason = "HookRuns"          // a Job runs before the release: no error
 	HeldHookFailed     HeldReason = "HookFailed"        // a Job before a first deployment has failed
-	HeldPanicked       HeldReason = "Panicked"          // the program panicked while it handled the app
 )
 
 // Waits reports whether the app waits for a time or a Job, without an error.

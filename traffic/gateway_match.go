@@ -226,7 +226,7 @@ func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	refuse := func(n int, what string, limit int) error {
 		return wrong(ref, "spec.rules",
 			"would have %d %s with the steps' routes, and the Gateway API allows %d", n, what, limit).
-			WithFix("match in fewer ways, or keep fewer rules in one route")
+			WithFix("use fewer matches in the steps, or move rules to another HTTPRoute")
 	}
 	if len(rules) > 16 {
 		return refuse(len(rules), "rules", 16)

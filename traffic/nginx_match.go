@@ -41,7 +41,7 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 	if len(all) != 1 {
 		fields := rollout.Mapped(all, func(p part) string { return p.field })
 		return refuse("compares %s together, and ingress-nginx compares one header or one cookie",
-			strings.Join(fields, " and ")).WithFix("match only one, or use a router that can match both")
+			strings.Join(fields, " and ")).WithFix("match only one, or use a router that can match all")
 	}
 	if r := all[0].match.Regex; r != "" {
 		if bad := nginxForbidden.FindString(r); bad != "" {

@@ -17,7 +17,7 @@ import (
 // (https://prometheus.io/docs/prometheus/latest/querying/api/).
 var prometheus = provider{
 	kind: "prometheus", title: "Prometheus", argo: true,
-	result: "a number; of a vector, the list of its values; of a range query, the list of all values",
+	result: "a number for a scalar; a list of the values for a vector or a range query",
 	keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`, `sigv4`; or `headers`",
 	config: func() config { return &prometheusConfig{} },
 }

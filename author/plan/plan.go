@@ -258,8 +258,8 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 	}
 	if s := in.State; s != nil {
 		if r, is := s.IsRejected(to); is && to != from && !hook.Mended(r, in.Head.Render.Objects) {
-			return Rejected, fmt.Sprintf("%s was rejected (%s): nothing is released until a promotion file says retry", to,
-				r.Reason)
+			return Rejected, fmt.Sprintf("%s was rejected (%s): it is released again only by a promotion file with "+
+				"decision: retry", to, r.Reason)
 		}
 	}
 	switch {

@@ -192,7 +192,7 @@ func apart(dir *os.Root, pins, locked []Pin) error {
 		for _, other := range pins[:i] {
 			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges can give one version
 			if one, in := p.Into+"/", other.Into+"/"; !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
-				return fmt.Errorf("%s and %s are one in the other: give each source a separate folder", p.Into, other.Into)
+				return fmt.Errorf("%s and %s are nested: give each source a separate folder", p.Into, other.Into)
 			}
 		}
 		ours := slices.ContainsFunc(locked, func(l Pin) bool { return l.Into == p.Into })

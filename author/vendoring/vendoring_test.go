@@ -462,7 +462,7 @@ func TestRefused(t *testing.T) {
 		"an option for a ref":           {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is no tag, branch or commit"},
 		"a program for an address":      {"- git: {url: \"ext::sh -c x\", ref: main}\n  into: base\n", nil, "git fetch"},
 		"a folder above":                {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is no folder beside it"},
-		"one folder in the other":       {podinfo + strings.ReplaceAll(podinfo, "into: podinfo", "into: podinfo/x"), nil, "are one in the other"},
+		"one folder in the other":       {podinfo + strings.ReplaceAll(podinfo, "into: podinfo", "into: podinfo/x"), nil, "are nested"},
 		"a folder that is not in the lock": {podinfo, func(w *world) { _ = os.Mkdir(filepath.Join(w.dir, "podinfo"), 0o755) },
 			"vendor.lock does not have it"},
 		"a symlink out": {strings.ReplaceAll(podinfo, "into: podinfo", "into: out/podinfo"),

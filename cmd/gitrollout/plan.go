@@ -48,7 +48,7 @@ be merged into, and say for each app that changes:
 
 It needs the git command and a working copy, and no cluster. The stable and
 the rejected versions are read from the state branch; where that cannot be read,
-the base is taken for the stable version. The base is the commit at which the
+the base counts as the stable version. The base is the commit at which the
 branches parted, or the newest commit of --base if the working copy does not know it.
 
 -o markdown is a comment for a pull request. In a CI job of GitHub, GitLab, Gitea or

@@ -95,7 +95,7 @@ func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {
 	if c.noState || config == nil {
-		return nil, "not read: the base is taken for the stable version", nil
+		return nil, "not read: the base counts as the stable version", nil
 	}
 	branch := config.StateBranch
 	repo, err := c.server(ctx, cluster, c.source.branch, branch)
@@ -110,7 +110,7 @@ func (c *planCommand) record(
 	case errors.Is(err, context.Canceled):
 		return nil, "", err
 	case err == nil && heads.State == "":
-		return nil, branch + " does not exist yet: the base is taken for the stable version", nil
+		return nil, branch + " does not exist yet: the base counts as the stable version", nil
 	case err == nil:
 		tree, err := repo.Snapshot(ctx, heads.State)
 		return tree, branch + " at " + rollout.ShortID(heads.State), err
@@ -119,6 +119,6 @@ func (c *planCommand) record(
 		tree, err := s.local.Snapshot(ctx, id)
 		return tree, branch + " at " + rollout.ShortID(id) + ", as this working copy has fetched it", err
 	}
-	return nil, fmt.Sprintf("cannot be read (%s): the base is taken for the stable version",
+	return nil, fmt.Sprintf("cannot be read (%s): the base counts as the stable version",
 		strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 }

@@ -27,7 +27,7 @@ type policyOptions struct {
 func (o *policyOptions) register(cmd *cobra.Command) {
 	policyFileFlag(cmd, &o.file)
 	cmd.Flags().StringVar(&o.ref, "policy-ref", "",
-		"the policy is this `branch:path` of the repository; only the platform team may push to that branch")
+		"`branch:path` of the policy in the repository; let only the platform team push to that branch")
 }
 
 // branch returns the policy's branch, "" without --policy-ref.

@@ -48,7 +48,7 @@ func (o *sourceOptions) find(ctx context.Context) error {
 		o.repo = program.Repository(ctx)
 	}
 	if o.repo == "" {
-		return usagef("which repository? Name one with --repo or GITROLLOUT_REPO, or run this in a working copy of it")
+		return usagef("no repository is named: set --repo or GITROLLOUT_REPO, or run this in its working copy")
 	}
 	return nil
 }

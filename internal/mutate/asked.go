@@ -119,7 +119,7 @@ func (t tests) each(pkg, binary string, names []string, tell bool) (passed []tes
 		case err == nil:
 			passed = append(passed, ran[i])
 		case tell:
-			fmt.Printf("%s %s fails without any mutant and is not asked: %v\n", pkg, names[i], err)
+			fmt.Printf("%s %s fails without a mutant and is skipped: %v\n", pkg, names[i], err)
 		}
 	}
 	return passed

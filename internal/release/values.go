@@ -45,7 +45,7 @@ func values(base manifests) []value {
 		{"rbac.apps", "array", base.rules("apps-role.yaml"), "rules of a ClusterRole, or of the Roles: the kinds that your apps contain", ""},
 		{"rbac.secrets", "boolean", false, "rights on Secrets and ServiceAccounts, for all apps", ""},
 		{"rbac.evict", "boolean", false, "the right to delete pods, with which DaemonSets move in stages, and a StatefulSet's release goes back whose pods never become ready", ""},
-		{"rbac.hooks", "boolean", false, "the right to make and delete Jobs, with which hooks run around releases", ""},
+		{"rbac.hooks", "boolean", false, "the right to create and delete Jobs, for hooks around releases", ""},
 		{"serviceAccount.create", "boolean", true, "whether the account is made here", ""},
 		{"serviceAccount.name", "string", nil, "its name (default: the release's)", dnsName},
 		{"serviceAccount.annotations", "object", nil, "its annotations", ""},

@@ -167,7 +167,11 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			now := m.now()
 			took := now.Sub(began).Seconds()
 			if durations := m.parts[part]; durations != nil {
-				durations.WithLabelValues(okOrError(err)).Observe(took)
+				label := ok
+				if err != nil {
+					label = failed
+				}
+				durations.WithLabelValues(label).Observe(took)
 			} else { // fetch and push
 				m.git.WithLabelValues(string(part), result(err)).Observe(took)
 			}
@@ -181,13 +185,6 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 		}
 	}
-}
-
-func okOrError(err error) string {
-	if err != nil {
-		return failed
-	}
-	return ok
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

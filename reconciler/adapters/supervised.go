@@ -29,7 +29,7 @@ func Supervised(
 				}
 			case <-look.C:
 				if what := hung(); what != "" {
-					return fmt.Errorf("the loop hangs, and another process is to go on: %s", what)
+					return fmt.Errorf("the loop hangs, so this process ends and another one continues: %s", what)
 				}
 			}
 		}

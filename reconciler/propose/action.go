@@ -144,13 +144,13 @@ func promoteFully(in strategies.Input) (decision, error) {
 	case coming != nil:
 		in.State.Release = coming
 		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
-		d.then = in.App.Name + " goes on to the end as soon as the release may begin; "
+		d.then = in.App.Name + " takes all steps as soon as the release may begin; "
 	default:
 		if _, err := inFlight(in); err != nil {
 			return d, err
 		}
 		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
-		d.then = in.App.Name + " goes on to the end, and waits for pods alone" + skips(in, d.promotion)
+		d.then = in.App.Name + " takes all steps, and waits only for ready pods" + skips(in, d.promotion)
 	}
 	if d.promotion == nil { // the release is not in flight
 		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}

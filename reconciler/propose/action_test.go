@@ -152,13 +152,13 @@ func TestDecide(t *testing.T) {
 		message string
 		then    string
 	}{
-		"Fully": {shop(), full, "release: h1-2\nthrough: full", fully + about, "waits for pods alone"},
+		"Fully": {shop(), full, "release: h1-2\nthrough: full", fully + about, "waits only for ready pods"},
 		"ThroughFull": {shop(), Action{Verb: rollout.Promote, Through: "full"}, "release: h1-2\nthrough: full", fully + about,
-			"waits for pods alone"},
+			"waits only for ready pods"},
 		"FullyAdopted": {adopted(rollout.HeldAdoption, nil), full, "release: " + head + "\nthrough: full", fully,
 			"the running version is replaced at once by the version in Git; watch: gitrollout get shop -w"},
 		"FullyRenamed":         {adopted(rollout.HeldRenamed, nil), full, "release: " + head, fully, "replaced at once"},
-		"FullyRenamedInFlight": {adopted(rollout.HeldRenamed, inFlight), full, "release: h1-2", fully + about, "waits for pods alone"},
+		"FullyRenamedInFlight": {adopted(rollout.HeldRenamed, inFlight), full, "release: h1-2", fully + about, "waits only for ready pods"},
 		"AdoptAnyway": {adopted(rollout.HeldForeign, nil), anyway,
 			"adoptAnyway: true\napiVersion: gitrollout.dev/v1alpha1\ndecision: promote\nkind: Promotion\nrelease: " + head + "\nthrough: adoption",
 			"Adopt shop anyway in prod\n", "taken over from its present controller"},

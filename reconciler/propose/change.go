@@ -92,7 +92,7 @@ func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRet
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,
 		Subject: fmt.Sprintf("Revert %s in %s to %s", s.App, cluster, rollout.ShortID(s.Stable.Commit)),
 	}
-	o.Message = fmt.Sprintf("%s\n\nRelease %s of %s was rejected:\n%s\n\n%s serves, and this commit makes Git agree.\n",
+	o.Message = fmt.Sprintf("%s\n\nRelease %s of %s was rejected:\n%s\n\n%s serves, and this commit restores it in Git.\n",
 		o.Subject, rejection.Hash, rollout.ShortID(rejection.Commit), rejection.Reason, s.Stable.Hash)
 	if canRetry {
 		o.Message += "To try the same version again instead: gitrollout retry " + s.App + "\n"

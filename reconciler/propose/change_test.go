@@ -58,7 +58,7 @@ func TestRevert(t *testing.T) {
 Release h1-0 of c0c0c0c was rejected:
 it was slow
 
-h1-1 serves, and this commit makes Git agree.
+h1-1 serves, and this commit restores it in Git.
 To try the same version again instead: gitrollout retry shop
 
 It also changes files of: cart

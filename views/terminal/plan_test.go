@@ -47,7 +47,7 @@ func plannedViews() []plan.Plan {
 			Apps: []plan.App{shop, broken}, Unchanged: 12,
 			Shared: []plan.Shared{{File: "base/deployment.yaml", Apps: []string{"shop", "web"}}}},
 		{Cluster: "staging", Base: "4d6eb88 (main)", Head: "the working tree", At: at(),
-			State: "not read: the base is taken for the stable version",
+			State: "not read: the base counts as the stable version",
 			Error: &rollout.InvalidError{File: ".gitrollout/staging/config.yaml", Field: "interval", Msg: `"fast" is not a duration`,
 				Fix: "write 30s, 1m or the like"}},
 	}
