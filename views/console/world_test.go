@@ -1,6 +1,8 @@
 package console
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
 )
 
 // must ends the test at an error.
@@ -80,6 +83,33 @@ func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	compare.CheckNamed(t, "it is at the commit of its record", held, commit())
 	tip = repo.CommitFiles("app", map[string]string{"apps/shop/config.yaml": strings.Replace(configMap, "shop", "shop2", 1)})
 	compare.CheckNamed(t, "it is at the newest commit", tip, commit())
+}
+
+// TestUnreadableAppIsShown checks that an app whose commit cannot be read has a row with the error, and that the others
+// have theirs.
+func TestUnreadableAppIsShown(t *testing.T) {
+	repo := gittest.New(t)
+	repo.CommitFiles("apps", map[string]string{
+		rollout.ConfigPath("prod"): config, "apps/shop/config.yaml": configMap,
+		"apps/shop/kustomization.yaml": "resources: [config.yaml]\n",
+		"apps/till/kustomization.yaml": "resources: [config.yaml]\n", "apps/till/config.yaml": strings.Replace(configMap, "shop", "till", 1),
+	})
+	w := worldOf(t, repo, rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy, Source: strings.Repeat("1", 40)})
+	_, err := w.Refresh(t.Context())
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(repo.Bare, "config"), []byte("["), 0o600))
+	l, err := w.Listing(t.Context(), nil, time.Now())
+	must(t, err)
+	row := func(app string) status.App {
+		a, _ := rollout.Find(l.Apps, func(a status.App) bool { return a.App == app })
+		return a
+	}
+	shop, till := row("shop").Held, row("till")
+	if shop == nil || !strings.Contains(shop.Message, "it cannot be read: ") || till.App == "" || till.Held != nil {
+		t.Errorf("shop: %+v, till: %+v", shop, till)
+	}
+	_, err = w.Listing(t.Context(), []string{"shop"}, time.Now())
+	compare.CheckError(t, "get shop", err, "app shop: ")
 }
 
 // TestAContestedApp checks that get, which builds no other app, has the recorded reason of a contested app, and that
