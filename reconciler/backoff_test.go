@@ -149,6 +149,65 @@ func TestOneAppSlowsNothing(t *testing.T) {
 	})
 }
 
+// TestOneRefusedRecord checks that an app whose record the server never accepts delays no other app's, once the server is known
+// to accept others. It backs off itself, with at most 30 pushes in ten minutes, and its error is reported.
+func TestOneRefusedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		till := func(n int) map[string]string {
+			return map[string]string{
+				"apps/till/kustomization.yaml": "resources: [map.yaml]\n",
+				"apps/till/map.yaml":           fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\ndata: {n: \"%d\"}\n", n),
+			}
+		}
+		w := newWorld(t, nil)
+		w.follow("a till", till(0))
+		w.commit("v2", shopAt("v2"))
+		time.Sleep(time.Until(w.now))
+		g, refused := &refusing{origin: w.git}, 0
+		w.git.refuse = func(u rollout.Update) error {
+			if _, has := u.Edits[rollout.StatePath("shop")]; has {
+				refused++
+				return errors.New("rejected by the server: a credential")
+			}
+			return nil
+		}
+		o := w.r.Options
+		o.Repository, o.Past = g, w.git
+		told := map[string]bool{}
+		o.Tell = func(r report.Report) {
+			for _, a := range r.Apps {
+				if a.Err != nil {
+					told[a.Input.App.Name] = true
+				}
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { _ = New(o).Run(ctx, 5*time.Second); close(ended) }()
+		time.Sleep(time.Minute)
+		for i := range 20 {
+			g.mu.Lock()
+			w.commit("another till", till(i+1))
+			recorded := len(w.git.messages)
+			g.mu.Unlock()
+			time.Sleep(30 * time.Second)
+			g.mu.Lock()
+			if i > 1 && len(w.git.messages) == recorded {
+				t.Errorf("change %d is not recorded after 30 seconds", i)
+			}
+			g.mu.Unlock()
+		}
+		g.mu.Lock()
+		compare.CheckNamed(t, "apps with an error", map[string]bool{"shop": true}, told)
+		if refused < 5 || refused > 33 {
+			t.Errorf("%d pushes of the refused record in eleven minutes", refused)
+		}
+		g.mu.Unlock()
+		stop()
+		<-ended
+	})
+}
+
 // TestPanicWhileRecording checks that a panic ends with its pass, and that the next pass records the decisions of
 // that push.
 func TestPanicWhileRecording(t *testing.T) {

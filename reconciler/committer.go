@@ -1,9 +1,11 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,61 +23,94 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	refused int              // batches that the server did not accept
+	batches int              // that the server did not accept
 	stale   map[string]stale // merged proposals, by branch
 	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
 
-// flush records the queued transitions and publishes their results. The error is the push's; with ErrConflict the
-// branch has moved and all decisions must be repeated.
-func (r *committer) flush(ctx context.Context, now time.Time) error {
-	all := r.dequeue()
+// flush records the due transitions and publishes their results. The error is the push's; with ErrConflict the branch
+// has moved and all decisions must be repeated. refused joins the errors of apps that the server refuses while it
+// accepts others: these wait alone.
+func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
+	all := r.dequeue(now)
 	if len(all) == 0 {
-		return nil
+		return nil, nil
 	}
 	done, err := r.push(ctx, all, now)
-	later := errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
-	if err != nil && len(all) > 1 && !later {
-		done, err = r.apart(ctx, all, now)
+	var own map[string]error
+	if err != nil && !isLater(ctx, err) {
+		done, own, err = r.apart(ctx, all, now, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	unpushed := err
 	if r.isBehind = errors.Is(err, rollout.ErrConflict); r.isBehind {
 		r.stats.lost.Add(1)
-		unpushed = nil
 	}
 	for _, t := range all {
-		delete(r.pushing, t.app.Name)
-		r.answered[t.app.Name] = recorded{transition: t, after: t.before, unpushed: unpushed}
-		r.touch(t.app.Name)
+		app := t.app.Name
+		delete(r.pushing, app)
+		result := recorded{transition: t, after: t.before, unpushed: own[app]}
+		if result.unpushed != nil {
+			refused = errors.Join(refused, fmt.Errorf("app %s: %w", app, result.unpushed))
+			since := cmp.Or(r.refused[app].since, now)
+			r.refused[app] = refusal{since, now.Add(r.Spread(backoff(now.Sub(since))))}
+		} else if !r.isBehind {
+			result.unpushed = err
+		}
+		r.answered[app] = result
+		r.touch(app)
 	}
 	for _, t := range done {
 		r.answered[t.app.Name] = t
+		delete(r.refused, t.app.Name)
 	}
-	return err
+	return refused, err
+}
+
+// isLater reports whether a failed push says nothing about its transitions.
+func isLater(ctx context.Context, err error) bool {
+	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
 
 // maxRefused is how many single transitions may fail in a row before the server is taken to refuse all.
 const maxRefused = 3
 
 // apart records transitions one by one after the server refused them together: one may never be accepted, such as
-// with text like a credential. Each call starts with another one.
-func (r *committer) apart(ctx context.Context, all []transition, now time.Time) (done []recorded, failed error) {
-	r.refused++
-	for i := range all {
-		t := all[(r.refused+i)%len(all)]
+// with text like a credential. Each call starts with another one. own has the errors by app if the server accepts
+// other apps; otherwise the error is the server's.
+func (r *committer) apart(
+	ctx context.Context, all []transition, now time.Time, together error,
+) (done []recorded, own map[string]error, err error) {
+	r.batches++
+	own = map[string]error{}
+	for _, t := range all {
+		own[t.app.Name] = together
+	}
+	isNew := r.isNewRefusal(all)
+	for i := 0; i < len(all) && len(all) > 1 && (len(done) > 0 || i < maxRefused); i++ {
+		t := all[(r.batches+i)%len(all)]
 		one, err := r.push(ctx, []transition{t}, now)
-		if err == nil {
+		switch {
+		case err == nil:
 			done = append(done, one...)
-			continue
-		}
-		failed = errors.Join(failed, fmt.Errorf("app %s: %w", t.app.Name, err))
-		if errors.Is(err, rollout.ErrConflict) || len(done) == 0 && i+1 == maxRefused {
-			break
+			delete(own, t.app.Name)
+		case isLater(ctx, err):
+			return done, nil, err
+		default:
+			own[t.app.Name] = err
 		}
 	}
-	return done, failed
+	if len(done) == 0 && isNew {
+		return nil, nil, together
+	}
+	return done, own, nil
+}
+
+// isNewRefusal reports whether the server was not known to refuse one of these apps while it accepts others.
+func (h *outbox) isNewRefusal(all []transition) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(all, func(t transition) bool { return h.refused[t.app.Name] == refusal{} })
 }
 
 // after pushes reverts, reports to a newly configured forge, renews proposals and removes those merged a while ago.

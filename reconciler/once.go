@@ -28,8 +28,10 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 		if errors.Is(looked, ErrDeposed) {
 			return looked
 		}
-		errs = []error{looked, r.reconcileDue(ctx, clock, failed), r.out.flush(ctx, clock())}
-		if !errors.Is(errs[2], rollout.ErrConflict) || try == maxTries {
+		due := r.reconcileDue(ctx, clock, failed)
+		refused, lost := r.out.flush(ctx, clock())
+		errs = []error{looked, due, refused, lost}
+		if !errors.Is(lost, rollout.ErrConflict) || try == maxTries {
 			break
 		}
 	}
@@ -78,11 +80,11 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 		}
 		return errors.Join(errs...)
 	default:
-		if waits, _, _ := r.out.waits(); !waits {
+		if waits, _, _ := r.out.waits(clock()); !waits {
 			return nil
 		}
-		err := r.out.flush(ctx, clock())
-		return errors.Join(err, r.out.after(ctx, clock()))
+		refused, err := r.out.flush(ctx, clock())
+		return errors.Join(refused, err, r.out.after(ctx, clock()))
 	}
 }
 

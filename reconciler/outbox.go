@@ -15,6 +15,7 @@ type outbox struct {
 	mu       sync.Mutex
 	isBehind bool                  // another writer was faster: nothing is pushed before the next fetch
 	notYet   time.Time             // no push before this time, because the last one failed
+	refused  map[string]refusal    // by app, transitions that the server refuses while it accepts others
 	waiting  map[string]transition // for a push, by app
 	pushing  map[string]bool
 	answered map[string]recorded
@@ -26,12 +27,15 @@ type outbox struct {
 	news     chan struct{}
 }
 
+// refusal is since when the server refuses one app's transitions, and when the next one is pushed.
+type refusal struct{ since, until time.Time }
+
 func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	return &outbox{
 		record: record, touch: touch, news: make(chan struct{}, 1),
 		waiting: map[string]transition{}, pushing: map[string]bool{}, answered: map[string]recorded{},
 		reverts: map[string]recorded{}, proposes: map[string]recorded{},
-		reverted: map[string]string{}, compared: map[string]string{},
+		reverted: map[string]string{}, compared: map[string]string{}, refused: map[string]refusal{},
 	}
 }
 
@@ -72,6 +76,7 @@ func (h *outbox) forget(app string) {
 	}
 	delete(h.reverted, app)
 	delete(h.compared, app)
+	delete(h.refused, app)
 }
 
 // result takes the result of an app's transition, if there is one.
@@ -98,13 +103,21 @@ func (h *outbox) notify() {
 }
 
 // waits reports whether something is to be pushed, whether a rollback is, which does not wait, and the earliest push.
-func (h *outbox) waits() (waits, urgent bool, notYet time.Time) {
+func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range h.waiting {
-		urgent = urgent || t.decision.Rollback
+	due := len(h.reverts)+len(h.proposes) > 0
+	for app, t := range h.waiting {
+		if until := h.refused[app].until; until.After(now) {
+			notYet = rollout.Soonest(notYet, until)
+			continue
+		}
+		due, urgent = true, urgent || t.decision.Rollback
 	}
-	return len(h.waiting)+len(h.reverts)+len(h.proposes) > 0 && !h.isBehind, urgent, h.notYet
+	if due {
+		notYet = time.Time{}
+	}
+	return (due || !notYet.IsZero()) && !h.isBehind, urgent, rollout.Later(h.notYet, notYet)
 }
 
 // holdOff sets the earliest next push; zero when Git answers again.
@@ -128,12 +141,15 @@ func (h *outbox) looked() {
 	h.notify()
 }
 
-// dequeue removes and returns the queued transitions, by app. An outdated one is dropped and its app reconciled again.
-func (h *outbox) dequeue() (all []transition) {
+// dequeue removes and returns the due transitions, by app. An outdated one is dropped and its app reconciled again.
+func (h *outbox) dequeue(now time.Time) (all []transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, app := range sortedKeys(h.waiting) {
 		t := h.waiting[app]
+		if h.refused[app].until.After(now) {
+			continue
+		}
 		delete(h.waiting, app)
 		if e, _ := h.record.of(app); e.err != nil || !e.state.Equal(&t.before) || !h.mayRename(t.renamedFrom) {
 			h.touch(app)

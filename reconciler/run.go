@@ -168,12 +168,12 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	var failing time.Time             // since when pushes fail
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
-		waits, urgent, notYet := r.out.waits()
+		waits, urgent, notYet := r.out.waits(time.Now())
 		switch {
 		case !waits:
 			since = time.Time{}
 			if tidy := r.out.nextTidy(); !tidy.IsZero() {
-				timer = time.After(time.Until(tidy))
+				timer = time.After(time.Until(rollout.Later(notYet, tidy)))
 			}
 		case since.IsZero():
 			since, last = time.Now(), time.Now()
@@ -206,8 +206,9 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 			continue
 		}
 		r.errorLog.about("the record", err)
-		failing = cmp.Or(failing, pushed)
-		r.out.holdOff(pushed.Add(max(r.Spread(backoff(pushed.Sub(failing))), rollout.RetryAfter(err))))
+		now := time.Now()
+		failing = cmp.Or(failing, now)
+		r.out.holdOff(now.Add(max(r.Spread(backoff(now.Sub(failing))), rollout.RetryAfter(err))))
 	}
 }
 
@@ -222,7 +223,7 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 
 // flush records the waiting transitions. If another writer was faster, it requests a fetch at once and returns nil.
 func (r *Reconciler) flush(ctx context.Context) error {
-	err := r.out.flush(ctx, time.Now())
+	refused, err := r.out.flush(ctx, time.Now())
 	if errors.Is(err, rollout.ErrConflict) {
 		select {
 		case r.asked <- true:
@@ -231,6 +232,6 @@ func (r *Reconciler) flush(ctx context.Context) error {
 		}
 		err = nil
 	}
-	r.errorLog.about("the record", err)
+	r.errorLog.about("the record", errors.Join(refused, err))
 	return err
 }
