@@ -208,6 +208,27 @@ func TestOneRefusedRecord(t *testing.T) {
 	})
 }
 
+// TestRefusedRemoval checks that a merged proposal's branch that the server does not remove is tried at most 30 times
+// in ten minutes, and delays no record.
+func TestRefusedRemoval(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.ShowsForge = true })
+	w.follow("a forge", map[string]string{configFile: plainConfig + "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"})
+	w.follow("v2", shopAt("v2"))
+	removals := 0
+	w.git.refuse = func(u rollout.Update) error {
+		if u.Delete {
+			removals++
+			return errors.New("rejected by the server: a protected branch")
+		}
+		return nil
+	}
+	w.commit("promoted", promotion(w, "full"))
+	w.passes(600)
+	if w.want(rollout.Healthy, 4); removals < 5 || removals > 30 {
+		t.Errorf("%d removals in ten minutes", removals)
+	}
+}
+
 // TestPanicWhileRecording checks that a panic ends with its pass, and that the next pass records the decisions of
 // that push.
 func TestPanicWhileRecording(t *testing.T) {

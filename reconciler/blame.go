@@ -3,6 +3,7 @@ package reconciler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -126,12 +127,17 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
-// readHistory reads the requested history, if any, and reports it. Without it the newest commit is named.
-func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool) {
+// readHistory reads the requested history, if any, and reports whether there was a request. Without history the newest
+// commit is named; while Git is unreachable, passes request it again after the next fetch.
+func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {
 		line, err := l.Past.Between(ctx, requests[app], v.main())
 		Heartbeat(ctx)
+		if errors.Is(err, rollout.ErrUnreachable) {
+			l.unreachable, failed = true, fmt.Errorf("read the history of %s: %w", app, err)
+			continue
+		}
 		if err != nil {
 			line = nil
 		}
@@ -139,5 +145,5 @@ func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool) {
 		l.fetcher.follow(line)
 		l.renders.setHistory(app, v.branch.Tree, line)
 	}
-	return len(requests) > 0
+	return len(requests) > 0, failed
 }

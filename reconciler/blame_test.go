@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -88,6 +89,17 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		w.restart(past)
 		w.settle()
 		follows(w, past, head, 1)
+	})
+	t.Run("history out of reach for a while", func(t *testing.T) {
+		w, past := start(t)
+		made := w.commit("v2", shopAt("v2"))
+		w.commit("readme", readme)
+		past.then = func() error { return fmt.Errorf("%w: 503", rollout.ErrUnreachable) }
+		w.restart(past)
+		w.recordsNothing(func() { w.passes(5) })
+		past.then = nil
+		w.settle()
+		follows(w, past, made, past.lines)
 	})
 	t.Run("nothing of the app", func(t *testing.T) {
 		w, past := start(t)

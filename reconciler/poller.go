@@ -320,10 +320,10 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 		return false, nil
 	}
 	asked := l.approvals.answer(ctx)
-	asked = l.readHistory(ctx, v) || asked
+	traces, failed := l.readHistory(ctx, v)
 	wanted := l.fetcher.missing()
 	if len(wanted) == 0 {
-		return asked, nil
+		return asked || traces, failed
 	}
 	gone, err := l.Repository.Bring(ctx, wanted)
 	Heartbeat(ctx)
@@ -340,7 +340,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 		return true, fmt.Errorf("fetch %d commits that apps are at: %w", len(wanted), err)
 	}
 	l.locate(v)
-	return true, nil
+	return true, failed
 }
 
 // leaving returns the apps in flight at sorted commits that the users' branch seems to roll back, by folders or aborts.

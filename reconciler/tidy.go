@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,9 @@ import (
 const tidyAfter = 10 * time.Second
 
 type stale struct {
-	since time.Time
-	why   string
+	due     time.Time // when the branch is removed
+	failing time.Time // since when the server refuses that, zero if it does not
+	why     string
 }
 
 func (r *committer) isStale(branch string) bool {
@@ -62,7 +64,7 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 			kind == rollout.ProposeRevert && r.undoes(ctx, branch, in.State):
 			delete(r.stale, branch)
 		case !r.isStale(branch):
-			r.stale[branch] = stale{since: since, why: why}
+			r.stale[branch] = stale{due: since.Add(tidyAfter), why: why}
 		}
 	}
 }
@@ -75,7 +77,7 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 		switch {
 		case old == "": // the forge has removed it
 			delete(r.stale, branch)
-		case now.Sub(r.stale[branch].since) >= tidyAfter:
+		case !now.Before(r.stale[branch].due):
 			updates = append(updates, rollout.Update{Branch: branch, Old: old, Delete: true})
 		}
 	}
@@ -85,7 +87,10 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	defer r.states.begin()()
 	if _, err := r.send(ctx, updates); err != nil {
 		for _, u := range updates {
-			r.stale[u.Branch] = stale{since: now, why: r.stale[u.Branch].why} // not before the next fetch
+			s := r.stale[u.Branch]
+			s.failing = cmp.Or(s.failing, now)
+			s.due = now.Add(max(tidyAfter, r.Spread(backoff(now.Sub(s.failing))), rollout.RetryAfter(err)))
+			r.stale[u.Branch] = s
 		}
 		if errors.Is(err, rollout.ErrConflict) {
 			return nil // the next fetch shows the new head
@@ -111,7 +116,7 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 func (r *committer) nextTidy() time.Time {
 	var next time.Time
 	for _, s := range r.stale {
-		next = rollout.Soonest(next, s.since.Add(tidyAfter))
+		next = rollout.Soonest(next, s.due)
 	}
 	return next
 }
