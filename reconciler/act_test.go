@@ -507,6 +507,72 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
+// TestScalingWaitsForNothing checks that Git's replicas and an autoscaler's limits reach the cluster while a new version
+// pushed with them waits for the end of a freeze, and after that version was rejected. Everything else waits.
+func TestScalingWaitsForNothing(t *testing.T) {
+	more := func(replicas, least, most int, image string) map[string]string {
+		return map[string]string{"apps/shop/more.yaml": fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: cache}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: cache}}
+  template: {metadata: {labels: {app: cache}}, spec: {containers: [{name: app, image: %q}]}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: third}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: third}, minReplicas: %d, maxReplicas: %d}
+`, replicas, image, least, most)}
+	}
+	w := newWorld(t, nil)
+	var cache, third map[string]any
+	w.cluster.refuses = func(o rollout.Object) error {
+		switch o.Name() {
+		case "cache":
+			cache = o.Map("spec")
+		case "third":
+			third = o.Map("spec")
+		}
+		return nil
+	}
+	check := func(when string, replicas, least, most int64, image string) {
+		t.Helper()
+		containers := rollout.Object(cache).Map("template", "spec")["containers"].([]any)
+		compare.CheckNamed(t, when, []any{replicas, least, most, image}, []any{
+			cache["replicas"], third["minReplicas"], third["maxReplicas"], containers[0].(map[string]any)["image"],
+		})
+	}
+	files := more(1, 2, 5, "cache:1")
+	files["apps/shop/kustomization.yaml"] = "resources: [app.yaml, config.yaml, more.yaml]\n"
+	w.follow("more", files)
+	check("at first", 1, 2, 5, "cache:1")
+	w.follow("a freeze", map[string]string{
+		rollout.FreezePath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: a sale\n",
+	})
+	files = more(3, 4, 9, "cache:2")
+	maps.Copy(files, shopAt("v2"))
+	w.follow("v2, scaled", files)
+	check("in a freeze", 3, 4, 9, "cache:1")
+	compare.CheckNamed(t, "pods of v2", 0, w.pods("v2"))
+	w.recordsNothing(w.settle)
+	w.follow("scaled again", more(2, 3, 8, "cache:2"))
+	check("again in a freeze", 2, 3, 8, "cache:1")
+	w.follow("no freeze", map[string]string{rollout.FreezePath("prod"): ""})
+	check("after the freeze", 2, 3, 8, "cache:2")
+	w.follow("aborted", decision(w, "decision: abort"))
+	check("after an abort", 2, 3, 8, "cache:1")
+	w.follow("scaled after an abort", more(6, 3, 12, "cache:2"))
+	check("scaled after an abort", 6, 3, 12, "cache:1")
+	w.follow("reverted", func() map[string]string {
+		files := more(6, 3, 12, "cache:1")
+		maps.Copy(files, shopAt("v1"))
+		return files
+	}())
+	check("after the revert", 6, 3, 12, "cache:1")
+	compare.CheckNamed(t, "phase and recorded replicas", []any{rollout.Healthy, 0}, []any{w.state().Phase, len(w.state().Replicas)})
+}
+
 // TestOtherKeysAskAnew checks that new keys start a new check of promoters.
 func TestOtherKeysAskAnew(t *testing.T) {
 	asked, who := 0, "ann"

@@ -175,10 +175,11 @@ type Peak struct {
 	At    time.Time `json:"at"` // when the last pod became ready
 }
 
-// Replicas is a workload's number of replicas in Git.
+// Replicas is an object's number of replicas in Git, or an autoscaler's limits.
 type Replicas struct {
 	Workload Workload `json:"workload"`
 	Count    *int     `json:"count,omitempty"` // nil: an autoscaler sets the number
+	Least    *int     `json:"least,omitempty"` // an autoscaler's lower limit; Count is the upper one
 }
 
 // Rollback is a rollback's progress.

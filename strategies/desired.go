@@ -31,6 +31,8 @@ func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 		} else if pin := pins[ref]; pin.Value != "" {
 			o = o.Copy()
 			o.Set(pin.Value, "spec", "selector", pin.Label)
+		} else {
+			o = workloads.WithSize(s, o)
 		}
 		objects = append(objects, o)
 	}

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Replicas are not staged: a release changes them at once, and a rollback keeps them. Git's later replicas are
-// recorded beside the commit of the rollback.
+// Replicas and the limits of autoscalers are not staged: a release changes them at once, and a rollback keeps them.
+// Git's later ones are recorded beside the commit of the rollback, or of a freeze.
 
 // withReplicas records the head's replicas where State.Source may have others.
 func withReplicas(in, _ Input, d Decision) Decision {
@@ -26,27 +26,17 @@ func withReplicas(in, _ Input, d Decision) Decision {
 		return d
 	}
 	s.Replicas = slices.Clone(s.Replicas)
-	for _, spec := range in.Source.Specs {
-		o, has := workloads.WorkloadOf(head.Render, spec.Workload) // also after its Rollout document left Git
-		next := countOf(o)
-		if was := workloads.Asked(in.State, spec); !has || workloads.SameCount(was, next) {
+	for _, o := range in.Source.Objects {
+		newest, has := rollout.Find(head.Render.Objects, func(n rollout.Object) bool { return n.Ref() == o.Ref() })
+		was, next := workloads.Size(in.State, o), workloads.Size(rollout.State{}, newest)
+		if !has || workloads.SameSize(was, next) { // also after its Rollout document left Git
 			continue
 		}
-		isIt := func(r rollout.Replicas) bool { return r.Workload == spec.Workload }
-		s.Replicas = slices.DeleteFunc(s.Replicas, isIt)
-		s.Replicas = append(s.Replicas, rollout.Replicas{Workload: spec.Workload, Count: next})
+		isIt := func(r rollout.Replicas) bool { return r.Workload == next.Workload }
+		s.Replicas = append(slices.DeleteFunc(s.Replicas, isIt), next)
 		d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s has the replicas of %s", s.App, head.Commit.Short()))
 	}
 	return d
-}
-
-// countOf returns a workload's spec.replicas, nil if an autoscaler sets them.
-func countOf(o rollout.Object) *int {
-	n, is := o.Map("spec")["replicas"].(int64)
-	if !is {
-		return nil
-	}
-	return new(int(n))
 }
 
 // withMark keeps the workloads' mark where neither pods nor routes move, as into a pause. A change of only an

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -10,7 +11,7 @@ import (
 // Desired returns the object that the state asks for, nil to leave the one in the cluster as it is.
 func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	hash := v.Source.Templates[w]
-	o = withCount(s, v, w, o)
+	o = WithSize(s, o)
 	p, moves := s.ProgressOf(w)
 	spec, staged := v.Source.Spec(w)
 	if !moves || !staged || !IsHeld(s) {
@@ -55,18 +56,49 @@ func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Objec
 	return stable
 }
 
-// withCount returns an object with Git's present replicas.
-func withCount(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
-	spec, staged := v.Source.Spec(w)
-	n := Asked(s, spec)
-	if !staged || SameCount(n, spec.Replicas) {
+// sizes returns the fields of spec that hold an object's Count and Least.
+func sizes(ref rollout.Ref) (count, least string) {
+	switch {
+	case ref.Group == "keda.sh" && ref.Autoscales():
+		return "maxReplicaCount", "minReplicaCount"
+	case ref.Autoscales():
+		return "maxReplicas", "minReplicas"
+	}
+	return "replicas", "minReplicas"
+}
+
+// Size returns Git's present replicas or limits of an object of State.Source.
+func Size(s rollout.State, o rollout.Object) rollout.Replicas {
+	w, _ := rollout.WorkloadOf(o.Ref())
+	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w }); is {
+		return r
+	}
+	count, least := sizes(o.Ref())
+	number := func(field string) *int {
+		n, is := o.Map("spec")[field].(int64)
+		if !is {
+			return nil
+		}
+		return new(int(n))
+	}
+	return rollout.Replicas{Workload: w, Count: number(count), Least: number(least)}
+}
+
+// SameSize reports whether two sizes have the same numbers.
+func SameSize(a, b rollout.Replicas) bool { return reflect.DeepEqual(a, b) }
+
+// WithSize returns an object with Git's present replicas or limits.
+func WithSize(s rollout.State, o rollout.Object) rollout.Object {
+	size := Size(s, o)
+	if SameSize(size, Size(rollout.State{}, o)) {
 		return o
 	}
 	o = o.Copy()
-	if n == nil {
-		setReplicas(o, nil)
-	} else {
-		setReplicas(o, int64(*n))
+	count, least := sizes(o.Ref())
+	for field, n := range map[string]*int{count: size.Count, least: size.Least} {
+		if delete(o.Map("spec"), field); n != nil {
+			o.Set(int64(*n), "spec", field)
+		}
 	}
 	return o
 }
@@ -176,6 +208,3 @@ func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) r
 	setReplicas(o, int64(live.Replicas))
 	return o
 }
-
-// SameCount reports whether two numbers of replicas are equal; nil means that an autoscaler sets them.
-func SameCount(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }
