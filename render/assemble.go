@@ -33,6 +33,7 @@ type assembly struct {
 	deployments       map[rollout.Workload]rollout.Object
 	specs             []rollout.Spec
 	templates         map[rollout.Workload]rollout.Hash
+	generated         []rollout.Ref // by routers in releases
 }
 
 // assemble consumes the built objects and may change them.
@@ -179,6 +180,7 @@ func (a *assembly) render() (*rollout.Render, error) {
 		Hooked:    a.hooked,
 		Warnings:  a.warnings,
 		Unopened:  a.unopened,
+		Generated: a.generated,
 	}, nil
 }
 

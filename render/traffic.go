@@ -158,6 +158,7 @@ func (a *assembly) checkTraffic() error {
 			return a.blameTraffic(err, d)
 		}
 	}
+	a.generated = slices.SortedFunc(maps.Keys(made), rollout.Ref.Compare)
 	return nil
 }
 

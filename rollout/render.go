@@ -123,6 +123,7 @@ type Render struct {
 	Hooked    bool              // Objects contains Jobs around releases
 	Warnings  []string          // accepted values that are probably mistakes, one sentence each
 	Unopened  []string          // sorted paths of the encrypted files that were read without a key
+	Generated []Ref             // sorted objects that the routers of its releases generate
 }
 
 // Spec returns the spec of a staged workload.

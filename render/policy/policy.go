@@ -76,30 +76,49 @@ func (j judge) kinds() *breach {
 			return b
 		}
 	}
-	for _, spec := range j.render.Specs {
-		for _, m := range spec.Metrics() {
-			if b := j.kind(rollout.Ref{Group: "batch", Kind: "Job"}); b != nil && m.Provider == "job" {
-				b.msg += fmt.Sprintf(", and metric %s of %s is measured by one", m.Name, spec.Workload)
-				b.file, b.fix = j.render.App.Path, "use another provider"
-				return b
-			}
-		}
-		for _, t := range templates(spec) {
-			if b := j.kind(rollout.Ref{Kind: "Service"}); b != nil && t.Service != nil {
-				b.msg += fmt.Sprintf(", and experiment template %s of %s has one", t.Name, spec.Workload)
-				b.file, b.fix = j.render.App.Path, "leave its service out"
-				return b
-			}
+	for _, m := range j.made() {
+		if b := j.kind(m.ref); b != nil {
+			b.msg, b.file, b.fix = b.msg+", and "+m.by, j.render.App.Path, m.fix
+			return b
 		}
 	}
 	return nil
 }
 
-// templates returns the templates of all experiments.
-func templates(s rollout.Spec) (all []rollout.ExperimentTemplate) {
+// made is an object that a release makes, with its origin in words.
+type made struct {
+	ref     rollout.Ref
+	by, fix string
+}
+
+// made returns the objects of all steps and measurements.
+func (j judge) made() (all []made) {
+	for _, ref := range j.render.Generated {
+		all = append(all, made{ref, "a router makes " + ref.Name + " for a release", "use another router"})
+	}
+	for _, spec := range j.render.Specs {
+		for _, m := range spec.Metrics() {
+			if m.Provider == "job" {
+				all = append(all, made{rollout.Ref{Group: "batch", Kind: "Job"},
+					fmt.Sprintf("metric %s of %s is measured by one", m.Name, spec.Workload), "use another provider"})
+			}
+		}
+		for _, t := range slices.Concat(templates(spec)...) {
+			by := fmt.Sprintf("experiment template %s of %s ", t.Name, spec.Workload)
+			all = append(all, made{rollout.WorkloadKinds[0], by + "is one", "leave it out"})
+			if t.Service != nil {
+				all = append(all, made{rollout.Ref{Kind: "Service"}, by + "has one", "leave its service out"})
+			}
+		}
+	}
+	return all
+}
+
+// templates returns the templates of each experiment.
+func templates(s rollout.Spec) (all [][]rollout.ExperimentTemplate) {
 	for i := 0; s.Canary != nil && i < len(s.Canary.Steps); i++ {
 		if e := s.Canary.Steps[i].Experiment; e != nil {
-			all = append(all, e.Templates...)
+			all = append(all, e.Templates)
 		}
 	}
 	return all
@@ -177,18 +196,25 @@ func runsPods(o rollout.Object) bool {
 }
 
 func (j judge) quota() *breach {
-	deployments := 0
+	objects, deployments := len(j.render.Objects)+len(j.render.Generated), 0
 	for w := range j.render.Templates {
 		if w.Kind == "" {
 			deployments++
 		}
+	}
+	for _, spec := range j.render.Specs { // one experiment at a time
+		most := 0
+		for _, of := range templates(spec) {
+			most = max(most, len(of))
+		}
+		objects, deployments = objects+most, deployments+most
 	}
 	app := j.render.App
 	for _, q := range []struct {
 		of   string
 		n    int
 		most *int
-	}{{"objects", len(j.render.Objects), j.Quota.Objects}, {"Deployments", deployments, j.Quota.Deployments}} {
+	}{{"objects", objects, j.Quota.Objects}, {"Deployments", deployments, j.Quota.Deployments}} {
 		if q.most != nil && q.n > *q.most {
 			return &breach{rule: "quota." + strings.ToLower(q.of), file: app.Path, fix: "split it",
 				msg: fmt.Sprintf("app %s has %d %s, more than %d", app.Name, q.n, q.of, *q.most)}

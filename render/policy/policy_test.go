@@ -138,6 +138,8 @@ func TestRules(t *testing.T) {
 	const ofNamespace = "apps/shop/app.yaml: metadata.namespace: project web, rule "
 	const analysed, slow = ", rollouts: {requireAnalysis: true}", ", rollouts: {minDuration: 30m}"
 	linked := based("base")
+	splitting := staged("canary: {stableService: web, canaryService: next, trafficRouting: {smi: {}}, steps: [{setWeight: 5}]}")
+	splitting["apps/shop/app.yaml"] += strings.Replace(service, "{name: web}", "{name: next}", 1)
 	linked["apps/shop/base"] = "-> ../../base"
 	statefulSet := strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)
 	const low, required = ", rollouts: {maxFirstWeight: 25}", ", rollouts: {required: true}"
@@ -202,6 +204,14 @@ func TestRules(t *testing.T) {
 		"with a name": {", resources: {allow: [apps/Deployment]}", experiment("service: {name: web-c}"),
 			inApp + "resources.allow: has no Service in it, and experiment template c of shop/web has one; leave its service out" + ask},
 		"an experiment without": {", resources: {deny: [/Service]}", experiment(""), ""},
+		"an experiment's Deployment": {", quota: {deployments: 1}", experiment(""),
+			"apps/shop: project web, rule quota.deployments: app shop has 2 Deployments, more than 1; split it" + ask},
+		"its Deployment among all": {", quota: {objects: 1}", experiment(""),
+			"apps/shop: project web, rule quota.objects: app shop has 2 objects, more than 1; split it" + ask},
+		"a router's object": {", resources: {deny: [split.smi-spec.io/*]}", splitting,
+			inApp + "resources.deny: may not have any split.smi-spec.io/TrafficSplit, and a router makes web for a release; use another router" + ask},
+		"a router's object among all": {", quota: {objects: 3}", splitting,
+			"apps/shop: project web, rule quota.objects: app shop has 4 objects, more than 3; split it" + ask},
 		"a Job that measures": {", resources: {deny: [batch/*]}", staged(steps("{analysis: {templates: [{templateName: job}]}}")),
 			inApp + "resources.deny: may not have any batch/Job, and metric a of shop/web is measured by one; use another provider" + ask},
 		"analysed after all": {analysed, staged(steps("{setWeight: 100}, JUDGE")), unmeasured},

@@ -101,7 +101,7 @@ func serve(memory int64) *exec.Cmd {
 // pool has workers of this test's program.
 func pool(t testing.TB, most int) *Pool {
 	t.Helper()
-	p := NewPool(Options{Command: serve, Most: most, Idle: time.Hour})
+	p := NewPool(Options{Command: serve, Most: most, Idle: time.Hour, Stall: 100}) // the machine is busy with other tests
 	t.Cleanup(p.Close)
 	return p
 }
