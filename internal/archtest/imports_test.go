@@ -116,7 +116,7 @@ var table = map[string]rule{
 			"github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
-	// The model is below the packages that are tested on it.
+	// simulate/kube is the model of a cluster. It imports no package that is tested with it.
 	"simulate/kube":  {own: []string{"rollout"}},
 	"internal/guard": {own: []string{"rollout", "simulate/kube", "traffic"}},
 	"simulate": {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook",
@@ -230,7 +230,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	}
 }
 
-// tooBig are packages of which the product would use only a small part.
+// tooBig lists packages of which the product would use only a small part, with the reason.
 var tooBig = map[string]string{
 	"k8s.io/client-go/kubernetes": "the clients of all groups are 8 MB of the program; those that are needed are in typed/",
 }
@@ -302,8 +302,8 @@ func hasPrefix(p string, prefixes []string) bool {
 	})
 }
 
-// TestNamesInGit checks that only package rollout has the names of branches and of commits' trailers, which are a
-// format for other versions.
+// TestNamesInGit checks that only package rollout contains names of branches and commit trailers, because other versions of gitrollout read
+// them.
 func TestNamesInGit(t *testing.T) {
 	seen := 0
 	for _, s := range product(t) {
@@ -312,7 +312,7 @@ func TestNamesInGit(t *testing.T) {
 			if !ok || text.Kind != token.STRING {
 				return true
 			}
-			branch := strings.HasPrefix(text.Value[1:], "gitrollout/") && text.Value != `"gitrollout/1"` // of HTTP
+			branch := strings.HasPrefix(text.Value[1:], "gitrollout/") && text.Value != `"gitrollout/1"` // HTTP's User-Agent
 			trailer := strings.Contains(strings.ReplaceAll(text.Value, "X-Gitrollout-", ""), "Gitrollout-")
 			switch {
 			case !branch && !trailer:
