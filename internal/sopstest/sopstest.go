@@ -1,5 +1,5 @@
 // Package sopstest makes keys and encrypts files like SOPS, for tests without the programs sops and gpg. The files in
-// render/sops/testdata, which SOPS has written, check that it is compatible.
+// render/sops/testdata, which SOPS has written, show that the format is compatible.
 package sopstest
 
 import (
@@ -99,8 +99,8 @@ func armored(open func(io.Writer) (io.WriteCloser, io.Closer, error), data []byt
 
 const when = "2026-01-02T03:04:05Z"
 
-// Encrypt encrypts a file for a key. In YAML it encrypts values below keys that match encryptedRegex, or all if that is
-// "".
+// Encrypt encrypts a file for a key. In YAML it encrypts the values below keys for which matches is true, and names
+// encryptedRegex as the reason. If encryptedRegex is "", it encrypts all values.
 func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(key string) bool, to Key) string {
 	t.Helper()
 	e := &encrypter{t: t, key: make([]byte, 32), sum: sha512.New(), matches: matches}

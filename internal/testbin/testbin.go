@@ -33,7 +33,7 @@ func Root() (string, error) {
 	}
 }
 
-// BinaryVariable names an existing gitrollout, as in make test.
+// BinaryVariable is the environment variable with the path of an existing gitrollout, as make test sets it.
 const BinaryVariable = "GITROLLOUT_TEST_BINARY"
 
 // Gitrollout returns the path of the program under test: the named one, or bin/gitrollout, which is first built from
