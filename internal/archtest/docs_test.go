@@ -46,7 +46,7 @@ func TestSimulateComesFirst(t *testing.T) {
 	}
 }
 
-// mostForNewcomers is the length in words of the five pages below docs/start together.
+// mostForNewcomers bounds the total length, in words, of the five pages below docs/start.
 const mostForNewcomers = 2_000
 
 // TestIndex checks that docs/README.md links each page, and that a newcomer's five pages stay short.

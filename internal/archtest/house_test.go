@@ -198,8 +198,7 @@ func linesOfText(file string) map[int]bool {
 	}
 }
 
-// TestRaceListIsComplete compares the Makefile's list for the race detector with the packages that have a lock or start
-// a goroutine, and have tests.
+// TestRaceListIsComplete checks that the Makefile's list for the race detector has exactly the packages with tests and a lock or goroutine.
 func TestRaceListIsComplete(t *testing.T) {
 	out, err := exec.Command("make", "--no-print-directory", "-C", root, "race-list").Output()
 	must(t, err)

@@ -17,7 +17,7 @@ type rule struct {
 	pure   bool     // no context, clock, logger, file, process, network or randomness
 }
 
-// kubernetes are the libraries of a Kubernetes client.
+// kubernetes lists the libraries of a Kubernetes client.
 var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-go/"}
 
 // table lists the allowed imports between packages. All of them lead towards rollout. git, render and cluster never
@@ -151,17 +151,17 @@ var table = map[string]rule{
 	}},
 }
 
-// nested are modules that do not use the product, and whose libraries the product does not use. The module internal/e2e
-// uses it.
+// nested lists the modules that do not use the product, and whose libraries the product does not use. internal/e2e is left out, because it
+// uses the product.
 var nested = []string{"internal/localcluster", "internal/peers/kruise", "internal/release", "internal/traefik"}
 
-// impure are standard packages that a pure package must not import.
+// impure lists the standard packages that a pure package must not import.
 var impure = []string{
 	"context", "crypto/rand", "io/fs", "io/ioutil", "log", "log/slog", "math/rand", "math/rand/v2",
 	"net", "net/http", "os", "os/exec", "os/signal", "path/filepath", "sync", "sync/atomic", "syscall", "testing",
 }
 
-// testLibraries are replaced by the testing package and internal/compare.
+// testLibraries must not be imported. The testing package and internal/compare replace them.
 var testLibraries = []string{
 	"github.com/stretchr/testify", "github.com/onsi/gomega", "github.com/onsi/ginkgo", "go.uber.org/mock", "github.com/golang/mock",
 }

@@ -23,7 +23,7 @@ type Attack struct {
 // Refusal is the expected error of an attack.
 type Refusal struct {
 	Config string // part of the message if only the namespaces of attacker and victim are allowed; "": no error
-	Policy string // the rule of Policy, if the configuration allows everything; "": the message is the same
+	Policy string // the violated rule of Policy, if the configuration allows everything; "": the message is the same
 }
 
 // by returns a refusal with another rule of Policy.
@@ -140,7 +140,7 @@ func object(version, kind, metadata, more string) map[string]string {
 
 func config(metadata string) map[string]string { return object("v1", "ConfigMap", metadata, "") }
 
-// with returns files with another one added.
+// with adds a file to files and returns them.
 func with(files map[string]string, name, content string) map[string]string {
 	files[name] = content
 	return files

@@ -185,7 +185,7 @@ func schemaOf(n int) Bomb {
 	return Bomb{files, OutOfBounds}
 }
 
-// configMap is one object.
+// configMap is the manifest of one ConfigMap.
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
 // Tree returns the bomb's files. Files without a folder are in the folder "app".

@@ -197,8 +197,9 @@ func holdStops(c *clusterTest) {
 	}
 }
 
-// holdGoesBack goes from 10 old and 4 new pods to 10 old and 1 new in four writes. The writes remove one old pod, set
-// the old template while paused, hold the old template, and set the new template again. No other pod is deleted.
+// holdGoesBack checks that four writes lead from 10 old and 4 new pods to 10 old and 1 new. The writes remove one old
+// pod, set the old template with the Deployment paused, unpause it under the hold, and set the new template again. No
+// other pod is deleted.
 func holdGoesBack(c *clusterTest) {
 	const n = 10
 	c.apply(c.deployment("web", "v1", n))

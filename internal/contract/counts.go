@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// CloneSets tests the behaviour that a release of a CloneSet needs of OpenKruise's controller, or of a model of it.
+// CloneSets tests the behaviour that a release of a CloneSet needs of OpenKruise's controller, or of its model.
 func CloneSets(t *testing.T, open func(t *testing.T) Cluster) {
 	c := open(t)
 	counts(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
@@ -33,7 +33,7 @@ func (c *clusterTest) clone() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitClones waits until each version has the pods in want, all of them ready, and no desired pod is missing.
+// awaitClones waits until each version has the pods in want, all pods are ready, and no desired pod is missing.
 func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s, complete %t", want, complete), func() bool {

@@ -22,7 +22,7 @@ func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 	return o
 }
 
-// awaitAgents waits until each version has the wanted pods, all of them ready.
+// awaitAgents waits until each version has the number of pods that want returns, and all pods are ready.
 func (c *clusterTest) awaitAgents(complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
 	c.Helper()
 	return c.awaitOnNodes("DaemonSet", complete, want)

@@ -24,7 +24,7 @@ func (c *clusterTest) set() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitSet waits until each version has the pods in want, all of them ready, and the partition is floor.
+// awaitSet waits until each version has the pods in want, all pods are ready, and the partition is floor.
 func (c *clusterTest) awaitSet(want string, floor int, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s from %d on, complete %t", want, floor, complete), func() bool {

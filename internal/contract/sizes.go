@@ -67,8 +67,8 @@ var movesOf = map[string][]move{
 	},
 }
 
-// sizes runs movesOf. How the Deployment controller sizes ReplicaSets is the base of every stage's arithmetic, also
-// when replicas change during a stage.
+// sizes checks movesOf. The arithmetic of every stage, and of a change of replicas during a stage, relies on how the
+// Deployment controller sizes ReplicaSets.
 func sizes(c *clusterTest) {
 	for name, moves := range movesOf {
 		full := "sizes-" + name

@@ -1,7 +1,7 @@
 // Package giteatest gives tests a real Gitea, with its database and repositories in a temporary folder. The program
 // bin/gitea is built from the module internal/gitea if it is missing. A start takes about three seconds.
 //
-// If Gitea is unavailable, a test fails; it is never skipped.
+// If Gitea is unavailable, a test fails. Only -short skips the test.
 package giteatest
 
 import (

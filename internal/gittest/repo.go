@@ -1,9 +1,9 @@
 // Package gittest gives tests real Git repositories and real Git servers.
 //
-// A [Repo] is a bare repository in a temporary folder with a worktree beside it, in which tests run the git command as
-// a developer would. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve it inside the test process with git's server
-// programs, and [Server] can inject faults. Package git is tested against all of them; every other package uses a Repo
-// as its fixture.
+// A [Repo] is a bare repository in a temporary folder with a worktree beside it. In the worktree, tests run the git
+// command as a developer would. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve it inside the test process with git's
+// server programs, and [Server] can inject faults. Package git is tested against all servers; every other package uses
+// a Repo as its fixture.
 package gittest
 
 import (
@@ -258,7 +258,7 @@ func (r *Repo) Git(args ...string) string { r.t.Helper(); return r.run(r.Work, a
 // InBare runs git in the bare repository, on the server, and returns its trimmed output.
 func (r *Repo) InBare(args ...string) string { r.t.Helper(); return r.run(r.Bare, args...) }
 
-// read returns the output of a git command on the server. It is cached until a ref moves, because tests poll.
+// read returns the output of a git command on the server. The output is cached until a ref moves, because tests poll.
 func (r *Repo) read(args ...string) string {
 	r.t.Helper()
 	return r.answers.get(strings.Join(args, "\x00"), func() (string, bool) { return r.output(r.Bare, args...), true })

@@ -30,7 +30,7 @@ type Leave struct {
 	Lag        bool // controllers use outdated numbers, and violate maxUnavailable by themselves
 	Overtaken  bool // a release was promoted fully while another one rolled back
 	Clock      bool // the clocks for a release's waits are wrong
-	Broken     bool // pods of the stable version are broken for good; before its switch, blue-green moves no users
+	Broken     bool // pods of the stable version never get ready again; blue-green moves no users before its switch
 	Lost       bool // the commits of the release were removed from the history: its routes cannot be read
 }
 

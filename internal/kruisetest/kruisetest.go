@@ -56,8 +56,8 @@ func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 	}
 }
 
-// Model runs a controller for a namespace until the test ends. The controller treats objects of the kind in of like
-// CloneSets, with the fields at the paths in of.
+// Model runs a controller for the objects of one kind in a namespace until the test ends. The kind works like
+// CloneSets, and of has the paths of its fields.
 func Model(tb testing.TB, c *testcluster.Cluster, namespace, plural string, of rollout.Partitioned) {
 	tb.Helper()
 	client, err := dynamic.NewForConfig(c.Config)

@@ -77,7 +77,7 @@ func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits
 	if defaultLimits {
 		return flags
 	}
-	// Tests wait for the controllers; the defaults are for shared clusters.
+	// Tests wait for the controllers, so the limits are higher than the defaults, which are for shared clusters.
 	return append(flags,
 		"--kube-api-qps=5000",
 		"--kube-api-burst=10000",

@@ -29,7 +29,7 @@ func namesOf(tests []test) (names []string) {
 	return names
 }
 
-// TestWho checks that who lists the tests that executed a mutant, fast tests first.
+// TestWho checks the tests that can detect a mutant, fast tests first.
 func TestWho(t *testing.T) {
 	known := asked{tests: []test{
 		{name: "TestSlow", took: time.Minute, ran: map[int]bool{1: true, 2: true}},

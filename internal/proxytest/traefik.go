@@ -31,10 +31,10 @@ const (
 )
 
 // configuration is Traefik's configuration besides its kubeconfig. Two throttles are 100ms, so that a test of twenty
-// changes takes seconds: a provider reads the cluster at that interval (default 0), and the routing follows providers
-// at that interval (default 2s). Endpoints come from EndpointSlices, because Services' addresses are not routed.
-// allowEmptyServices, as in Traefik's Helm chart, limits the effect of a Service without ready pods to its share of the
-// answers.
+// changes takes seconds: the interval at which a provider reads the cluster (default 0), and the interval at which the
+// routing follows a provider (default 2s). Endpoints come from EndpointSlices, because Services' addresses are not
+// routed. allowEmptyServices is set as in Traefik's Helm chart: a Service without ready pods costs its share of the
+// answers, not the route.
 var configuration = []string{
 	"--global.checkNewVersion=false",
 	"--global.sendAnonymousUsage=false",
@@ -120,7 +120,7 @@ func (p *proxy) awaitPing() error {
 	return errors.New("traefik did not answer its ping within " + proxyReadyWithin.String())
 }
 
-// stop terminates Traefik and waits for it, at most for 20 seconds.
+// stop terminates Traefik. It kills Traefik after 20 seconds.
 func (p *proxy) stop() {
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	select {

@@ -235,7 +235,7 @@ func released(dir string) (v1.ImageIndex, error) {
 	return all.ImageIndex(manifest.Manifests[0].Digest)
 }
 
-// unpack writes the files of a tar into a folder, and no file outside of it.
+// unpack writes the files of a tar into a folder, and refuses paths outside the folder.
 func unpack(file, dir string) error {
 	f, err := os.Open(file)
 	if err != nil {

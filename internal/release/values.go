@@ -26,7 +26,7 @@ const dnsName = `^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 // needed lists the settings whose default cannot be removed.
 var needed = []string{"image.repository", "git.existingSecret", "rbac.apps", "admissionPolicy.actions"}
 
-// values returns the settings, in the order of the files. Defaults in deploy/kubernetes are read from there.
+// values returns the settings, in the order of the files. base has the defaults that deploy/kubernetes sets.
 func values(base manifests) []value {
 	return []value{
 		{"image.repository", "string", placeholder, "the image, without its tag", `^[^\s@]+$`},

@@ -121,7 +121,7 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 	return all
 }
 
-// restores reports whether a merge brings back stable. For an undo to a version that a user chose, it must be clean.
+// restores reports whether a merge brings back stable. If a user chose another version, a clean merge suffices.
 func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantedBy(in).Revert || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean

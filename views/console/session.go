@@ -43,7 +43,7 @@ type Session struct {
 	Tip    *source.Branch  // the newest commit of the users' branch
 	State  source.Snapshot // nil while there is no state branch
 	States *source.States
-	UID    string                 // of the state branch's cluster, "" if unknown
+	UID    string                 // the cluster's uid on the state branch, "" if unknown
 	Apps   map[string]rollout.App // listed in Git, or only on record
 
 	Client *cluster.Client // nil if the cluster is not read

@@ -32,8 +32,8 @@ type Board struct {
 type shown struct {
 	app         status.App
 	row         Row
-	json        []byte // of app
-	number      int64  // of the last change
+	json        []byte // app as JSON
+	number      int64  // number of the last change
 	rowNumber   int64  // number of the last change of row
 	moves       *moves // nil without samples
 	rowAsBefore []byte

@@ -14,7 +14,7 @@ import (
 type Row struct {
 	App      string        `json:"app"`
 	Phase    rollout.Phase `json:"phase"`
-	Held     string        `json:"held,omitempty"` // held or waiting
+	Held     string        `json:"held,omitempty"` // the short label of a held app: held, waiting or running hooks
 	Text     string        `json:"text,omitempty"` // the reason, or the awaited condition
 	Due      *time.Time    `json:"due,omitempty"`
 	Step     int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 if none moves

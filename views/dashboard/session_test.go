@@ -89,8 +89,8 @@ func TestCookiesOfASecureDashboard(t *testing.T) {
 	ask(http.MethodGet, "/oidc/callback?state=x", "")
 }
 
-// TestRightsAreWhatARuleGives checks with random rules that a person has only the rights that rules grant. A token has only the rights of
-// its own rule, because a token is not a sign-in at the provider.
+// TestRightsAreWhatARuleGives checks with random rules that a person has only the rights that rules grant. A token has only the rights in
+// the rule with this token, because a token is not a sign-in at the provider.
 func TestRightsAreWhatARuleGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }

@@ -45,7 +45,7 @@ type Cluster struct {
 	Config *rest.Config
 	As     string // the account whose rights are checked, "" for the account of Config
 	Name   string // the cluster's name in Git
-	UID    string // of the state branch's cluster, "" if it has none yet
+	UID    string // the cluster's uid on the state branch, "" if it has none yet
 	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
 

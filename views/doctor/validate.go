@@ -138,7 +138,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim records an app as owner of its objects. It refuses another app's, except an equal one that is never deleted.
+// claim makes an app the owner of its objects. Another app's object is refused, unless it is equal and never deleted.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

@@ -73,8 +73,8 @@ func left(in *strategies.Input) {
 	in.Observed.Workloads[web] = live
 }
 
-// TestHooksThatFailedAndKeptNothing checks that a failed hook that did not stop its release is reported as long as that release serves, and
-// that no other failed hook is.
+// TestHooksThatFailedAndKeptNothing checks that a failed hook with hook-failure: continue is reported as long as its release serves. Other
+// failed hooks are not reported.
 func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 	const warning = "hook shop/migrate (before) failed, and c1-2 went on all the same: its hook-failure is continue"
 	for name, c := range map[string]struct {

@@ -70,7 +70,7 @@ func lastValue(m rollout.MetricProgress) string {
 	return value
 }
 
-// metricCounts returns a metric's verdicts: 12 ok, 1 failed.
+// metricCounts returns the counts of a metric's verdicts, such as "12 ok" and "1 failed".
 func metricCounts(m rollout.MetricProgress) []string {
 	var counts []string
 	for _, c := range []struct {

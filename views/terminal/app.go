@@ -28,7 +28,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws several apps. A healthy app is one line, any other app is drawn in full; with Wide, every app is.
+// Apps draws apps in full. If there are several and Wide is not set, a healthy app is drawn in one line.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {

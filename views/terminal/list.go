@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws one aligned line per app. If k.Rows is set, a first line counts the apps, and only some apps follow.
+// List draws one aligned line per app. If k.Rows is set, a first line counts the apps, and k.Rows bounds the lines.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0

@@ -118,7 +118,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 		if n == 0 {
 			color = dim
 		}
-		if n > 0 && w.Stages[n-1].Shut != "" { // the stage's condition, before the stage
+		if n > 0 && w.Stages[n-1].Shut != "" { // the stage's condition is drawn above the stage
 			b.WriteString(k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow))
 		}
 		b.WriteString(k.line(span{"    " + strings.Join(cells, "  "), color}))

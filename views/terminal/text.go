@@ -17,7 +17,7 @@ type Look struct {
 	Wide  bool // show everything
 	Rows  int  // available lines; 0 for unlimited
 
-	fewer int // lowers maxPods for lack of rows
+	fewer int // number by which maxPods is lowered for lack of rows
 }
 
 // paint is a colour as an SGR code.
