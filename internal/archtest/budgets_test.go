@@ -93,7 +93,7 @@ func exported(file *ast.File) (n int) {
 
 var budgetRow = regexp.MustCompile(`(?m)^([-+])\t"(\w+)": +\{([\d_]+), ([\d_]+)\},$`)
 
-// TestRaisedBudgetHasAReason reads the history of this file.
+// TestRaisedBudgetHasAReason checks, in this file's history, that every commit that raises a budget gives a reason.
 func TestRaisedBudgetHasAReason(t *testing.T) {
 	out, err := exec.Command("git", "-C", root, "log", "-p", "-U0", "--format=%x00%h %B", "--", "internal/archtest/budgets_test.go").Output()
 	if err != nil {

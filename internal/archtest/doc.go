@@ -1,3 +1,3 @@
 // Package archtest tests the rules of the code: imports, the length of functions and files, the use of the clock and
-// the logger, and names in the documentation. It has only tests. They read files, so that go test notices every change.
+// the logger, and names in the documentation. The tests read files, so go test reruns them after changes.
 package archtest

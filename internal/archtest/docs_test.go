@@ -46,7 +46,7 @@ func TestSimulateComesFirst(t *testing.T) {
 	}
 }
 
-// mostForNewcomers is the length in words of the five pages below docs/start together.
+// mostForNewcomers bounds the total length, in words, of the five pages below docs/start.
 const mostForNewcomers = 2_000
 
 // TestIndex checks that docs/README.md links each page, and that a newcomer's five pages stay short.
@@ -72,7 +72,7 @@ func TestIndex(t *testing.T) {
 
 var walkStep = regexp.MustCompile("`([A-Za-z.]+)\\(")
 
-// TestWalksExist looks up each call of the walks in docs/architecture.md: a function or method of the product.
+// TestWalksExist checks that each call in the walks of docs/architecture.md is a function or method of the product.
 func TestWalksExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range product(t) {
@@ -97,8 +97,8 @@ func TestWalksExist(t *testing.T) {
 
 var commandLine = regexp.MustCompile(`(?m)(?:^\s*\$ |^    |\x60)gitrollout ([^\n\x60]*)`)
 
-// TestCommandsExist looks up each gitrollout command line of the pages in the source: the command by its Use, the flags
-// by their registration.
+// TestCommandsExist checks that the source has each gitrollout command and flag in the pages' command lines. A command is found by its Use,
+// a flag by its registration.
 func TestCommandsExist(t *testing.T) {
 	commands, flags := commandsAndFlags(t)
 	if len(commands) < 5 {

@@ -146,7 +146,7 @@ func TestColumns(t *testing.T) {
 		case s.isProduct():
 			limit = mostColumns
 		case !s.isTest():
-			continue // attacks and other data of helpers
+			continue // helpers have long data, such as attacks
 		}
 		text := read(t, s.path)
 		texts, tags := linesOfText(text), s.linesOfTags()
@@ -158,7 +158,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// linesOfTags returns the lines with a field's tag.
+// linesOfTags returns the lines that have a field's tag.
 func (s source) linesOfTags() map[int]bool {
 	lines := map[int]bool{}
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -198,8 +198,7 @@ func linesOfText(file string) map[int]bool {
 	}
 }
 
-// TestRaceListIsComplete compares the Makefile's list for the race detector with the packages that have a lock or start
-// a goroutine, and have tests.
+// TestRaceListIsComplete checks that the Makefile's list for the race detector has exactly the packages with tests and a lock or goroutine.
 func TestRaceListIsComplete(t *testing.T) {
 	out, err := exec.Command("make", "--no-print-directory", "-C", root, "race-list").Output()
 	must(t, err)
@@ -234,7 +233,7 @@ func TestRaceListIsComplete(t *testing.T) {
 	}
 }
 
-// modules returns the folders of modules besides the product's; some have no Go files. A module in another is its part.
+// modules returns the folders of modules except the product's. A module inside another module counts as part of that module.
 func modules(t *testing.T) (dirs []string) {
 	t.Helper()
 	files, err := find("/go.mod")
@@ -247,8 +246,8 @@ func modules(t *testing.T) (dirs []string) {
 	return dirs
 }
 
-// TestArchitectureNamesEveryPackage compares the table of docs/architecture.md with the tree. A module without the
-// product's packages is one row.
+// TestArchitectureNamesEveryPackage checks that the table of docs/architecture.md has a row for each package. A module that does not use
+// the product is one row.
 func TestArchitectureNamesEveryPackage(t *testing.T) {
 	inTree, inTable := map[string]bool{}, map[string]bool{}
 	for _, dir := range modules(t) {
@@ -282,7 +281,7 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	}
 }
 
-// oneRow names the tests that add an item as a table row, and check that it works like the others.
+// oneRow names, for each kind of extension, the test that adds an item as one table row and checks that it works.
 var oneRow = map[string]string{
 	"strategy":         "strategies:TestAThirdStrategy",
 	"kind of workload": "strategies:TestASecondKind",

@@ -17,7 +17,7 @@ type rule struct {
 	pure   bool     // no context, clock, logger, file, process, network or randomness
 }
 
-// kubernetes are the libraries of a Kubernetes client.
+// kubernetes lists the libraries of a Kubernetes client.
 var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-go/"}
 
 // table lists the allowed imports between packages. All of them lead towards rollout. git, render and cluster never
@@ -116,7 +116,7 @@ var table = map[string]rule{
 			"github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
-	// The model is below the packages that are tested on it.
+	// simulate/kube is the model of a cluster. It imports no package that is tested with it.
 	"simulate/kube":  {own: []string{"rollout"}},
 	"internal/guard": {own: []string{"rollout", "simulate/kube", "traffic"}},
 	"simulate": {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook",
@@ -151,17 +151,17 @@ var table = map[string]rule{
 	}},
 }
 
-// nested are modules that do not use the product, and whose libraries the product does not use. The module internal/e2e
-// uses it.
+// nested lists the modules that do not use the product, and whose libraries the product does not use. internal/e2e is left out, because it
+// uses the product.
 var nested = []string{"internal/localcluster", "internal/peers/kruise", "internal/release", "internal/traefik"}
 
-// impure are standard packages that a pure package must not import.
+// impure lists the standard packages that a pure package must not import.
 var impure = []string{
 	"context", "crypto/rand", "io/fs", "io/ioutil", "log", "log/slog", "math/rand", "math/rand/v2",
 	"net", "net/http", "os", "os/exec", "os/signal", "path/filepath", "sync", "sync/atomic", "syscall", "testing",
 }
 
-// testLibraries are replaced by the testing package and internal/compare.
+// testLibraries must not be imported. The testing package and internal/compare replace them.
 var testLibraries = []string{
 	"github.com/stretchr/testify", "github.com/onsi/gomega", "github.com/onsi/ginkgo", "go.uber.org/mock", "github.com/golang/mock",
 }
@@ -230,7 +230,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	}
 }
 
-// tooBig are packages of which the product would use only a small part.
+// tooBig lists packages of which the product would use only a small part, with the reason.
 var tooBig = map[string]string{
 	"k8s.io/client-go/kubernetes": "the clients of all groups are 8 MB of the program; those that are needed are in typed/",
 }
@@ -302,8 +302,8 @@ func hasPrefix(p string, prefixes []string) bool {
 	})
 }
 
-// TestNamesInGit checks that only package rollout has the names of branches and of commits' trailers, which are a
-// format for other versions.
+// TestNamesInGit checks that only package rollout contains names of branches and commit trailers, because other versions of gitrollout read
+// them.
 func TestNamesInGit(t *testing.T) {
 	seen := 0
 	for _, s := range product(t) {
@@ -312,7 +312,7 @@ func TestNamesInGit(t *testing.T) {
 			if !ok || text.Kind != token.STRING {
 				return true
 			}
-			branch := strings.HasPrefix(text.Value[1:], "gitrollout/") && text.Value != `"gitrollout/1"` // of HTTP
+			branch := strings.HasPrefix(text.Value[1:], "gitrollout/") && text.Value != `"gitrollout/1"` // HTTP's User-Agent
 			trailer := strings.Contains(strings.ReplaceAll(text.Value, "X-Gitrollout-", ""), "Gitrollout-")
 			switch {
 			case !branch && !trailer:

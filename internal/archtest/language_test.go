@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// mostVague is how many vague words there may be in 10,000 words of one kind of text.
+// mostVague is the allowed number of vague words in 10,000 words of one kind of text.
 const mostVague = 6
 
 // vague matches words in place of a noun: "what it is", "who waits", "nobody", "one of those", "of its own".
@@ -56,7 +56,7 @@ func (p *prose) check(t *testing.T) {
 	}
 }
 
-// TestLanguage checks that texts name things.
+// TestLanguage limits the vague words in comments, string literals and pages.
 func TestLanguage(t *testing.T) {
 	kinds := map[string]*prose{"comments": {}, "comments of tests": {}, "texts": {}, "texts of tests": {}, "pages": {}}
 	for _, s := range sources(t) {

@@ -11,7 +11,7 @@ import (
 // Helm and Flux's envsubst (whose output must be equal), and age (cryptography).
 const mostRequirements = 26
 
-// banned are modules that must not be direct requirements, each with its reason. Some are indirect ones.
+// banned has the modules that must not be direct requirements, each with the reason. Some are indirect requirements.
 var banned = map[string]string{
 	"github.com/argoproj/argo-rollouts":     "its documents are read by our own reader, which names unsupported fields",
 	"github.com/go-logr/logr":               "log/slog is the program's logger; klog's is silenced with klog's own type",

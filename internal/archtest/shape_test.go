@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Limits on one function and one file. The aim is 60 and 400.
+// Limits on the lines of one function and of one file. The aims are 60 and 400.
 const (
 	maxFunction = 80
 	maxFile     = 450
@@ -38,8 +38,7 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// clocks are the files that may read the clock, besides commands, tests and test helpers. All other code is given the
-// time.
+// clocks has the files that may read the clock, besides commands, tests and test helpers. All other code gets the time as an argument.
 var clocks = map[string]string{
 	"reconciler/run.go":      "it makes passes at intervals, and hands each the time",
 	"reconciler/watchdog.go": "work that hangs is told by the time since it was last seen to get on",

@@ -1,5 +1,5 @@
-// Package attacks has attacks by a user with push access to one app's folder. The tests run them against a loop in
-// memory, and against the program with an API server and its installed rights.
+// Package attacks has attacks by a user with push access to one app's folder. The tests run them against a reconciler
+// in memory, and against the program with an API server and its installed rights.
 package attacks
 
 import (
@@ -10,7 +10,7 @@ import (
 // Namespace is the attackers' namespace.
 const Namespace = "evil"
 
-// Policy is the attackers' project: the fields after its name and apps.
+// Policy has the fields of the attackers' project, without its name and apps.
 const Policy = "namespaces: [evil, evil-*], sources: [apps/**, base/**], resources: {deny: [/Secret, /ServiceAccount, rbac.authorization.k8s.io/RoleBinding]}, " +
 	"rollouts: {required: true, maxFirstWeight: 25, minDuration: 30m}"
 
@@ -20,26 +20,26 @@ type Attack struct {
 	Refusal
 }
 
-// Refusal is the expected error.
+// Refusal is the expected error of an attack.
 type Refusal struct {
-	Config string // part of the message if the configuration allows only Namespace and the victim's; "": allowed
-	Policy string // the rule of Policy, if the configuration allows everything; "": the message is the same
+	Config string // part of the message if only the namespaces of attacker and victim are allowed; "": no error
+	Policy string // the violated rule of Policy, if the configuration allows everything; "": the message is the same
 }
 
-// by returns the refusal with an earlier rule of the policy.
+// by returns a refusal with another rule of Policy.
 func (r Refusal) by(rule string) Refusal {
 	r.Policy = rule
 	return r
 }
 
-// Victim is another app.
+// Victim is the app that some attacks target.
 type Victim struct {
 	App       string
-	Objects   string // the name of its Deployment and its ConfigMap
+	Objects   string // name of its Deployment and of its ConfigMap
 	Namespace string
 }
 
-// Of returns an app's attacks on the cluster, and on another app.
+// Of returns the attacks of an app on the cluster and on another app, by name.
 func Of(app string, victim Victim) map[string]Attack {
 	shop, home := victim.Objects, victim.Namespace
 	elsewhere := func(ns string) Refusal {
@@ -109,7 +109,7 @@ func Of(app string, victim Victim) map[string]Attack {
 	return all
 }
 
-// withinItsOwn are attacks that every configuration allows.
+// withinItsOwn returns attacks that every configuration allows.
 func withinItsOwn() map[string]Attack {
 	released := func(strategy string) map[string]string {
 		return object("apps/v1", "Deployment", "name: a", pods+"---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: a}\n"+
@@ -133,14 +133,14 @@ const (
 	pods          = "spec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {serviceAccountName: gitrollout, containers: [{name: x, image: x}]}}}\n"
 )
 
-// object returns an app of one object.
+// object returns the files of an app with one object.
 func object(version, kind, metadata, more string) map[string]string {
 	return map[string]string{"app.yaml": "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {" + metadata + "}\n" + more}
 }
 
 func config(metadata string) map[string]string { return object("v1", "ConfigMap", metadata, "") }
 
-// with returns files with another one added.
+// with adds a file to files and returns them.
 func with(files map[string]string, name, content string) map[string]string {
 	files[name] = content
 	return files

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Bomb is a small app that needs many resources.
+// Bomb is a small app whose render needs many resources.
 type Bomb struct {
 	Files map[string]string // in the app's folder, or beside it if the path names another folder
-	Want  string            // regular expression for the message that holds it; "" if it is built after all
+	Want  string            // pattern of the message that holds the app; "" if the app can be rendered
 }
 
 // OutOfBounds matches the message for an app beyond a limit. The limit, time or memory, depends on the machine.
 const OutOfBounds = `takes more than \S+ (of memory )?to render`
 
-// Bombs are apps to render, with a variable x of 20 characters if they have variables.
+// Bombs returns the bombs by name. In apps with variables, x has 20 characters.
 func Bombs() map[string]Bomb {
 	all := map[string]Bomb{
 		"templates that name the next one twice": {Files: templates(41)},
@@ -88,7 +88,7 @@ func Bombs() map[string]Bomb {
 	return all
 }
 
-// written are bombs in templates and variables.
+// written returns the bombs in templates and variables.
 func written() map[string]Bomb {
 	return map[string]Bomb{
 		"a template with two billion rounds":               {Chart(`{{ range until 2000000000 }}{{ end }}`, ""), OutOfBounds},
@@ -112,13 +112,13 @@ func written() map[string]Bomb {
 	}
 }
 
-// Chart returns an app of a chart with one template.
+// Chart returns the files of an app with a Helm chart that has one template.
 func Chart(template, values string) map[string]string {
 	return map[string]string{"kustomization.yaml": "helmGlobals: {chartHome: ../charts}\nhelmCharts: [{name: c, releaseName: r}]\n",
 		"charts/c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "charts/c/values.yaml": values, "charts/c/templates/t.yaml": template}
 }
 
-// each returns a line for 0, 1 … n-1 with that number and the next one.
+// each returns n lines. Line i is formatted with the numbers i and i+1.
 func each(n int, line string) string {
 	var b strings.Builder
 	for i := range n {
@@ -147,7 +147,7 @@ func rolloutOf(steps string) string {
 		"  strategy: {canary: {steps: [" + steps + "]}}\n"
 }
 
-// templates lead to the last one on 2^(n-1) paths.
+// templates returns an app with n AnalysisTemplates. Each names the next one twice, so 2^(n-1) paths lead to the last.
 func templates(n int) map[string]string {
 	const template = "---\napiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: t%d}\nspec: "
 	return map[string]string{
@@ -185,10 +185,10 @@ func schemaOf(n int) Bomb {
 	return Bomb{files, OutOfBounds}
 }
 
-// configMap is one object.
+// configMap is the manifest of one ConfigMap.
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
-// Tree returns its files with the app's in a folder "app".
+// Tree returns the bomb's files. Files without a folder are in the folder "app".
 func (b Bomb) Tree() map[string]string {
 	tree := map[string]string{}
 	for name, content := range b.Files {
@@ -200,8 +200,8 @@ func (b Bomb) Tree() map[string]string {
 	return tree
 }
 
-// Judged are apps that render, each a new version of Deployment d, with analyses that cannot be evaluated. A server
-// answers /load with a JSON document, and /requests with two large numbers.
+// Judged returns apps that render. Each has a new version of Deployment d and an analysis that cannot be evaluated. The
+// server at url answers /load with a JSON document, and /requests with two large numbers.
 func Judged(url string) map[string]Bomb {
 	withHash := strings.Replace(judged, "t}]", "t}], args: [{name: hash, valueFrom: {podTemplateHashValue: Latest}}]", 1)
 	asks := func(version, metric string) Bomb {
@@ -220,7 +220,7 @@ func Judged(url string) map[string]Bomb {
 	}
 }
 
-// Quiet is the app before any bomb: the Deployment of the judged releases.
+// Quiet returns the app before any bomb: the Deployment of the Judged releases.
 func Quiet() map[string]string {
 	return map[string]string{"kustomization.yaml": "resources: [d.yaml, r.yaml]\n", "d.yaml": deployment(1, "image: a"),
 		"r.yaml": rolloutOf("{setWeight: 20}, {pause: {duration: 1s}}")}

@@ -1,5 +1,5 @@
-// Package compare shows the lines in which two values differ, for the tests of all packages. With it, the product's
-// go.mod needs no library only for tests.
+// Package compare shows the lines in which two values differ. The tests of all packages use it, so that go.mod needs no
+// library for tests only.
 package compare
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Diff returns "" if two values are equal, including unexported fields and types behind interfaces; nil differs from
-// empty. Otherwise it returns their lines, with - before lines of want and + before lines of got. For exported types
-// only exported fields count.
+// Diff returns the lines in which two values differ, with - before lines of want and + before lines of got, or "". It
+// compares unexported fields and types behind interfaces, and nil differs from empty. For the types of the values in
+// public, only exported fields count.
 func Diff(want, got any, public ...any) string {
 	return string(diff.Diff("want", lines(want, public), "got", lines(got, public)))
 }
 
-// Reporter is a test.
+// Reporter is the part of testing.TB that reports a difference.
 type Reporter interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -52,7 +52,7 @@ func Contains(t Reporter, text string, parts ...string) {
 	}
 }
 
-// Equal reports whether Diff returns "".
+// Equal reports whether two values have no difference.
 func Equal(a, b any) bool { return Diff(a, b) == "" }
 
 func lines(v any, public []any) []byte {
@@ -60,7 +60,7 @@ func lines(v any, public []any) []byte {
 	for _, one := range public {
 		p.public[reflect.TypeOf(one)] = true
 	}
-	if v != nil { // an addressable copy, so that times in it can be read
+	if v != nil { // times in an addressable copy can be read
 		root := reflect.New(reflect.TypeOf(v)).Elem()
 		root.Set(reflect.ValueOf(v))
 		p.print("", root.Type().String()+" ", root)
@@ -70,7 +70,7 @@ func lines(v any, public []any) []byte {
 	return []byte(p.text.String())
 }
 
-// printer prints a value with each leaf on a line.
+// printer prints a value with one leaf per line.
 type printer struct {
 	text   strings.Builder
 	public map[reflect.Type]bool
@@ -80,7 +80,7 @@ func (p *printer) line(indent string, text ...string) {
 	p.text.WriteString(indent + strings.Join(text, "") + "\n")
 }
 
-// print prints a value after its name.
+// print prints a value, preceded by its name.
 func (p *printer) print(indent, name string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan, reflect.UnsafePointer:
@@ -126,7 +126,7 @@ func (p *printer) print(indent, name string, v reflect.Value) {
 	}
 }
 
-// quoted prints a text, line by line.
+// quoted prints each line of a text as a quoted string.
 func (p *printer) quoted(indent, name, text string) {
 	for i, part := range strings.SplitAfter(text, "\n") {
 		if i == 0 || part != "" {
@@ -135,7 +135,7 @@ func (p *printer) quoted(indent, name, text string) {
 	}
 }
 
-// fields prints a struct. Times are equal if they are the same moment, in any time zone.
+// fields prints a struct. A time is printed in UTC, so that equal moments in different time zones are equal.
 func (p *printer) fields(indent, name string, v reflect.Value) {
 	if at, is := timeOf(v); is {
 		p.line(indent, name, at.UTC().Format(time.RFC3339Nano))

@@ -24,7 +24,7 @@ func TestDiff(t *testing.T) {
 	cases := map[string]struct {
 		a, b   any
 		public []any
-		want   []string // lines; none if they are equal
+		want   []string // lines of the difference; nil if the values are equal
 	}{
 		"equal":                     {a: []inner{{"a", 1, now}}, b: []inner{{"a", 1, now}}},
 		"a moment elsewhere":        {a: inner{at: now}, b: inner{at: now.In(time.FixedZone("", 3600))}},
@@ -62,7 +62,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// reported keeps the text that a test is told.
+// reported keeps the texts that are reported.
 type reported struct{ text string }
 
 func (*reported) Helper() {}

@@ -2,7 +2,7 @@ package compare
 
 import "strings"
 
-// CheckError reports an error that lacks a text. For "" there must be no error.
+// CheckError reports an error whose text lacks want. If want is "", it reports every error.
 func CheckError(t Reporter, name string, err error, want string) {
 	t.Helper()
 	switch {

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// AdvancedDaemonSets tests the behaviour of OpenKruise's controller, or of a model, that a release of an Advanced
-// DaemonSet needs.
+// AdvancedDaemonSets tests the behaviour that a release of an Advanced DaemonSet needs of OpenKruise's controller, or
+// of a model of that controller.
 func AdvancedDaemonSets(t *testing.T, open func(t *testing.T) Cluster) {
 	c := open(t)
 	nodesByPartition(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
 }
 
-// agents returns a version of an Advanced DaemonSet with a partition.
+// agents returns one version of an Advanced DaemonSet with a partition.
 func (c *clusterTest) agents(version string, partition int) rollout.Object {
 	o := c.daemon(version, false)
 	o["apiVersion"] = "apps.kruise.io/v1alpha1"
@@ -56,9 +56,9 @@ func nodesByPartition(c *clusterTest) {
 	}
 	c.apply(c.agents("v2", n-2))
 	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
-	c.apply(c.agents("v2", n-1)) // reverts no pod
+	c.apply(c.agents("v2", n-1)) // a higher partition reverts no pod
 	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
-	c.apply(c.agents("v1", 0)) // its revision becomes the newest again
+	c.apply(c.agents("v1", 0)) // the revision of v1 becomes the newest again
 	back := c.awaitOnNodes(kind, true, all("v1"))
 	if r, _ := back.Find("h1-v1"); r.Pin != one.Pin || !r.Current || back.Hash != "h1-v1" {
 		c.Errorf("back at v1 it is %+v", back)
@@ -68,7 +68,7 @@ func nodesByPartition(c *clusterTest) {
 	c.Await(c.T, "the broken pod", func() bool {
 		return len(membersOf(c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w], "v3-neverready")) == 1
 	})
-	c.apply(c.agents("v1", 0)) // a broken pod does not block
+	c.apply(c.agents("v1", 0)) // a pod that never gets ready does not block
 	c.awaitOnNodes(kind, true, all("v1"))
 	c.apply(c.agents("v2", 0))
 	c.awaitOnNodes(kind, true, all("v2"))

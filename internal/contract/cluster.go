@@ -13,23 +13,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is an API server with controllers whose pods become ready, seen by one process that watches it.
+// Cluster is an API server with controllers, whose pods become ready. One process, with watches, reads and writes it.
 type Cluster interface {
 	reconciler.Observer
 	reconciler.Applier
-	// Nodes are the labels of the nodes by name.
+	// Nodes returns the labels of each node by the node's name.
 	Nodes(ctx context.Context) (map[string]map[string]string, error)
-	// Namespace is the test's namespace.
+	// Namespace returns the test's namespace.
 	Namespace() string
-	// Await lets time pass until a condition is true, or fails the test.
+	// Await lets time pass until ok returns true, or fails the test.
 	Await(t *testing.T, what string, ok func() bool)
 	// Writes returns the number of objects that this process has written.
 	Writes(t *testing.T) int
-	// Scale sets a Deployment's replicas like a user.
+	// Scale sets a Deployment's replicas as a user would.
 	Scale(t *testing.T, deployment string, replicas int)
-	// Delete deletes an object like a user.
+	// Delete deletes an object as a user would.
 	Delete(t *testing.T, ref rollout.Ref)
-	// Share applies data of a ConfigMap as another field manager.
+	// Share applies data to a ConfigMap as another field manager.
 	Share(t *testing.T, ref rollout.Ref, data map[string]string)
 	// Data returns a ConfigMap's data.
 	Data(t *testing.T, ref rollout.Ref) map[string]string
@@ -37,17 +37,17 @@ type Cluster interface {
 	Exists(t *testing.T, ref rollout.Ref) bool
 }
 
-// hold is a minReadySeconds that keeps the Deployment controller from completing a release.
+// hold is the minReadySeconds that keeps the Deployment controller from completing a release.
 const hold = 2147483646
 
-// clusterTest is one case with its namespace.
+// clusterTest is one test case with its namespace.
 type clusterTest struct {
 	*testing.T
 	Cluster
 	app string
 }
 
-// ClusterCases runs every case in a separate namespace.
+// ClusterCases runs every case in a separate namespace of a cluster.
 func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 	for name, run := range map[string]func(*clusterTest){
 		"an applied object is shown at once":          appliedIsShown,
@@ -97,7 +97,7 @@ func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
 	}
 }
 
-// held returns one version under the hold.
+// held returns one version of a Deployment under the hold.
 func (c *clusterTest) held(name, version string, n int, surge, unavailable string, paused bool) rollout.Object {
 	o := c.deployment(name, version, n)
 	spec := o.Map("spec")
@@ -134,7 +134,7 @@ func (c *clusterTest) complete(name string) {
 }
 
 func appliedIsShown(c *clusterTest) {
-	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil) // from here on it is watched
+	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil) // this call starts the watch
 	c.apply(c.deployment("web", "v1", 3))
 	live := c.see("web")
 	if live.Replicas != 3 || live.Hash != "h1-v1" || live.Serial != 7 || live.Complete {
@@ -197,9 +197,9 @@ func holdStops(c *clusterTest) {
 	}
 }
 
-// holdGoesBack goes from 10 old and 4 new pods to 10 and 1 in four writes. It removes one old pod, sets the old
-// template while the Deployment is paused, then the old template under the hold, and the new one again. No other pod is
-// deleted.
+// holdGoesBack checks that four writes lead from 10 old and 4 new pods to 10 old and 1 new. The writes remove one old
+// pod, set the old template with the Deployment paused, unpause it under the hold, and set the new template again. No
+// other pod is deleted.
 func holdGoesBack(c *clusterTest) {
 	const n = 10
 	c.apply(c.deployment("web", "v1", n))
@@ -257,8 +257,8 @@ func driftIsUndone(c *clusterTest) {
 	}
 }
 
-// fieldLeaves checks that a field that left Git leaves the cluster, although another manager owns it, too. A field that
-// Git never had stays. The field comes again until this process has seen the other manager.
+// fieldLeaves checks that a field that was removed in Git is removed in the cluster although another manager owns it. A
+// field that was never in Git stays. Removal takes effect once this process has seen the other manager.
 func fieldLeaves(c *clusterTest) {
 	with, without := c.config("web", "1"), c.config("web", "2")
 	with.Map("data")["extra"] = "1"
@@ -283,7 +283,7 @@ func deletedComesBack(c *clusterTest) {
 
 func refused(c *clusterTest) {
 	bad := c.deployment("web", "v1", 2)
-	bad.Map("spec")["minReadySeconds"] = int64(1000) // longer than the deadline of 600
+	bad.Map("spec")["minReadySeconds"] = int64(1000) // longer than the default progressDeadlineSeconds, 600
 	var invalid *rollout.InvalidError
 	if err := c.Check(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad}); !errors.As(err, &invalid) {
 		c.Errorf("Check says %v, want an InvalidError", err)
@@ -346,7 +346,7 @@ func madeOnce(c *clusterTest) {
 	})
 }
 
-// takesNothing checks that an object outside Git with the name of another app's object is left alone.
+// takesNothing checks that a generated object does not replace another app's object of the same name.
 func takesNothing(c *clusterTest) {
 	const other = "another-app"
 	theirs, made := c.config("web-canary", "theirs"), c.config("web-canary", "ours")
@@ -374,7 +374,7 @@ func takesNothing(c *clusterTest) {
 	}
 }
 
-// serves checks that the endpoints of a Service are the pods of its version.
+// serves checks that Serves is true only if the Service has an endpoint of the given version.
 func serves(c *clusterTest) {
 	service := rollout.Object{
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": c.Namespace()},

@@ -7,13 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// CloneSets tests the behaviour of OpenKruise's controller, or of a model, that a release of a CloneSet needs.
+// CloneSets tests the behaviour that a release of a CloneSet needs of OpenKruise's controller, or of its model.
 func CloneSets(t *testing.T, open func(t *testing.T) Cluster) {
 	c := open(t)
 	counts(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
 }
 
-// clones returns one version of a CloneSet with n pods and a partition, nil for none.
+// clones returns one version of a CloneSet with n pods and a partition, which is nil for none.
 func (c *clusterTest) clones(version string, n int, partition any) rollout.Object {
 	o := c.deployment("web", version, n)
 	o["apiVersion"], o["kind"] = "apps.kruise.io/v1alpha1", "CloneSet"
@@ -33,7 +33,7 @@ func (c *clusterTest) clone() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitClones waits for the given pods of each version, all of them ready, and none missing.
+// awaitClones waits until each version has the pods in want, all pods are ready, and no desired pod is missing.
 func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s, complete %t", want, complete), func() bool {
@@ -66,7 +66,7 @@ func counts(c *clusterTest) {
 	}
 	c.apply(c.clones("v2", 8, "75%")) // the share stays while the replicas grow
 	c.awaitClones("v1 6, v2 2", false)
-	c.apply(c.clones("v2", 8, int64(7))) // reverts no pod
+	c.apply(c.clones("v2", 8, int64(7))) // a higher partition reverts no pod
 	c.awaitClones("v1 6, v2 2", false)
 	c.apply(c.clones("v2", 4, "75%"))
 	c.awaitClones("v1 3, v2 1", false)
@@ -77,13 +77,13 @@ func counts(c *clusterTest) {
 	}
 	c.apply(c.clones("v3-neverready", 4, int64(3)))
 	c.Await(c.T, "the broken pod", func() bool { return len(membersOf(c.clone(), "v3-neverready")) == 1 })
-	c.apply(c.clones("v1", 4, nil)) // a broken pod does not block
+	c.apply(c.clones("v1", 4, nil)) // a pod that never gets ready does not block
 	c.awaitClones("v1 4", true)
 	c.apply(c.clones("v2", 4, nil))
 	if r := c.awaitClones("v2 4", true).Revisions[0]; r.Hash != "h1-v2" || !r.Base {
 		c.Errorf("at the end the newest revision is %+v", r)
 	}
-	c.apply(c.clones("v1", 0, int64(2))) // without pods, the template becomes the stable one
+	c.apply(c.clones("v1", 0, int64(2))) // if there are no pods, the template becomes the stable one
 	c.Await(c.T, "no pod", func() bool {
 		r, _ := c.clone().Find("h1-v1")
 		return r.Base && pods(c.clone()) == ""

@@ -1,3 +1,3 @@
 // Package contract tests the behaviour that the reconciler needs of a Repository, an Observer and an Applier.
-// cmd/gitrollout runs these tests against a Git server and an API server, and package simulate against its models.
+// cmd/gitrollout tests a Git server and an API server with it, and package simulate its models.
 package contract

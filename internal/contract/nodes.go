@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemon returns one version of a DaemonSet with a RollingUpdate, or with OnDelete if pods are deleted by hand.
+// daemon returns one version of a DaemonSet, with OnDelete if byHand, and otherwise with RollingUpdate.
 func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 	o := c.deployment("agent", version, 1)
 	o["kind"] = "DaemonSet"
@@ -22,7 +22,7 @@ func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 	return o
 }
 
-// awaitAgents waits for the given pods of each version, all of them ready.
+// awaitAgents waits until each version has the number of pods that want returns, and all pods are ready.
 func (c *clusterTest) awaitAgents(complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
 	c.Helper()
 	return c.awaitOnNodes("DaemonSet", complete, want)
@@ -38,7 +38,7 @@ func (c *clusterTest) awaitOnNodes(kind string, complete bool, want func(n int) 
 	return live
 }
 
-// isGoing fails the test unless a pod that was just evicted is shown as terminating.
+// isGoing checks that a pod is shown as terminating right after its eviction.
 func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
 	c.Helper()
 	live := c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
@@ -74,7 +74,7 @@ func evictions(c *clusterTest) {
 	victim := membersOf(live, "v1")[1]
 	other := victim
 	other.UID = "another"
-	for _, p := range []rollout.Pod{other, victim} { // only one exists
+	for _, p := range []rollout.Pod{other, victim} { // the first UID does not exist
 		if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
 			c.Error(err)
 		}
@@ -89,7 +89,7 @@ func evictions(c *clusterTest) {
 	if err != nil || len(nodes) != live.Replicas || nodes[victim.Node]["topology.kubernetes.io/zone"] == "" {
 		c.Errorf("of %d nodes the labels are %v, %v", live.Replicas, nodes, err)
 	}
-	c.apply(c.daemon("v1", false)) // its revision becomes the newest again
+	c.apply(c.daemon("v1", false)) // the revision of v1 becomes the newest again
 	back := c.awaitAgents(true, all("v1"))
 	if r, _ := back.Find("h1-v1"); r.Pin != one.Pin || !r.Current || back.Hash != "h1-v1" {
 		c.Errorf("back at v1 it is %+v", back)

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns one version of a StatefulSet with n pods. Pods from partition on get this version.
+// ordinals returns one version of a StatefulSet with n pods. Pods whose ordinal is at least partition get this version.
 func (c *clusterTest) ordinals(policy, version string, n, partition int) rollout.Object {
 	o := c.deployment("db", version, n)
 	o["kind"] = "StatefulSet"
@@ -24,7 +24,7 @@ func (c *clusterTest) set() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitSet waits for the given pods of each version, all of them ready, and for the partition.
+// awaitSet waits until each version has the pods in want, all pods are ready, and the partition is floor.
 func (c *clusterTest) awaitSet(want string, floor int, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s from %d on, complete %t", want, floor, complete), func() bool {
@@ -60,12 +60,12 @@ func partitions(policy string) func(*clusterTest) {
 		}
 		c.apply(c.ordinals(policy, "v2", 5, 2))
 		c.awaitSet("v1 2, v2 3", 2, false)
-		c.apply(c.ordinals(policy, "v2", 5, 4)) // reverts no pod
+		c.apply(c.ordinals(policy, "v2", 5, 4)) // a higher partition reverts no pod
 		live = c.awaitSet("v1 2, v2 3", 4, false)
 		lowest := membersOf(live, "v2")[0]
 		other := lowest
 		other.UID = "another"
-		for _, p := range []rollout.Pod{other, lowest} { // only one exists, and it is recreated from the stable template
+		for _, p := range []rollout.Pod{other, lowest} { // only lowest exists, and it is recreated from the stable template
 			if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
 				c.Error(err)
 			}
@@ -74,7 +74,7 @@ func partitions(policy string) func(*clusterTest) {
 		if names := membersOf(live, "v2"); lowest.Name != "db-2" || names[0].Name != "db-3" {
 			c.Errorf("%s was evicted, and the pods of v2 are %+v", lowest.Name, names)
 		}
-		c.apply(c.ordinals(policy, "v2", 3, 2)) // reverts from the top
+		c.apply(c.ordinals(policy, "v2", 3, 2)) // scaling down removes the highest ordinals
 		c.awaitSet("v1 2, v2 1", 2, false)
 		c.apply(c.ordinals(policy, "v1", 3, 0))
 		back := c.awaitSet("v1 3", 0, true)
@@ -86,8 +86,8 @@ func partitions(policy string) func(*clusterTest) {
 	}
 }
 
-// empties checks that the template of a StatefulSet without pods becomes the stable one, with any partition. Only the
-// previous version reverts that.
+// empties checks that the template of a StatefulSet without pods becomes the stable one, at any partition. Only an
+// apply of the previous version reverts that.
 func (c *clusterTest) empties(policy string) {
 	c.apply(c.ordinals(policy, "v2", 3, 2))
 	c.awaitSet("v1 2, v2 1", 2, false)
@@ -105,8 +105,8 @@ func (c *clusterTest) empties(policy string) {
 	}
 }
 
-// breaks checks that with OrderedReady a pod that never becomes ready is not replaced, not even by the previous
-// version.
+// breaks checks that with OrderedReady a pod that never becomes ready is not replaced, even after the previous version
+// is applied.
 func (c *clusterTest) breaks(policy string) {
 	c.apply(c.ordinals(policy, "v3-neverready", 3, 2))
 	var broken rollout.Pod

@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Remote is a Git server with a branch main, as users see it.
+// Remote is a Git server with a branch main, as its users see the server.
 type Remote interface {
 	// Open returns an empty mirror for the cluster "test".
 	Open(t *testing.T) reconciler.Repository
-	// Commit adds files, by path, to a branch.
+	// Commit adds files, by path, to a branch, and returns the commit.
 	Commit(t *testing.T, branch string, files map[string]string) string
 	// Force moves a branch to an existing commit.
 	Force(t *testing.T, branch, commit string)
@@ -34,14 +34,14 @@ const (
 
 var when = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// repositoryTest is one case with its server.
+// repositoryTest is one test case with its server.
 type repositoryTest struct {
 	*testing.T
 	remote Remote
 	repo   reconciler.Repository
 }
 
-// Repository runs every case against a separate server, whose main has a configuration and apps/shop/a.
+// Repository runs every case against a separate server. Its branch main has a configuration and the file apps/shop/a.
 func Repository(t *testing.T, serve func(t *testing.T) Remote) {
 	for name, run := range map[string]func(*repositoryTest){
 		"heads follow pushes":                             headsFollow,
@@ -85,7 +85,7 @@ func (r *repositoryTest) push(updates ...rollout.Update) map[string]string {
 	return made
 }
 
-// snapshot returns a commit, which is fetched if necessary.
+// snapshot returns a commit, fetched if necessary.
 func (r *repositoryTest) snapshot(commit string) reconciler.Snapshot {
 	r.Helper()
 	gone, err := r.repo.Bring(r.Context(), []string{commit})
@@ -294,7 +294,7 @@ func answerLost(r *repositoryTest) {
 	r.want("state", r.fetch().State, there)
 }
 
-// mergeIsForeseen predicts the merge of a proposal while main moves in every way.
+// mergeIsForeseen checks the predicted merge of a proposal while main moves in every way.
 func mergeIsForeseen(r *repositoryTest) {
 	first := r.fetch().Main
 	made := r.push(promote("", first, "1"))[proposal]

@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// move is one write to a Deployment, and the number of pods of each version when the controller is idle.
+// move is one write to a Deployment, and the expected pods once the controller is idle.
 type move struct {
 	version            string
 	replicas           int
-	surge, unavailable string // none: Recreate
+	surge, unavailable string // "" for Recreate
 	hold, paused       bool
-	want               string // "v1 3, v2 1", without versions that have no pods
+	want               string // such as "v1 3, v2 1", without versions that have no pods
 	available          int    // available pods before the next move
 }
 
@@ -24,7 +24,7 @@ func (m move) String() string {
 		m.version, m.replicas, m.surge, m.unavailable, m.hold, m.paused)
 }
 
-// movesOf has sequences of writes to a Deployment, by name.
+// movesOf has sequences of writes to a Deployment by name.
 var movesOf = map[string][]move{
 	"recreate": {
 		{"v1", 3, "", "", false, false, "v1 3", 3},
@@ -67,8 +67,8 @@ var movesOf = map[string][]move{
 	},
 }
 
-// sizes runs movesOf. The arithmetic of every stage, and of scaling during a stage, relies on how the Deployment
-// controller sizes ReplicaSets.
+// sizes checks movesOf. The arithmetic of every stage, and of a change of replicas during a stage, relies on how the
+// Deployment controller sizes ReplicaSets.
 func sizes(c *clusterTest) {
 	for name, moves := range movesOf {
 		full := "sizes-" + name
@@ -97,7 +97,7 @@ func sizes(c *clusterTest) {
 	}
 }
 
-// nextSecond waits until the next ReplicaSet gets a later creationTimestamp: the Deployment controller sorts
+// nextSecond waits until the next ReplicaSet gets a later creationTimestamp, because the Deployment controller sorts
 // ReplicaSets of the same second by name. Polls are at least 20 ms apart, or a simulated second.
 func (c *clusterTest) nextSecond() {
 	looks := 0

@@ -1,8 +1,7 @@
 // Package crds installs the kinds of the supported routers into a test's cluster. It reads the
 // CustomResourceDefinitions of the Gateway API, Istio, Traefik and OpenKruise from the module cache, in the versions of
-// internal/traefik and internal/peers/kruise. For other kinds, the folder documented has definitions written from
-// documentation. internal/testcluster has the cluster, and internal/proxytest a proxy that uses such objects; the
-// product does not use it.
+// internal/traefik and internal/peers/kruise. The folder documented has definitions of other kinds, written from their
+// documentation. The product does not use this package.
 package crds
 
 import (
@@ -19,17 +18,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Set is the definitions that one project publishes together.
+// Set is a set of definitions that one project publishes.
 type Set struct {
 	name   string
-	module string // the required module that contains them; "" for this package
-	of     string // folder of the requiring module; "" for internal/traefik
+	module string // the module with the definitions; "" for this package
+	of     string // folder of the module that requires it; "" for internal/traefik
 	files  string // a pattern below the module's folder
-	group  string // the group to move them to; "" for their original one
+	group  string // replaces the group of the definitions; "" keeps it
 }
 
-// The sets. The Gateway API's is the experimental channel, which also has TCPRoutes. OldTraefik is served by Traefik 2,
-// in its first group, with the fields before Traefik 3.
+// The sets. GatewayAPI is the experimental channel, which also has TCPRoutes. OldTraefik is the first API group, which
+// Traefik 2 serves, with the fields from before Traefik 3.
 var (
 	GatewayAPI = Set{name: "the Gateway API", module: "sigs.k8s.io/gateway-api", files: "config/crd/experimental/gateway.networking.*.yaml"}
 	Istio      = Set{name: "Istio", module: "istio.io/api", files: "kubernetes/customresourcedefinitions.gen.yaml"}

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// TestKindsAreServed applies all sets twice, like two tests that share a cluster, and looks up the routers' kinds.
+// TestKindsAreServed checks that the routers' kinds are served after two tests that share a cluster have applied all sets.
 func TestKindsAreServed(t *testing.T) {
 	c := testcluster.Shared(t)
 	for range 2 {

@@ -54,7 +54,7 @@ func moduleFolder(in, module string) (string, error) {
 	return dir, nil
 }
 
-// read returns the set's definitions, without other objects in the files.
+// read returns the set's definitions. It skips other objects in the files.
 func (s Set) read() ([]*unstructured.Unstructured, error) {
 	files, err := s.Files()
 	if err != nil {
@@ -100,7 +100,7 @@ func documents(data []byte) ([]*unstructured.Unstructured, error) {
 		case object["kind"] != "CustomResourceDefinition":
 			continue
 		}
-		// The status is a controller's, and not part of the request.
+		// The status belongs to a controller and is not part of the request.
 		delete(object, "status")
 		all = append(all, &unstructured.Unstructured{Object: object})
 	}

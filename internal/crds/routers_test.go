@@ -27,8 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// TestRoutersMakeWhatTheAPIServerTakes sends each object of the routers' test cases to the API server, before a release
-// and with the overlay. An unknown field would be dropped silently, and an invalid object would hold the release.
+// TestRoutersMakeWhatTheAPIServerTakes checks that the API server accepts each object of the routers' test cases, before a release and with
+// the overlay. An unknown field would be dropped silently, and an invalid object would hold the release.
 func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	w := newWorld(t)
 	files, err := filepath.Glob("../../traffic/testdata/*/*.txtar")
@@ -40,7 +40,7 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 		archive, err := txtar.ParseFile(file)
 		must(t, err)
 		if len(objectsOf(t, file, archive, "after.yaml")) == 0 {
-			continue // the case is one that we refuse
+			continue // the router refuses this case
 		}
 		for _, section := range []string{"before.yaml", "after.yaml"} {
 			for _, object := range objectsOf(t, file, archive, section) {
@@ -54,7 +54,7 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	t.Logf("asked about %d objects", asked)
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -82,7 +82,7 @@ func newWorld(t *testing.T) world {
 	return world{client: client, kinds: restmapper.NewDiscoveryRESTMapper(known), namespace: c.Namespace(t)}
 }
 
-// dryRun applies an object like gitrollout does, but stricter: unknown fields are errors.
+// dryRun applies an object as gitrollout does, but unknown fields are errors.
 func (w world) dryRun(t *testing.T, object *unstructured.Unstructured) error {
 	t.Helper()
 	kind := object.GroupVersionKind()
@@ -102,8 +102,8 @@ func (w world) dryRun(t *testing.T, object *unstructured.Unstructured) error {
 	return err
 }
 
-// TestRoutersRefuseWhatTheAPIServerWouldRefuse applies unusual matches to an object of each router. The API server must
-// accept every match that a router accepts.
+// TestRoutersRefuseWhatTheAPIServerWouldRefuse checks, with unusual matches on an object of each router, that the API server accepts every
+// match that a router accepts.
 func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 	w := newWorld(t)
 	files, err := filepath.Glob("../../traffic/testdata/*/weight.txtar")
@@ -140,7 +140,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 				}
 				asks := route
 				asks.Managed = managed
-				for i := range managed { // like package render
+				for i := range managed { // as package render does
 					if field, _ := traffic.Unsupported(kind, managed[i]); field != "" || managed[i].Mirror != nil && !mirrors(kind) {
 						return
 					}

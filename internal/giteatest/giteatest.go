@@ -1,7 +1,7 @@
 // Package giteatest gives tests a real Gitea, with its database and repositories in a temporary folder. The program
 // bin/gitea is built from the module internal/gitea if it is missing. A start takes about three seconds.
 //
-// If Gitea is unavailable, a test fails; it is never skipped.
+// If Gitea is unavailable, a test fails. Only -short skips the test.
 package giteatest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Server is a running Gitea. It ends with its test, and its folder is removed.
+// Server is a running Gitea. It stops when its test ends, and its folder is removed.
 type Server struct {
 	URL   string // http://127.0.0.1:port, without a trailing slash
 	Admin Account
@@ -25,10 +25,10 @@ type Server struct {
 // Account is a user with a token.
 type Account struct{ Name, Token string }
 
-// password is every account's: only this machine can reach the server.
+// password is the password of every account. Only this machine can reach the server.
 const password = "Gitea-test-1"
 
-// Start starts a Gitea that ends with the test.
+// Start starts a Gitea that stops when the test ends.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	if testing.Short() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestStart creates accounts and a repository, and pushes to it.
+// TestStart checks that accounts and a repository can be created, and that a collaborator can push.
 func TestStart(t *testing.T) {
 	s := Start(t)
 	owner, bot := s.User("owner"), s.User("bot")

@@ -94,8 +94,8 @@ func command(binary, ini, work string, args ...string) *exec.Cmd {
 	return c
 }
 
-// run starts the server and stops it when the test ends. If the test process dies, the kernel kills the server; for
-// that, the thread that started it must stay alive.
+// run starts the server and stops it when the test ends. The kernel kills the server when the thread that started it
+// ends, so that thread must last as long as the server.
 func run(tb testing.TB, c *exec.Cmd, url string) error {
 	var log bytes.Buffer
 	c.Stdout, c.Stderr = &log, &log

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// blank has the files of a new repository, which differ only by its path, so git creates them once per process. They
-// are in memory, so that nothing is left to clean up.
+// blank has the files of a new repository. They differ only by the repository's path, so git creates them once per
+// process. They are kept in memory, so that there is nothing to clean up.
 var blank = sync.OnceValues(makeBlank)
 
 // file is one file or folder of a blank repository.

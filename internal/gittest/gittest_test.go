@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestServersServeGit checks the servers with git itself, since they are used to test our client.
+// TestServersServeGit checks the servers with the git command, because the tests of package git rely on them.
 func TestServersServeGit(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("first", map[string]string{"a/b.txt": "one\n"})
@@ -62,7 +62,7 @@ func TestRepoHelpers(t *testing.T) {
 	}
 }
 
-// TestCopy checks that a copy has all contents, and is independent.
+// TestCopy checks that a copy has all contents and is independent of the original.
 func TestCopy(t *testing.T) {
 	repo := gittest.New(t)
 	first := repo.CommitFiles("first", map[string]string{"f": "1", "d/g": "2", "config": "mine", "objects/x": "3"})
@@ -152,8 +152,8 @@ func TestAnswersAboutRefsAreNew(t *testing.T) {
 	compare.Contains(t, git(t, ".", "", "ls-remote", server.URL, "refs/heads/other"), first)
 }
 
-// TestFolderOfAnyName uses a folder name with a #, which starts a comment in Git's configuration. Subtests without a
-// name have such folders.
+// TestFolderOfAnyName checks that a folder name may contain a #, which starts a comment in Git's configuration. Subtests without a name
+// have such folders.
 func TestFolderOfAnyName(t *testing.T) {
 	t.Run("", func(t *testing.T) {
 		repo := gittest.New(t)

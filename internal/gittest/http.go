@@ -33,7 +33,7 @@ type Server struct {
 	pushes   int
 }
 
-// Faults are the server's faults. The numbers count down with each affected push (or request).
+// Faults are the faults of a server. The numbers count down with each affected push.
 type Faults struct {
 	// RejectPushes answers this many pushes with 503 before git sees them.
 	RejectPushes int
@@ -193,7 +193,7 @@ func (s *Server) Bytes() (in, out int64) {
 	return s.in, s.out
 }
 
-// Proxy forwards requests to the server, for a test's proxy.
+// Proxy returns a handler that serves requests as the server does, for a test's HTTP proxy.
 func (s *Server) Proxy() http.Handler { return s.handler }
 
 // NoLog returns a log for servers with expected errors.
@@ -202,7 +202,7 @@ func NoLog() *log.Logger { return log.New(io.Discard, "", 0) }
 // Stop ends the server and its open connections.
 func (s *Server) Stop() { s.stop() }
 
-// counter counts the bytes of answers.
+// counter counts the bytes of responses.
 type counter struct {
 	http.ResponseWriter
 	s *Server

@@ -18,10 +18,10 @@ type answers[T any] struct {
 	bare string
 
 	mu    sync.Mutex
-	known map[string]map[string]T // by the refs, only the newest, and by question
+	known map[string]map[string]T // by refs, of which only the newest are kept, and by question
 }
 
-// get returns the answer to a question. It asks if there is none for the refs as they are, and caches a good answer.
+// get returns the answer to a question. If none is cached for the current refs, it calls ask and caches a good answer.
 func (a *answers[T]) get(question string, ask func() (answer T, good bool)) T {
 	refs := refsOf(a.bare)
 	a.mu.Lock()
@@ -42,7 +42,7 @@ func (a *answers[T]) get(question string, ask func() (answer T, good bool)) T {
 }
 
 // refsCache answers polls for the list of refs with git's previous answer. Programs under test poll five times a
-// second, and each poll would be two processes.
+// second, and each poll would start two processes.
 type refsCache struct {
 	git     http.Handler
 	answers answers[*httptest.ResponseRecorder]
@@ -64,7 +64,7 @@ func (c *refsCache) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// refsQuestion returns a cache key for a request, and reports whether it is about refs.
+// refsQuestion returns a cache key for a request, and whether the request asks for refs.
 func refsQuestion(req *http.Request) (key string, is bool) {
 	key = req.Method + " " + req.URL.RequestURI() + " " + req.Header.Get("Git-Protocol") + "\n"
 	if req.Method == http.MethodGet {
@@ -78,7 +78,7 @@ func refsQuestion(req *http.Request) (key string, is bool) {
 	return key + string(body), err == nil && bytes.Contains(body, []byte("command=ls-refs"))
 }
 
-// refsOf returns every file in which git keeps refs, with its content; "" if they cannot be read at this moment.
+// refsOf returns every file in which git keeps refs, with its content. It is "" if a file cannot be read at the moment.
 func refsOf(bare string) string {
 	var all strings.Builder
 	add := func(path string) error {

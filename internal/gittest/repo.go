@@ -1,9 +1,9 @@
 // Package gittest gives tests real Git repositories and real Git servers.
 //
-// A [Repo] is a bare repository in a temporary folder with a worktree beside it, used by the git command like a
-// developer's. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve it inside the test process with git's server programs,
-// and [Server] can inject faults. Package git is tested against all of them; every other package uses a Repo as its
-// fixture.
+// A [Repo] is a bare repository in a temporary folder with a worktree beside it. In the worktree, tests run the git
+// command as a developer would. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve it inside the test process with git's
+// server programs, and [Server] can inject faults. Package git is tested against all servers; every other package uses
+// a Repo as its fixture.
 package gittest
 
 import (
@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TB is the part of testing.TB that this package needs, so that the demo and the benchmarks, which are no tests, can
-// use it too.
+// TB is the part of testing.TB that this package needs. The demo and the benchmarks, which are not tests, also
+// implement it.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -31,7 +31,7 @@ type TB interface {
 type Repo struct {
 	t TB
 
-	// Bare is the folder of the bare repository, which servers serve, and a valid local remote.
+	// Bare is the folder of the bare repository, which the servers serve. It is also a valid local remote.
 	Bare string
 	// Work is the worktree for Write, Commit and the like. It is on branch main.
 	Work string
@@ -39,7 +39,7 @@ type Repo struct {
 	mu sync.Mutex
 	n  int // number of commits so far: each one is a minute later than the last
 
-	answers answers[string] // of read
+	answers answers[string] // cache of read
 }
 
 // New creates an empty repository with default branch main.
@@ -177,7 +177,7 @@ func (r *Repo) tip(gitDir, ref string) string {
 	return r.run(gitDir, "rev-parse", ref)
 }
 
-// Ref returns the commit of a branch on the server, or "" without such a branch.
+// Ref returns the commit of a branch on the server, or "" if there is no such branch.
 func (r *Repo) Ref(branch string) string { r.t.Helper(); return r.Refs()["refs/heads/"+branch] }
 
 // Refs returns every ref of the server, by full name.
@@ -258,7 +258,7 @@ func (r *Repo) Git(args ...string) string { r.t.Helper(); return r.run(r.Work, a
 // InBare runs git in the bare repository, on the server, and returns its trimmed output.
 func (r *Repo) InBare(args ...string) string { r.t.Helper(); return r.run(r.Bare, args...) }
 
-// read returns the output of a git command on the server, cached until a ref moves: tests poll with it.
+// read returns the output of a git command on the server. The output is cached until a ref moves, because tests poll.
 func (r *Repo) read(args ...string) string {
 	r.t.Helper()
 	return r.answers.get(strings.Join(args, "\x00"), func() (string, bool) { return r.output(r.Bare, args...), true })

@@ -187,7 +187,7 @@ func (r *Repo) Daemon() *Server {
 		if err != nil {
 			r.t.Fatalf("gittest: git daemon: %v", err)
 		}
-		// Without a wrapper process: the signal that ends the test's daemon must reach git-daemon itself.
+		// git-daemon runs without the wrapper git, because the signal that ends it must reach git-daemon itself.
 		cmd := exec.Command(r.program("git-daemon"), "--reuseaddr",
 			"--listen=127.0.0.1", "--port="+strconv.Itoa(port), "--base-path="+filepath.Dir(r.Bare),
 			"--export-all", "--enable=receive-pack", "--informative-errors")
@@ -209,7 +209,7 @@ func (r *Repo) Daemon() *Server {
 	return nil
 }
 
-// listening waits until a server answers at addr; false when it has exited or 5 seconds have passed.
+// listening waits until a server accepts connections at addr. It is false if the server exits, or after 5 seconds.
 func listening(addr string, exited <-chan struct{}) bool {
 	for range 500 {
 		if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
@@ -225,7 +225,7 @@ func listening(addr string, exited <-chan struct{}) bool {
 	return false
 }
 
-// connections are the open connections of a server, which Stop closes.
+// connections has the open connections of a server, which Stop closes.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]bool

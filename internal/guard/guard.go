@@ -1,5 +1,5 @@
-// Package guard checks that a modelled Deployment satisfies its owner's fields in every state of a release, for the
-// tests of simulate and strategies.
+// Package guard checks that a modelled Deployment keeps the guarantees of its fields, such as maxUnavailable, in every
+// state of a release. The tests of simulate and strategies use it.
 package guard
 
 import (
@@ -14,40 +14,40 @@ import (
 
 // Guard checks the properties that a Deployment's fields guarantee during releases. As many pods serve as
 // maxUnavailable requires, and at most two versions serve at once. No Service selects a version without ready pods
-// while the other one has some.
+// while the other version has ready pods.
 type Guard struct {
-	Up       bool // it has been available: from now on the properties must hold
+	Up       bool // the Deployment has been available: from now on the properties must hold
 	Replicas int
 	Floor    int // ready pods that the user's maxUnavailable requires
-	Excused  int // number of pods of it that the test itself removed
+	Excused  int // number of missing pods that the test or a scaling has caused
 
-	seen []routing // possible states of proxies, oldest first
+	seen []routing // possible configurations of the proxies, oldest first
 }
 
-// Leave lists the properties that need not hold at the moment, with the reason.
+// Leave has the reasons for which some properties need not hold at the moment.
 type Leave struct {
 	Retreating bool // Kubernetes counts the canary's pods as unhealthy, and may delete pods that have served for long
 	Lag        bool // controllers use outdated numbers, and violate maxUnavailable by themselves
 	Overtaken  bool // a release was promoted fully while another one rolled back
 	Clock      bool // the clocks for a release's waits are wrong
-	Broken     bool // pods of the stable version are broken for good; before its switch, blue-green moves no users
+	Broken     bool // pods of the stable version never get ready again; blue-green moves no users before its switch
 	Lost       bool // the commits of the release were removed from the history: its routes cannot be read
 }
 
-// needsRoom reports whether pods may be deleted before proxies know that they get no requests: the rollback of a
-// dynamic stable needs the room.
+// needsRoom reports whether pods may be deleted while proxies may still send requests to them. The rollback of a
+// release with dynamicStableScale needs the room of these pods.
 func (l Leave) needsRoom(spec rollout.Spec) bool {
 	return l.Retreating && spec.Canary != nil && spec.Canary.DynamicStableScale
 }
 
-// Trouble returns the property that is violated now, "" for none.
+// Trouble describes a property that is violated now. It is "" if all properties hold.
 func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if g.Replicas != d.Replicas {
 		g.Scaled(k.Now, d, spec)
 	}
 	g.follow(k, d, spec)
 	if n := len(g.seen); (leave.Overtaken || leave.Lost || leave.needsRoom(spec)) && n > 0 {
-		g.seen = g.seen[n-1:] // earlier removals stay excused when the leave ends
+		g.seen = g.seen[n-1:] // earlier configurations stay excused when the leave ends
 	}
 	ready, serving, versions := 0, 0, map[string]int{}
 	for _, rs := range d.Sets {
@@ -78,8 +78,8 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	}
 }
 
-// Scaled changes the floor. New pods need time after a scale-up. A scale-down in flight is spread over the ReplicaSets
-// by size, ready or not (sync.go, scale), so each unready pod may cost a ready one.
+// Scaled changes the floor, and excuses the pods that scaling costs. After a scale-up, new pods need time. A scale-down
+// is spread over the ReplicaSets by size (sync.go, scale), so each unready pod may cost a ready one.
 func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	surge, unavailable := spec.MaxSurge.RoundUp(d.Replicas), min(d.Replicas, spec.MaxUnavailable.RoundDown(d.Replicas))
 	if d.IsByNode() {
@@ -97,7 +97,7 @@ func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 		}
 		for _, rs := range d.Sets {
 			if rs.Replicas > 0 {
-				g.Excused++ // each set's share is rounded
+				g.Excused++ // the share of each ReplicaSet is rounded
 			}
 		}
 		g.Excused += d.Moved()
@@ -105,7 +105,7 @@ func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	g.Replicas, g.Floor = d.Replicas, floor
 }
 
-// Settle excuses nothing from now on. Earlier deficits stay excused for as long as proxies may use old routes.
+// Settle ends the excuse for missing pods. The proxies' configurations from before this call stay excused.
 func (g *Guard) Settle() {
 	if n := len(g.seen); g.Excused > 0 && n > 0 {
 		g.seen = g.seen[n-1:]

@@ -26,7 +26,7 @@ func ours(spec rollout.Spec) []string {
 	return []string{spec.Canary.StableService, spec.Canary.CanaryService}
 }
 
-// follow records the proxies' configuration, and drops outdated ones after settle.
+// follow records the proxies' configuration. It drops a configuration that was replaced longer ago than settle.
 func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	if spec.Canary == nil || spec.Canary.Traffic == nil {
 		g.seen = nil
@@ -39,7 +39,7 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	its := traffic.Watched(spec.Canary.Traffic.Routers, d.Workload.Namespace)
 	for ref, route := range k.Routes {
 		if !slices.Contains(its, ref) {
-			continue // another workload's, as of an app that has left Git: no settle time is kept for it
+			continue // the route of another workload, as of a removed app: it has no settle time
 		}
 		for _, rule := range kube.Backends(route) {
 			for _, b := range rule {
@@ -60,8 +60,8 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	}
 }
 
-// left finds a version without ready pods to which a proxy with an old route or selector may still send requests. Pods
-// that are replaced in place may be of either version, as with any Deployment.
+// left finds a version without ready pods to which a proxy with an old route or selector may still send requests.
+// In-place releases are not checked: a replaced pod may be of either version, as with any Deployment.
 func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock || leave.needsRoom(spec) ||
 		spec.Scaling == rollout.InPlace {
@@ -71,7 +71,7 @@ func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string 
 	for _, was := range g.seen {
 		for _, name := range was.routed {
 			if now.pins[name] == "" {
-				continue // its pods are replaced one by one, as with any Deployment
+				continue // the Service's pods are replaced one by one, as with any Deployment
 			}
 			for _, and := range g.seen {
 				if pin := and.pins[name]; pin != "" && !d.Serves(pin) {

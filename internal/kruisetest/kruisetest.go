@@ -1,7 +1,7 @@
 // Package kruisetest installs OpenKruise into a test's cluster: its CustomResourceDefinitions and its controllers. The
 // controllers are the real ones if KRUISE_TEST_BINARY names the program of internal/peers/kruise, as in make
-// test-peers. Otherwise it is a small model of the controllers of CloneSets and DaemonSets, which passes the same tests
-// of internal/contract. The product does not use it.
+// test-peers. Otherwise a small model of the controllers of CloneSets and DaemonSets runs, which passes the same tests
+// of internal/contract. The product does not use this package.
 package kruisetest
 
 import (
@@ -19,10 +19,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Variable names the program with the real controllers.
+// Variable is the environment variable with the path of the real controllers' program.
 const Variable = "KRUISE_TEST_BINARY"
 
-// IsReal reports whether the real controllers run, which include Advanced StatefulSets.
+// IsReal reports whether the real controllers run. Only these support Advanced StatefulSets.
 func IsReal() bool { return os.Getenv(Variable) != "" }
 
 // Start runs controllers of CloneSets and Advanced DaemonSets for a namespace until the test ends.
@@ -56,8 +56,8 @@ func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 	}
 }
 
-// Model runs a controller for a namespace until the test ends. Its kind works like CloneSets and has its fields at the
-// described paths.
+// Model runs a controller for the objects of one kind in a namespace until the test ends. The kind works like
+// CloneSets, and of has the paths of its fields.
 func Model(tb testing.TB, c *testcluster.Cluster, namespace, plural string, of rollout.Partitioned) {
 	tb.Helper()
 	client, err := dynamic.NewForConfig(c.Config)

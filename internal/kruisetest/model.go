@@ -25,9 +25,9 @@ import (
 // revisionLabel is a pod's label with the name of its ControllerRevision.
 const revisionLabel = "controller-revision-hash"
 
-// model is the controller of CloneSets as far as it matters for a release, without maxSurge and in-place updates. It
+// model is the part of the CloneSet controller on which releases depend, without maxSurge and in-place updates. It
 // creates or deletes one pod at a time, by the counts of v1.8 (pkg/controller/cloneset/sync,
-// calculateDiffsWithExpectation). A description has the paths of its fields.
+// calculateDiffsWithExpectation). Field of has the paths of the kind's fields.
 type model struct {
 	kube      kubernetes.Interface
 	sets      dynamic.ResourceInterface
@@ -35,7 +35,7 @@ type model struct {
 	of        rollout.Partitioned
 }
 
-// pass makes one write for each CloneSet, and updates its status. Errors are retried in the next pass.
+// pass makes at most one write for each CloneSet, and updates its status. Errors are retried in the next pass.
 func (m *model) pass(ctx context.Context) {
 	all, err := m.sets.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -98,7 +98,7 @@ func (m *model) sync(ctx context.Context, u *unstructured.Unstructured) error {
 	return m.report(ctx, s)
 }
 
-// revisions finds or creates the template's revision. If it is an older one, it becomes the newest.
+// revisions finds or creates the ControllerRevision of the template, and makes it the newest.
 func (m *model) revisions(ctx context.Context, s *set) error {
 	client := m.kube.AppsV1().ControllerRevisions(m.namespace)
 	list, err := client.List(ctx, metav1.ListOptions{})
@@ -171,7 +171,7 @@ func (m *model) remove(ctx context.Context, among []corev1.Pod) error {
 	return m.kube.CoreV1().Pods(m.namespace).Delete(ctx, among[i].Name, metav1.DeleteOptions{})
 }
 
-// create creates a pod of a revision, on a node if it has a name.
+// create creates a pod of a revision. If node is not "", the pod is bound to that node.
 func (m *model) create(ctx context.Context, s *set, r *appsv1.ControllerRevision, node string) error {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
@@ -188,7 +188,7 @@ func (m *model) create(ctx context.Context, s *set, r *appsv1.ControllerRevision
 	return err
 }
 
-// report writes the observed status. The template becomes the stable one when all pods are made of it, ready or not.
+// report writes the observed status. If all pods, ready or not, have the template, the template becomes the stable one.
 func (m *model) report(ctx context.Context, s *set) error {
 	ready := func(pods []corev1.Pod) int64 {
 		return int64(len(slices.DeleteFunc(slices.Clone(pods), isDown)))

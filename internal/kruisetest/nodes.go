@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// onNode is a node with its pod, nil for none.
+// onNode is a node with its pod, or nil if it has none.
 type onNode struct {
 	name string
 	*corev1.Pod
 	fresh bool
 }
 
-// placed returns the nodes by name, the last first, as in Kruise.
+// placed returns the nodes in descending order of their names, as Kruise does.
 func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	nodes, err := m.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -38,9 +38,9 @@ func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	return all, nil
 }
 
-// moveOnNodes creates each missing pod from the template, or deletes a pod that the partition allows. It takes the
-// nodes without an old pod first, and then the last ones. An unready pod is deleted at once, and another one only while
-// none is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
+// moveOnNodes creates a missing pod from the template, or deletes an old pod that the partition allows. Nodes without
+// an old pod count first, and then the nodes with the last names. An unready pod is deleted at once, a ready one only
+// while no pod is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
 func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	nodes, err := m.placed(ctx, s)
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	return nil
 }
 
-// onNodes returns the fields of a DaemonSet's status besides the described ones.
+// onNodes returns the fields of a DaemonSet's status that model.of does not describe.
 func (s *set) onNodes(ready int64) map[string]any {
 	return map[string]any{
 		"status.desiredNumberScheduled": int64(s.replicas), "status.numberMisscheduled": int64(0), "status.numberReady": ready,

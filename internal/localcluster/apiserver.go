@@ -33,7 +33,7 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// newAPIServer prepares the kube-apiserver; the returned function runs it until its context ends.
+// newAPIServer prepares the kube-apiserver. The returned function runs it until the context ends.
 func newAPIServer(ctx context.Context, listener net.Listener, arguments []string) (func(context.Context) error, error) {
 	server := options.NewServerRunOptions()
 	server.SecureServing.Listener = listener
@@ -83,7 +83,7 @@ func runAPIServer(ctx context.Context, completed options.CompletedOptions) error
 	return prepared.Run(ctx)
 }
 
-// release is a version with the release in its git version.
+// release is an EffectiveVersion that reports kubernetesVersion as its Git version.
 type release struct{ compatibility.EffectiveVersion }
 
 func (r release) Info() *version.Info {
@@ -92,18 +92,18 @@ func (r release) Info() *version.Info {
 	return &info
 }
 
-// apiServerFlags are an ordinary cluster's wherever a test could notice: RBAC, and every admission plugin that is on by
-// default.
+// apiServerFlags returns the flags of an ordinary cluster wherever a test could notice a difference: RBAC, and every
+// admission plugin that is on by default.
 func apiServerFlags(etcdURL string, certs certificates) []string {
 	return []string{
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1",
-		// Without these two the apiserver looks for a public interface, and
-		// refuses to publish a loopback address as the kubernetes Service.
+		// Without these two flags the apiserver looks for a public interface, and refuses to publish a loopback address as
+		// the kubernetes Service.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
-		// Nodes have no other addresses.
+		// Only this address of a node can be reached.
 		"--kubelet-preferred-address-types=ExternalIP",
 		"--tls-cert-file=" + certs.path(apiServerCert),
 		"--tls-private-key-file=" + certs.path(apiServerKey),
@@ -114,7 +114,7 @@ func apiServerFlags(etcdURL string, certs certificates) []string {
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--profiling=false",
-		// Otherwise watches keep a stopping apiserver for a minute.
+		// Otherwise open watches delay the end of the apiserver by a minute.
 		"--shutdown-send-retry-after=true",
 		"--shutdown-delay-duration=0s",
 	}

@@ -84,7 +84,7 @@ func (c certificates) create() error {
 	); err != nil {
 		return err
 	}
-	// Last, because it marks the set as complete.
+	// The authority's certificate is written last, because it marks the set as complete.
 	return os.WriteFile(c.path(caCert), authorityPEM, 0o600)
 }
 
@@ -96,7 +96,7 @@ func (c certificates) writeKey(name string, key crypto.Signer) error {
 	return os.WriteFile(c.path(name), encoded, 0o600)
 }
 
-// clientIdentity is a client's key pair and user.
+// clientIdentity is a client's certificate and key, with the cluster's authority.
 type clientIdentity struct {
 	authority, certificate, key []byte
 }

@@ -176,7 +176,7 @@ func testUnschedulable(t *testing.T, client kubernetes.Interface) {
 	eventually(t, "PodScheduled=True", func() error { return scheduled(corev1.ConditionTrue) })
 }
 
-// measureReadiness returns the time from a pod's creation to Ready.
+// measureReadiness logs the average time from a pod's creation to Ready.
 func measureReadiness(t *testing.T, client kubernetes.Interface) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// controllers act on workloads, Services, namespaces and access. Controllers that need a cloud, a disk or a kubelet are
-// left out, above all the node lifecycle: nodes here never fail by themselves.
+// controllers lists the controllers of workloads, Services, namespaces and access. Controllers that need a cloud, a
+// disk or a kubelet are left out, as is the node lifecycle controller: nodes never fail by themselves.
 var controllers = []string{
 	names.DeploymentController,
 	names.ReplicaSetController,
@@ -35,7 +35,7 @@ var controllers = []string{
 	names.HorizontalPodAutoscalerController,
 }
 
-// newControllerManager prepares the kube-controller-manager; the returned function runs it until its context ends.
+// newControllerManager prepares the kube-controller-manager. The returned function runs it until the context ends.
 func newControllerManager(ctx context.Context, arguments []string) (func(context.Context) error, error) {
 	manager, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -77,7 +77,7 @@ func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits
 	if defaultLimits {
 		return flags
 	}
-	// Tests wait for the controllers; the defaults are for shared clusters.
+	// Tests wait for the controllers, so the limits are higher than the defaults, which are for shared clusters.
 	return append(flags,
 		"--kube-api-qps=5000",
 		"--kube-api-burst=10000",

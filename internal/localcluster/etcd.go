@@ -13,8 +13,8 @@ import (
 // startEtcd runs a one-member etcd on a free loopback port and returns when it accepts writes. It keeps existing data
 // in the directory.
 func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, error) {
-	// With port 0 the kernel chooses the port, so that no other process can take it before the listener. The advertised
-	// addresses are then wrong, which matters only to cluster peers.
+	// With port 0 the kernel chooses the port, so that no other process can take the port before etcd listens. The
+	// advertised addresses are then wrong, which matters only to cluster peers.
 	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 
 	config := embed.NewConfig()

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// insideNamespace is set for the test inside the namespace.
+// insideNamespace is set in the test program that runs inside the network namespace.
 const insideNamespace = "LOCALCLUSTER_TEST_INSIDE_NAMESPACE"
 
-// TestPodsListenOnTheirAddresses runs itself again in a separate network namespace, where pod addresses can be local.
+// TestPodsListenOnTheirAddresses checks, in a network namespace with local pod addresses, that a pod listens on its address.
 func TestPodsListenOnTheirAddresses(t *testing.T) {
 	if os.Getenv(insideNamespace) == "" {
 		command := exec.Command(os.Args[0], "-test.v", "-test.run=^TestPodsListenOnTheirAddresses$")

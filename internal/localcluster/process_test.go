@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -41,7 +41,7 @@ func must(t testing.TB, err error) {
 type localCluster struct {
 	command    *exec.Cmd
 	stderr     *bytes.Buffer
-	ready      string // its first line of output
+	ready      string // the first line of output
 	kubeconfig string
 	podsURL    string
 	client     kubernetes.Interface
@@ -161,7 +161,7 @@ func TestResumesFromItsFolder(t *testing.T) {
 	}
 }
 
-// oldCredentials returns a client with an earlier run's kubeconfig and the current port.
+// oldCredentials returns a client with the kubeconfig of an earlier run and the port of the current run.
 func oldCredentials(t *testing.T, kubeconfig []byte, now *localCluster) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
@@ -185,7 +185,7 @@ func TestEndsWithItsParent(t *testing.T) {
 	})
 	must(t, parent.Process.Kill())
 	parent.Wait()
-	// The state folder is free again when its process has ended.
+	// The lock of the state folder is released when its process has ended.
 	eventually(t, "the program to end", func() error {
 		state, err := openStateDir(dir)
 		if err != nil {

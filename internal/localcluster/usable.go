@@ -25,8 +25,8 @@ func (c *cluster) awaitAPI(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// awaitUsable waits for a user's first requirements: Ready nodes, and the default service account and cluster CA that
-// every pod refers to. Controllers create those two, so the controllers run.
+// awaitUsable waits for a user's first requirements: Ready nodes, and the default service account and cluster CA of
+// every pod. Controllers create these two, which shows that the controllers run.
 func (c *cluster) awaitUsable(ctx context.Context, config *rest.Config, nodes int) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

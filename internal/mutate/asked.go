@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/mutate/on"
 )
 
-// asked is the knowledge about a package's tests, from a run without mutants.
+// asked has the tests of a package, recorded in a run without mutants.
 type asked struct {
 	tests  []test
 	binary string
@@ -30,10 +30,10 @@ type test struct {
 	name  string // "TestX", or "TestX/part"
 	took  time.Duration
 	ran   map[int]bool
-	parts []string // its subtests, until they have been tried
+	parts []string // names of its subtests, until learn has tried them
 }
 
-// about returns the knowledge about a package's tests. The first call runs them.
+// about returns the tests of a package. The first call for a package runs them.
 func (t tests) about(pkg string) (known *asked, err error) {
 	t.knows.Lock()
 	defer t.knows.Unlock()
@@ -69,7 +69,7 @@ func (t tests) find(pkg string) (*asked, error) {
 // passed matches a passed test in the output of all tests.
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)`)
 
-// pass lists the passing tests of a package without a mutant, but not the mutants that each of them executes.
+// pass runs all tests of a package at once without a mutant. Each passing test gets all mutants that the run executed.
 func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	missing := slices.Clone(names)
 	all := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: names, all: true})
@@ -84,7 +84,7 @@ func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	return found
 }
 
-// learn runs each test of a package separately. One that fails without a mutant is not used.
+// learn runs each test of a package separately. A test that fails without a mutant is not used.
 func (t tests) learn(pkg, binary string, names []string) (found []test) {
 	for _, x := range t.each(pkg, binary, names, true) {
 		if x.took > t.divided && len(x.parts) > 1 {
@@ -103,7 +103,7 @@ func (t tests) learn(pkg, binary string, names []string) (found []test) {
 func (t tests) each(pkg, binary string, names []string, tell bool) (passed []test) {
 	ran, failed := make([]test, len(names)), make([]error, len(names))
 	var several sync.WaitGroup
-	free := make(chan struct{}, 4) // at once: most of the time they wait for servers
+	free := make(chan struct{}, 4) // at once; most of the time, tests wait for servers
 	for i, name := range names {
 		free <- struct{}{}
 		several.Go(func() {
@@ -158,10 +158,10 @@ func (t tests) alone(pkg, binary, name string) (test, error) {
 // question is a request to run a package's tests.
 type question struct {
 	binary string
-	mutant int // the enabled one
+	mutant int // number of the enabled mutant
 	limit  time.Duration
 	names  []string // whole tests, or subtests of one
-	all    bool     // whether they continue after a failure, and all results are printed
+	all    bool     // continue after a failure, and print all results
 }
 
 // answer is the result of a run of tests.
@@ -186,7 +186,7 @@ func (t tests) run(pkg string, q question) (a answer) {
 	if err := errors.Join(os.Link(q.binary, program), chosen); err != nil {
 		return answer{err: err}
 	}
-	// The test's own timeout comes first, and prints where it hangs.
+	// The timeout of the test program comes first, and prints where a test hangs.
 	ctx, cancel := context.WithTimeout(context.Background(), q.limit+10*time.Second)
 	defer cancel()
 	flags := []string{"-test.short", "-test.timeout=" + q.limit.String(), "-test.run=" + pattern(q.names)}
@@ -208,7 +208,7 @@ func (t tests) run(pkg string, q question) (a answer) {
 	return a
 }
 
-// pattern returns a pattern for -test.run.
+// pattern returns the pattern for -test.run that selects the named tests.
 func pattern(names []string) string {
 	parents, parts := map[string]bool{}, []string{}
 	for _, name := range names {
@@ -225,7 +225,7 @@ func pattern(names []string) string {
 	return pattern
 }
 
-// who lists the tests that can detect a mutant, because they execute it, in order of their duration.
+// who lists the tests that execute a mutant, and so can detect it, in order of their duration.
 func (a *asked) who(m *mutant) []test {
 	able := slices.DeleteFunc(slices.Clone(a.tests), func(t test) bool { return !t.ran[m.number] })
 	slices.SortStableFunc(able, func(x, y test) int { return int(x.took - y.took) })

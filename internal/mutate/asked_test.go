@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -29,7 +29,7 @@ func namesOf(tests []test) (names []string) {
 	return names
 }
 
-// TestWho lists the tests that executed a mutant, the fast ones first.
+// TestWho checks the tests that can detect a mutant, fast tests first.
 func TestWho(t *testing.T) {
 	known := asked{tests: []test{
 		{name: "TestSlow", took: time.Minute, ran: map[int]bool{1: true, 2: true}},
@@ -40,7 +40,7 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// TestGroups runs the fast tests first, and the subtests of a slow test in a separate group.
+// TestGroups checks that fast tests run first, and that the subtests of a slow test are a separate group.
 func TestGroups(t *testing.T) {
 	var got [][]string
 	for _, group := range groups([]test{
@@ -58,8 +58,7 @@ func write(t *testing.T, file, content string) {
 	must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)))
 }
 
-// moduleOf writes the files of a module of one package, in its folder a, and returns its drawn mutants and the tests
-// for them.
+// moduleOf writes the files of a module with one package, in folder a. It returns the package's drawn mutants and the tests for them.
 func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	t.Helper()
 	root := t.TempDir()
@@ -81,8 +80,8 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	return drawn, asking
 }
 
-// TestTry tries the mutants of a small package. A test, a subtest or a child process with an empty environment detects
-// some. Others are in a test that fails anyway, cannot be switched, do not compile, or are in a flaky test.
+// TestTry checks the verdicts on the mutants of a small package. A test, a subtest or a child process with an empty environment detects
+// some. Others run only in a failing or flaky test, cannot be switched, or do not compile.
 func TestTry(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	t.Setenv("MARK", mark)
@@ -181,8 +180,8 @@ func TestByChance(t *testing.T) {
 	}
 }
 
-// byThemselves builds one program with a test for each mutant, by its number, of a package without tests. Separate
-// programs would take ten times as long.
+// byThemselves builds one program that has, for each mutant, a package with only this mutant and a test. Separate programs would take ten
+// times as long.
 func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary string) {
 	t.Helper()
 	imports, calls := "import \"testing\"\n", ""
@@ -202,8 +201,7 @@ func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary st
 	return binary
 }
 
-// TestSwitched checks that an enabled mutant in the common build has the same effect as in a separate build, to the
-// last call.
+// TestSwitched checks that every call with an enabled mutant in the common build has the same effect as in a separate build.
 func TestSwitched(t *testing.T) {
 	const lived = `package a
 

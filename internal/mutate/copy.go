@@ -13,7 +13,7 @@ import (
 //go:embed on/on.go
 var onSource []byte
 
-// build is a copy of files that the compiler reads instead of the module's: its overlay.
+// build is an overlay: files that the compiler reads instead of the module's files.
 type build struct {
 	root, dir string
 	replace   map[string]string
@@ -53,7 +53,7 @@ func (b *build) compile(pkg, binary string) error {
 	return nil
 }
 
-// weave makes the copy with all drawn mutants. Those that cannot be switched are marked.
+// weave returns the build with all drawn mutants. It marks mutants that cannot be switched.
 func (c *checker) weave(root string, sources map[string][]*source, drawn []*mutant) (*build, error) {
 	b, err := newBuild(root)
 	if err != nil {

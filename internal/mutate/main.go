@@ -33,7 +33,7 @@ func main() {
 // Verdicts on a mutant.
 const (
 	caught   = "caught"
-	lives    = "lives" // survived the tests of its package: others follow
+	lives    = "lives" // survived the tests of its package: tests of other packages follow
 	survives = "SURVIVES"
 )
 
@@ -122,7 +122,7 @@ func (c *checker) tests(root string, sources map[string][]*source, drawn []draw)
 	t = tests{root: root, drawn: map[string]int{}, knows: &sync.Mutex{}, known: map[string]*asked{}, files: map[string]*source{}}
 	var mutants []*mutant
 	for _, d := range drawn {
-		if !slices.Contains(mutants, d.mutant) { // drawn by an earlier seed
+		if !slices.Contains(mutants, d.mutant) { // otherwise an earlier seed has drawn it
 			mutants = append(mutants, d.mutant)
 			d.mutant.number = len(mutants)
 		}
@@ -137,7 +137,7 @@ func (c *checker) tests(root string, sources map[string][]*source, drawn []draw)
 	return t, err
 }
 
-// askAll runs the tests of the packages of all mutants and then, unless only these are wanted, other packages' tests on
+// askAll runs the tests of each mutant's package. Unless own is set, it then runs other packages' tests on the
 // survivors.
 func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error) {
 	err = atOnce(several, drawn, func(d *draw) error { return t.ask(d, []string{"./" + filepath.Dir(d.file)}) })
@@ -173,7 +173,7 @@ func atOnce(few int, drawn []draw, do func(*draw) error) error {
 	return errors.Join(failed...)
 }
 
-// ask runs packages' tests on a mutant, and returns the verdict.
+// ask runs packages' tests on a mutant. It sets and prints the verdict.
 func (t tests) ask(d *draw, patterns []string) error {
 	began, first := time.Now(), d.verdict == ""
 	by, err := "", error(nil)
@@ -226,9 +226,9 @@ type tests struct {
 	root  string
 	copy  *build             // has all mutants
 	files map[string]*source // by name
-	drawn map[string]int     // number of mutants of packages as "./git/wire"
+	drawn map[string]int     // number of drawn mutants by package, such as "./git/wire"
 	knows *sync.Mutex
-	known map[string]*asked // of packages
+	known map[string]*asked // by package
 	limit time.Duration
 	slow  []string // the packages with such slow tests that recording each test's mutants is worthwhile
 	// The longest duration of a test that runs as a whole. A longer one is run by its subtests, if each of them passes
@@ -282,7 +282,7 @@ func (t tests) byItself(pkg string, m *mutant) (binary string, err error) {
 // quick is the longest duration of the tests that run first.
 const quick = 2 * time.Second
 
-// fails returns the first test that fails with the mutant twice: on a busy machine one may fail by chance.
+// fails returns the first test that fails twice with the mutant, because a test may fail once by chance.
 func (t tests) fails(pkg string, q question, able []test) string {
 	for _, group := range groups(able) {
 		for len(group) > 0 {
@@ -307,7 +307,7 @@ func (t tests) fails(pkg string, q question, able []test) string {
 	return ""
 }
 
-// groups returns tests that run together: the fast ones, the others, and the subtests of each divided one.
+// groups returns the tests that run together: fast tests, other tests, and the subtests of each divided test.
 func groups(able []test) (all [][]test) {
 	at := map[string]int{}
 	for _, x := range able {
@@ -327,7 +327,7 @@ func groups(able []test) (all [][]test) {
 // failure matches the name of a failed or hanging test in its output.
 var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: |\trunning tests:\n\t\t)(\w+)`)
 
-// first reports whether a test fails, and which. A mutant that exceeds its timeout is detected.
+// first runs tests until one fails, and returns its name. A mutant that exceeds the timeout is detected.
 func (t tests) first(pkg string, q question, group []test) (name string, failed bool) {
 	q.names, q.limit = nil, t.timeout(group)
 	for _, x := range group {

@@ -20,7 +20,7 @@ type mutant struct {
 	what       string // description, "< becomes <="
 	node       ast.Node
 	body       *ast.BlockStmt // of the enclosing function
-	number     int            // among the drawn ones
+	number     int            // among the drawn mutants
 	own        bool           // must be compiled separately
 }
 
@@ -139,8 +139,8 @@ func (c *collector) visit(n ast.Node) bool {
 	return true
 }
 
-// statements finds statements that can be left out: calls for their effect and assignments to existing variables. An if
-// without its condition is always true.
+// statements finds statements that can be left out: calls for their effect, and assignments to existing variables. The
+// condition of an if can become always true or always false.
 func (c *collector) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -157,7 +157,7 @@ func (c *collector) statements(list []ast.Stmt) {
 	}
 }
 
-// isText reports whether an operator joins texts, which have no minus.
+// isText reports whether an operator joins strings, for which there is no minus.
 func isText(n *ast.BinaryExpr) bool {
 	for _, side := range []ast.Expr{n.X, n.Y} {
 		switch e := side.(type) {

@@ -23,7 +23,7 @@ func less(a, b int, done bool) bool {
 }
 `
 
-// TestMutants lists the mutants of a small file, and checks that each can be parsed.
+// TestMutants checks the mutants of a small file, and that the file can be parsed with each.
 func TestMutants(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "sample.go"), sample)
@@ -48,8 +48,8 @@ func TestMutants(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestSomebodyIsAsked checks that a package without tests is used by others with tests, or else its mutants would
-// survive untested.
+// TestSomebodyIsAsked checks that every package has tests, or is used by another package with tests. Otherwise its mutants would survive
+// untested.
 func TestSomebodyIsAsked(t *testing.T) {
 	root, _, err := module()
 	must(t, err)

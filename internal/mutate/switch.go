@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// wrap is text to insert before and after the bytes of a file from begin to end or, for an operator, instead of them.
+// wrap is text to insert before and after the bytes from begin to end. For an operator, before replaces the bytes.
 type wrap struct {
 	begin, end    int
 	before, after string
@@ -22,7 +22,7 @@ type wrap struct {
 // name is the import name of the package on in copies.
 const name = "mutantOn"
 
-// weave inserts all wraps into a file. Of two wraps with the same bytes, the first is the outer one.
+// weave inserts all wraps into a file. If two wraps have the same bytes, the first is the outer one.
 func weave(content []byte, wraps []wrap) (woven []byte) {
 	slices.SortStableFunc(wraps, func(x, y wrap) int { return cmp.Or(x.begin-y.begin, y.end-x.end) })
 	opening, closing, instead := map[int]string{}, map[int]string{}, map[int]wrap{}
@@ -48,12 +48,12 @@ func weave(content []byte, wraps []wrap) (woven []byte) {
 	return woven
 }
 
-// woven returns the file with mutants of it, each of which can be enabled, and marks those that cannot.
+// woven returns the file with the given mutants behind switches. An own mutant only notes that its function runs.
 func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte {
 	clause := s.offset(s.file.Name.End())
 	wraps := []wrap{{begin: clause, end: clause, before: fmt.Sprintf("; import %s %q", name, path)}}
 	uses := false
-	for _, m := range s.mutants { // in order, outer ones first
+	for _, m := range s.mutants { // in order: outer mutants first
 		if !slices.Contains(mutants, m) {
 			continue
 		}
@@ -71,8 +71,8 @@ func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte 
 	return weave(s.content, wraps)
 }
 
-// switched returns code with the original effect, and the other one with the mutant. Nothing runs twice. If it does not
-// compile, the mutant is built separately.
+// switched returns code with the original effect or, if the mutant is enabled, with the mutant's. No expression is
+// evaluated twice. If the code does not compile, the mutant is built separately.
 func (s *source) switched(m *mutant, info *types.Info) []wrap {
 	around := func(n ast.Node, before, after string) wrap {
 		return wrap{begin: s.offset(n.Pos()), end: s.offset(n.End()), before: before, after: after}
@@ -87,7 +87,7 @@ func (s *source) switched(m *mutant, info *types.Info) []wrap {
 		return []wrap{around(n.Cond, "((", ") && !"+is+")")}
 	case ast.Stmt:
 		return []wrap{around(n, "if !"+is+" { ", " }")}
-	case *ast.UnaryExpr: // a minus could be a literal's
+	case *ast.UnaryExpr: // only !x: there are no mutants of -x
 		return []wrap{around(n, "((", ") == "+is+")"), {begin: m.begin, end: m.end, instead: true}}
 	case *ast.BasicLit:
 		of := s.typeOf(n, info)
@@ -105,16 +105,16 @@ func (s *source) switched(m *mutant, info *types.Info) []wrap {
 		}
 		return []wrap{around(n, before, ")"), {begin: m.begin, end: m.end, before: ",", instead: true}}
 	}
-	return []wrap{around(m.node, "(", " != "+is+")")} // true, or false
+	return []wrap{around(m.node, "(", " != "+is+")")} // the identifier true or false
 }
 
-// functions has the functions of the package on.
+// functions has the function of package on for each operator.
 var functions = map[token.Token]string{
 	token.LSS: "Less", token.LEQ: "Most", token.GTR: "More", token.GEQ: "Least",
 	token.ADD: "Sum", token.SUB: "Difference", token.MUL: "Product", token.QUO: "Quotient",
 }
 
-// typeOf returns the type of an expression as the file can write it. An unknown type does not compile.
+// typeOf returns the type of an expression as the file can write it. A type without such a name does not compile.
 func (s *source) typeOf(e ast.Expr, info *types.Info) string {
 	return types.TypeString(types.Default(info.TypeOf(e)), func(p *types.Package) string {
 		for _, spec := range s.file.Imports {
@@ -132,8 +132,8 @@ func (s *source) typeOf(e ast.Expr, info *types.Info) string {
 	})
 }
 
-// reckoned reports whether a node is part of a constant expression, which has arbitrary precision unlike the program:
-// 3/2 of a float.
+// reckoned reports whether a node is part of a constant expression that needs arbitrary precision, such as 3/2 as a
+// float. A function call would give another value.
 func (s *source) reckoned(node ast.Node, info *types.Info) (is bool) {
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if n == nil || node.Pos() < n.Pos() || n.End() < node.End() {

@@ -16,22 +16,22 @@ import (
 	"strings"
 )
 
-// checker decides what compiles, without the compiler.
+// checker decides which mutants compile. It checks types and does not run the compiler.
 type checker struct {
 	libraries types.Importer
 	on        *types.Package
-	path      string              // of the package on
+	path      string              // import path of the package on
 	built     map[string]bool     // the files that are built on this system
 	folders   map[string]*checked // checked packages by folder
 }
 
-// checked is an unchanged package.
+// checked is a package without mutants, with its types.
 type checked struct {
 	sources []*source
 	info    *types.Info
 }
 
-// newChecker runs the go command for the packages that folders import, compiled.
+// newChecker runs the go command for the export data of the packages that folders import.
 func newChecker(root, module string, folders []string) (*checker, error) {
 	const format = `{{.ImportPath}} {{.Export}}{{if not .Standard}}{{range .GoFiles}} {{$.Dir}}/{{.}}{{end}}{{end}}`
 	list := exec.Command("go", "list", "-export", "-deps", "-f", format)
@@ -123,7 +123,7 @@ func (c *checker) compiles(s *source, content []byte) bool {
 	return good
 }
 
-// signatures returns a file without the bodies of functions, where these may be missing.
+// signatures returns a file without function bodies. Generic functions keep their bodies, which Go requires.
 func signatures(file *ast.File) *ast.File {
 	without := *file
 	without.Decls = nil
@@ -151,7 +151,7 @@ func (c *checker) program(folder string, sources []*source, m *mutant) (bool, er
 	return false, nil
 }
 
-// fit adds mutants of a file to the others, and marks those that cannot be switched.
+// fit returns the mutants in and more of a file. It marks the mutants in more that cannot be switched.
 func (c *checker) fit(s *source, in, more []*mutant, info *types.Info) []*mutant {
 	all := slices.Concat(in, more)
 	if len(more) == 0 || c.compiles(s, s.woven(c.path, all, info)) {

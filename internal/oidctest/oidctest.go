@@ -26,9 +26,9 @@ type Provider struct {
 	key *rsa.PrivateKey
 
 	mu     sync.Mutex
-	asked  map[string]url.Values // code -> its request
-	claims map[string]any        // of the user
-	sign   *rsa.PrivateKey       // nil: key
+	asked  map[string]url.Values // authorization requests by code
+	claims map[string]any        // the user's claims
+	sign   *rsa.PrivateKey       // signs the ID token; nil for key
 }
 
 // New starts a provider with one client: dash, with secret s3cret.
@@ -105,8 +105,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	send(w, 200, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 3600, "id_token": signed + "." + b64(signature)})
 }
 
-// SignsIn sets the next user by the claims of the ID token besides the flow's, signed with another key unless that is
-// nil.
+// SignsIn sets the claims of the next user's ID token, besides the claims of the flow. If key is not nil, it signs the
+// token instead of the provider's key.
 func (p *Provider) SignsIn(claims map[string]any, key *rsa.PrivateKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,5 +116,5 @@ func (p *Provider) SignsIn(claims map[string]any, key *rsa.PrivateKey) {
 func send(w http.ResponseWriter, code int, data any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(data) // the client is gone
+	_ = json.NewEncoder(w).Encode(data) // fails only if the client is gone
 }

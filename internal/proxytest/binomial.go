@@ -2,8 +2,8 @@ package proxytest
 
 import "math"
 
-// Within999 reports whether k of n is a result of draws with probability p in 999 of 1000 cases. Neither k or fewer nor
-// k or more is then rarer than 1 in 2000. It is exact. With n = 1000 and p = 0.2, that is 159 to 243.
+// Within999 reports whether n draws with probability p give k in 999 of 1000 cases: neither k or fewer nor k or more is
+// rarer than 1 in 2000. It is exact. With n = 1000 and p = 0.2, it is true for k from 159 to 243.
 func Within999(k, n int, p float64) bool {
 	const rare = 0.0005
 	if k < 0 || k > n {

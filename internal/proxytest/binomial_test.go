@@ -24,12 +24,12 @@ func TestWithin999(t *testing.T) {
 	}
 }
 
-// TestWithin999IsExact compares both tails with sums of fractions.
+// TestWithin999IsExact checks both tails against exact sums of fractions.
 func TestWithin999IsExact(t *testing.T) {
 	const n = 100
 	for _, p := range []*big.Rat{big.NewRat(1, 100), big.NewRat(1, 5), big.NewRat(1, 2), big.NewRat(9, 10)} {
 		probability, _ := p.Float64()
-		exact := make([]*big.Rat, n+1) // of exactly k
+		exact := make([]*big.Rat, n+1) // probability of exactly k
 		not := new(big.Rat).Sub(big.NewRat(1, 1), p)
 		for k := range exact {
 			exact[k] = new(big.Rat).SetInt(new(big.Int).Binomial(n, int64(k)))

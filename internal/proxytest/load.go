@@ -23,15 +23,15 @@ type Request struct {
 	Cookies map[string]string
 }
 
-// Result is the result of one request. Latency counts from its scheduled time: if an answer delays others, their users
-// have waited too.
+// Result is the result of one request. Latency counts from the scheduled time, so it includes the time for which
+// earlier answers have delayed the request.
 type Result struct {
 	At      time.Time // scheduled time
 	Latency time.Duration
 	Status  int    // 0 without an answer
 	Err     error  // error without an answer
 	Version string // X-Version of the pod that answered
-	Pod     string // X-Pod
+	Pod     string // X-Pod of the pod that answered
 	Ready   string // X-Ready: whether that pod was ready when the request came
 	Header  http.Header
 	Request Request
@@ -57,8 +57,8 @@ type Load struct {
 	results Results
 }
 
-// StartLoad sends the given number of requests per second at fixed times, each in a goroutine, whether or not earlier
-// ones were answered. Connections are kept alive. next gets a number, from 0. The load ends with the test, or at Stop.
+// StartLoad sends perSecond requests per second at fixed times, each in a goroutine, even if earlier requests have no
+// answer. Connections are kept alive. next returns request n, from 0. The load ends with the test, or at Stop.
 func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load {
 	tb.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -99,7 +99,7 @@ func (l *Load) Results() Results {
 	return l.results.sorted()
 }
 
-// Always returns a function for the same request each time.
+// Always returns a function that returns the same request each time.
 func Always(r Request) func(int) Request { return func(int) Request { return r } }
 
 // Send sends one request now, over a new connection.
@@ -109,7 +109,7 @@ func Send(r Request) Result {
 	return send(client, time.Now(), r)
 }
 
-// Await sends a request every 20ms until its result satisfies a condition.
+// Await sends a request every 20ms until wanted accepts a result. It fails the test after within.
 func Await(tb testing.TB, within time.Duration, r Request, wanted func(Result) bool) {
 	tb.Helper()
 	client := newClient()
@@ -131,15 +131,15 @@ func newClient() *http.Client {
 		Transport: &http.Transport{
 			DialContext:         (&net.Dialer{Timeout: answeredWithin}).DialContext,
 			MaxIdleConnsPerHost: 1000,
-			IdleConnTimeout:     time.Minute, // below the three minutes after which Traefik closes
+			IdleConnTimeout:     time.Minute, // below the three minutes after which Traefik closes an idle connection
 			DisableCompression:  true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// send sends one request. Go's client would retry when a kept connection breaks, which would hide a failure; here that
-// counts as one.
+// send sends one request. Go's client retries when a kept-alive connection breaks, which would hide a failure. send
+// counts such a retry as a failure.
 func send(client *http.Client, at time.Time, r Request) Result {
 	result := Result{At: at, Request: r}
 	written := 0

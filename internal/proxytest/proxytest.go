@@ -2,8 +2,8 @@
 // is Traefik (bin/traefik, built from internal/traefik) with its three Kubernetes providers. Requests come at a fixed
 // rate that does not depend on the answers.
 //
-// Pods have addresses only in a network namespace, so a package that uses this one needs a TestMain that runs the tests
-// in one:
+// Pods have addresses only in a network namespace, so a package that uses proxytest needs a TestMain that runs the
+// tests in such a namespace:
 //
 //	func TestMain(m *testing.M) { os.Exit(proxytest.Main(m)) }
 //
@@ -23,7 +23,7 @@ import (
 	"testing"
 )
 
-// insideVariable is set for the test program inside the namespace.
+// insideVariable is set in the test program that runs inside the namespace.
 const insideVariable = "GITROLLOUT_PROXYTEST_INSIDE"
 
 // Main runs the package's tests in a new network namespace, by starting the test program again. It returns the exit
@@ -79,7 +79,7 @@ func outside() int {
 	}
 }
 
-// routePods makes every pod's address local.
+// routePods makes every pod's address a local address.
 func routePods() error {
 	for _, setup := range []string{"link set lo up", "route add local 10.244.0.0/16 dev lo"} {
 		if out, err := exec.Command("ip", strings.Fields(setup)...).CombinedOutput(); err != nil {

@@ -73,7 +73,7 @@ func (rs Results) Pods() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Latency returns a quantile of the latencies: 0.5 is the median.
+// Latency returns a quantile of the latencies. For example, 0.5 is the median.
 func (rs Results) Latency(part float64) time.Duration {
 	if len(rs) == 0 {
 		return 0
@@ -86,8 +86,8 @@ func (rs Results) Latency(part float64) time.Duration {
 	return all[min(int(part*float64(len(all))), len(all)-1)]
 }
 
-// Until returns how long after a time a version had reached a share: the time of the first of n consecutive requests
-// whose count fits the share.
+// Until returns how long after from a version has reached a share: until the first of run consecutive requests whose
+// count fits the share.
 func (rs Results) Until(from time.Time, version string, share float64, run int) (time.Duration, bool) {
 	after := rs.Where(func(r Result) bool { return !r.At.Before(from) })
 	for i := 0; i+run <= len(after); i++ {
@@ -98,8 +98,8 @@ func (rs Results) Until(from time.Time, version string, share float64, run int) 
 	return 0, false
 }
 
-// WantShare fails the test unless a version's share is one that fair draws with a probability give in 999 of 1000
-// cases.
+// WantShare fails the test unless the version's number of answers is, by Within999, a likely result of draws with the
+// probability share.
 func (rs Results) WantShare(tb testing.TB, what, version string, share float64) {
 	tb.Helper()
 	if k, n := rs.Of(version), len(rs); n == 0 || !Within999(k, n, share) {
@@ -108,7 +108,7 @@ func (rs Results) WantShare(tb testing.TB, what, version string, share float64) 
 	}
 }
 
-// WantNoFailure fails the test if a request failed, or reached an unready pod.
+// WantNoFailure fails the test if a request has failed or has reached an unready pod.
 func (rs Results) WantNoFailure(tb testing.TB, what string) {
 	tb.Helper()
 	for problem, some := range map[string]Results{"failed": rs.Failures(), "came to a pod that was not ready": rs.Unready()} {
@@ -118,7 +118,7 @@ func (rs Results) WantNoFailure(tb testing.TB, what string) {
 	}
 }
 
-// head prints the first few, one on each line.
+// head formats the first ten results, one per line.
 func (rs Results) head() string {
 	const few = 10
 	lines := make([]string, 0, few+1)

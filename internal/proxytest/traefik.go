@@ -20,8 +20,8 @@ import (
 // proxyReadyWithin is long because test packages share few cores.
 const proxyReadyWithin = 5 * time.Minute
 
-// The addresses are fixed, since the namespace has no other listeners. A Gateway's listener finds its entry point by
-// the port.
+// The addresses are fixed, since the namespace has no other listeners. Traefik finds the entry point of a Gateway's
+// listener by its port.
 const (
 	gatewayPort = 8000
 	gatewayURL  = "http://127.0.0.1:8000"
@@ -30,11 +30,11 @@ const (
 	ownURL      = "http://127.0.0.1:9000" // Traefik's ping and API
 )
 
-// configuration is Traefik's configuration besides its kubeconfig. Two throttles differ from the defaults, so that a
-// test of twenty changes takes seconds. They are how often a provider reads the cluster (100ms; 0 by default, without a
-// wait), and how often the routing follows a provider (100ms; 2s by default). Endpoints come from EndpointSlices, as
-// always with Traefik: nothing routes to Services' addresses. allowEmptyServices is set as in Traefik's Helm chart: a
-// Service without ready pods costs its share of the answers, not the route.
+// configuration is Traefik's configuration besides its kubeconfig. Two throttles are 100ms, so that a test of twenty
+// changes takes seconds: the interval at which a provider reads the cluster (default 0), and the interval at which the
+// routing follows a provider (default 2s). Endpoints come from EndpointSlices, because Services' addresses are not
+// routed. allowEmptyServices is set as in Traefik's Helm chart: a Service without ready pods costs its share of the
+// answers, not the route.
 var configuration = []string{
 	"--global.checkNewVersion=false",
 	"--global.sendAnonymousUsage=false",
@@ -61,12 +61,12 @@ var configuration = []string{
 type proxy struct {
 	command *exec.Cmd
 	log     *logBuffer
-	ended   chan struct{} // closed when it has ended
-	err     error         // its error, once ended is closed
+	ended   chan struct{} // closed when Traefik has ended
+	err     error         // Traefik's error, once ended is closed
 }
 
-// startTraefik returns when Traefik answers its ping. The kernel kills it if the test program dies; for that, the
-// thread that started it must stay alive.
+// startTraefik returns when Traefik answers its ping. The kernel kills Traefik when the thread that started it ends, so
+// that thread must last as long as Traefik.
 func startTraefik(kubeconfig string) (*proxy, error) {
 	root, err := testbin.Root()
 	if err != nil {
@@ -76,7 +76,7 @@ func startTraefik(kubeconfig string) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A high priority, if allowed, lets it follow within the tests' settle on a busy machine.
+	// A high priority, if allowed, lets Traefik follow within the tests' settle time on a busy machine.
 	p := &proxy{command: exec.Command("nice", append([]string{"-n", "-10", binary}, configuration...)...), log: &logBuffer{}, ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	p.command.Dir = filepath.Dir(kubeconfig)
@@ -120,7 +120,7 @@ func (p *proxy) awaitPing() error {
 	return errors.New("traefik did not answer its ping within " + proxyReadyWithin.String())
 }
 
-// stop terminates Traefik and waits for it, at most for 20 seconds.
+// stop terminates Traefik. It kills Traefik after 20 seconds.
 func (p *proxy) stop() {
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	select {

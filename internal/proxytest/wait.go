@@ -68,8 +68,8 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// AwaitWeight waits until Traefik's API shows a route of the namespace with this weight, in percent, for one Service
-// and the rest for the other one.
+// AwaitWeight waits until Traefik's API shows a route of the namespace in which one Service has this weight and the
+// weights add up to 100.
 func (w *World) AwaitWeight(tb testing.TB, namespace string, weight int) {
 	tb.Helper()
 	eventually(tb, fmt.Sprintf("Traefik has the weight %d in %s", weight, namespace), func() bool {

@@ -23,14 +23,14 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// The Gateway for every HTTPRoute: parentRefs with this name and namespace. IngressRoutes name entry point "crd", and
-// Ingresses the class "nginx".
+// GatewayName and GatewayNamespace are the Gateway in the parentRefs of every HTTPRoute. IngressRoutes name the entry
+// point "crd", and Ingresses the class "nginx".
 const (
 	GatewayName      = "public"
 	GatewayNamespace = "gateways"
 )
 
-// fixtures are a cluster's objects for all routes.
+// fixtures are the objects that all routes need.
 const fixtures = `
 apiVersion: v1
 kind: Namespace
@@ -78,8 +78,8 @@ var shared struct {
 	err   error
 }
 
-// Start returns the test program's world, which the first call starts. Traefik's output during a failed test is logged
-// with it.
+// Start returns the World of the test program. The first call starts it. If the test fails, Traefik's output during the
+// test is logged.
 func Start(tb testing.TB) *World {
 	tb.Helper()
 	shared.Do(func() { shared.world, shared.err = newWorld() })
@@ -139,7 +139,7 @@ func (w *World) setUp() error {
 	return nil
 }
 
-// awaitGateway returns when Traefik has accepted the Gateway in its status.
+// awaitGateway returns when Traefik has set the condition Programmed of the Gateway.
 func (w *World) awaitGateway(ctx context.Context) error {
 	for {
 		gateway, err := w.find(ctx, "gateway.networking.k8s.io/v1", "Gateway", GatewayNamespace, GatewayName)
@@ -160,7 +160,7 @@ func (w *World) awaitGateway(ctx context.Context) error {
 	}
 }
 
-// Apply applies YAML documents. Objects without a namespace get this one.
+// Apply applies YAML documents. Objects without a namespace get the given namespace.
 func (w *World) Apply(tb testing.TB, namespace, documents string) {
 	tb.Helper()
 	if err := w.apply(tb.Context(), namespace, documents); err != nil {
@@ -225,7 +225,7 @@ func (w *World) apply(ctx context.Context, namespace, documents string) error {
 	}
 }
 
-// resource returns the client of one kind, in the namespace if the kind is namespaced.
+// resource returns the client for one kind, in the given namespace if the kind is namespaced.
 func (w *World) resource(apiVersion, kind, namespace string) (dynamic.ResourceInterface, error) {
 	of := unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	gvk := of.GroupVersionKind()

@@ -22,7 +22,7 @@ func (r *release) base(p platform) string {
 	return "gitrollout_" + r.version + "_" + p.os + "_" + p.arch
 }
 
-// archiveName returns a platform's archive.
+// archiveName returns the file name of a platform's archive.
 func (r *release) archiveName(p platform) string {
 	if p.os == "windows" {
 		return r.base(p) + ".zip"
@@ -30,7 +30,7 @@ func (r *release) archiveName(p platform) string {
 	return r.base(p) + ".tar.gz"
 }
 
-// programName returns the program's name on a platform.
+// programName returns the program's file name on a platform.
 func programName(p platform) string {
 	if p.os == "windows" {
 		return "gitrollout.exe"

@@ -43,7 +43,7 @@ func (r *release) writeChart(map[platform]string) error {
 	return r.write("gitrollout-"+number+".tgz", data)
 }
 
-// edit replaces a text of an archive's file, which must exist.
+// edit replaces a text in a file of an archive. The file and the text must exist.
 func edit(entries []entry, name, old, with string) error {
 	for i, e := range entries {
 		if e.name == name && strings.Contains(string(e.data), old) {

@@ -30,11 +30,11 @@ import (
 // user is the program's user in the image, as in deploy/kubernetes.
 const user = 65532
 
-// imageName returns the image's file.
+// imageName returns the image's file name.
 func (r *release) imageName() string { return "image-" + r.version + ".tar" }
 
-// writeImage writes an OCI layout with an image for each Linux platform: only the program and TLS roots. Time zones are
-// in the program.
+// writeImage writes an OCI layout with an image for each Linux platform. An image has the program and TLS roots, but no
+// distribution. Time zones are in the program.
 func (r *release) writeImage(programs map[platform]string) error {
 	index := mutate.IndexMediaType(v1.ImageIndex(empty.Index), types.OCIImageIndex)
 	images := 0
@@ -57,7 +57,7 @@ func (r *release) writeImage(programs map[platform]string) error {
 	return r.writeLayout(index)
 }
 
-// platformImage is FROM scratch.
+// platformImage returns an image without a base image.
 func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	program, err := os.ReadFile(path)
 	if err != nil {
@@ -90,9 +90,9 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	return r.configured(p, layer)
 }
 
-// roots returns the certificates that Mozilla trusts, in PEM, as the Go project publishes them. In a file, a cluster's
-// authority can be mounted over them, and the program does not parse them at each start. Certificates with constraints
-// are left out, since a file cannot express these.
+// roots returns the certificates that Mozilla trusts, in PEM, as the Go project publishes them. As a file they need no
+// parsing at each start, and a cluster's authority can be mounted over them. Certificates with constraints are left
+// out, since a file cannot express constraints.
 func roots() []byte {
 	var b []byte
 	for root := range bundle.Roots() {
@@ -103,7 +103,7 @@ func roots() []byte {
 	return b
 }
 
-// labels are the OCI annotations of the image and of the index.
+// labels returns the OCI annotations of the image and of the index.
 func (r *release) labels() map[string]string {
 	l := map[string]string{
 		"org.opencontainers.image.title":       "gitrollout",
@@ -140,8 +140,8 @@ func (r *release) configured(p platform, layer v1.Layer) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// writeLayout puts the index into a layout, and that into a tar. It has the names by which containerd, Docker, Podman
-// and kind know a loaded image.
+// writeLayout writes the index as an OCI layout in a tar. The layout has the names under which containerd, Docker,
+// Podman and kind load an image.
 func (r *release) writeLayout(index v1.ImageIndex) error {
 	dir, err := os.MkdirTemp("", "gitrollout-image")
 	if err != nil {
@@ -219,7 +219,7 @@ func push(ctx context.Context, file, to string, out io.Writer) error {
 	return err
 }
 
-// released returns the image of a layout.
+// released returns the only image of a layout.
 func released(dir string) (v1.ImageIndex, error) {
 	all, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
@@ -235,7 +235,7 @@ func released(dir string) (v1.ImageIndex, error) {
 	return all.ImageIndex(manifest.Manifests[0].Digest)
 }
 
-// unpack writes the files of a tar into a folder, and none outside.
+// unpack writes the files of a tar into a folder, and refuses paths outside the folder.
 func unpack(file, dir string) error {
 	f, err := os.Open(file)
 	if err != nil {

@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.New(usage)
 }
 
-// release has the inputs and outputs.
+// release has the inputs and outputs of a build.
 type release struct {
 	source    string // the repository's root
 	out       string // the folder for the files
@@ -96,7 +96,7 @@ func parse(args []string) (*release, error) {
 	return r, r.dated(*date)
 }
 
-// dated finds the commit and its time.
+// dated sets the commit and the date of the release. The defaults are the working copy's.
 func (r *release) dated(date string) error {
 	if r.commit == "" {
 		r.commit = r.git("rev-parse", "HEAD")
@@ -126,7 +126,7 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
-	if old, err := os.ReadDir(r.out); err != nil || len(old) > 0 { // the checksums would include them
+	if old, err := os.ReadDir(r.out); err != nil || len(old) > 0 { // the checksums would include old files
 		return errors.Join(err, fmt.Errorf("%s is not empty", r.out))
 	}
 	work, err := os.MkdirTemp("", "gitrollout-release")
@@ -148,7 +148,7 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, "%-14s %5.1f MB in %s\n", p, float64(info.Size())/1e6, time.Since(began).Round(time.Second))
 	}
 	for _, make := range []func(map[platform]string) error{
-		// The checksums of all others come last.
+		// writeSums comes last, because it reads the files of all others.
 		r.archives, r.writeImage, r.writeManifests, r.writeChart, r.writeKrew, r.writeSBOMs, r.writeSums,
 	} {
 		if err := make(programs); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -23,7 +23,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// fakeRelease has files instead of programs, whose contents do not matter.
+// fakeRelease returns a release, and small text files instead of its programs.
 func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func archive(t *testing.T) string {
 	return filepath.Join(r.out, "image-v1.2.3.tar")
 }
 
-// TestPush sends an image to a registry, twice. The registry then has it for each Linux platform and by its digest.
+// TestPush checks that an image can be pushed twice. The registry then has it for each Linux platform and by its digest.
 func TestPush(t *testing.T) {
 	file := archive(t)
 	server := httptest.NewServer(registry.New())
@@ -75,7 +75,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushNeedsATag refuses an image without a tag, since "latest" is in none of our manifests.
+// TestPushNeedsATag checks that an image without a tag is refused, because no manifest of the release uses "latest".
 func TestPushNeedsATag(t *testing.T) {
 	if err := run(t.Context(), []string{"push", archive(t), "registry.example.com/gitrollout"}, &bytes.Buffer{}); err == nil {
 		t.Error("an image was pushed without a tag")

@@ -31,10 +31,10 @@ func parts(program string) ([]part, error) {
 	return all, nil
 }
 
-// purl returns the name of a package in both formats.
+// purl returns the package URL, which names a package in both formats.
 func (p part) purl() string { return "pkg:golang/" + p.path + "@" + p.version }
 
-// sha256 returns the module's hash in go.sum, which is the hash of a list of its files; "" without one.
+// sha256 returns the module's hash in go.sum, which is the hash of a list of its files, or "" if there is none.
 func (p part) sha256() string {
 	encoded, ok := strings.CutPrefix(p.sum, "h1:")
 	raw, err := base64.StdEncoding.DecodeString(encoded)
@@ -44,7 +44,7 @@ func (p part) sha256() string {
 	return hex.EncodeToString(raw)
 }
 
-// object is an object of a JSON document with a given form. Its keys are sorted.
+// object is a JSON object. Its keys are sorted in the document.
 type object map[string]any
 
 // writeSBOMs writes the SBOM of each program, as CycloneDX and as SPDX. Both come from the toolchain's list, without a
@@ -128,7 +128,7 @@ func (r *release) spdx(p platform, all []part) object {
 	}
 }
 
-// uuid derives a UUID from the contents (RFC 9562's version 8), so that equal releases are equal.
+// uuid derives a UUID (version 8 of RFC 9562) from platform, version and commit, so that equal releases are equal.
 func (r *release) uuid(p platform) string {
 	s := sha256.Sum256([]byte(r.base(p) + r.commit))
 	s[6], s[8] = s[6]&0x0f|0x80, s[8]&0x3f|0x80

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// signedAs is the namespace of the signature: a signature of a commit or a login is not valid for a release.
+// signedAs is the namespace of the signature, so that a signature of a commit or a login is not valid for a release.
 const signedAs = "gitrollout-release"
 
 // writeSums writes checksums.txt of all other files, like sha256sum, and signs it if there is a key.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// value is a setting of the chart. values.yaml, its JSON schema and the documentation's table are generated from these.
+// value is a setting of the chart. values.yaml, its JSON schema and the documentation's table are generated from it.
 type value struct {
 	path    string // "image.tag"
 	kind    string // type in the JSON Schema
@@ -20,13 +20,13 @@ type value struct {
 	pattern string // pattern of a string, or ""
 }
 
-// dnsName matches the name of an object, or none.
+// dnsName matches the name of an object, or "".
 const dnsName = `^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 
-// needed are settings with a default that cannot be removed.
+// needed lists the settings whose default cannot be removed.
 var needed = []string{"image.repository", "git.existingSecret", "rbac.apps", "admissionPolicy.actions"}
 
-// values returns the settings, in the order of the files. Defaults in deploy/kubernetes are read from there.
+// values returns the settings, in the order of the files. base has the defaults that deploy/kubernetes sets.
 func values(base manifests) []value {
 	return []value{
 		{"image.repository", "string", placeholder, "the image, without its tag", `^[^\s@]+$`},
@@ -229,7 +229,7 @@ func chartSchema(all []value) object {
 	return top
 }
 
-// valuesTable returns the chart's page.
+// valuesTable returns the chart's README.md.
 func valuesTable(all []value) string {
 	var b strings.Builder
 	b.WriteString(`# gitrollout

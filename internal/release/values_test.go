@@ -9,8 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "write the chart's files that follow from others")
 
-// TestChartFiles compares the chart's settings, their schema, their table and its rules with values and
-// deploy/kubernetes.
+// TestChartFiles checks that the chart's settings, schema, table and rules follow from values and from deploy/kubernetes.
 func TestChartFiles(t *testing.T) {
 	files, err := chartFiles("../..")
 	must(t, err)

@@ -1,5 +1,5 @@
 // Package sopstest makes keys and encrypts files like SOPS, for tests without the programs sops and gpg. The files in
-// render/sops/testdata, which SOPS has written, check that it is compatible.
+// render/sops/testdata, which SOPS has written, show that the format is compatible.
 package sopstest
 
 import (
@@ -99,8 +99,8 @@ func armored(open func(io.Writer) (io.WriteCloser, io.Closer, error), data []byt
 
 const when = "2026-01-02T03:04:05Z"
 
-// Encrypt encrypts a file for a key. In YAML it encrypts values below keys that match encryptedRegex, or all if that is
-// "".
+// Encrypt encrypts a file for a key. In YAML it encrypts the values below keys for which matches is true, and records
+// encryptedRegex in the file. If encryptedRegex is "", it encrypts all values.
 func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(key string) bool, to Key) string {
 	t.Helper()
 	e := &encrypter{t: t, key: make([]byte, 32), sum: sha512.New(), matches: matches}
@@ -210,7 +210,7 @@ func (e *encrypter) node(n *yaml.Node, path []string) {
 	default:
 		text := n.Value
 		if n.ShortTag() == "!!bool" {
-			text = strings.ToUpper(text[:1]) + text[1:] // like Python, SOPS's first language
+			text = strings.ToUpper(text[:1]) + text[1:] // True and False, as in Python, SOPS's first language
 		}
 		e.sum.Write([]byte(text))
 		for _, key := range path {

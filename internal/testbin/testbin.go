@@ -33,11 +33,11 @@ func Root() (string, error) {
 	}
 }
 
-// BinaryVariable names an existing gitrollout, as in make test.
+// BinaryVariable is the environment variable with the path of an existing gitrollout, as make test sets it.
 const BinaryVariable = "GITROLLOUT_TEST_BINARY"
 
-// Gitrollout returns the path of the program under test: the named one, or bin/gitrollout, which is first built from
-// the current source.
+// Gitrollout returns the path of the program under test: the program that BinaryVariable names, or bin/gitrollout,
+// which is first built from the current source.
 func Gitrollout() (string, error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
 		return path, nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMissingProgramIsBuiltOnce has test packages that start at once without the program: it is built once.
+// TestMissingProgramIsBuiltOnce checks that test packages that start at the same time build a missing program only once.
 func TestMissingProgramIsBuiltOnce(t *testing.T) {
 	root := t.TempDir()
 	makefile := "x:\n\techo built >> bin/x\n.PHONY: x\n"

@@ -68,7 +68,7 @@ func start(flags ...string) (*process, error) {
 	}
 }
 
-// stop terminates the program and waits for it, at most for 20 seconds.
+// stop terminates the program. It kills the program after 20 seconds.
 func (p *process) stop() {
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	ended := make(chan struct{})

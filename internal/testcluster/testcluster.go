@@ -30,7 +30,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// Variables with the kubeconfig of a running cluster, and with the address of its pods.
+// The environment variables with the kubeconfig of a running cluster, and with the address of its pods.
 const (
 	KubeconfigVariable = "GITROLLOUT_TEST_KUBECONFIG"
 	PodsURLVariable    = "GITROLLOUT_TEST_PODS_URL"
@@ -57,7 +57,7 @@ var shared = sync.OnceValues(func() (*Cluster, error) {
 	return open(running.kubeconfig)
 })
 
-// Shared returns the cluster of this test process. The first call starts it. Each test uses its namespaces.
+// Shared returns the cluster of this test process. The first call starts it. Each test uses separate namespaces.
 func Shared(tb testing.TB) *Cluster {
 	tb.Helper()
 	c, err := shared()
@@ -93,7 +93,7 @@ func Launch(flags ...string) (c *Cluster, stop func(), err error) {
 	return c, running.stop, nil
 }
 
-// Namespace creates a namespace with the test's name, and deletes it afterwards.
+// Namespace creates a namespace named after the test, and deletes it when the test ends.
 func (c *Cluster) Namespace(tb testing.TB) string {
 	tb.Helper()
 	notAllowed := regexp.MustCompile(`[^a-z0-9]+`)
@@ -105,7 +105,7 @@ func (c *Cluster) Namespace(tb testing.TB) string {
 		tb.Fatalf("create a namespace for the test: %v", err)
 	}
 	tb.Cleanup(func() {
-		// Without a wait: the deletion of a namespace takes seconds, and its name is not used again.
+		// The test does not wait: deleting a namespace takes seconds, and its name is not used again.
 		_ = c.Kube.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
 	})
 	return ns.Name

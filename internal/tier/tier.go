@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Select has -short run only these tests, unless -run names others. TestMain calls it after flag.Parse.
+// Select makes -short run only the given tests, unless -run names others. TestMain calls it after flag.Parse.
 func Select(tests ...string) {
 	run := flag.Lookup("test.run")
 	if testing.Short() && run.Value.String() == "" {
@@ -17,7 +17,7 @@ func Select(tests ...string) {
 	}
 }
 
-// Rows skips a subtest in the first tier unless it is listed. Names are as in go test's output, after the test's.
+// Rows skips a subtest in the first tier unless it is listed, by its name in go test's output after the test's name.
 func Rows(t *testing.T, names ...string) {
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Act performs an action on one app and returns a text. A non-nil check can refuse it.
+// Act commits an action on one app and returns a text for the user. A non-nil check can refuse the action.
 func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
 	check func(strategies.Input) error) (said string, err error) {
 	app, err := w.App(name)
@@ -33,7 +33,7 @@ func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a 
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	// The edit goes on the branch's newest commit, and names the release by its hash: it approves no newer one.
+	// The edit is committed on the branch's newest commit. It names the release by hash, so it approves no newer one.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})

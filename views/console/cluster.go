@@ -12,14 +12,14 @@ import (
 // ClusterView shows the cluster's apps without Git.
 type ClusterView struct {
 	Client *cluster.Client
-	Name   string // of the cluster in Git; "" for any
+	Name   string // the cluster's name in Git; "" for any
 	Why    string // why Git is not shown
 }
 
 // Refresh does nothing: watches keep the caches current.
 func (v *ClusterView) Refresh(context.Context) (bool, error) { return false, nil }
 
-// Listing returns args' app, or all apps.
+// Listing returns the app named in args, or all apps if args is empty.
 func (v *ClusterView) Listing(_ context.Context, args []string, _ time.Time) (status.Listing, error) {
 	type name struct{ cluster, app string }
 	l := status.Listing{Cluster: v.Name}

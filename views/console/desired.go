@@ -18,7 +18,7 @@ func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.In
 	return w.marked(app, objects), nil
 }
 
-// Wanted returns the objects of the state, or of the newest commit without one.
+// Wanted returns the desired objects of an app with a record, and the head's objects of an app without one.
 func (w *Session) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":

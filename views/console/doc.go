@@ -1,4 +1,4 @@
-// Package console is a user's session, from the commands or the dashboard, with a cluster's releases. It reads the
-// loop's data and pushes changes by the user. reconciler/source gathers, reconciler/propose builds commits,
-// views/status describes.
+// Package console implements a user's session for the commands and the dashboard. A Session reads the data that the
+// reconciler reads, and pushes the user's changes. reconciler/source gathers the input of a decision,
+// reconciler/propose builds commits, views/status describes apps.
 package console

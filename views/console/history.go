@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History reads an app's record in state commits until limit releases are complete.
+// History returns the newest releases of an app, at most limit, from the last depth commits of the state branch.
 func (w *Session) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	r := status.NewRecord(app)
 	whole, err := w.Repo.Log(ctx, w.Heads.State, depth, func(s *git.Snapshot) (bool, error) {
@@ -34,7 +34,7 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors adds available commits' authors that records lack: of apps without stages, and of early rejections.
+// nameAuthors adds the commit's author where the record has none: for apps without stages and for early rejections.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {
@@ -42,7 +42,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 			commits = append(commits, p.Commit)
 		}
 	}
-	_, _ = w.Repo.Bring(ctx, commits) // an unreadable commit stays without an author
+	_, _ = w.Repo.Bring(ctx, commits) // a release whose commit is unreadable stays without an author
 	for i, p := range releases {
 		if s, held := w.Repo.Held(p.Commit); held && p.Author == "" {
 			releases[i].Author, releases[i].Subject = s.Commit().Author, s.Commit().Subject

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxWorkers is how many apps are inspected, and so rendered, in parallel.
+// maxWorkers is the number of apps that are inspected, and so rendered, in parallel.
 const maxWorkers = 4
 
 // Listing returns the status of the selected apps.
@@ -34,7 +34,7 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	l := status.Listing{Cluster: w.Cluster, Note: strings.Join(notes, "; "), Apps: make([]status.App, len(apps))}
 	errs := make([]error, len(apps))
 	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
-	if text := w.Warning(); text != "" && len(args) > 0 { // then the listing's note is not shown
+	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app does not show the listing's note
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
 	if slices.Contains(errs, nil) { // the other apps' rows have their errors
@@ -43,7 +43,7 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	return l, errors.Join(errs...)
 }
 
-// look returns status, cached for apps at rest until Touch.
+// look returns an app's status. The status of a healthy app is cached until Touch, or until a head changes.
 func (w *Session) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
 	w.mu.Lock()
 	a, known := w.seen[app.Name]
@@ -69,7 +69,7 @@ func (w *Session) Touch(app string) {
 	w.touched[app]++
 }
 
-// status returns an app's status. An unreadable state file or a panic becomes part of it, for the other apps' sake.
+// status returns an app's status. It also reports an unreadable state file and a panic, so that other apps are shown.
 func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
 	unknown := func(reason rollout.HeldReason, why string) status.App {
 		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,
@@ -102,8 +102,8 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	return a, nil
 }
 
-// proposals returns the existing proposal branches. With Detail it omits one whose merge would do anything else than
-// gitrollout proposes: no user is to merge it.
+// proposals returns the existing proposal branches. With Detail it omits a branch whose merge would differ from the
+// current proposal, because users should not merge that branch.
 func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
@@ -121,7 +121,7 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 	return all
 }
 
-// restores reports whether a merge reverts the rejected version. For an undo to a chosen one a clean merge suffices.
+// restores reports whether a merge brings back stable. If a user chose another version, a clean merge suffices.
 func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantedBy(in).Revert || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean

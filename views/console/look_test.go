@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPanicOfALookIsShown uses an uninitialised world, for which the program panics.
+// TestPanicOfALookIsShown checks that each app's row shows the panic that a Session without dependencies causes.
 func TestPanicOfALookIsShown(t *testing.T) {
 	w := &Session{
 		Options: Options{Cluster: "test"}, Tip: &source.Branch{},

@@ -39,7 +39,7 @@ func (w *Session) Hashes(app string) []string {
 	return hashes
 }
 
-// StepNames returns the name or number of an app's steps, each with its text after a tab.
+// StepNames returns the name or number of each step of an app, with the step's text after a tab.
 func (w *Session) StepNames(ctx context.Context, name string) []string {
 	app, err := w.App(name)
 	if err != nil {

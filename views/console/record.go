@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. change computes them from the current snapshot, again after a conflict.
+// Record commits edits to the state branch. change computes the edits from a snapshot, again after each conflict.
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -24,8 +24,8 @@ func (w *Session) Record(
 	})
 }
 
-// Repaired returns an app's record from the state branch or an older commit: checked, sealed, with a serial above the
-// cluster's. It is nil if the record is valid and sign is false.
+// Repaired returns an app's record from the state branch or, if from is set, from an older commit. The record is
+// checked and sealed, with a serial above the cluster's. It is nil if the record is valid and sign is false.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State

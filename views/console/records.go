@@ -15,21 +15,21 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// Records reads Git for the dashboard and pushes its users' actions, by Repo.Beside so that no pass is delayed.
+// Records reads Git for the dashboard and pushes its users' actions. It uses Repo.Beside so that no pass is delayed.
 type Records struct {
-	Options // Repo is the loop's; open uses Repo.Beside
+	Options // Repo is the reconciler's; open uses Repo.Beside
 
 	mu    sync.Mutex
-	world *Session // nil until it is needed
+	world *Session // nil until the first open
 }
 
-// historyReleases is how many releases are shown, historyDepth how many state commits are searched.
+// historyReleases is the number of releases shown, historyDepth the number of state commits searched.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
 )
 
-// open fetches from Git, under the caller's lock.
+// open returns the Session after a fetch from Git. The caller holds mu.
 func (r *Records) open(ctx context.Context) (*Session, error) {
 	w := r.world
 	if w == nil {
@@ -44,7 +44,7 @@ func (r *Records) open(ctx context.Context) (*Session, error) {
 	return w, err
 }
 
-// Diff implements dashboard.Records: from stable to the release in flight or the rejected version.
+// Diff implements dashboard.Records. It compares stable with the release in flight or the rejected version.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// The newest commit of the branch may be of another app.
+		// The branch's newest commit may change another app only, so the rejection's commit is used.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}
@@ -95,7 +95,7 @@ func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 	return d, nil
 }
 
-// History implements dashboard.Records by the newest releases.
+// History implements dashboard.Records with the newest releases.
 func (r *Records) History(ctx context.Context, name string) (dashboard.History, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// The URL escapes the braces of the branch {}.
+		// Pull has escaped the braces of the placeholder {}.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {
@@ -121,7 +121,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	return h, nil
 }
 
-// Act implements dashboard.Actor: promote, hold, abort, retry and undo of this release, by the signed-in user.
+// Act implements dashboard.Actor for the signed-in user. It refuses an action that was meant for another release.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,7 @@ func TestDiffMasksSecrets(t *testing.T) {
 	}
 }
 
-// TestDiffOfARejectedRelease compares stable with the commit of the rejected release, and not with a newer commit of
+// TestDiffOfARejectedRelease checks that the diff compares stable with the rejected release's commit, although a newer commit has changed
 // another app.
 func TestDiffOfARejectedRelease(t *testing.T) {
 	const app = `apiVersion: apps/v1

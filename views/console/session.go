@@ -19,32 +19,32 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Options select a World's cluster and hold its dependencies.
+// Options select a cluster and hold a Session's dependencies.
 type Options struct {
 	Cluster  string           // its folder below .gitrollout/
 	Branch   string           // the users' branch
 	Repo     *git.Repo        // a mirror of the repository
-	Renderer *render.Renderer // of the apps
+	Renderer *render.Renderer // the apps' renderer
 	Own      string           // gitrollout's own namespace, forbidden to apps; "" if it has none
 	Now      func() time.Time
-	Command  func(line string) string // completes a command line so that it can be copied
+	Command  func(line string) string // completes a command line so that users can copy it
 
-	// Detail requests each app's current commit even without a decision on it: for many apps, many commits.
+	// Detail reads the commits of an app's record even if no decision depends on them. With many apps that is slow.
 	Detail bool
 
-	Signers  git.Verifier // checks the commit below a new one; nil for no check
-	Unsigned string       // the fix for unsigned commits
+	Signers  git.Verifier // verifies the signature below a new commit; nil for no check
+	Unsigned string       // the fix that the error about unsigned commits names
 }
 
-// Session is a user's view: users' branch, state branch, and the cluster if reachable.
+// Session is a user's view of the users' branch, of the state branch and, if reachable, of the cluster.
 type Session struct {
 	Options
 	Heads  rollout.Heads
 	Tip    *source.Branch  // the newest commit of the users' branch
 	State  source.Snapshot // nil while there is no state branch
 	States *source.States
-	UID    string                 // of the state branch's cluster, "" if unknown
-	Apps   map[string]rollout.App // in Git, or left on the state branch
+	UID    string                 // the cluster's uid on the state branch, "" if unknown
+	Apps   map[string]rollout.App // listed in Git, or only on record
 
 	Client *cluster.Client // nil if the cluster is not read
 	Within []string        // the namespaces that are read; nil for all
@@ -56,7 +56,7 @@ type Session struct {
 	touched map[string]int        // number of changes by app
 }
 
-// New returns a World before its first Refresh.
+// New returns a Session before its first Refresh.
 func New(o Options) *Session {
 	return &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer).In(o.Own, nil)}
 }
@@ -130,7 +130,7 @@ func (w *Session) configBefore(ctx context.Context, commit string) (last *rollou
 	return last, err
 }
 
-// Warning returns why an older configuration is in force, with the fix; "" if none is.
+// Warning returns why an older configuration is in force, and the fix. It is "" if the newest one is in force.
 func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -161,7 +161,7 @@ func (w *Session) Selected(args []string) ([]rollout.App, error) {
 // Namespaces returns the sorted namespaces in apps' entries and records.
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
-		state, _ := states.Of(name) // an unreadable one is shown later
+		state, _ := states.Of(name) // an unreadable record is reported later
 		all = append(append(all, app.Namespace), strings.Fields(app.Namespaces)...)
 		all = append(all, rollout.Mapped(state.Inventory, func(ref rollout.Ref) string { return ref.Namespace })...)
 	}
@@ -197,7 +197,7 @@ func (w *Session) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers the input for an app's decision as the loop does, unobserved without a cluster.
+// Input gathers the input of an app's decision as the reconciler does. Without a Client nothing is observed.
 func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	s, err := w.States.Of(app.Name)
 	if err != nil {
@@ -218,7 +218,7 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// Of a held or rejected release, Git may name workloads that must not exist.
+	// The head of a held or rejected release may name workloads that must not exist: the recorded commit is needed.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
@@ -229,8 +229,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 // errNotNeeded is the error for a commit on which no decision depends.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer gathers for one app. head is its newest render; needed allows reading another commit. failed gets errors
-// of Git or the cluster; a commit that is gone or unrenderable is none.
+// gatherer returns the Gatherer of one app. head is the app's newest render; needed allows reading other commits.
+// failed is set to an error of Git or the cluster, but not for a missing or unrenderable commit.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {
@@ -271,7 +271,7 @@ func (w *Session) Head(app rollout.App) strategies.Head {
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
-// RenderAt returns an app's render at a commit, in the folder of that time.
+// RenderAt returns the render of an app at a commit, from the folder that the app had then.
 func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {

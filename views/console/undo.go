@@ -16,12 +16,12 @@ import (
 
 // Undo is a request to undo a release.
 type Undo struct {
-	To     string // a template hash or a full commit id, "" for the version before
+	To     string // a template hash or a full commit id, "" for the previous version
 	Reason string
 	Depth  int // maximum number of state commits to search
 }
 
-// UndoOrder returns the proposal to take an app back, and the target version.
+// UndoOrder returns the proposed change that undoes an app's release, and the version to which it returns.
 func (w *Session) UndoOrder(
 	ctx context.Context, name string, u Undo,
 ) (o propose.Change, to propose.Version, err error) {
@@ -99,7 +99,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	from := b.Head(b.app)
 	if from.Render == nil {
-		// Without a render there is no list of files: all files of the older version are restored.
+		// Without a render the head's files are unknown: all files of the older version are restored.
 		from.Render = &rollout.Render{App: b.app}
 	}
 	before, err := b.reader.Render(old, b.app)

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -24,7 +24,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// record commits an app's record to the state branch; checkout has git check out the branch state.
+// record commits an app's record to the state branch. checkout are the arguments of git checkout.
 func record(t *testing.T, repo *gittest.Repo, state rollout.State, checkout ...string) {
 	t.Helper()
 	data, err := state.Encode()
@@ -85,8 +85,7 @@ func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	compare.CheckNamed(t, "it is at the newest commit", tip, commit())
 }
 
-// TestUnreadableAppIsShown checks that an app whose commit cannot be read has a row with the error, and that the others
-// have theirs.
+// TestUnreadableAppIsShown checks that an app whose commit cannot be read has a row with the error, beside the rows of other apps.
 func TestUnreadableAppIsShown(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("apps", map[string]string{
@@ -112,8 +111,8 @@ func TestUnreadableAppIsShown(t *testing.T) {
 	compare.CheckError(t, "get shop", err, "app shop: ")
 }
 
-// TestAContestedApp checks that get, which builds no other app, has the recorded reason of a contested app, and that
-// its decision keeps it. A change of the app ends that.
+// TestAContestedApp checks that the input of one app has its recorded contested reason, although no other app is rendered, and that the
+// decision keeps it. A commit that changes the app removes the reason.
 func TestAContestedApp(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("two apps", map[string]string{

@@ -27,11 +27,11 @@ type Access struct{ File string }
 //	people:
 //	- name: Ann Lee
 //	  email: ann@example.com
-//	  token: sha256:9b1d…           # of the token that she signs in with; none: by OIDC only
+//	  token: sha256:9b1d…           # digest of the sign-in token; omit it for sign-in by OIDC only
 //	  apps: ["shop-*"]
 //	  verbs: [promote, hold]
 //	groups:
-//	- claim: groups                 # of the OIDC token
+//	- claim: groups                 # a claim of the OIDC token
 //	  value: release-managers
 //	  apps: ["*"]
 //	  verbs: [promote, hold, abort, retry, undo]
@@ -43,8 +43,8 @@ type rules struct {
 }
 
 type right struct {
-	Apps  []string       `json:"apps"`  // globs; * is any number of characters
-	Verbs []rollout.Verb `json:"verbs"` // of propose.Verbs
+	Apps  []string       `json:"apps"`  // globs; * matches any number of characters
+	Verbs []rollout.Verb `json:"verbs"` // a subset of propose.Verbs
 }
 
 type personRule struct {
@@ -68,7 +68,7 @@ func (a *Access) Check() error {
 	return err
 }
 
-// read parses the file strictly, with InvalidErrors or the file system's errors.
+// read parses the file strictly. An error is a rollout.InvalidError or an error of the file system.
 func (a *Access) read() (*rules, error) {
 	data, err := os.ReadFile(a.File)
 	if err != nil {
@@ -145,7 +145,7 @@ func NewToken() (token, digest string) {
 	return token, digestOf(token)
 }
 
-// digestOf returns a fast hash, enough for long random tokens.
+// digestOf returns a token's SHA-256. A fast hash suffices because tokens are long and random.
 func digestOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return tokenPrefix + hex.EncodeToString(sum[:])
@@ -169,7 +169,7 @@ func (r *rules) byToken(token string) (found Person, is bool) {
 	return found, is
 }
 
-// may returns a user's verbs for an app. A token that left the file gives none.
+// may returns the verbs that a user may perform on an app. A token that was removed from the file grants none.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	var granted []rollout.Verb
 	for _, rule := range r.People {

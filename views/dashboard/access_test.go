@@ -100,7 +100,7 @@ func (v *visitor) send(method, path, body string, headers map[string]string) (co
 	return res.StatusCode, answer
 }
 
-// wants reports an answer with another code.
+// wants reports an error unless the response has the given status code.
 func (v *visitor) wants(code int, what, method, path, body string) {
 	v.o.t.Helper()
 	if got, answer := v.send(method, path, body, nil); got != code {
@@ -108,7 +108,7 @@ func (v *visitor) wants(code int, what, method, path, body string) {
 	}
 }
 
-// promotes reports an answer with another code to the promotion of the shop.
+// promotes reports an error unless a promotion of the shop gets the given status code.
 func (v *visitor) promotes(code int, what string) {
 	v.o.t.Helper()
 	v.wants(code, "a promotion, "+what+",", http.MethodPost, "/api/v1/apps/shop/actions", promoteShop)

@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 )
 
-// Actor performs a user's actions, and returns a result or error to show.
+// Actor performs a user's actions. Its result or error is shown to the user.
 type Actor interface {
 	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }
 
-// act is POST /api/v1/apps/{app}/actions. Origin (ServeHTTP), content type, and the session's token in X-CSRF-Token
-// show that a browser's request is from this page.
+// act handles POST /api/v1/apps/{app}/actions. A browser's request must come from this page: ServeHTTP checks Origin,
+// receive the content type, and act the session's token in X-CSRF-Token.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	var a propose.Action
 	if !receive(w, r, &a) {

@@ -6,12 +6,12 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// listApps is GET /api/v1/apps: a status.Listing.
+// listApps handles GET /api/v1/apps, with a status.Listing.
 func (s *Server) listApps(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, s.Board.Listing())
 }
 
-// ofApp calls answer with the path's app, or responds 404.
+// ofApp returns a handler that calls answer with the app in the path, or responds 404.
 func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app Detail)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d, _, found := s.Board.app(r.PathValue("app"))
@@ -23,12 +23,12 @@ func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app D
 	}
 }
 
-// showApp is GET /api/v1/apps/{app}: a status.App with the page's data.
+// showApp handles GET /api/v1/apps/{app}, with a status.App and the page's data.
 func (s *Server) showApp(w http.ResponseWriter, _ *http.Request, app Detail) {
 	send(w, http.StatusOK, app)
 }
 
-// showDiff is GET /api/v1/apps/{app}/diff.
+// showDiff handles GET /api/v1/apps/{app}/diff.
 func (s *Server) showDiff(w http.ResponseWriter, r *http.Request, app Detail) {
 	d, err := s.Records.Diff(r.Context(), app.App.App)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Server) showDiff(w http.ResponseWriter, r *http.Request, app Detail) {
 	send(w, http.StatusOK, d)
 }
 
-// showHistory is GET /api/v1/apps/{app}/history.
+// showHistory handles GET /api/v1/apps/{app}/history.
 func (s *Server) showHistory(w http.ResponseWriter, r *http.Request, app Detail) {
 	past, err := s.Records.History(r.Context(), app.App.App)
 	if err != nil {

@@ -14,35 +14,35 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds each app's status and wakes watchers, without a queue: after a change's number they get later ones.
+// Board holds each app's status and numbers the changes. Watchers have no queue: they read all changes after a number.
 type Board struct {
 	cluster string
-	epoch   string // of this process: another process's numbers are invalid
+	epoch   string // identifies this process: numbers of another process are invalid
 
 	mu      sync.Mutex
 	number  int64
 	note    string
-	noted   int64 // when note changed
+	noted   int64 // number of the change that set note
 	apps    map[string]*shown
 	gone    map[string]int64 // removed apps, with the number of the removal
-	forgot  int64            // the removed apps up to this number are forgotten
+	forgot  int64            // removals up to this number are no longer in gone
 	changed chan struct{}    // closed at the next change
 }
 
 type shown struct {
 	app         status.App
 	row         Row
-	json        []byte // of app
-	number      int64  // of the last change
-	rowNumber   int64  // of the last change in the fleet view
+	json        []byte // app as JSON
+	number      int64  // number of the last change
+	rowNumber   int64  // number of the last change of row
 	moves       *moves // nil without samples
 	rowAsBefore []byte
 }
 
-// maxGone bounds the remembered removals. A watcher from before gets everything.
+// maxGone bounds the remembered removals. A watcher that may have missed a forgotten one gets all apps.
 const maxGone = 1000
 
-// NewBoard returns a cluster's empty board, with the reason as note.
+// NewBoard returns a cluster's empty board. The note tells users why the board is empty.
 func NewBoard(cluster, note string) *Board {
 	return &Board{
 		cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
@@ -53,7 +53,7 @@ func NewBoard(cluster, note string) *Board {
 // Cluster returns the cluster's name.
 func (b *Board) Cluster() string { return b.cluster }
 
-// Show adds or updates apps, removes others, and replaces the note, as observed at now.
+// Show adds or updates apps, removes the apps in gone, and replaces the note. now is the time of the new samples.
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	type update struct {
 		app       status.App
@@ -163,7 +163,7 @@ type Detail struct {
 	Board   string              `json:"boardNote,omitempty"` // the note about the whole cluster
 }
 
-// app returns one app in full, with its last change's number.
+// app returns the data of an app's page, and the number of its last change.
 func (b *Board) app(name string) (d Detail, number int64, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,7 +181,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after a number, and the newest; whole: all, for an old number or another process's.
+// since returns the changes after number, and the newest number. whole: f has all apps, because number is too old.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,7 +201,7 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	return f, b.number, whole, whole || len(f.Apps)+len(f.Gone) > 0 || b.noted > number
 }
 
-// wake returns a channel, closed at the next change.
+// wake returns a channel that is closed at the next change.
 func (b *Board) wake() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Client reads a reconciler's page: Git's and the cluster's state, and measurements since the last record.
+// Client reads a reconciler's dashboard. Its data includes measurements that are not recorded in Git yet.
 type Client struct {
 	base   *url.URL
 	client *http.Client
@@ -33,7 +33,7 @@ var ErrAddress = errors.New("is not an address")
 // ErrNoSuchApp is Refresh's error for an unknown app.
 var ErrNoSuchApp = errors.New("there is no such app")
 
-// NewClient reads a reconciler's page, for args' app or all.
+// NewClient returns a Client after its first Refresh. It reads the app named in args, or all apps if args is empty.
 func NewClient(ctx context.Context, address string, args []string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
@@ -74,10 +74,10 @@ func (v *Client) Names(ctx context.Context) ([]string, error) {
 	return rollout.Mapped(l.Apps, func(a status.App) string { return a.App }), err
 }
 
-// Listing returns the last Refresh's data: the selected app or all.
+// Listing returns the data of the last Refresh.
 func (v *Client) Listing() status.Listing { return v.seen }
 
-// get requests one resource, without a newer server's fields.
+// get requests and decodes one resource. It ignores the fields of a newer server.
 func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	address := v.base.JoinPath(path...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)

@@ -18,7 +18,7 @@ func TestClientOfAPageThatFails(t *testing.T) {
 		status int
 		body   string
 		args   []string
-		want   string // "" = works
+		want   string // "" for no error
 	}{
 		"apps":         {200, `{"apps":[{"app":"shop","cluster":"prod"}]}`, nil, ""},
 		"one app":      {200, `{"app":"shop","cluster":"prod"}`, []string{"shop"}, ""},

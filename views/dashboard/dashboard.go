@@ -1,5 +1,5 @@
-// Package dashboard is the web page of a cluster's releases: a fleet view and each app's view, live by server-sent
-// events, and their JSON. It decides nothing.
+// Package dashboard serves web pages and JSON about a cluster's releases: one page of all apps and one per app.
+// Server-sent events keep the pages current. The package decides nothing.
 package dashboard
 
 import (
@@ -20,13 +20,13 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads pages' data that the Board lacks. Errors are shown.
+// Records reads the data of pages that the Board does not hold. The pages show its errors.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	History(ctx context.Context, app string) (History, error)
 }
 
-// Diff holds a release's changes by object, with masked values of Secrets.
+// Diff holds a release's changes by object. Values of Secrets are masked.
 type Diff struct {
 	From    string   `json:"from,omitempty"` // the stable commit
 	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is none to compare
@@ -37,7 +37,7 @@ type Diff struct {
 type Object struct {
 	Name string `json:"name"` // kind and name
 	Verb string `json:"verb"` // added, removed or changed
-	Text string `json:"text"` // as diff -u prints it
+	Text string `json:"text"` // a unified diff
 }
 
 // History is an app's history on the state branch.
@@ -46,10 +46,10 @@ type History struct {
 	Links Links `json:"links"`
 }
 
-// Links are the forge's addresses, with {} for id or name; "" without a forge.
+// Links are URL patterns of the forge, with {} for the commit id or branch name. They are "" without a forge.
 type Links struct {
 	Commit string `json:"commit,omitempty"`
-	Branch string `json:"branch,omitempty"` // its pull requests
+	Branch string `json:"branch,omitempty"` // the pull requests of a branch
 }
 
 // Options are a Server's dependencies and settings.
@@ -114,7 +114,7 @@ func New(o Options) (*Server, error) {
 // acts reports whether users can perform actions.
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy allows the page its own files only.
+// policy is the Content-Security-Policy: it allows only the page's own files.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -172,20 +172,20 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) render(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = s.pages.ExecuteTemplate(w, name, data) // the browser is gone
+	_ = s.pages.ExecuteTemplate(w, name, data) // fails only if the browser is gone
 }
 
 func send(w http.ResponseWriter, code int, data any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(data) // the browser is gone
+	_ = json.NewEncoder(w).Encode(data) // fails only if the browser is gone
 }
 
 func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }
 
-// failed responds with an error of Git.
+// failed responds with an error of Git, unless the browser has cancelled its request.
 func failed(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.Canceled) {
 		return

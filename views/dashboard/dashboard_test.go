@@ -61,7 +61,7 @@ func (f *fakeActor) Act(_ context.Context, who Person, app string, a propose.Act
 	return "pushed", f.err
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *stream) next() (id, event string, apps, gone []string) {
 	return "", "", nil, nil
 }
 
-// told returns the ID of one event, and the event in words.
+// told reads one event and returns its ID and a description.
 func (s *stream) told() (id, text string) {
 	s.t.Helper()
 	id, event, apps, gone := s.next()
@@ -241,7 +241,7 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 	s.stop()
 
 	for last, want := range map[string]string{
-		first:                    "change b gone c", // all since then
+		first:                    "change b gone c", // all changes since then
 		second:                   "change  gone c",
 		"otherproc-2":            "reset ab gone ",
 		"nonsense":               "reset ab gone ",
@@ -267,10 +267,10 @@ func TestStreamOfOneApp(t *testing.T) {
 		compare.CheckNamed(t, when, want, event)
 	}
 	told("the stream begins", "app")
-	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // without a
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // a is unchanged
 	show(t, board, nil, "a")
 	told("a is gone", "gone")
-	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // still gone, reported once
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // a is still gone, which is reported once
 	show(t, board, []status.App{appOf("a", rollout.Healthy, 0)})
 	told("a is there again", "app")
 }
@@ -440,7 +440,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestSamples records changes with the pods of both versions, and an app at rest once.
+// TestSamples checks that samples count the ready pods of both versions, and that an app at rest gets one sample.
 func TestSamples(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	a := appOf("shop", rollout.Progressing, 250)

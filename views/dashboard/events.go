@@ -12,9 +12,9 @@ import (
 const (
 	// heartbeat is the interval of comments that keep proxies from closing a stream.
 	heartbeat = 15 * time.Second
-	// together is how long changes are collected.
+	// together is the time for which changes are collected into one event.
 	together = 100 * time.Millisecond
-	// writeTimeout is a browser's write timeout.
+	// writeTimeout bounds one write to a browser.
 	writeTimeout = 20 * time.Second
 )
 
@@ -23,13 +23,13 @@ type message struct {
 	data      any
 }
 
-// events streams changes of the fleet, or of one app (?app=NAME). A reconnecting browser sends its last number
-// (Last-Event-ID, or ?since=) and gets later changes; without one, or with a too old one, everything.
+// events streams changes of the fleet, or of one app (?app=NAME). A reconnecting browser sends the id of its last event
+// (Last-Event-ID, or ?since=) and gets the changes after it. Without a valid id it gets everything.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("app")
 	known := s.Board.parse(r.Header.Get("Last-Event-ID"), r.FormValue("since"))
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx
+	w.Header().Set("X-Accel-Buffering", "no") // disables nginx's buffering
 	control := http.NewResponseController(w)
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -63,7 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next returns the next message for a watcher that knows a number.
+// next returns the message for a watcher that has the changes up to known. news is false if nothing is new.
 func (s *Server) next(name string, known int64) (m message, number int64, news bool) {
 	if name == "" {
 		f, newest, whole, news := s.Board.since(known)
@@ -103,10 +103,10 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 	return control.Flush()
 }
 
-// id returns the event id of a change.
+// id returns the id of the event for a change.
 func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
 
-// parse returns the first valid id's number, else 0.
+// parse returns the number of the first valid id of this process, or 0.
 func (b *Board) parse(ids ...string) int64 {
 	for _, id := range ids {
 		epoch, number, _ := strings.Cut(id, "-")

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Feed passes the results of passes to a board without a delay, keeping each app's newest until the board takes it.
+// Feed passes the reconciler's reports to a board without delaying passes. It keeps each app's newest report.
 type Feed struct {
 	board *Board
 	warn  func(what string, facts ...any)
@@ -25,13 +25,13 @@ type Feed struct {
 	news  chan struct{}
 }
 
-// NewFeed reports errors by warn, programming errors by fail.
+// NewFeed returns a Feed that logs errors with warn and panics with fail.
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}
 }
 
-// Tell receives a report of the loop.
+// Tell takes a report of the reconciler. It does not block.
 func (f *Feed) Tell(r report.Report) {
 	if len(r.Apps)+len(r.Gone) == 0 {
 		return
@@ -71,7 +71,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// statusOf returns a report's status. A panic becomes a note: it must not end the process.
+// statusOf returns a report's status. A panic becomes a note in the status, because it must not end the process.
 func (f *Feed) statusOf(l report.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {

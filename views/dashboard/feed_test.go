@@ -22,7 +22,7 @@ func TestFeed(t *testing.T) {
 			Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")},
 		}}
 	}
-	// No reader takes these events, and no pass waits for one.
+	// No goroutine reads these reports yet, and Tell does not block.
 	for i := range 1000 {
 		f.Tell(report.Report{Apps: []report.App{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}})
 		f.Tell(report.Report{Gone: []string{fmt.Sprint("x", i)}})
@@ -45,7 +45,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("the board shows %+v", l.Apps)
 	}
 	broken := look("c", rollout.Healthy, nil)
-	broken.Input.Head = strategies.Head{} // impossible in practice, and without an explanation
+	broken.Input.Head = strategies.Head{} // cannot occur in practice: neither a render nor an error
 	f.Tell(report.Report{Apps: []report.App{broken}, Gone: []string{"b"}})
 	awaitNames("a", "c")
 	f.Tell(report.Report{Gone: []string{"c"}})

@@ -20,16 +20,16 @@ type OIDC struct {
 	Issuer   string
 	ClientID string
 	Secret   string   // "" for a public client
-	URL      string   // of the dashboard, as browsers see it
+	URL      string   // the dashboard's URL, as browsers see it
 	Scopes   []string // besides openid, profile and email
-	// Unverified accepts an email without email_verified claim. If users choose theirs, any can sign in as another.
+	// Unverified accepts an email without an email_verified claim. It is unsafe if users can choose their own email.
 	Unverified bool
 
 	mu       sync.Mutex
-	provider *oidc.Provider // nil until its first response
+	provider *oidc.Provider // nil until its metadata has been read
 }
 
-// flow is a browser's data during a sign-in.
+// flow is the data of a sign-in in progress. It is in the browser's cookie.
 type flow struct {
 	State, Nonce, Verifier string
 	Expires                time.Time
@@ -38,15 +38,15 @@ type flow struct {
 const (
 	flowCookie = "gitrollout_signin"
 	flowTime   = 10 * time.Minute
-	oidcWait   = 20 * time.Second // for all answers of the provider together
+	oidcWait   = 20 * time.Second // for all requests to the provider in one handler
 )
 
-// setup reads the provider's metadata at the first sign-in: the dashboard starts without it.
+// setup reads the provider's metadata at the first sign-in, so that the dashboard starts without the provider.
 func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.provider == nil {
-		// The provider's keys are fetched later with this context.
+		// The provider later fetches its keys with this context, which must outlast the request.
 		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the identity provider: %w", err)
@@ -74,7 +74,7 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	// The provider's redirect is cross-site, without a Strict cookie.
+	// The provider redirects from another site, so the browser would not send a Strict cookie.
 	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
 	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
 		http.StatusFound)
@@ -106,11 +106,11 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// A redirect would still be cross-site, without the new Strict cookie. This page continues by itself.
+	// A redirect would still be cross-site and lack the new Strict cookie. This page opens the dashboard instead.
 	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster()})
 }
 
-// person exchanges a code for the user.
+// person exchanges an authorization code for the signed-in user.
 func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Person, error) {
 	config, provider, err := o.setup(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Pers
 	switch verified, said := claims["email_verified"]; {
 	case email == "":
 		return Person{}, errors.New("the identity provider names no email address, and commits need one")
-	case said && fmt.Sprint(verified) != "true": // some providers send it as text
+	case said && fmt.Sprint(verified) != "true": // some providers send the claim as a string
 		return Person{}, errors.New("the identity provider says that the email address is not verified")
 	case !said && !o.Unverified:
 		return Person{}, errors.New("the identity provider does not say that the email address is verified; " +

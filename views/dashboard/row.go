@@ -14,10 +14,10 @@ import (
 type Row struct {
 	App      string        `json:"app"`
 	Phase    rollout.Phase `json:"phase"`
-	Held     string        `json:"held,omitempty"` // held or waiting
-	Text     string        `json:"text,omitempty"` // the reason, or the condition that it waits for
+	Held     string        `json:"held,omitempty"` // the short label of a held app: held, waiting or running hooks
+	Text     string        `json:"text,omitempty"` // the reason, or the awaited condition
 	Due      *time.Time    `json:"due,omitempty"`
-	Step     int           `json:"step,omitempty"` // from 1, of the slowest workload; 0: none moves
+	Step     int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 if none moves
 	Of       int           `json:"of,omitempty"`
 	Name     string        `json:"name,omitempty"`   // the step in words
 	Weight   int           `json:"weight,omitempty"` // desired percent

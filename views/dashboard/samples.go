@@ -19,20 +19,20 @@ type Sample struct {
 	Want   int       `json:"want"`   // desired pods
 }
 
-// The bounds of samples, about 3 MB: maxSamples per workload, in the maxDrawn apps that moved last.
+// maxSamples bounds the samples of a workload. Only the maxDrawn apps that moved last have samples: about 3 MB.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
 )
 
-// moves holds a release's samples until the next one.
+// moves holds the samples of a release until the next release begins.
 type moves struct {
 	release rollout.Hash
 	last    time.Time
 	of      map[string][]Sample
 }
 
-// add records an app's sample while it moves, and once at rest. A nil m has none.
+// add records a sample of an app while a release is in flight, and once at rest. A nil m has no samples.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {
@@ -68,7 +68,7 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 	return s
 }
 
-// appended adds a sample unless equal to the last. A full list loses every second one, to still cover the release.
+// appended adds s unless it equals the last sample. A full list drops every second one, and so still spans the release.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
 		last := list[n-1]
@@ -86,7 +86,7 @@ func appended(list []Sample, s Sample) []Sample {
 	return append(list, s)
 }
 
-// copy returns a copy to read during add.
+// copy returns a copy that can be read while add runs.
 func (m *moves) copy() map[string][]Sample {
 	if m == nil {
 		return nil

@@ -45,7 +45,7 @@ func newSessions(now func() time.Time, secure bool) (*sessions, error) {
 	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}, err
 }
 
-// seal encodes data with this process's MAC, for one purpose.
+// seal encodes data with a MAC for one purpose. It cannot be opened for another purpose or by another process.
 func (s *sessions) seal(purpose string, data any) (string, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *sessions) of(r *http.Request) *session {
 	return &found
 }
 
-// end signs a user out, also in copies of the cookie.
+// end signs a user out. Copies of the session's cookie become invalid.
 func (s *sessions) end(of *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +117,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a request, by the session or by a program's bearer token. The session is nil for a
-// program, which no other site can make send requests.
+// signedIn returns the user of a request with a session cookie or with a program's bearer token. The session is nil for
+// a bearer token, which another site cannot make a browser send.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)
@@ -132,15 +132,15 @@ func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session,
 
 // self is the data about the current user.
 type self struct {
-	Actions bool           `json:"actions"` // actions are possible at all
+	Actions bool           `json:"actions"` // the dashboard accepts actions
 	OIDC    bool           `json:"oidc"`
 	Name    string         `json:"name,omitempty"` // "" if no user is signed in
 	Email   string         `json:"email,omitempty"`
 	CSRF    string         `json:"csrf,omitempty"`
-	May     []rollout.Verb `json:"may"` // with ?app=
+	May     []rollout.Verb `json:"may"` // for the app in ?app=
 }
 
-// rules returns the access rules, nil after responding with the file's error.
+// rules returns the access rules. If the file is invalid, it responds with the error and returns nil.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Server) rules(w http.ResponseWriter) *rules {
 	return found
 }
 
-// me is GET /api/v1/me.
+// me handles GET /api/v1/me.
 func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	who := self{Actions: s.acts(), OIDC: s.OIDC != nil, May: []rollout.Verb{}}
 	if !who.Actions {
@@ -171,7 +171,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 const maxBody = 16 << 10
 
-// receive decodes a request's JSON, a content type that other sites' forms cannot send.
+// receive decodes a request's JSON. It requires the JSON content type, which forms of other sites cannot send.
 func receive(w http.ResponseWriter, r *http.Request, data any) bool {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")
@@ -186,7 +186,7 @@ func receive(w http.ResponseWriter, r *http.Request, data any) bool {
 	return true
 }
 
-// signIn is POST /api/v1/session, with a token.
+// signIn handles POST /api/v1/session, with a token.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	var sent struct {
 		Token string `json:"token"`
@@ -212,7 +212,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		May: []rollout.Verb{}})
 }
 
-// signOut is DELETE /api/v1/session.
+// signOut handles DELETE /api/v1/session.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	if of := s.sessions.of(r); of != nil {
 		s.sessions.end(of)

@@ -18,8 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestASealIsForOnePurpose refuses a value that was sealed for another purpose. The cookie of a started sign-in, for
-// example, is no session: every visitor can get one.
+// TestASealIsForOnePurpose checks that a value that was sealed for another purpose is refused. For example, every visitor can get the
+// cookie of a started sign-in, which must not be accepted as a session.
 func TestASealIsForOnePurpose(t *testing.T) {
 	now := time.Now()
 	s, err := newSessions(func() time.Time { return now }, false)
@@ -37,7 +37,7 @@ func TestASealIsForOnePurpose(t *testing.T) {
 	compare.CheckNamed(t, "the same secret", [3]bool{false, false, true}, [3]bool{same("", ""), same("", "x"), same("x", "x")})
 }
 
-// FuzzOpen refuses sealed texts that the process did not make.
+// FuzzOpen checks that open refuses texts that this process did not seal.
 func FuzzOpen(f *testing.F) {
 	s, err := newSessions(time.Now, false)
 	must(f, err)
@@ -60,7 +60,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestCookiesOfASecureDashboard restricts cookies to HTTPS.
+// TestCookiesOfASecureDashboard checks that all cookies of a dashboard with Secure are restricted to HTTPS.
 func TestCookiesOfASecureDashboard(t *testing.T) {
 	p := oidctest.New(t)
 	token, digest := NewToken()
@@ -89,8 +89,8 @@ func TestCookiesOfASecureDashboard(t *testing.T) {
 	ask(http.MethodGet, "/oidc/callback?state=x", "")
 }
 
-// TestRightsAreWhatARuleGives draws rules and people: a person can do only what a rule grants. A token has the rights
-// of its line, since it is no sign-in at the provider, whatever else is known of the person.
+// TestRightsAreWhatARuleGives checks with random rules that a person has only the rights that rules grant. A token has only the rights in
+// the rule with this token, because a token is not a sign-in at the provider.
 func TestRightsAreWhatARuleGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }

@@ -58,7 +58,7 @@ func TestSilentReadersCostLittle(t *testing.T) {
 	}
 }
 
-// heap returns the bytes in use after a collection.
+// heap returns the bytes in use after a garbage collection.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC() // a second time, for finalizers and pools

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// The reported clock differences. Pauses and windows use this machine's clock, pods' ages the cluster's.
+// The reported clock differences. Pauses and windows use this machine's clock; ages of pods use the cluster's clock.
 const (
 	noticeableSkew = 5 * time.Second
 	harmfulSkew    = time.Minute
 )
 
-// Clock compares this machine's clock with a server's, by a response's Date in whole seconds.
+// Clock compares this machine's clock with the Date header of a server's response, which has whole seconds.
 func Clock(
 	ctx context.Context, e *Examination, check, whose string, client *http.Client, address string, now func() time.Time,
 ) {

@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// dated returns a server whose answers have a date.
+// dated returns a server whose responses have the given Date header.
 func dated(t *testing.T, date string) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", date) }))
 	t.Cleanup(server.Close)
 	return server
 }
 
-// TestClocks compares clocks using a server's answers.
+// TestClocks checks the health that Clock reports for several clock differences.
 func TestClocks(t *testing.T) {
 	here := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
@@ -45,7 +45,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestClockOfASlowServer dates an answer at the middle of its request, and reports nothing without an answer.
+// TestClockOfASlowServer checks that Date counts for the middle of a request, and that the health is Unknown without a response.
 func TestClockOfASlowServer(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	server := dated(t, at.Format(http.TimeFormat))
@@ -61,7 +61,7 @@ func TestClockOfASlowServer(t *testing.T) {
 	}
 }
 
-// TestAFindingIsOneLine has a server's answer contain newlines, and characters that turn text or clear the terminal.
+// TestAFindingIsOneLine checks that Add removes newlines, tabs and terminal escapes from a message.
 func TestAFindingIsOneLine(t *testing.T) {
 	var e Examination
 	e.Add("cluster", Problem, "", "it does not answer: %v", errors.New("first\n\tsecond \x1b]0;owned\a"))

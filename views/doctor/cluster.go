@@ -33,23 +33,23 @@ const oldestKubernetes = 25
 // App is an app in Git, with its record.
 type App struct {
 	Name   string
-	Known  bool            // it has a record: it was adopted already
+	Known  bool            // it has a record: gitrollout has adopted it
 	Render *rollout.Render // nil if it cannot be rendered
 	Has    []rollout.Ref   // its recorded objects in the cluster
 
 	Encrypted map[string][]byte // the files of Render.Unopened
 }
 
-// Cluster is the cluster to examine, with Git's apps.
+// Cluster is the cluster to examine, with the apps in Git.
 type Cluster struct {
 	Config *rest.Config
 	As     string // the account whose rights are checked, "" for the account of Config
-	Name   string // in Git
-	UID    string // of the state branch's cluster, "" if it has none yet
+	Name   string // the cluster's name in Git
+	UID    string // the cluster's uid on the state branch, "" if it has none yet
 	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
 
-	Namespaces   []string // the namespaces of gitrollout; none: the whole cluster
+	Namespaces   []string // the namespaces that gitrollout may use; empty for the whole cluster
 	IdentifiedBy string   // the namespace whose uid is on the state branch
 
 	// OtherOwners returns the signs that another controller owns objects; nil if unknown.
@@ -77,7 +77,7 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, err
 }
 
-// Examine checks the cluster; now is this machine's clock.
+// Examine checks the cluster and adds its findings to e. now reads this machine's clock.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
@@ -163,7 +163,7 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 	}
 }
 
-// rightsExam collects and checks the apps' rights.
+// rightsExam collects and checks the rights that the apps need.
 type rightsExam struct {
 	e      *Examination
 	client clients
@@ -173,8 +173,8 @@ type rightsExam struct {
 	namespaces []string // Cluster.Namespaces
 }
 
-// needs collects the rights for every cluster and for each kind in each namespace. A watch serves all apps: in all
-// namespaces, or each of Cluster.Namespaces.
+// needs collects the rights that every cluster needs, and those for each kind and namespace of the apps. A watch serves
+// all apps: it covers the whole cluster, or each of Cluster.Namespaces.
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
@@ -184,7 +184,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 		case namespace == "":
 			places = x.namespaces
 		case !slices.Contains(x.namespaces, namespace):
-			return // the app is held there
+			return // the app is held: gitrollout may not use its namespace
 		}
 		for _, verb := range verbs {
 			for _, place := range places {
@@ -251,12 +251,12 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 			needsOfRelease(spec, account, as)
 		}
 	}
-	for _, ref := range app.Has { // a kind that is gone has nothing to prune
+	for _, ref := range app.Has { // if the kind is gone, there is nothing to prune
 		_ = writes(ref)
 	}
 }
 
-// needsOfRelease adds the rights for a workload's releases, besides the objects'.
+// needsOfRelease adds the rights that a workload's releases need besides the rights to write objects.
 func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
@@ -266,7 +266,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 		as("", "", "", "nodes", "list", "watch")
 	}
 	p := spec.Partition
-	if spec.Workload.Kind != "" && (p == nil || p.Ordered) { // its controller keeps pods that never get ready
+	if spec.Workload.Kind != "" && (p == nil || p.Ordered) { // its controller does not replace unready pods
 		as("", namespace, "", "pods", "delete")
 	}
 	for _, m := range spec.Metrics() {
@@ -330,7 +330,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	}
 }
 
-// examineSecrets checks the Secret keys of analyses, without keeping values.
+// examineSecrets checks that the Secrets of analyses have the needed label and keys. It keeps no values.
 func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clients) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}

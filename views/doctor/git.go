@@ -30,20 +30,20 @@ func GitFix(err error) string {
 	}
 }
 
-// Git holds the inputs of the checks of a readable Git, and the forge.
+// Git holds the inputs for the checks of a readable repository and of its forge.
 type Git struct {
 	Repo    *git.Repo
 	Heads   rollout.Heads
-	Branch  *source.Branch // of the users
+	Branch  *source.Branch // the users' branch
 	Cluster string
 	Own     string // gitrollout's namespace, where no app may write
 	Head    func(app rollout.App) strategies.Head
 	Build   *render.Renderer
 	NoPush  bool          // skip the test push
-	Forge   forge.Options // if the configuration names one
+	Forge   forge.Options // used if the configuration names a forge
 }
 
-// Examine adds its findings, and calls now around each request to a clock.
+// Examine adds its findings to e. now reads this machine's clock.
 func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	repo, config := g.Repo, g.Branch.Config
 	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
@@ -75,12 +75,12 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		e.Add("clock.git", Unknown, "", "%s is not spoken to by HTTP, so its clock cannot be seen", remote)
 		return
 	}
-	// The response's content is irrelevant, and the request has no credentials.
+	// Only the response's Date matters. The request has no credentials.
 	const asked = "/info/refs?service=git-upload-pack"
 	Clock(ctx, e, "clock.git", "the Git server", http.DefaultClient, remote+asked, now)
 }
 
-// examineApps reports apps that are unrenderable or forbidden.
+// examineApps reports apps that are forbidden or cannot be rendered.
 func (g Git) examineApps(e *Examination) {
 	broken, forbidden := len(g.Branch.InvalidNames), 0
 	var first error
@@ -115,7 +115,7 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush pushes and deletes a branch: hooks, protected branches and read-only credentials show only so.
+// examinePush pushes and deletes a test branch. Only a push shows hooks, protected branches and read-only credentials.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// examineKeys tries each app's keys on its encrypted files, without keeping data.
+// examineKeys tries each app's keys on its encrypted files. It keeps no decrypted data.
 func (c Cluster) examineKeys(ctx context.Context, e *Examination, client clients) {
 	for _, app := range c.Apps {
 		if len(app.Encrypted) == 0 {
@@ -65,7 +65,7 @@ func try(keys *sops.Keys, name, secret string, content []byte) error {
 	return err
 }
 
-// Contents returns the readable files' contents.
+// Contents returns the content of each readable file by path.
 func Contents(tree rollout.Tree, files []string) map[string][]byte {
 	all := map[string][]byte{}
 	for _, file := range files {

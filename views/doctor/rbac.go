@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// RBAC returns the minimal roles and bindings of gitrollout's account, namespace/name, and the apps' accounts, as
-// YAML. It requests only discovery; unknown kinds become comments.
+// RBAC returns as YAML the minimal roles and bindings of gitrollout's account (namespace/name) and of the apps'
+// accounts. It requests only discovery data. Unknown kinds become YAML comments.
 func (c Cluster) RBAC(account string) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(c.Config))
 	if err != nil {
@@ -36,7 +36,7 @@ func (c Cluster) RBAC(account string) (string, error) {
 	return b.String(), nil
 }
 
-// role identifies a role, a ClusterRole without a namespace.
+// role identifies a Role or, if namespace is "", a ClusterRole.
 type role struct{ account, namespace string }
 
 func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy string) {
@@ -57,7 +57,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	if identifiedBy == metav1.NamespaceSystem {
 		identity.namespace = ""
 	}
-	add(identity, " namespaces "+identifiedBy, "get") // identifies the cluster
+	add(identity, " namespaces "+identifiedBy, "get") // the namespace's uid identifies the cluster
 	for _, at := range slices.SortedFunc(maps.Keys(roles), func(a, b role) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.namespace, b.namespace))
 	}) {
@@ -67,7 +67,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 		}
 		namespace, account, _ := strings.Cut(at.account, "/")
 		name := "gitrollout"
-		if at.account != own { // two can be in one namespace
+		if at.account != own { // one namespace can have roles of two accounts
 			name += "-" + namespace + "-" + account
 		}
 		fmt.Fprintf(b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\nrules:\n",
@@ -79,7 +79,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	}
 }
 
-// writeRules writes a rule for a group's resources with the same verbs.
+// writeRules writes one rule for all resources of a group that have the same verbs.
 func writeRules(b *strings.Builder, rights map[string][]string) {
 	rules := map[string][]string{} // "group verbs name" to resources
 	for what, verbs := range rights {

@@ -15,8 +15,8 @@ func object(version, kind, namespace string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": "a", "namespace": namespace}}
 }
 
-// TestRoles checks an app that gitrollout writes as itself, and one with a service account, which needs the rights
-// instead. Experiments and hooks, which are not watched, need rights too.
+// TestRoles checks the roles for an app that gitrollout's own account writes and for an app with a service account. The Jobs of analyses
+// and hooks need rights although they are not watched.
 func TestRoles(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// right is one permission of an app's service account, or of gitrollout's: "". A subresource is pods/log.
+// right is one permission. account is an app's service account, or "" for gitrollout's. A resource can be pods/log.
 type right struct{ account, namespace, group, resource, verb string }
 
 // asked returns the right for an access review.

@@ -29,13 +29,13 @@ type ClusterReport struct {
 	Allow    []string                `json:"allow,omitempty"` // entries that would allow the forbidden objects, as YAML
 }
 
-// AppReport is one app: its render's summary, or why it cannot be built.
+// AppReport is the summary of an app's render, or the error of an app that cannot be rendered.
 type AppReport struct {
 	App      string                `json:"app"`
 	Path     string                `json:"path"`
-	Release  rollout.Hash          `json:"release,omitempty"` // the release hash
+	Release  rollout.Hash          `json:"release,omitempty"`
 	Objects  int                   `json:"objects"`
-	Staged   int                   `json:"staged"` // workloads that a Rollout document moves
+	Staged   int                   `json:"staged"` // number of workloads with a Rollout document
 	Error    *rollout.InvalidError `json:"error,omitempty"`
 	Warnings []string              `json:"warnings,omitempty"`
 }
@@ -106,7 +106,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// unmatched returns warnings about paths that match no folder. A pattern may match none while another entry does.
+// unmatched warns about paths that match no folder. A glob may match none, as long as any entry matches a folder.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
 	if len(folders) == 0 {
@@ -138,7 +138,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim records the owner of an app's objects. Another app's is refused, except an equal one that is never deleted.
+// claim makes an app the owner of its objects. Another app's object is refused, unless it is equal and never deleted.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

@@ -21,7 +21,7 @@ const (
 	promotes = "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: h1-1\ndecision: promote\n"
 )
 
-// TestCheck validates trees with expected errors, warnings, apps, and lines that would grant the missing rights.
+// TestCheck checks the errors, warnings, apps and suggested entries for several trees.
 func TestCheck(t *testing.T) {
 	kustomization := func(files string) string { return "resources: [" + files + "]\n" }
 	config := func(more string) map[string]string {

@@ -6,18 +6,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Live is one Deployment in the cluster, with gitrollout's annotations.
+// Live is one workload in the cluster, with gitrollout's annotations.
 type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
-	Commit   string // the commit of its template
+	Commit   string // the commit of the workload's template
 	Held     string // the step and release at which it is held, "" if it is not
 }
 
-// Unknown is the phase of an app at rest without Git.
+// Unknown is the phase of an app whose record is not available.
 const Unknown rollout.Phase = "Unknown"
 
-// OfCluster describes an app without Git, and so without target, later steps, measurements and author.
+// OfCluster describes an app without Git: target, later steps, measurements and author are not known.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods are of one version; whether Git asks for another one is not known"}

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// contentOf returns a commit of an app without Rollout documents, with one Job before and one after each release, each
-// with more annotations.
+// contentOf returns the render of an app without Rollout documents. It has one Job before and one after each release, both with the
+// annotations in more.
 func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Render {
 	r := &rollout.Render{
 		Commit:    rollout.Commit{ID: commit, Author: "Ann <ann@example.com>", Subject: "version " + string(content), When: noon},
@@ -30,7 +30,7 @@ func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Ren
 	return r
 }
 
-// checked returns such an app: all its pods are new, and the Job after the release runs.
+// checked returns the input of an app without Rollout documents whose pods are all new and whose Job after the release runs.
 func checked() strategies.Input {
 	head := contentOf("c2", "c1-2")
 	stable, release := version("c1-1", 0), version("c1-2", 1)
@@ -54,12 +54,12 @@ func checked() strategies.Input {
 	}
 }
 
-// follow makes Git ask for another commit.
+// follow makes r the render of the head.
 func follow(in *strategies.Input, r *rollout.Render) {
 	in.Head = strategies.Head{Commit: r.Commit, Render: r}
 }
 
-// left makes a newer release wait for the hooks of a superseded one that still run.
+// left makes a newer release wait for running hooks of a superseded release.
 func left(in *strategies.Input) {
 	follow(in, contentOf("c3", "c1-3"))
 	in.Source, in.State.Source = contentOf("c1", "c1-1"), "c1"
@@ -73,8 +73,8 @@ func left(in *strategies.Input) {
 	in.Observed.Workloads[web] = live
 }
 
-// TestHooksThatFailedAndKeptNothing reports a failed hook that did not stop its release for as long as that release
-// serves, and no other failure.
+// TestHooksThatFailedAndKeptNothing checks that a failed hook with hook-failure: continue is reported as long as its release serves. Other
+// failed hooks are not reported.
 func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 	const warning = "hook shop/migrate (before) failed, and c1-2 went on all the same: its hook-failure is continue"
 	for name, c := range map[string]struct {
@@ -126,7 +126,7 @@ func TestOfNoPods(t *testing.T) {
 	}
 }
 
-// TestOfContent describes what an app without Rollout documents waits for, and how it continues and reverts.
+// TestOfContent checks what an app without Rollout documents waits for, and the suggested commands.
 func TestOfContent(t *testing.T) {
 	const head = "phase: Promoting\nshop/web: plain \n"
 	const check = "waits: hook shop/check (after c1-2): Job check-2-1 to end"

@@ -20,7 +20,7 @@ func GoalNames() []string { return []string{"healthy", "paused", "started", "deg
 // Ending is the outcome of a wait for a Goal.
 type Ending int
 
-// The endings.
+// The outcomes of a wait.
 const (
 	NotYet  Ending = iota
 	Reached        // the goal is reached
@@ -78,7 +78,7 @@ func (g Goal) serves(in strategies.Input) bool {
 	return s.Stable != nil && s.Stable.Hash == g.Hash
 }
 
-// overtaken reports whether the app follows another version of the branch.
+// overtaken reports whether the app follows the head, and the head is not the goal's version.
 func (g Goal) overtaken(in strategies.Input) bool {
 	head, s := in.Head.Render, in.State
 	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) ||

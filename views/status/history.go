@@ -19,7 +19,7 @@ type Event struct {
 // Outcome is the result of a release.
 type Outcome string
 
-// The outcomes.
+// The outcomes of a release.
 const (
 	InFlight   Outcome = "inFlight"
 	Succeeded  Outcome = "healthy"    // it became stable
@@ -27,7 +27,7 @@ const (
 	Reverted   Outcome = "reverted"   // Git was reverted, and stable serves
 	Superseded Outcome = "superseded" // a newer release took its place
 	Applied    Outcome = "applied"    // an app without stages follows a commit
-	Recorded   Outcome = "recorded"   // it is stable since before the first record
+	Recorded   Outcome = "recorded"   // it was stable before the first record
 )
 
 // History is the JSON or YAML output of history.
@@ -38,7 +38,7 @@ type History struct {
 	Note     string `json:"note,omitempty"` // why older releases are missing
 }
 
-// Past is a release, from its first record to its last.
+// Past is a release and its records.
 type Past struct {
 	Hash        rollout.Hash          `json:"hash,omitempty"`
 	Commit      string                `json:"commit"`
@@ -49,8 +49,8 @@ type Past struct {
 	Outcome     Outcome               `json:"outcome"`
 	Reason      string                `json:"reason,omitempty"`
 	Fast        bool                  `json:"fast,omitempty"`
-	Step        int                   `json:"step"`                 // completed steps of the slowest workload
-	Of          int                   `json:"of,omitempty"`         // steps
+	Step        int                   `json:"step"`                 // completed steps of the least advanced workload
+	Of          int                   `json:"of,omitempty"`         // number of steps
 	Skipped     int                   `json:"skipped,omitempty"`    // steps in Step that a full promotion skipped
 	PromotedBy  []string              `json:"promotedBy,omitempty"` // the users who promoted it, in order
 	Hooks       []rollout.HookRun     `json:"hooks,omitempty"`      // oldest first
@@ -64,11 +64,11 @@ type Transition struct {
 	At     time.Time     `json:"at"`
 	Phase  rollout.Phase `json:"phase"`
 	Text   string        `json:"text"`
-	Commit string        `json:"commit"` // on the state branch
+	Commit string        `json:"commit"` // the state commit
 	back   Outcome       // the release's outcome if the rollback completes; "" if it is not rolling back
 }
 
-// Releases returns an app's releases, newest first, of events, oldest first. whole: no record is older.
+// Releases returns the releases in events, newest first. events are oldest first; whole: no record is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -78,7 +78,7 @@ func Releases(events []Event, whole bool) []Past {
 	return h.past
 }
 
-// chronicle is an unfinished history.
+// chronicle collects the releases of an app from its events.
 type chronicle struct {
 	past    []Past
 	last    rollout.State // from the previous event
@@ -120,7 +120,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // once a Job ends, Since is its end
+		for _, run := range was.Hooks { // Since is the end of a Job that has ended
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -129,15 +129,15 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		p.ended(r.At)
 		h.past = append(h.past, p)
 	}
-	if n := len(h.past); flying || n > before { // otherwise it is about the app at rest
+	if n := len(h.past); flying || n > before { // otherwise the event concerns the app at rest
 		if flying && n > before {
-			h.past[before-1].note(e) // the event that ended it, too
+			h.past[before-1].note(e) // the event has also ended the previous release
 		}
 		h.past[n-1].note(e)
 	}
 }
 
-// refusedAtRest returns the new rejection of a release that had not begun, by its hook or a user.
+// refusedAtRest returns a new rejection, by a hook or a user, of a release that had not begun.
 func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	if was.App == "" || s.Release != nil || len(s.Rejected) == 0 ||
 		len(was.Rejected) > 0 && was.Rejected[0] == s.Rejected[0] {
@@ -154,7 +154,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is reports whether a record is of this release, not of a retry of its content.
+// is reports whether r is this release, and not a retry of the same content.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) {
@@ -162,7 +162,7 @@ func (p *Past) ended(at time.Time) {
 	p.Ended = &at
 }
 
-// end closes a release that has left flight.
+// end sets the outcome and the end of a release that is no longer in flight.
 func (p *Past) end(e Event) {
 	s := e.State
 	p.ended(e.At)
@@ -181,7 +181,7 @@ func (p *Past) end(e Event) {
 	}
 }
 
-// back returns the last rollback's outcome, or without if there was none.
+// back returns the outcome of the release's last rollback, or without if there was no rollback.
 func (p *Past) back(without Outcome) Outcome {
 	for _, t := range p.Transitions {
 		without = cmp.Or(t.back, without)
@@ -189,7 +189,7 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf returns a rollback's outcome: superseded if Rollback goes to stable's commit and not the head's.
+// backOf returns a rollback's outcome: Superseded if it goes to stable's commit, otherwise Reverted.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:
@@ -207,7 +207,7 @@ func (p *Past) note(e Event) {
 		back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
-		return // the record of a newer release ended this one
+		return // this record of a newer release has ended p
 	}
 	if len(s.Analyses) > 0 {
 		p.Analyses = s.Analyses
@@ -217,7 +217,7 @@ func (p *Past) note(e Event) {
 	}
 	for i, pr := range s.Progress {
 		was, known := rollout.Find(p.progress, func(was rollout.Progress) bool { return was.Workload == pr.Workload })
-		if known && pr.Opened != "" && pr.Of == was.Of { // every other way advances by one step
+		if known && pr.Opened != "" && pr.Of == was.Of { // any other promotion advances by one step
 			p.Skipped = max(p.Skipped, pr.Step-was.Step-1)
 		}
 		if i == 0 || pr.Step*p.Of < p.Step*pr.Of {
@@ -233,7 +233,7 @@ func (p *Past) note(e Event) {
 	}
 }
 
-// Took returns a release's duration, in flight up to now.
+// Took returns a release's duration. A release in flight lasts until now.
 func (p Past) Took(now time.Time) time.Duration {
 	if p.Ended != nil {
 		return p.Ended.Sub(p.Started)

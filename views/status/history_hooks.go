@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wait tracks a release whose hooks run before it begins, and returns it at its begin or rejection. One that gives
-// way to another or to stable gets a separate outcome.
+// wait tracks a release while its hooks run before it begins, and returns the release when this wait ends. It adds a
+// release that neither begins nor is rejected, as superseded or reverted.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -33,7 +33,7 @@ func (h *chronicle) wait(e Event) (ended *Past) {
 	return ended
 }
 
-// waitsFor returns the newest Job before an unbegun release.
+// waitsFor returns the newest Job that runs before a release that has not begun.
 func (h *chronicle) waitsFor(s rollout.State) (run rollout.HookRun, waits bool) {
 	if len(s.Hooks) == 0 || s.Release != nil || s.Held == nil || h.waiting == nil && s.Held.Reason != rollout.HeldHook {
 		return run, false
@@ -42,14 +42,14 @@ func (h *chronicle) waitsFor(s rollout.State) (run rollout.HookRun, waits bool) 
 	return run, run.When == rollout.HookBefore && !run.Past && (s.Stable == nil || s.Stable.Hash != run.Release)
 }
 
-// takeUp copies hooks and transitions from before the begin or rejection.
+// takeUp copies the hooks and transitions that were recorded while the same release waited for its hooks.
 func (p *Past) takeUp(waited *Past) {
 	if waited != nil && waited.Hash == p.Hash {
 		p.Transitions, p.Hooks = waited.Transitions, waited.Hooks
 	}
 }
 
-// noteHooks updates the release's Jobs, which may end later. Only the newest's log is recorded.
+// noteHooks updates the release's Jobs, also after its end. Known logs stay: a record has the newest Job's log only.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

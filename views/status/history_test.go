@@ -23,7 +23,7 @@ func moving(phase rollout.Phase, stable, release *rollout.Release, step int, ope
 	return rollout.State{Phase: phase, Stable: stable, Release: release, Progress: []rollout.Progress{{Step: step, Of: 4, Opened: opened}}}
 }
 
-// TestStepsLeftOut checks that a full promotion skips all later steps, which are not shown as done.
+// TestStepsLeftOut checks that the later steps that a full promotion skips are counted as skipped.
 func TestStepsLeftOut(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	for want, states := range map[int][]rollout.State{
@@ -40,7 +40,7 @@ func TestStepsLeftOut(t *testing.T) {
 	}
 }
 
-// TestNoStepDone shows the number of completed steps even if it is zero.
+// TestNoStepDone checks that the JSON has the number of completed steps even if it is 0.
 func TestNoStepDone(t *testing.T) {
 	data, err := json.Marshal(Past{Of: 4})
 	if err != nil || !strings.Contains(string(data), `"step":0,"of":4`) {
@@ -122,7 +122,7 @@ func TestReleases(t *testing.T) {
 			at(14, moving(rollout.Progressing, one, two, 2, "Bob")),
 			at(15, moving(rollout.Promoting, one, two, 4, "Bob")),
 			at(16, healthy(*two, 16)),
-			at(30, healthy(*two, 16)), // it follows a commit that changes nothing
+			at(30, healthy(*two, 16)), // the app follows a commit that changes nothing
 		}, true, []string{"h1-2 healthy 10-16 4/4 by Bob (5)", "h1-1 healthy 0-2 (2)"}},
 		"rejected, and tried again": {[]Event{
 			at(10, moving(rollout.Progressing, one, two, 0, "")), at(12, aborting), at(13, rejectedAt(12)),
@@ -180,8 +180,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestWhatWasMeasuredStays takes the measurements of a finished release from the last record that has them, since later
-// records have none.
+// TestWhatWasMeasuredStays checks that a finished release has the measurements of the last record with measurements. Later records have
+// none.
 func TestWhatWasMeasuredStays(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	measured := moving(rollout.Progressing, one, two, 1, "")
@@ -196,7 +196,7 @@ func TestWhatWasMeasuredStays(t *testing.T) {
 	}
 }
 
-// TestTransitions describes transitions, with the times of the world's clock.
+// TestTransitions checks the texts of transitions, and that their times are in UTC.
 func TestTransitions(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	s := moving(rollout.Paused, one, two, 1, "")
@@ -220,7 +220,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestHistoryHasTheLogsOfEarlierRuns reads earlier records, since a record has only the log of a hook's newest run.
+// TestHistoryHasTheLogsOfEarlierRuns checks that logs come from earlier records: a record has only the log of the newest run.
 func TestHistoryHasTheLogsOfEarlierRuns(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	failed := moving(rollout.Progressing, one, two, 0, "")

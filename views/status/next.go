@@ -11,10 +11,10 @@ type Next struct {
 	To      string `json:"to"`
 	Command string `json:"command"`
 	Branch  string `json:"branch,omitempty"` // the proposal that the command merges
-	URL     string `json:"url,omitempty"`    // of its pull request, if a forge is configured
+	URL     string `json:"url,omitempty"`    // the pull request of Branch, if a forge is configured
 }
 
-// nextSteps returns the commands that move the app on.
+// nextSteps returns the suggested commands for the app's state.
 func nextSteps(in strategies.Input, cluster string, proposals map[string]string) (out []Next) {
 	app, s := in.App.Name, in.State
 	merge := func(to string, kind rollout.ProposalKind) {
@@ -60,7 +60,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	return out
 }
 
-// nextInFlight adds the commands for a begun release with a stable version.
+// nextInFlight adds the commands for a release in flight that can go back to a stable version.
 func nextInFlight(in strategies.Input, merge func(to string, kind rollout.ProposalKind),
 	add func(to string, commands ...string)) {
 	app, s, head := in.App.Name, in.State, in.Head.Render
@@ -82,7 +82,7 @@ func nextInFlight(in strategies.Input, merge func(to string, kind rollout.Propos
 	stands := s.Phase == rollout.Paused || s.Phase == rollout.Stalled
 	// An undo cannot fix an unreadable or unlisted head, and would revert a waiting newer commit.
 	if head != nil && (stands || head.Release() == s.Release.Hash) {
-		add("go back", "gitrollout undo "+app) // several commits may have brought it, with other apps
+		add("go back", "gitrollout undo "+app) // the release may come from several commits, which also changed other apps
 	}
 	add("go back", "gitrollout abort "+app)
 }

@@ -7,11 +7,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record reads an app's file in commits, newest first. A change of it is an event; messages are ignored.
+// Record reads an app's state file in commits, newest first. Each change of the file is an Event.
 type Record struct {
 	path     string
 	newer    propose.Snapshot // the commit of the last Visit
-	id       string           // of its file, "" without one
+	id       string           // the file's blob in newer, "" if there is none
 	events   []Event
 	releases map[string]bool
 }
@@ -21,7 +21,7 @@ func NewRecord(app string) *Record {
 	return &Record{path: rollout.StatePath(app), releases: map[string]bool{}}
 }
 
-// Visit reads the next commit and returns the number of releases, of which the oldest may be incomplete.
+// Visit reads the next older commit. It returns the number of releases so far, of which the oldest may be incomplete.
 func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases returns the visited releases, newest first. whole: there are no earlier commits.
+// Releases returns the visited releases, newest first. whole means that all commits were visited.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {
@@ -43,7 +43,7 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an event if the commit before the last visited one has another file, or none.
+// changed adds an Event for the last visited commit unless its file equals before, the blob in the next older commit.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil

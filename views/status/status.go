@@ -1,7 +1,7 @@
-// Package status describes an app's state for the commands get and list and for the dashboard. Its types are the form
-// of their JSON; fields are only ever added.
+// Package status describes an app's state for the commands get and list and for the dashboard. Its types define their
+// JSON; fields are added, but never changed or removed.
 //
-// It is pure. strategies explains an app; cmd/gitrollout and dashboard show the result.
+// The package is pure. strategies explains an app to it; cmd/gitrollout and views/dashboard show the result.
 package status
 
 import (
@@ -25,8 +25,8 @@ type Listing struct {
 	Apps    []App  `json:"apps"`
 }
 
-// App is one app's state, and the output of get as JSON or YAML; fields are only ever added. While nothing happens it
-// is constant: views compute ages and countdowns.
+// App is one app's state, and the output of get as JSON or YAML. It is constant while nothing happens, because views
+// compute ages and countdowns. Fields are only ever added.
 type App struct {
 	App       string          `json:"app"`
 	Cluster   string          `json:"cluster"`
@@ -36,17 +36,17 @@ type App struct {
 	Held      *rollout.Held   `json:"held,omitempty"`
 	Release   *Release        `json:"release,omitempty"`
 	Stable    *Release        `json:"stable,omitempty"`
-	Coming    *Release        `json:"coming,omitempty"`   // waits for its hooks and has not begun
-	Rejected  *Rejected       `json:"rejected,omitempty"` // the rejected release of Git's newest version
+	Coming    *Release        `json:"coming,omitempty"`   // a release that waits for its hooks and has not begun
+	Rejected  *Rejected       `json:"rejected,omitempty"` // the head's version, if it was rejected
 	Source    *rollout.Commit `json:"source,omitempty"`   // the commit whose objects are in the cluster
 	Workloads []Workload      `json:"workloads,omitempty"`
-	// Analyses are of the release, or the last rejected one, in the reconciler with later measurements.
+	// Analyses belong to the release or the last rejected one. The reconciler's App has unrecorded measurements as well.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
 	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // Jobs of the newest release with Jobs
-	Waiting  string                `json:"waiting,omitempty"` // the condition that it waits for
+	Waiting  string                `json:"waiting,omitempty"` // the condition for which the app waits
 	Due      *time.Time            `json:"due,omitempty"`     // when a timed wait ends
 	Next     []Next                `json:"next,omitempty"`    // suggested commands
-	Actions  []propose.Action      `json:"actions,omitempty"` // those that fit the app's state
+	Actions  []propose.Action      `json:"actions,omitempty"` // the actions that fit the app's state
 	Warnings []string              `json:"warnings,omitempty"`
 	Note     string                `json:"note,omitempty"` // why the cluster is not shown
 }
@@ -61,7 +61,7 @@ type Release struct {
 	Fast    bool         `json:"fast,omitempty"`
 }
 
-// Rejected is a version that is not retried.
+// Rejected is a rejected version, which is not retried automatically.
 type Rejected struct {
 	Hash   rollout.Hash `json:"hash"`
 	Commit string       `json:"commit"`
@@ -69,8 +69,8 @@ type Rejected struct {
 	At     time.Time    `json:"at"`
 }
 
-// Workload is one Deployment. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain (no
-// document) or experiment (for a step of another workload).
+// Workload is one workload. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain (without a
+// Rollout document) or experiment (created for a step of another workload).
 type Workload struct {
 	Workload   string     `json:"workload"`
 	Strategy   string     `json:"strategy"`
@@ -79,15 +79,15 @@ type Workload struct {
 	Step       int        `json:"step,omitempty"`   // in progress, from 1; the last one when all are done; 0: nothing moves
 	Unread     bool       `json:"unread,omitempty"` // the cluster was not read: ready and realWeight are omitted
 	Moving     bool       `json:"moving"`
-	Entered    *time.Time `json:"entered,omitempty"` // begin of the step
+	Entered    *time.Time `json:"entered,omitempty"` // time at which the step began
 	Opened     string     `json:"opened,omitempty"`  // the user who opened the last gate
-	Weight     int        `json:"weight"`            // desired for the new version, of fullWeight
-	Pods       int        `json:"pods,omitempty"`    // desired for the new version, if set by setCanaryScale
-	FullWeight int        `json:"fullWeight"`        // all requests, 100 unless trafficRouting sets it
-	RealWeight int        `json:"realWeight"`        // percent of requests, or without a router of ready pods
+	Weight     int        `json:"weight"`            // desired weight of the new version, of fullWeight
+	Pods       int        `json:"pods,omitempty"`    // desired pods of the new version, if set by setCanaryScale
+	FullWeight int        `json:"fullWeight"`        // weight of all requests, 100 unless trafficRouting sets it
+	RealWeight int        `json:"realWeight"`        // percent of requests; without a router, of ready pods
 	Routed     bool       `json:"routed,omitempty"`  // requests are split, not only pods
 	Surplus    string     `json:"surplus,omitempty"` // why the new version has more pods than desired
-	Routes     []string   `json:"routes,omitempty"`  // managed routes in force; match: the routes of the step match
+	Routes     []string   `json:"routes,omitempty"`  // names of managed routes in force; "match" for a match step's routes
 	Steps      []Step     `json:"steps,omitempty"`
 	Waiting    string     `json:"waiting,omitempty"`
 	Due        *time.Time `json:"due,omitempty"`
@@ -102,7 +102,7 @@ type Step struct {
 	Status string `json:"status,omitempty"` // done, current or pending; "" at rest and in a rollback
 }
 
-// Revision is one ReplicaSet. Role is stable, canary, active, preview, or "" for another one with pods.
+// Revision is one ReplicaSet or ControllerRevision. Role is stable, canary, active, preview or, if it has no role, "".
 type Revision struct {
 	Name    string       `json:"name"`
 	Role    string       `json:"role,omitempty"`
@@ -124,7 +124,7 @@ type Pod struct {
 	Created  time.Time `json:"created"`
 }
 
-// Of describes an app. proposals are the existing branches.
+// Of returns the state of an app. proposals are the existing proposal branches.
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Phase: s.Phase, Reason: s.Reason}
@@ -182,7 +182,7 @@ func (a *App) showHealth(in strategies.Input) {
 }
 
 func heldOf(in strategies.Input) *rollout.Held {
-	if err := in.HeadErr(); in.State.Held == nil && err != nil { // not recorded yet, perhaps of an older commit
+	if err := in.HeadErr(); in.State.Held == nil && err != nil { // not recorded yet; an older commit may be the cause
 		return &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
 	return in.State.Held
@@ -191,7 +191,7 @@ func heldOf(in strategies.Input) *rollout.Held {
 // Waits reports whether the app waits only for a time or a Job.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// WhyHeld returns in one line why the app is held, with the live Job or reason.
+// WhyHeld returns in one line why the app is held. It names the Job or condition for which the app waits now.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -261,7 +261,7 @@ func revisionOf(r rollout.Revision, role string) Revision {
 	return out
 }
 
-// plainWorkloads returns live Deployments without a document.
+// plainWorkloads returns the live workloads without a Rollout document.
 func plainWorkloads(in strategies.Input) []Workload {
 	source := cmp.Or(in.Source, in.Head.Render)
 	var out []Workload
@@ -290,7 +290,7 @@ func plainWorkloads(in strategies.Input) []Workload {
 	return out
 }
 
-// waitingOf returns the condition that the app waits for, "" for the next pass.
+// waitingOf returns the condition for which the app waits, and its due time. It is "" if there is no condition.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	var due *time.Time
@@ -302,18 +302,18 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case in.State.Held.Waits():
 		if d := strategies.Decide(in); d.State.Held.Waits() {
-			if d.State.Held.Reason == rollout.HeldHook { // it is polled
+			if d.State.Held.Reason == rollout.HeldHook { // Jobs are polled: there is no due time
 				return d.Waiting, nil
 			}
 			return d.Waiting, timeOrNil(d.Requeue)
 		}
 		return "", nil
 	case a.Held != nil && in.State.Phase != rollout.Aborting:
-		return "", nil // the held message has it; neither a promotion nor time ends it
+		return "", nil // the held message has the reason; neither a promotion nor time ends the hold
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // a Job's wait is on record
+		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // the record has the wait for a Job
 		return "", nil
 	}
 	d := strategies.Decide(in)
@@ -346,7 +346,7 @@ func timeOrNil(t time.Time) *time.Time {
 // Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON omits unread fields. Without Git, and so without strategy and routes, the real weight is unknown.
+// MarshalJSON omits fields that were not read. Without Git, the strategy, and so the meaning of realWeight, is unknown.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {
@@ -391,7 +391,7 @@ func (w Workload) Asked() string {
 	return w.Share(w.Weight)
 }
 
-// SetNote sets why the cluster is not shown, for listing and apps.
+// SetNote sets the note of the listing and of each app: why the cluster is not shown.
 func (l *Listing) SetNote(note string) {
 	l.Note = note
 	for i := range l.Apps {

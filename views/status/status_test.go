@@ -64,7 +64,7 @@ func paused() strategies.Input {
 	}
 }
 
-// reject makes the release a rejected one that Git still asks for.
+// reject makes the release in flight a rejected one that is still at the head.
 func reject(in *strategies.Input) {
 	in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil
 	in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "too many errors", At: minute(3)}}
@@ -254,7 +254,7 @@ func TestOf(t *testing.T) {
 				c.change(&in)
 			}
 			a := Of(in, "prod", c.proposals)
-			for _, n := range a.Next { // each suggested action fits
+			for _, n := range a.Next { // each suggested gitrollout command is one of a.Actions
 				fits := func(a propose.Action) bool {
 					return strings.HasPrefix(n.Command, "gitrollout "+string(a.Verb)) && a.Full == strings.HasSuffix(n.Command, "--full") &&
 						a.AdoptAnyway == strings.HasSuffix(n.Command, "--adopt-anyway")
@@ -269,7 +269,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOfFields compares the fields that matter for each input.
+// TestOfFields checks the fields of App that each change of the input affects.
 func TestOfFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*strategies.Input)
@@ -297,7 +297,7 @@ func TestOfFields(t *testing.T) {
 			func(a *App, _ *Workload) { a.Source = &rollout.Commit{ID: "c2"} }},
 		"nothing of an app that was never applied": {func(in *strategies.Input) { in.Source, in.State.Source = nil, "" },
 			func(a *App, _ *Workload) { a.Source = nil }},
-		// The newest commit may not have changed the app.
+		// An older commit than the head may be the cause.
 		"no commit of an unrecorded error": {func(in *strategies.Input) {
 			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
 		}, func(a *App, _ *Workload) { a.Held.Commit = "" }},
@@ -310,8 +310,8 @@ func TestOfFields(t *testing.T) {
 	}
 }
 
-// TestOfSaysHowManyPodsAreAsked checks the number of pods at a step that sets replicas instead of a weight, and at no
-// other step.
+// TestOfSaysHowManyPodsAreAsked checks that a setCanaryScale step without a router is described by its number of pods, and every other step
+// by its weight.
 func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	for want, step := range map[string]rollout.Step{
 		"1 pod":  {SetCanaryScale: &rollout.CanaryScale{Replicas: new(1)}},
@@ -326,14 +326,14 @@ func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	}
 }
 
-// TestShare prints weights as users write them.
+// TestShare checks that weights are formatted in percent, or with the weight of all requests.
 func TestShare(t *testing.T) {
 	for want, w := range map[string]Workload{"20%": {}, "20/1000": {FullWeight: 1000}} {
 		compare.Check(t, want, w.Share(20))
 	}
 }
 
-// TestWarnings lists warnings of the render, of kept objects, and of a promotion without effect.
+// TestWarnings checks the warnings about the render, about kept objects, and about a promotion without effect.
 func TestWarnings(t *testing.T) {
 	in := paused()
 	compare.CheckNamed(t, "warnings", "[]", fmt.Sprint(Of(in, "prod", nil).Warnings))
@@ -347,7 +347,7 @@ func TestWarnings(t *testing.T) {
 	compare.CheckNamed(t, "warnings of the render", 1, len(in.Head.Render.Warnings))
 }
 
-// TestPlainWorkloads sorts workloads, counts their pods, and omits those that no longer run.
+// TestPlainWorkloads checks that workloads are sorted, their pods are counted, and revisions that no longer run are omitted.
 func TestPlainWorkloads(t *testing.T) {
 	in := paused()
 	in.Head.Render.Specs = nil
@@ -376,7 +376,7 @@ func TestPlainWorkloads(t *testing.T) {
 	compare.CheckNamed(t, "workloads without a render", 4, len(Of(in, "prod", nil).Workloads))
 }
 
-// TestWaitingOfSeveral has the texts of all workloads, each with its name, and the earliest time.
+// TestWaitingOfSeveral checks that the text has each workload with its condition, and that the earliest due time is returned.
 func TestWaitingOfSeveral(t *testing.T) {
 	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
 	soon, late := minute(1), minute(2)
@@ -397,8 +397,8 @@ func TestWaitingOfSeveral(t *testing.T) {
 	compare.Check(t, "a until <nil>", waits([]Workload{{Waiting: "a"}}))
 }
 
-// TestOfWhatWasNotRead shows nothing about pods or requests if the cluster was not read. If it was read, it shows that
-// none are ready.
+// TestOfWhatWasNotRead checks that the JSON has nothing about pods or requests if the cluster was not read. If it was read, the JSON has 0
+// ready pods.
 func TestOfWhatWasNotRead(t *testing.T) {
 	of := func(change func(*strategies.Input)) string {
 		in := paused()
@@ -436,7 +436,7 @@ func TestNotesAndHeldTexts(t *testing.T) {
 	}
 }
 
-// TestOfCluster shows the status of an app without Git.
+// TestOfCluster checks the status of an app without Git.
 func TestOfCluster(t *testing.T) {
 	since := func(n int) []time.Time { return make([]time.Time, n) }
 	old := rollout.Revision{Name: "old", Hash: "h1-1", Pods: 3, ReadySince: since(3)}
@@ -491,7 +491,7 @@ func TestOfCluster(t *testing.T) {
 	}
 }
 
-// TestOfShowsHooks shows the hooks of the last release that had some, without a countdown to their next check.
+// TestOfShowsHooks checks that App has the hooks of the newest release with hooks, and no due time for them.
 func TestOfShowsHooks(t *testing.T) {
 	run := func(release rollout.Hash, phase rollout.HookPhase) rollout.HookRun {
 		return rollout.HookRun{Name: "shop/migrate", When: rollout.HookBefore, Release: release, Job: "migrate-1", Phase: phase, Attempt: 1}

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// verdicts are the symbols and colours of analyses.
+// verdicts has the symbol and colour of each phase of an analysis.
 var verdicts = map[rollout.AnalysisPhase]span{
 	rollout.AnalysisSuccessful: {"✔", green}, rollout.AnalysisFailed: {"✖", red}, rollout.AnalysisErrored: {"✖", red},
 	rollout.AnalysisInconclusive: {"?", yellow}, rollout.AnalysisRunning: {"●", cyan},
@@ -65,12 +65,12 @@ func lastValue(m rollout.MetricProgress) string {
 	value := Clean(last.Value)
 	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 &&
 		!strings.Contains(inner, " ") {
-		return inner // a vector of one
+		return inner // a vector with one element
 	}
 	return value
 }
 
-// metricCounts returns a metric's verdicts: 12 ok, 1 failed.
+// metricCounts returns the counts of a metric's verdicts, such as "12 ok" and "1 failed".
 func metricCounts(m rollout.MetricProgress) []string {
 	var counts []string
 	for _, c := range []struct {
@@ -91,12 +91,12 @@ func metricCounts(m rollout.MetricProgress) []string {
 	return counts
 }
 
-// sparkBars is how many last measurements are drawn.
+// sparkBars is the number of measurements in a sparkline.
 const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws the last measurements as scaled bars in their verdicts' colours: × for failed, · for no number.
+// sparkline draws the last measurements as scaled bars in their verdicts' colours: × for an error, · for no number.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))
@@ -123,7 +123,7 @@ func sparkline(all []rollout.Measurement) []span {
 		case high == low:
 			bars[i].text = "▄"
 		default:
-			// In halves: the span of two large numbers does not overflow.
+			// Halved values avoid an overflow of high - low.
 			share := (v/2 - low/2) / (high/2 - low/2)
 			bars[i].text = string(levels[int(math.Round(share*float64(len(levels)-1)))])
 		}

@@ -54,7 +54,7 @@ func revision(role, deployment, podHash string, ready, desired int, since time.D
 		Pods: pods(deployment+"-"+podHash, "Running", ready, since)}
 }
 
-// steps returns four steps, with the one at current in progress.
+// steps returns four steps. The one with index current is in progress.
 func steps(current int) []status.Step {
 	list := []status.Step{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60},
 		{Name: "soak", Text: "pause 10m0s", Weight: 60}}
@@ -334,7 +334,7 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	golden(t, "list-git-only", List(l, Look{Now: at()}))
 }
 
-// TestOneAppInDetail draws rare details: releases with little information, and pods in every state.
+// TestOneAppInDetail checks the view of rare details: releases with little information, and pods in every state.
 func TestOneAppInDetail(t *testing.T) {
 	a := canaryPaused()
 	a.Held = &rollout.Held{Reason: rollout.HeldClosed, Message: "the windows are shut"}
@@ -370,7 +370,7 @@ func TestOneAppInDetail(t *testing.T) {
 	golden(t, "measured-more", drawAnalyses(m, Look{Width: 80, Color: true, Now: at()}))
 }
 
-// TestHooks draws a running, a completed and a failed hook, with the reason.
+// TestHooks checks the view of a succeeded, a failed and a running hook, with the reason of the failure.
 func TestHooks(t *testing.T) {
 	a := plainApp()
 	a.Hooks = []rollout.HookRun{

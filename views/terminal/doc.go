@@ -1,3 +1,3 @@
-// Package terminal draws views as text: apps and releases, lists, history, plans, and findings of validate and
-// doctor, from values, a width and a time. Screen redraws over earlier output.
+// Package terminal draws apps, lists, history, plans, and findings of validate and doctor as text. A view depends only
+// on its data and a Look. Screen redraws a view over its earlier output.
 package terminal

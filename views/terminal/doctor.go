@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// Examination draws a line per check with its fix below, unwrapped without a terminal.
+// Examination draws a line per check, with its fix below. Text is not wrapped if k.Width is 0.
 func Examination(e doctor.Examination, k Look) string {
 	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red,
 		doctor.Unknown: dim}

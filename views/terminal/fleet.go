@@ -13,11 +13,11 @@ import (
 
 // Filter selects and sorts the apps of a list.
 type Filter struct {
-	Names   []string // patterns; an app has to match one
+	Names   []string // patterns; an app's name has to match at least one
 	Phases  []string
 	Held    bool   // only apps held by a problem
 	Waiting bool   // only apps that wait for a user
-	Text    string // in a name, commit, author, subject or reason
+	Text    string // part of a name, commit, author, subject or reason
 	Sort    string // "", name or urgency
 }
 
@@ -64,7 +64,7 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
-// byUrgency are the phases by urgency.
+// byUrgency lists the phases, most urgent first. "held" stands for an app that a problem holds.
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 
@@ -80,7 +80,7 @@ func urgency(a status.App) int {
 	return len(byUrgency) - 2
 }
 
-// fleetLine counts the apps by phase: prod-eu  1000 apps: 2 Degraded, 998 Healthy.
+// fleetLine counts the apps by phase, for example "prod-eu  1000 apps: 2 Degraded, 998 Healthy".
 func fleetLine(l status.Listing, k Look) string {
 	counts, held := map[rollout.Phase]int{}, 0
 	for _, a := range l.Apps {
@@ -109,7 +109,7 @@ func PhaseNames() []string {
 	return rollout.Mapped(append(rollout.Phases(), status.Unknown), func(p rollout.Phase) string { return string(p) })
 }
 
-// Check refuses a filter with a typo.
+// Check refuses unknown phases, invalid patterns and unknown orders. It corrects the case of phases.
 func (f *Filter) Check() error {
 	for i, p := range f.Phases {
 		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })

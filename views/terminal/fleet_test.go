@@ -55,7 +55,7 @@ func TestFleetFilter(t *testing.T) {
 	}
 }
 
-// TestListInAWindow shows the apps that need attention, and counts the rest.
+// TestListInAWindow checks that a list shows as many urgent apps as fit, and counts the rest.
 func TestListInAWindow(t *testing.T) {
 	f := Filter{Sort: "urgency"}
 	l := f.Apply(fleet())
@@ -74,7 +74,7 @@ func TestListInAWindow(t *testing.T) {
 	}
 }
 
-// TestUrgency sorts an unknown phase just before the healthy ones.
+// TestUrgency checks that an unknown phase is sorted just before the healthy apps.
 func TestUrgency(t *testing.T) {
 	held := rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Apps: []status.App{{App: "well", Phase: "Healthy"}, {App: "odd", Phase: "Odd"}, {App: "pending", Phase: "Pending"},

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// drawHooks draws a line per Job around a release, with a failed one's message and log.
+// drawHooks draws a line per Job of a release, with the message and log of a failed Job.
 func drawHooks(a status.App, k Look) string {
 	var b strings.Builder
 	names := widest(a.Hooks, func(h rollout.HookRun) string { return h.Name })

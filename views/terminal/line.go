@@ -35,7 +35,7 @@ func Line(a status.App) string {
 	return Clean(text)
 }
 
-// watchLine is Line with pods and analyses.
+// watchLine is Line with ready pods and analyses.
 func watchLine(a status.App) string {
 	line := Line(a)
 	_, _, _, ready := summary(a)
@@ -56,7 +56,7 @@ type News struct {
 	note  string
 }
 
-// Of returns a listing's changes since the last call. It returns all at first, and with Wide at each change.
+// Of returns a listing's changes since the last call. It returns everything at first and, with Wide, at each change.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

@@ -49,7 +49,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestListTellsOfWarnings shows the warnings of healthy apps, since nothing else in a list leads to them.
+// TestListTellsOfWarnings checks that a list counts the warnings of a healthy app, which the list shows nowhere else.
 func TestListTellsOfWarnings(t *testing.T) {
 	a := status.App{App: "shop", Phase: rollout.Healthy, Warnings: []string{"hook shop/migrate failed"}}
 	if text := List(status.Listing{Apps: []status.App{a}}, Look{}); !strings.HasSuffix(text, "  1 warning\n") {
@@ -57,7 +57,7 @@ func TestListTellsOfWarnings(t *testing.T) {
 	}
 }
 
-// TestNews prints everything first and then each change once, where the screen cannot be redrawn.
+// TestNews checks that News returns everything first and then each change once.
 func TestNews(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	stamp := "2026-11-22T12:00:00Z "

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws one aligned line per app. With limited rows, a line above counts the apps, and some are omitted.
+// List draws one aligned line per app. If k.Rows is set, a first line counts the apps, and k.Rows bounds the lines.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -60,7 +60,7 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow drops the least important columns until the last one, the suggested action, fits; 0 is unlimited.
+// narrow drops the least important columns until the last one, WAITING, fits. columns is 0 if the width is unlimited.
 func narrow(widths []int, columns int) {
 	const stable, strategy, author, release, room = 6, 2, 8, 7, 24
 	for _, drop := range []int{stable, strategy, author, release} {
@@ -93,7 +93,7 @@ func listRow(a status.App) []span {
 	}
 }
 
-// summary totals an app's workloads, with the lowest weight's step and weight.
+// summary totals an app's workloads. step and weight are from the moving workload with the lowest weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight = "-", "-", "-"
 	have, want := 0, 0

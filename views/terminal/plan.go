@@ -41,7 +41,7 @@ func changing(n int) string {
 	return fmt.Sprintf("%d apps change", n)
 }
 
-// changeColors are the colours of changes by severity.
+// changeColors has the colour of each change that needs attention.
 var changeColors = map[plan.Change]paint{
 	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green,
 	plan.Gone: yellow,
@@ -92,7 +92,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 		text := s.Text
 		switch {
 		case s.Name == "" || s.Name == s.Text || s.Name == "promote":
-		case width(text) > 24: // a terminal has 80 columns
+		case width(text) > 24: // the row must fit a terminal of 80 columns
 			text = s.Name
 		default:
 			text = s.Name + ": " + text
@@ -118,7 +118,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 		if n == 0 {
 			color = dim
 		}
-		if n > 0 && w.Stages[n-1].Shut != "" { // what it waits for before it begins
+		if n > 0 && w.Stages[n-1].Shut != "" { // the stage's condition is drawn above the stage
 			b.WriteString(k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow))
 		}
 		b.WriteString(k.line(span{"    " + strings.Join(cells, "  "), color}))

@@ -53,7 +53,7 @@ func plannedViews() []plan.Plan {
 	}
 }
 
-// TestPlanViews draws plans in colour on a terminal of 80 columns, and without a terminal.
+// TestPlanViews checks the views of plans in colour, on a terminal of 80 columns, and without a terminal.
 func TestPlanViews(t *testing.T) {
 	golden(t, "plan", Plans(plannedViews(), Look{Width: 80, Now: at()}))
 	golden(t, "plan-coloured", Plans(plannedViews(), Look{Width: 80, Color: true, Now: at()}))
@@ -67,7 +67,7 @@ func TestPlanViews(t *testing.T) {
 	golden(t, "doctor", Examination(e, Look{Width: 80, Now: at()}))
 }
 
-// TestReport draws the findings of validate.
+// TestReport checks the view of the findings of validate.
 func TestReport(t *testing.T) {
 	bad := &rollout.InvalidError{File: "apps/web/kustomization.yaml", Field: "resources[0]", Msg: "gone.yaml\x1b does not exist"}
 	r := doctor.Report{Errors: 2, Warnings: 1, Clusters: []doctor.ClusterReport{

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxPods is how many pods of a revision are drawn, failing ones first.
+// maxPods is the number of pods of a revision that are drawn. Failing pods come first.
 const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {
@@ -67,7 +67,7 @@ func trouble(p status.Pod) int {
 	}
 }
 
-// podText returns a pod's status; Running alone would hide an unready one.
+// podText returns a pod's status. A running pod that is not ready is shown as not ready.
 func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
@@ -93,7 +93,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle keeps the unique end of a pod's name.
+// truncateMiddle cuts a pod's name in the middle, because its end is unique.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

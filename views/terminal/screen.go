@@ -17,7 +17,7 @@ type Screen struct {
 	last    []string
 }
 
-// Draw draws text's result on a terminal of a size. Pods are omitted first, as conditions and commands stand below.
+// Draw draws the result of text on a terminal of the given size. If it does not fit, it omits pods before other lines.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string
@@ -30,7 +30,7 @@ func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	return s.show(drawn, columns, rows)
 }
 
-// show draws a text on a terminal of a size, without extra rows: a cursor cannot move above the top.
+// show draws a text. It cuts the text to the terminal's rows, because the cursor cannot move above the top row.
 func (s *Screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
@@ -42,7 +42,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	if n := height(s.last, columns); n > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(n) + "A\r")
 	}
-	same, cleared := true, false // same: down to here nothing has moved up or down
+	same, cleared := true, false // same: no line so far has moved up or down
 	for i, line := range lines {
 		same = same && i < len(s.last) && height(s.last[i:i+1], columns) == height([]string{line}, columns)
 		if same && s.last[i] == line {
@@ -50,7 +50,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 			continue
 		}
 		if !same && !cleared {
-			b.WriteString("\x1b[J") // clears all below; what follows is written anew
+			b.WriteString("\x1b[J") // clears everything below; all further lines are written again
 			cleared = true
 		}
 		b.WriteString("\x1b[2K" + line + "\n")
@@ -63,7 +63,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	return err
 }
 
-// fit cuts off bottom lines and adds their number.
+// fit cuts the last lines that do not fit, and adds a line with their number.
 func fit(lines []string, columns, rows int) []string {
 	if rows < 2 || height(lines, columns) <= rows {
 		return lines
@@ -78,7 +78,7 @@ func fit(lines []string, columns, rows int) []string {
 
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// height returns the rows of lines, where long ones continue.
+// height returns the number of rows that lines take. A line that is too long continues on the next row.
 func height(lines []string, columns int) int {
 	n := 0
 	for _, line := range lines {

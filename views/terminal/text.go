@@ -17,7 +17,7 @@ type Look struct {
 	Wide  bool // show everything
 	Rows  int  // available lines; 0 for unlimited
 
-	fewer int // pods to omit of each revision's maximum, for lack of rows
+	fewer int // number by which maxPods is lowered for lack of rows
 }
 
 // paint is a colour as an SGR code.
@@ -33,7 +33,7 @@ const (
 	cyan   paint = "36"
 )
 
-// paint returns a text in a colour. All drawn text passes here, so that none controls the terminal.
+// paint returns a text in a colour. All drawn text passes through paint, so that no text controls the terminal.
 func (l Look) paint(p paint, text string) string {
 	text = visible(text)
 	if !l.Color || p == plain || text == "" {
@@ -48,7 +48,7 @@ type span struct {
 	color paint
 }
 
-// line paints spans up to the right edge.
+// line paints spans on one line, cut at Width.
 func (l Look) line(spans ...span) string {
 	var b strings.Builder
 	left := l.Width
@@ -63,7 +63,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart puts the last span at the right edge, or after two spaces without edge or room.
+// apart draws right at the right edge, at least two spaces after spans. It cuts the longest span if there is no room.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -81,7 +81,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns returns the width of aligned output.
+// columns returns the width of aligned output: Width but at most 100, or 80 if Width is unlimited.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -98,7 +98,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside returns a text right of the left spans, wrapped to so many columns in total. Further lines are indented.
+// beside returns a text to the right of left, wrapped so that all fits into columns. Further lines are indented.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
@@ -132,7 +132,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Clean returns a third-party text fit for a terminal, trimmed.
+// Clean returns a text from elsewhere as one trimmed line that cannot control the terminal.
 func Clean(s string) string { return strings.TrimSpace(visible(s)) }
 
 // visible returns a text in one line without control and direction characters, which move cursors or imitate names.
@@ -148,7 +148,7 @@ func visible(s string) string {
 	}, s)
 }
 
-// CleanLines cleans a text of lines with their indentation and a final newline.
+// CleanLines cleans each line of a text and keeps its indentation. The result ends with a newline.
 func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

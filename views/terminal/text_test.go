@@ -123,7 +123,7 @@ func TestScreen(t *testing.T) {
 			for i, text := range c.texts {
 				out.Reset()
 				columns, rows := max(c.columns, -c.columns), max(c.rows, -c.rows)
-				if i > 0 { // a negative size changes by one
+				if i > 0 { // a negative size shrinks by one after the first text
 					columns, rows = columns+min(0, c.columns)/20, rows+min(0, c.rows)/10
 				}
 				if err := s.show(text, columns, rows); err != nil {
@@ -135,7 +135,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestScreenDrawsFewerPods omits pods that do not fit, and no more than necessary.
+// TestScreenDrawsFewerPods checks that Draw omits the pods that do not fit, and no more than necessary.
 func TestScreenDrawsFewerPods(t *testing.T) {
 	for rows, want := range map[int]string{
 		12: "11 rows, without 0", 11: "10 rows, without 3", 9: "8 rows, without 3", 8: "7 rows, without 5", 7: "6 rows, without 5",
@@ -152,7 +152,7 @@ func TestScreenDrawsFewerPods(t *testing.T) {
 	}
 }
 
-// TestApart aligns the last text at the right edge, and shortens the longest of the others.
+// TestApart checks that the last text is at the right edge, and that the longest other text is cut.
 func TestApart(t *testing.T) {
 	for _, c := range []struct {
 		width int
@@ -185,7 +185,7 @@ func TestTextsOfPeople(t *testing.T) {
 	}
 }
 
-// TestMetricCounts shows a metric as not measured only if it has no measurements, whatever the verdict.
+// TestMetricCounts checks the counts of verdicts. A metric is not measured yet only if it has no measurements.
 func TestMetricCounts(t *testing.T) {
 	for want, m := range map[string]rollout.MetricProgress{
 		"not measured yet":               {},

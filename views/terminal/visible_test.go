@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestNoTextControlsTheTerminal fills every text of a view with characters that reverse text, clear a terminal and set
-// its title.
+// TestNoTextControlsTheTerminal checks that no view prints control or direction characters, although every text of its data has some.
 func TestNoTextControlsTheTerminal(t *testing.T) {
 	var plans []plan.Plan
 	var listing status.Listing
@@ -44,7 +43,7 @@ func TestNoTextControlsTheTerminal(t *testing.T) {
 
 const disguised = "\u202ename\u2066\x1b]0;owned\a\x1b[2J\u009b"
 
-// disguise fills a view: every text is hostile, and every list has one element.
+// disguise fills a view's data: every text is hostile, and every list has one element.
 func disguise(v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.String:

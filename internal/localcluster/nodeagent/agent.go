@@ -31,7 +31,7 @@ const workers = 32
 type Options struct {
 	Nodes          int
 	KubeletVersion string
-	BindPodIPs     bool // listen on the pods' addresses too
+	BindPodIPs     bool // also listen on the pods' addresses
 	Log            *slog.Logger
 }
 
@@ -67,7 +67,7 @@ func New(client kubernetes.Interface, options Options) (*Agent, error) {
 	return a, err
 }
 
-// PodsURL is the address of every pod, selected by path or Host.
+// PodsURL returns the address of all pods. A request selects a pod by path or Host.
 func (a *Agent) PodsURL() string { return a.server.url() }
 
 // Run registers the nodes, calls ready, and serves pods until the context ends.
@@ -163,7 +163,7 @@ func (a *Agent) resume() error {
 	return nil
 }
 
-// handleNext takes one pod off the queue; it returns false when the queue is closed.
+// handleNext takes one pod off the queue. It returns false when the queue is closed.
 func (a *Agent) handleNext(ctx context.Context) bool {
 	key, closed := a.queue.Get()
 	if closed {
@@ -185,7 +185,7 @@ func (a *Agent) handleNext(ctx context.Context) bool {
 	return true
 }
 
-// nodeAddress returns a pod's hostIP.
+// nodeAddress returns a node's internal IP, which is the hostIP of its pods.
 func (a *Agent) nodeAddress(name string) string {
 	node, err := a.nodes.Get(name)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// app is the program of every simulated pod: it returns its identity, with the errors and latency of its behaviour.
+// app is the program of a simulated pod. It returns the pod's identity, with the errors and latency of its behaviour.
 type app struct {
 	identity  identity
 	behaviour podsim.Behaviour
@@ -23,7 +23,7 @@ type app struct {
 	slow      atomic.Int64 // number of requests times their latency, in microseconds
 }
 
-// identity is a pod's answer.
+// identity is the response of a pod.
 type identity struct {
 	Pod       string `json:"pod"`
 	Namespace string `json:"namespace"`
@@ -44,8 +44,8 @@ func (a *app) setReady(status corev1.PodStatus) {
 	a.ready.Store(status.ContainerStatuses[0].Ready)
 }
 
-// ServeHTTP answers any path with the pod's identity, and /readyz with its readiness. X-Ready is its readiness when the
-// request came, for tests of routing. A terminating pod still serves, with the same X-Ready as before.
+// ServeHTTP answers any path with the pod's identity, and /readyz with its readiness. X-Ready is the readiness when the
+// request arrived, for tests of routing. A terminating pod still serves, with an unchanged X-Ready.
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ready := a.ready.Load()
 	w.Header().Set("X-Ready", strconv.FormatBool(ready))

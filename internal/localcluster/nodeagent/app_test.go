@@ -39,7 +39,7 @@ func TestAppSaysWhoItIs(t *testing.T) {
 	}
 }
 
-// TestAppSaysWhetherItIsReady checks that an unready pod answers too, with X-Ready false.
+// TestAppSaysWhetherItIsReady checks that an unready pod also answers, with X-Ready false.
 func TestAppSaysWhetherItIsReady(t *testing.T) {
 	app := &app{}
 	for _, ready := range []bool{false, true, false} {

@@ -38,8 +38,8 @@ func newLives() *lives {
 	}
 }
 
-// reserve selects the node with the fewest pods and counts the pod there at once, so that pods bound at the same time
-// spread too.
+// reserve selects the node with the fewest pods. It counts the pod there at once, so that pods that are bound at the
+// same time are spread.
 func (l *lives) reserve(pod *corev1.Pod, nodes []string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *lives) begin(pod *corev1.Pod, now time.Time) (life, error) {
 	return *known, nil
 }
 
-// wrote records the version after the agent's write.
+// wrote records the resource version of the agent's last write.
 func (l *lives) wrote(pod *corev1.Pod, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *lives) wrote(pod *corev1.Pod, version string) {
 	}
 }
 
-// lastWrite returns the version from wrote for this UID.
+// lastWrite returns the resource version from wrote for this UID, or "".
 func (l *lives) lastWrite(pod *corev1.Pod) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

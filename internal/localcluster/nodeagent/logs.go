@@ -18,7 +18,7 @@ import (
 const logVariable = "LOCALCLUSTER_LOG"
 
 // logServer is the part of a kubelet that serves logs to the API server: /containerLogs/{namespace}/{pod}/{container}.
-// One server is for all nodes.
+// One server serves all nodes.
 type logServer struct {
 	listener net.Listener
 	http     *http.Server
@@ -49,8 +49,8 @@ func newLogServer(find func(namespace, name string) (*corev1.Pod, error)) (*logS
 	return &logServer{listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}, nil
 }
 
-// logOf returns a container's log: a variable's value, or a default line. Like a kubelet, it selects the last lines
-// first, and then that many bytes.
+// logOf returns a container's log: the value of LOCALCLUSTER_LOG, or a default line. Like a kubelet, it first selects
+// the last tailLines lines, and then their first limitBytes bytes.
 func logOf(pod *corev1.Pod, container, tailLines, limitBytes string) []byte {
 	text := container + " has nothing to say\n"
 	for _, c := range pod.Spec.Containers {

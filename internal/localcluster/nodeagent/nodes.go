@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// registerNodes creates the configured Ready nodes. Nodes of an earlier run keep their labels, taints and cordons. Logs
+// registerNodes creates the configured Ready nodes. Nodes of an earlier run keep their labels, taints and cordons. logs
 // is the port of their kubelets.
 func registerNodes(ctx context.Context, client kubernetes.Interface, options Options, logs int32) error {
 	for n := range options.Nodes {
@@ -27,7 +27,7 @@ func registerNodes(ctx context.Context, client kubernetes.Interface, options Opt
 		if err != nil {
 			return fmt.Errorf("register node %s: %w", node.Name, err)
 		}
-		// Admission taints every new node as not ready, for the node lifecycle controller to remove, which does not run here.
+		// Admission taints every new node as not ready. The node lifecycle controller, which removes the taint, does not run.
 		created.Spec.Taints = nil
 		if _, err := client.CoreV1().Nodes().Update(ctx, created, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("untaint node %s: %w", node.Name, err)
@@ -71,7 +71,7 @@ func newNode(n int, kubeletVersion string) *corev1.Node {
 			Allocatable: capacity,
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: nodeIP(n)},
-				{Type: corev1.NodeExternalIP, Address: "127.0.0.1"}, // its kubelet's
+				{Type: corev1.NodeExternalIP, Address: "127.0.0.1"}, // the kubelet's address
 				{Type: corev1.NodeHostName, Address: name},
 			},
 			Conditions: []corev1.NodeCondition{{

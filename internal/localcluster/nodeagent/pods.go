@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// handle makes one pass over a pod. It returns when the pod needs the next one without an event (0: not before an
-// event).
+// handle makes one pass over a pod. It returns the time until the next pass if no event comes before; 0 waits for an
+// event.
 func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	pod, err := a.pods.Pods(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -30,7 +30,7 @@ func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Dura
 		return 0, fmt.Errorf("get pod %s: %w", key, err)
 	}
 	if a.isOutdated(pod) {
-		return 0, nil // our write's event is still to come
+		return 0, nil // the event of the agent's last write is still to come
 	}
 	if wantsNode(pod) {
 		if pod, err = a.bind(ctx, pod); pod == nil || err != nil {
@@ -55,8 +55,8 @@ func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Dura
 	return a.keepRunning(ctx, pod, life)
 }
 
-// isOutdated reports whether the watch has not delivered the agent's last write yet. The agent would otherwise write
-// the same again.
+// isOutdated reports whether the watch has not delivered the agent's last write yet. The agent would otherwise repeat
+// that write.
 func (a *Agent) isOutdated(pod *corev1.Pod) bool {
 	written := a.lives.lastWrite(pod)
 	if written == "" {
@@ -131,7 +131,7 @@ func (a *Agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.
 	patched, err := a.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name,
 		types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // replaced or deleted: its event follows
+		return nil // the pod was replaced or deleted: an event follows
 	}
 	if err != nil {
 		return fmt.Errorf("write status of pod %s: %w", keyOf(pod), err)

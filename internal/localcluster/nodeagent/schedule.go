@@ -50,7 +50,7 @@ func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) 
 	}
 	err = a.client.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil, nil // deleted or bound meanwhile: its event follows
+		return nil, nil // the pod was deleted or bound meanwhile: an event follows
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bind pod %s/%s to %s: %w", pod.Namespace, pod.Name, node, err)
@@ -60,8 +60,8 @@ func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) 
 	return bound, nil
 }
 
-// refusal returns why the pod cannot run on the node, in the scheduler's words; empty if it can. A request is compared
-// with the node alone, not with the capacity that other pods leave.
+// refusal returns why the pod cannot run on the node, in the scheduler's words, or "". A request is compared with the
+// node's allocatable resources, not with the capacity that other pods leave.
 func refusal(pod *corev1.Pod, node *corev1.Node) string {
 	if node.Spec.Unschedulable && !toleratesCordon(pod) {
 		return "node(s) were unschedulable"

@@ -86,7 +86,7 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
-// answer returns the pod's handler, or a 502, like a proxy, if nothing listens at the pod's port.
+// answer returns the pod's handler. If the pod does not run, the handler responds 502, as a proxy would.
 func (s *server) answer(pod *podServer) http.Handler {
 	if pod == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +115,7 @@ func (s *server) findHost(host string) *podServer {
 	return s.byPod[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-// update makes the pod answer if its container runs, and refuse otherwise.
+// update makes the pod answer requests if its container runs, and refuse connections otherwise.
 func (s *server) update(pod *corev1.Pod, status corev1.PodStatus) error {
 	key := keyOf(pod)
 	if !podsim.Serves(status) {

@@ -1,7 +1,7 @@
 // Package podsim computes a simulated pod: the behaviour that its first container requests, and the resulting status at
 // a time.
 //
-// It is pure. The node agent acts on its results.
+// The package is pure. The node agent acts on its results.
 //
 // By default a pod is ready at once and stays ready. Its behaviour is set by words in the image tag, each after a dash,
 // or by environment variables, which take precedence:
@@ -53,14 +53,14 @@ const (
 	defaultRunFor    = 200 * time.Millisecond
 )
 
-// wish is a word of the image tag, the equivalent variable, and its effect on the behaviour. Alone is the value of a
-// word without one.
+// wish is a word of the image tag, the equivalent variable, and its effect on the behaviour. alone is the value if the
+// word has none.
 type wish struct {
 	word, variable, alone string
 	grant                 func(b *Behaviour, value string) error
 }
 
-// wishes are in the order of evaluation: CRASH=0 comes last.
+// wishes are in the order of evaluation: LOCALCLUSTER_CRASH=0 comes last.
 var wishes = []wish{
 	{"slow", "LOCALCLUSTER_READY_AFTER", "3s", duration(func(b *Behaviour) *time.Duration { return &b.ReadyAfter })},
 	{"neverready", "LOCALCLUSTER_READY", "never", choice("never", "always", func(b *Behaviour) *bool { return &b.NeverReady })},

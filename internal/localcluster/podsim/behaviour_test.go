@@ -26,7 +26,7 @@ func TestOf(t *testing.T) {
 		image   string
 		env     []string
 		version string
-		change  func(*Behaviour) // of a plain image's behaviour
+		change  func(*Behaviour) // applied to the behaviour of a plain image
 	}{
 		"ordinary image":    {"nginx:1.27-alpine", nil, "1.27-alpine", plain},
 		"rollouts demo":     {"argoproj/rollouts-demo:blue", nil, "blue", plain},

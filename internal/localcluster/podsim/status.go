@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Life is a pod's node and times.
+// Life has a pod's start and addresses, and whether the pod is being deleted.
 type Life struct {
 	Start    time.Time
 	PodIP    string
@@ -17,8 +17,8 @@ type Life struct {
 	Stopping bool // its deletion was requested
 }
 
-// StatusAt returns the status of a bound pod at a time, starting from its current one, and how long it stays without
-// events (0: forever).
+// StatusAt returns the status of a bound pod at now, based on its current status. It also returns the time until the
+// status changes without an event; 0 means never.
 func StatusAt(pod *corev1.Pod, life Life, now time.Time) (corev1.PodStatus, time.Duration) {
 	behaviour, err := Of(pod)
 	main := container{
@@ -105,7 +105,7 @@ func containerStatuses(pod *corev1.Pod, main moment, life Life) []corev1.Contain
 	return statuses
 }
 
-// sidecar is the state of the containers beside the main one: they run as long as the pod, without a behaviour.
+// sidecar returns the state of a container beside the main one. It runs as long as the pod and has no behaviour.
 func sidecar(main moment, life Life) moment {
 	if main.state.Terminated != nil {
 		ended := main.state.Terminated.FinishedAt.Time
@@ -173,7 +173,7 @@ func closedGate(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodConditionTy
 	return ""
 }
 
-// SetCondition replaces the condition of that type; the last transition time changes only with the status.
+// SetCondition replaces the condition of the same type. The last transition time changes only with the status.
 func SetCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 	existing := findCondition(status, condition.Type)
 	if existing == nil {

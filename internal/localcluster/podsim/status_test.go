@@ -75,7 +75,7 @@ func TestStatusAt(t *testing.T) {
 	}
 }
 
-// TestStatusAtIsStable checks that a status leads to the same one when it is read back, or the agent would write
+// TestStatusAtIsStable checks that StatusAt returns an equal status for a pod that already has this status. Otherwise the agent would write
 // forever.
 func TestStatusAtIsStable(t *testing.T) {
 	pod := podOf("shop:v1-crash")

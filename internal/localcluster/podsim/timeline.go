@@ -15,7 +15,7 @@ const (
 	maxBackOff   = 5 * time.Minute
 )
 
-// pullBackOffAfter is when a failed pull is first reported as ImagePullBackOff.
+// pullBackOffAfter is the time after which a failed pull is reported as ImagePullBackOff.
 const pullBackOffAfter = time.Second
 
 // moment is the state of the pod's main container at one time.
@@ -83,7 +83,7 @@ func (c container) pulling(age time.Duration) moment {
 	return moment{state: waiting("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q", c.image))}
 }
 
-// finishing is one run that ends.
+// finishing returns the state of a container that runs once, for length.
 func (c container) finishing(age, length time.Duration, exit int32, reason string) moment {
 	if age < length {
 		m := c.running(age)
@@ -94,7 +94,7 @@ func (c container) finishing(age, length time.Duration, exit int32, reason strin
 	return moment{state: terminated(c.start, c.start.Add(length), exit, reason)}
 }
 
-// crashLooping iterates over the runs and the waits between them.
+// crashLooping returns the state of a container in a crash loop. It iterates over the runs and back-offs.
 func (c container) crashLooping(age time.Duration) moment {
 	var m moment
 	begin := time.Duration(0) // of the current run
@@ -118,7 +118,7 @@ func (c container) crashLooping(age time.Duration) moment {
 	}
 }
 
-// sooner returns the smaller of two waits, where 0 means none.
+// sooner returns the shorter of two waits. 0 is no wait.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

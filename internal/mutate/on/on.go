@@ -1,5 +1,5 @@
-// Package on is part of a build with many mutants: it knows the enabled one. The program internal/mutate (switch.go)
-// inserts calls of it into copies of the product's files; nothing else imports it.
+// Package on is part of a build with many mutants, and knows the enabled mutant. internal/mutate (switch.go) inserts
+// calls of its functions into copies of the product's files; nothing else imports it.
 package on
 
 import (
@@ -11,20 +11,20 @@ import (
 	"sync/atomic"
 )
 
-// Noting, in place of a mutant's number, enables none and records the mutants that the program executes.
+// Noting is used instead of a mutant's number. It enables no mutant and records the mutants that the program executes.
 const Noting = -1
 
-// The files are beside the program: a child process with an empty environment, or in another folder, has the same
-// mutant enabled.
+// The names of files beside the program. A child process with an empty environment, or in another folder, uses the same
+// files.
 const (
-	Chosen = "mutant" // has the number
-	Ran    = "ran"    // is written, one number per line
+	Chosen = "mutant" // has the number of the enabled mutant
+	Ran    = "ran"    // gets the numbers of executed mutants, one per line
 )
 
 var (
 	beside = folder()
 	chosen = read()
-	noted  [1 << 17]atomic.Bool // more than there are mutants; a loop may execute one millions of times
+	noted  [1 << 17]atomic.Bool // more than there are mutants; a loop may execute a mutant millions of times
 )
 
 func folder() string {
@@ -55,7 +55,7 @@ func Is(n int) bool {
 	return chosen == n
 }
 
-// note writes at once, since the process may be killed.
+// note records a mutant. It writes at once, because the process may be killed.
 func note(n int) {
 	if noted[n].Load() || noted[n].Swap(true) {
 		return
@@ -70,7 +70,7 @@ func note(n int) {
 	}
 }
 
-// Or returns a value, or another one with the mutant.
+// Or returns value, or other with the mutant.
 func Or[T any](n int, value, other T) T {
 	if Is(n) {
 		return other
@@ -100,7 +100,7 @@ func More[T cmp.Ordered](n int, a, b T) bool { return Less(n, b, a) }
 // Least returns a >= b, or a > b with the mutant.
 func Least[T cmp.Ordered](n int, a, b T) bool { return Most(n, b, a) }
 
-// number is the numeric types.
+// number is a constraint for the numeric types.
 type number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64
 }
