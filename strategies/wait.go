@@ -149,7 +149,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 // recordedSoon bounds how long before its record in Git a timed pause may begin. After a longer push it begins anew.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns when the next stage begins: now or, for a timed pause, at its first decision before the record.
+// sinceHanded returns when the next stage begins: now or, for a timed pause, its first decision before the push.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
