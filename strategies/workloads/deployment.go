@@ -86,7 +86,7 @@ func (f Limits) surgeValue() any {
 	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }
 
-// unavailableValue returns the unavailable pods as a percentage that rounds down to them: 1 of 3 is 34 %.
+// unavailableValue returns a percentage that rounds down to the unavailable pods (1 of 3 is 34 %), or else an integer.
 func (f Limits) unavailableValue() any {
 	percent := (100*f.Unavailable + f.Replicas - 1) / f.Replicas
 	return exactly(f.Unavailable, percent, func(a rollout.Amount) int { return a.RoundDown(f.Replicas) })

@@ -74,7 +74,7 @@ func (statefulSet) Hold(o rollout.Object, f Limits) {
 	o.Set(int64(f.Replicas-f.Unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room sets maxUnavailable if the cluster knows the field. Otherwise the API server drops it, as if never applied.
+// room sets maxUnavailable if the cluster knows the field. If it is dropped, each apply would seem incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
