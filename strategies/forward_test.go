@@ -135,7 +135,7 @@ func seesOthers(in Input) bool {
 type unwell struct {
 	since time.Time // when pods were first missing, without a new ready pod since; zero if none is missing
 	ready int
-	looks int // observations of the process that saw it
+	looks int // how often the process had crashed by then
 }
 
 // seen resets the time when all pods are ready, even if only for a moment.

@@ -30,7 +30,7 @@ type sim struct {
 	overtaken bool            // a user promoted a release fully during the rollback of another
 	written   rollout.Phase   // the phase of the state applied last
 	flights   int             // commits of the state branch since the world last changed
-	serial    int             // the last number given to a version
+	serial    int             // the number of the newest version or promotion file
 	crashes   int
 	files     map[string]*fileSeen
 }
@@ -318,7 +318,7 @@ func (s *sim) checkDecision(in Input, d Decision) {
 }
 
 func dump(v any) string {
-	if in, is := v.(Input); is { // an Input is compared by its fields, not its text
+	if in, is := v.(Input); is { // errors in Answers have no JSON form
 		a := in.Answers
 		v = struct {
 			Input
