@@ -179,7 +179,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect lists templates without duplicates and refuses cycles. path led to refs, empty for the Rollout's.
+// collect appends the referenced templates without duplicates, and refuses cycles. path holds the referring templates.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {
@@ -268,7 +268,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces {{args.name}} in a value's texts, except from Secrets and pods. An unknown one is an error.
+// fill replaces {{args.name}} in a value's texts, except arguments from Secrets and pods. Unknown names are errors.
 func fill(v any, values Values, field string) (any, error) {
 	switch v := v.(type) {
 	case string:
