@@ -50,7 +50,7 @@ func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	return runs
 }
 
-// Suffixes of run names. runName never gives a step a name that is another run's.
+// Suffixes of run names. runName gives no step the name of another run.
 const (
 	backgroundRun = "/background"
 	stepRun       = "/step-"

@@ -68,7 +68,7 @@ func hasArrived(m workloads.Staged, in Input) bool {
 		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether all requests go to the release in flight, and only proxies have yet to learn it. Such a
+// isMoving reports whether all requests go to the release in flight, whose routes proxies have yet to learn. Such a
 // release ends before the next one starts, unless an analysis still runs. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false

@@ -81,7 +81,7 @@ func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 type experimentPods struct {
 	rollout.ExperimentTemplate
 	live    rollout.Revision
-	there   bool // the controller has seen the newest Deployment
+	there   bool // the Deployment exists, and its controller has seen the newest generation
 	serving int
 }
 

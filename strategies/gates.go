@@ -253,7 +253,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 // beforeRelease sets the phase of an app that waits before a release.
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
-	isOver := s.Release == nil && s.Rollback == nil // such as after a rollback, or if documents come in a deployment
+	isOver := s.Release == nil && s.Rollback == nil // such as after a rollback, or if documents come during a deployment
 	if isOver && !slices.Contains([]rollout.Phase{rollout.Pending, rollout.Healthy, rollout.Degraded}, s.Phase) {
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}

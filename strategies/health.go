@@ -26,7 +26,7 @@ type Health struct {
 	Unhealthy    map[rollout.Ref]Unhealthy
 	Why          string    // why the last apply failed, "" if it did not; applies of releases count
 	Lasts        bool      // another manager has overwritten an object repeatedly
-	Taken        time.Time // since when applies succeed after Why; zero if none has, or after takenFor
+	Taken        time.Time // since when applies succeed again after Why; zero before that, and after takenFor
 }
 
 // Unhealthy holds since when an object is unhealthy.
@@ -35,7 +35,7 @@ type Unhealthy struct {
 	Ready int // the most ready pods since then; a higher number is progress
 }
 
-// Seen returns the health after another observation. It is zero in a release, whose deadlines replace it.
+// Seen returns the health after another observation. It is zero during a release, which has its own deadlines.
 func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}

@@ -193,8 +193,8 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the message of a Job that is deleted for a newer release. The deletion happens when the newer hook
-// begins, because the Job would be created again before.
+// interrupted is the message of a Job that makes room for a newer release. The Job is deleted when the newer hook
+// begins: after an earlier deletion, it would be created again.
 const interrupted = "deleted for a newer release"
 
 // IsLeftToHook reports whether an object is a hook, but no Job, for the running Job. That Job needs it unchanged.

@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A promotion file opens gates of one release, named by its hash, and of the attempt in flight. It may name workloads
-// and their steps. State.Spent is the digest of a file that no longer counts: it belongs to an earlier attempt, to
-// changed steps or names, or to a version that already serves.
+// A promotion file opens gates of one release, named by its hash, during one attempt. It may name workloads and their
+// steps. State.Spent is the digest of a file that no longer counts: it belongs to an earlier attempt, to changed steps
+// or names, or to a version that already serves.
 
 // prepared returns the input without an unusable head or promotion file, and with a cache of compiled specs.
 func (in Input) prepared() Input {
@@ -80,7 +80,7 @@ func isOfAnotherTry(in Input) bool {
 	return !since.IsZero() && (release == nil || !release.Since.Equal(since))
 }
 
-// spend returns the value of State.Spent once the release in flight no longer uses its promotion.
+// spend returns State.Spent of a release that ends: the digest of the promotion that it used, if there is one.
 func spend(in Input, s rollout.State) string {
 	if in.Promotion.Says(rollout.Promote, in.State.Release.Hash) && in.Promotion.Digest != "" {
 		return in.Promotion.Digest

@@ -100,7 +100,7 @@ func waitForPromotion(in Input, m workloads.Staged) verdict {
 	}
 }
 
-// waitForPeople waits for a promotion of the step or, if the step has a timeout, for that.
+// waitForPeople waits for a promotion of the step, or for the step's timeout if there is one.
 func waitForPeople(in Input, m workloads.Staged) verdict {
 	if w, is := m.Stage().Wait.(plan.PromotionWait); is {
 		return promotionOrTimeout(w, in, m)
@@ -146,10 +146,10 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon bounds how long before its record in Git a timed pause may begin. After a longer push it begins anew.
+// recordedSoon bounds how long a timed pause may begin before its record. After a longer push the pause begins anew.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns when the next stage begins: now or, for a timed pause, its first decision before the push.
+// sinceHanded returns when the next stage begins: now or, if a timed pause's record is late, at its first decision.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -186,7 +186,7 @@ func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", text, due.Format(time.RFC3339))}
 }
 
-// waitForAnalysis waits for the step's analysis or a promotion. gateInconclusive comes first and accepts inconclusive.
+// waitForAnalysis waits for the step's analysis or a promotion. An inconclusive analysis has passed gateInconclusive.
 func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}

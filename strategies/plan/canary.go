@@ -38,7 +38,7 @@ func (canary) Compile(spec rollout.Spec) Compiled {
 	return p
 }
 
-// canaryStages returns one stage per step, at the step's index, and the last stages. Weights start at 0, as in Argo.
+// canaryStages returns a stage per step, at its index, and the last stages. As in Argo Rollouts weights start at 0.
 func canaryStages(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	var stages []Stage

@@ -80,7 +80,7 @@ type Routing struct {
 
 // Stage is one entry of a plan. Its weight, routes and counts hold until the next stage.
 type Stage struct {
-	Name     string // the user's name for it, "" if none
+	Name     string // the user's name for the stage, "" if none
 	Text     string // "setWeight 20", for output and commit subjects
 	Weight   int    // of the new version, out of Compiled.Full
 	Routes   []rollout.ManagedRoute

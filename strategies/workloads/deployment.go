@@ -32,9 +32,9 @@ func (f Limits) limit(o rollout.Object) {
 }
 
 // turn pauses the Deployment of a rollback until stable's ReplicaSet reports no more available pods than it has
-// replicas. The controller subtracts that number from the newest ReplicaSet's replicas (NewRSUnavailablePodCount).
-// Example: 8 pods, 6 of them must be available, and stable was scaled from 5 to 2. It counts 2-5 = -3 unavailable pods
-// and may stop 8-6-(-3) = 5 of the 6 new pods. The surge covers pods that start before the controller sees the pause.
+// replicas. The controller subtracts that number from the newest ReplicaSet's replicas (NewRSUnavailablePodCount). With
+// 8 pods, 6 of which must be available, and stable scaled from 5 to 2, it counts 2-5 = -3 unavailable pods. So it may
+// stop 8-6-(-3) = 5 of the 6 new pods. The surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}

@@ -27,7 +27,7 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the pods for the weight routed last. It is fewer if a later step with the same route asks for fewer.
+// Planned returns the counts for the weight routed last, with fewer new pods if a later step of that weight has fewer.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
