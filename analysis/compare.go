@@ -11,9 +11,9 @@ import (
 const defaultConfidence = 0.999
 
 // JudgeComparison judges the new version against stable by results [bad, all]: bad requests among all of one period. It
-// fails a version that is significantly worse; fewer than MinSamples requests decide nothing. Each measurement may err,
-// so the k-th may do so with probability alpha/(k(k+1)), in sum alpha. Since a crash loses measurements, k also follows
-// from the time.
+// fails a version that is significantly worse; fewer than MinSamples requests decide nothing. The k-th measurement
+// fails a good version with probability alpha/(k(k+1)), in sum alpha. As a crash loses measurements, k is at least the
+// number possible since began.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {

@@ -29,7 +29,7 @@ func randomMetric(rng *rand.Rand) Metric {
 
 var every = []Phase{Successful, Failed, Inconclusive, Errored, Pending}
 
-// FuzzRecord checks that counters add up and never shrink, that a verdict does not change, and that the input does not.
+// FuzzRecord checks that counters add up and never shrink, and that neither a verdict nor the input changes.
 func FuzzRecord(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)

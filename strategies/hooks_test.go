@@ -73,7 +73,7 @@ func (l *hookLife) isMade(j HookJob) {
 }
 
 // isCommitted checks the hooks in a new record. Logs are bounded, and only a hook's newest run has one. One hook runs at a time, and each
-// result is a Job's. A release begins after its hooks before it succeed, and is stable after those after it succeed.
+// result comes from a Job. A release begins once its hooks before it have succeeded, and is stable once its hooks after it have.
 func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	running, logged := 0, map[string]bool{}
 	for _, r := range slices.Backward(is.Hooks) {
@@ -118,12 +118,12 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	}
 }
 
-// hold reports the hooks of one kind that have not ended as their release needs.
+// hold fails the test for each hook of the given time (before, after, abort) that has not ended as the release requires.
 func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollout.HookWhen, runs []rollout.HookRun) {
 	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
 		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {
 			return r.Release == release && r.Name == h.Name() && r.When == when && !r.Past &&
-				// A later commit may have changed a hook after a release.
+				// A later commit may have changed a hook that runs after releases.
 				(when == rollout.HookAfter || r.Content == hook.Content(h.Object)) &&
 				(r.Phase == rollout.HookSucceeded || h.Continues && r.Phase == rollout.HookFailed)
 		}) {

@@ -53,7 +53,7 @@ type watched struct {
 	forward
 	unwell
 
-	release, plan     string // to which the limits below apply
+	release, plan     string // the release and the plan of the limits below
 	leastOld, mostNew int    // the limits of the steps so far, while the workload is held
 	limited, onHold   bool
 	base              int  // pods of the release's version that started before the release

@@ -18,7 +18,7 @@ func fileFor(release rollout.Hash, through string) *rollout.Promotion {
 	return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: through, Digest: "d"}
 }
 
-// TestIgnored checks why a promotion file has no effect. There is no reason if it has one, or if it is of an earlier release.
+// TestIgnored checks why a promotion file has no effect. The reason is empty if the file has an effect or is of an earlier release.
 func TestIgnored(t *testing.T) {
 	_, in := atStep(nil, 1)
 	hash, since := in.State.Release.Hash, in.State.Release.Since
@@ -201,7 +201,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfSeveral checks that a key names the step of each workload. After a spent file, it has the time of the newest step.
+// TestKeysOfSeveral checks that a key names the step of each workload. After a spent file, the key has the time of the newest step.
 func TestKeysOfSeveral(t *testing.T) {
 	api := rollout.Workload{Namespace: "shop", Name: "api"}
 	s := rollout.State{Release: &rollout.Release{Hash: "h1-1"}, Progress: []rollout.Progress{{Workload: web}, {Workload: api}}}

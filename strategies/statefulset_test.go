@@ -75,7 +75,7 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 	}
 }
 
-// setAt returns a StatefulSet of n ready pods, fresh of them new, at its first step (default: setWeight 30).
+// setAt returns a StatefulSet of n ready pods, of which fresh are new, at its first step (default: setWeight 30).
 func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) {
 	t.Helper()
 	if steps == nil {
@@ -92,7 +92,7 @@ func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) 
 	return in, h
 }
 
-// setGoingBack returns the rollback of setAt's release, once the controller has seen the stable template. left are its new pods.
+// setGoingBack returns the rollback of setAt's release, once the controller has seen the stable template. The pods in left are new.
 func setGoingBack(t *testing.T, n, fresh int, left ...rollout.Pod) Input {
 	t.Helper()
 	in, h := setAt(t, n, fresh)

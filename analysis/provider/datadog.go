@@ -29,7 +29,7 @@ var datadog = provider{
 }
 
 type datadogConfig struct {
-	Interval       string            `json:"interval,omitempty"` // default 5m: the period to query
+	Interval       string            `json:"interval,omitempty"` // the period to query; default 5m
 	Query          string            `json:"query,omitempty"`
 	Queries        map[string]string `json:"queries,omitempty"`    // v2: by their names in the formula
 	Formula        string            `json:"formula,omitempty"`    // v2

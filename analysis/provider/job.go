@@ -27,8 +27,8 @@ var job = provider{
 // Jobs creates and deletes Jobs. Package cluster implements the interface.
 type Jobs interface {
 	// EnsureJob creates a Job unless it exists, and returns its state. With begun, a missing Job is Gone and is not
-	// created again. A Job with another value of the annotation is Taken, because another run owns it. The uids of owners
-	// without one are looked up; owners that cannot be read are left out. Calls may be repeated.
+	// created again. A Job with another value of the annotation is Taken, because another run owns it. Missing uids of
+	// owners are looked up; owners that cannot be read are left out. Calls may be repeated.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if it exists.
 	DeleteJob(ctx context.Context, namespace, name string) error
