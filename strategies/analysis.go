@@ -263,7 +263,7 @@ type Measure struct {
 	Workload rollout.Workload
 	Latest   string // pod-template-hash of the new version
 	Stable   string
-	Number   int // the metric's successful queries so far; it identifies this measurement
+	Number   int // the metric's measurements so far, without errors; identifies this one
 
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string

@@ -153,8 +153,8 @@ func TestContentHooksFailAtFirst(t *testing.T) {
 	w.is(w.push(content(1, "v1")), ":migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentHooksOfWhatRuns checks the first hook of a running app, whose failure changes nothing. If the record is lost, adopting an app
-// that equals Git runs no hook, and adopting a different one runs the hooks of a first deployment.
+// TestContentHooksOfWhatRuns checks the first hook of a running app, whose failure changes nothing. Without a record, adopting an app that
+// equals Git runs no hook. Adopting a different one runs the hooks of a first deployment.
 func TestContentHooksOfWhatRuns(t *testing.T) {
 	w := newContentWorld(t)
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")

@@ -13,8 +13,8 @@ import (
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt returns a DaemonSet at its first step with a weight. Each letter of pods is a node: n is a new pod, o an old one, a capital
-// letter one that is not ready, and - a node whose pod is being created. Pod i is on node-i.
+// agentsAt returns a DaemonSet at its first step with a weight. Each letter of pods is a node with a new (n) or old (o) pod, in capitals if
+// the pod is not ready. A - is a node whose pod is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) Input {
 	t.Helper()
 	h := twoVersions(func(s *rollout.Spec) {

@@ -15,8 +15,8 @@ type forward struct {
 	judged bool     // the newest served version was recorded as stable, or had all pods after its last step
 }
 
-// checkForward checks forward after each change of the cluster. Once a version serves all users and has passed its last step, users return
-// to an older version only by a user's decision or a failed analysis.
+// checkForward checks forward after each change of the cluster. Once a version serves all users after its last step, users return to an
+// older version only by a user's decision or a failed analysis.
 func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.Spec, x *watched) {
 	f := &x.forward
 	reached := s.reached(d, spec)

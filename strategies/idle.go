@@ -107,8 +107,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload that gets its document and a new version at once would have no steps: it runs two
-// versions, or only its document makes it a workload. Going back to the older running version is allowed.
+// unsettled returns why a workload that gets its document and a new version at once would have no steps. Either it runs
+// two versions, or only its document makes it a workload. Going back to the older running version is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false

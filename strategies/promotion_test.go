@@ -70,7 +70,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSpent checks that the file of one try opens no gate of the next try, and that a file from before a change of steps opens no new step.
+// TestSpent checks that a file of one try opens no gate of the next try. A file from before a change of steps opens no new step.
 func TestSpent(t *testing.T) {
 	h, in := atStep(nil, 1)
 	h.push(func(s *source) {

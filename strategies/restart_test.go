@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStartOver checks that an app on a new cluster first applies stable, in whatever phase the old cluster was, and then releases the
+// TestStartOver checks that an app on a new cluster first applies stable, in whatever phase the old cluster was. Then it releases the
 // head's version from its first step.
 func TestStartOver(t *testing.T) {
 	h := oneWeb(nil)

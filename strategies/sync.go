@@ -103,7 +103,7 @@ func changeOf(m workloads.Staged, in Input) change {
 }
 
 // endsByOldList reports whether a release ends by the steps of its source, not of the head. All its users are on the
-// new version, proxies have yet to learn that, and the head's steps, without a switch, would send users to all pods. A
+// new version, and proxies have yet to learn that. The head's steps, without a switch, would send users to all pods. A
 // source rendered from local files has no commit.
 func endsByOldList(in Input) bool {
 	s, source := in.State, in.Source

@@ -279,8 +279,8 @@ func TestJobObject(t *testing.T) {
 	}
 }
 
-// TestJobStaysToBeRead checks that a process that starts late finds the finished Job and does not run it again, and that a Job seen running
-// is not created again if it is missing.
+// TestJobStaysToBeRead checks that a process that starts late finds the finished Job and does not run it again. A Job that was seen running
+// is not created again either.
 func TestJobStaysToBeRead(t *testing.T) {
 	for given, want := range map[int]int64{0: 86400, 10: 86400, 604800: 604800} {
 		jobs, request := &fakeJobs{}, jobRequest(t)

@@ -100,8 +100,8 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 }
 
 // Limits returns the surge and unavailable pods of the next move. The Deployment controller never stops pods of its
-// newest ReplicaSet and never starts pods of older ones. So a canary that is too large, after a change of replicas or
-// steps or a manual change, shrinks under the stable template (Limits.Back), which is also held.
+// newest ReplicaSet and never starts pods of older ones. So a canary that has become too large shrinks under the stable
+// template, still held (Limits.Back). Replicas, steps or manual changes may cause that.
 //
 // Stable pods must not count as available then, or the controller removes all new pods as surplus. A ReplicaSet's
 // minReadySeconds change with the template, so the template changes while paused (Limits.still). n available new pods
@@ -122,8 +122,8 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 	if isForward {
 		if m.Stable.Current && (!m.Live.Synced || m.Routed != nil && m.Routing != nil && !m.isSettled(v)) {
-			// The controller has yet to restart missing old pods, or a restarted process does not know yet that proxies
-			// have learnt the route of a smaller step.
+			// The controller has yet to restart missing old pods. Or a restarted process does not know yet that proxies have
+			// learnt the route of a smaller step.
 			return Limits{asIs: true}, true
 		}
 		if m.IsDynamic() {

@@ -127,8 +127,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
-// with a known version's hash. Of two ReplicaSets with the new hash, neither of them current, the older one is trusted
-// if it was current again later and the other has no pods. For a StatefulSet only pods below the partition count.
+// with a known version's hash. Of two non-current ReplicaSets with the new hash, the older one is trusted if it was
+// current again later and the other has no pods. For a StatefulSet only pods below the partition count.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
