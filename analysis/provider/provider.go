@@ -18,8 +18,8 @@ type Request struct {
 	Namespace string         // the namespace of the Rollout, its Jobs and its Secrets
 	ID        string         // the measurement's ID: repeated requests measure once, if the provider can
 
-	Rollout  string            // the Rollout's name, for webhooks and Jobs' owners
-	Hash     string            // the hash of the release's template, for webhooks
+	Rollout  string            // the workload's name, for webhooks and Jobs' owners
+	Hash     string            // the new version's pod-template-hash, for webhooks
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's interval, for Kayenta
 	Metadata map[string]string // the last Result's Metadata, if it was Running
