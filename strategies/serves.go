@@ -65,7 +65,7 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether a ReplicaSet of another version has pods or may create some, as its scale-down is not seen.
+// isOther reports whether a ReplicaSet of another version has pods, or may still create some (Revision.Base, Late).
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
