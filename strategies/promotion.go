@@ -217,8 +217,8 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 	return KeyThrough(in.State, through, entered)
 }
 
-// KeyThrough returns the release's promotion through a step of each workload, counted from 1; without steps it is a
-// full promotion. If a file is spent, the promotion gets a time, so that its digest differs.
+// KeyThrough returns the release's promotion through a step of each workload, counted from 1; an empty map means all
+// steps. If a file is spent, the promotion gets a time, so that its digest differs.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {

@@ -18,8 +18,8 @@ type cause struct {
 	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
-// rollback begins the rollback to stable. Traffic moves at once; canary pods go after settling and, if rejected, after
-// abortDelay. The app then follows commit why.to, which is the revert or stable's commit.
+// rollback begins the rollback to stable. Traffic moves at once; canary pods go after settling or, if the release is
+// rejected, after a longer abortDelay. The app then follows commit why.to, the revert or stable's commit.
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -194,8 +194,8 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long a rollback keeps the new pods until proxies have learnt the routes; 0 if no route was
-// applied. It uses the specs of the release or, if their commit is lost, of the head.
+// settling returns how long a rollback keeps the new pods until proxies have learnt the routes; 0 if no route is
+// recorded. It uses the specs of the release or, if their commit is lost, of the head.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	specs := releaseSpecs(in)
