@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorRetry is the delay before a repeated measurement after an error (Argo Rollouts' DefaultErrorRetryInterval).
+// errorRetry is the delay before the measurement after an error (DefaultErrorRetryInterval in Argo Rollouts).
 const errorRetry = 10 * time.Second
 
-// Start returns a new run of metrics.
+// Start returns a new run with the given metrics.
 func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) Run {
 	r := Run{Name: name, Release: release, Started: now.UTC().Truncate(time.Second), Phase: Running}
 	for _, m := range metrics {
@@ -21,7 +21,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 	return r
 }
 
-// Due returns the time of a metric's next measurement; false for none.
+// Due returns when a metric is measured next. It is false if the metric is not measured again.
 func Due(r Run, m Metric) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
@@ -33,7 +33,7 @@ func Due(r Run, m Metric) (time.Time, bool) {
 		return r.Started.Add(m.InitialDelay), true
 	case last.Phase == Errored:
 		return last.At.Add(errorRetry), true
-	case last.Phase == Pending: // no data yet, or startWhen does not hold
+	case last.Phase == Pending: // without data yet, or startWhen does not hold yet
 		return last.At.Add(cmp.Or(m.Interval, errorRetry)), true
 	default:
 		return last.At.Add(m.Interval), true
@@ -44,7 +44,7 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record adds a measurement to a copy of a run and assesses both. After the verdict nothing changes.
+// Record returns a run with a measurement added, and with new verdicts. A finished run does not change.
 func Record(r Run, m Metric, got Measurement) Run {
 	if r.Phase.Done() {
 		return r
@@ -68,7 +68,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	}
 	p.Measurements = p.Measurements[max(0, len(p.Measurements)-keep):]
 	if !got.Phase.Done() {
-		return p // no data: not counted
+		return p // a measurement without data does not count
 	}
 	if got.Phase == Errored {
 		p.Errors++
@@ -91,7 +91,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess sets a metric's phase from its measurements. Of exceeded limits the last counts, as in Argo Rollouts.
+// assess sets a metric's phase from its counters. Of several exceeded limits the last one counts, as in Argo Rollouts.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
@@ -145,10 +145,10 @@ func conditionOf(m Metric) string {
 	}
 }
 
-// severity orders phases; a run has the worst phase of its metrics.
+// severity orders phases from best to worst. A run has the worst phase of its metrics.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun ends a run when a metric that counts has failed, or all are done, dry runs too as in Argo Rollouts.
+// assessRun returns a run's phase. Finished dry runs do not count; unfinished ones delay success, as in Argo Rollouts.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {
@@ -167,7 +167,7 @@ func assessRun(r Run) (Phase, string) {
 	}
 }
 
-// Stop ends a copy of a run whose release goes on or rolls back: it has neither failed nor passed.
+// Stop returns a run that ends without a verdict, because its release has ended.
 func Stop(r Run) Run {
 	if r.Phase.Done() {
 		return r
@@ -181,8 +181,8 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow updates a copy of a run to its document's metrics: new ones start, removed ones no longer count. A verdict
-// that rolled back its release stays.
+// Follow returns a run with the metrics of the present document. New ones start, and removed ones no longer count. A
+// finished run that failed, had errors or was stopped does not change.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

@@ -9,13 +9,13 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// phases is a shorthand: s successful, f failed, i inconclusive, e error, p no data.
+// phases maps letters to phases: s is successful, f failed, i inconclusive, e error, p no data.
 var phases = map[rune]Phase{'s': Successful, 'f': Failed, 'i': Inconclusive, 'e': Errored, 'p': Pending}
 
 // begin starts a run at noon.
 func begin(metrics ...Metric) Run { return Start("web/step-1", "h1-x", metrics, noon) }
 
-// measured records a metric's measurements, one each minute from noon, with these phases.
+// measured records a metric's measurements, one per minute from noon on, with the phases of the letters in took.
 func measured(r Run, m Metric, took string) Run {
 	for i, c := range took {
 		r = Record(r, m, Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"})
@@ -23,7 +23,7 @@ func measured(r Run, m Metric, took string) Run {
 	return r
 }
 
-// TestAssess checks the decisions of Argo Rollouts v1.10 (analysis/analysis.go, assessMetricStatus and
+// TestAssess checks phases against the rules of Argo Rollouts v1.10 (analysis/analysis.go, assessMetricStatus and
 // assessMetricFailureInconclusiveOrError).
 func TestAssess(t *testing.T) {
 	usual := func(m Metric) Metric {
@@ -73,7 +73,7 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestAssessRun checks that a run has the verdict of its worst metric, and that a dry run decides nothing.
+// TestAssessRun checks that a run has the phase of its worst metric, and that dry runs decide nothing.
 func TestAssessRun(t *testing.T) {
 	good, bad := Metric{Name: "good", Count: 1}, Metric{Name: "bad", Count: 1}
 	half := measured(begin(good, bad), good, "s")
@@ -119,7 +119,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestDueWithoutInterval retries a metric without data after a while, with or without an interval.
+// TestDueWithoutInterval checks that a metric without data is measured again after its interval, or after errorRetry without one.
 func TestDueWithoutInterval(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{0: errorRetry, time.Second: time.Second, time.Hour: time.Hour} {
 		m := Metric{Name: "errors", Interval: interval}
@@ -132,7 +132,7 @@ func TestDueWithoutInterval(t *testing.T) {
 	}
 }
 
-// TestConditionOf checks that a verdict names its condition and the provider's message.
+// TestConditionOf checks that a verdict names the condition that decided it, and the provider's message.
 func TestConditionOf(t *testing.T) {
 	for want, m := range map[string]Metric{
 		"": {}, "successCondition: result > 1": {SuccessCondition: "result > 1"},
@@ -148,7 +148,7 @@ func TestConditionOf(t *testing.T) {
 	}
 }
 
-// TestFirstOfTheWorst names the first of two equally bad metrics.
+// TestFirstOfTheWorst checks that a run names the first of several metrics with the worst phase.
 func TestFirstOfTheWorst(t *testing.T) {
 	run := Run{Metrics: []Progress{
 		{Metric: "good", Phase: Successful}, {Metric: "one", Phase: Failed, Message: "1"}, {Metric: "two", Phase: Failed, Message: "2"},
@@ -159,7 +159,7 @@ func TestFirstOfTheWorst(t *testing.T) {
 	}
 }
 
-// TestFollow replaces a run's metrics with the new document's, and keeps the measurements of metrics in both.
+// TestFollow checks that a run takes the metrics of a new document, and that metrics in both keep their measurements.
 func TestFollow(t *testing.T) {
 	was := Run{Phase: Running, Metrics: []Progress{{Metric: "a", Phase: Running, Count: 3}, {Metric: "b", Phase: Failed, DryRun: true}}}
 	for name, c := range map[string]struct {

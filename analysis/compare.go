@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// defaultConfidence is the confidence of a failure: one metric rolls back at most one of a thousand good releases.
+// defaultConfidence means that a metric rolls back at most one of a thousand good releases by chance.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares two results [bad, all], bad requests among all, of the new version and stable in one
-// period. It fails a version worse beyond reasonable doubt; fewer than MinSamples decide nothing. Each measurement is
-// another chance of an error, so the k-th gets alpha/(k(k+1)), in all alpha. As a crash forgets measurements, k is at
-// least the count possible since the run's start.
+// JudgeComparison judges the new version against stable by results [bad, all]: bad requests among all of one period. It
+// fails a version that is significantly worse; fewer than MinSamples requests decide nothing. The k-th measurement
+// fails a good version with probability alpha/(k(k+1)), in sum alpha. As a crash loses measurements, k is at least the
+// number possible since began.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -48,7 +48,7 @@ func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable 
 	return got
 }
 
-// looks returns how many measurements were possible by now, with this one.
+// looks returns how many measurements could have been made since began, including the present one.
 func looks(m Metric, began, at time.Time) int {
 	if m.Interval <= 0 {
 		return 1
@@ -56,7 +56,7 @@ func looks(m Metric, began, at time.Time) int {
 	return 1 + int(max(0, at.Sub(began)-m.InitialDelay)/m.Interval)
 }
 
-// sample is the number of bad requests among all.
+// sample holds the number of bad requests and of all requests.
 type sample struct{ bad, all int }
 
 func (s sample) String() string {
@@ -66,8 +66,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]; a list with one value means no requests. Extrapolated rates (Prometheus' increase) are no
-// whole numbers: bad is rounded down, all to the nearest.
+// sampleOf parses [bad, all]. A list of one value means no requests. Prometheus' increase extrapolates to fractions:
+// bad is rounded down, and all to the nearest integer.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if ok && len(pair) == 1 {
@@ -83,7 +83,7 @@ func sampleOf(v any) (sample, error) {
 			return sample{}, err
 		}
 		if math.IsNaN(f) {
-			f = 0 // nothing was counted yet
+			f = 0 // no request was counted yet
 		}
 		if f < 0 || math.IsInf(f, 0) || f > 1e12 {
 			return sample{}, fmt.Errorf("%v is not a number of requests", f)
@@ -95,10 +95,10 @@ func sampleOf(v any) (sample, error) {
 	return s, nil
 }
 
-// mostSamples bounds a sample's requests; more add no information.
+// mostSamples bounds a sample's requests. More requests add no information.
 const mostSamples = 1_000_000_000
 
-// judged caps a sample at mostSamples with the same share. This widens the interval: it cannot fail a good release.
+// judged reduces a large sample to mostSamples with the same share. That makes failures less likely, never more.
 func (s sample) judged() sample {
 	if s.all <= mostSamples {
 		return s
@@ -106,9 +106,9 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse returns the probability of at least c.bad bad requests if the new version is at most margin worse than
-// stable. Without margin it is Fisher's exact test, for any number of samples. With one, stable's share is the upper
-// end of its exact confidence interval (Clopper and Pearson), for half of alpha.
+// worse returns the probability of c.bad or more bad requests if the new version is at most margin worse than stable.
+// Without a margin it is Fisher's exact test. With one, stable's share is taken as the upper end of its exact
+// confidence interval (Clopper and Pearson), with half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -117,7 +117,7 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// fisher returns the hypergeometric probability of c.bad or more.
+// fisher returns the hypergeometric probability of c.bad or more bad requests.
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
@@ -128,9 +128,9 @@ func fisher(c, s sample) float64 {
 	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
 }
 
-// tail returns the probability of k or more in a distribution that falls on both sides of its mean. rise(k) is the
-// ratio of the terms after and at k. Terms are added outwards until they make no difference: some ten thousand with
-// 1e9 requests.
+// tail returns the probability of k or more, in a distribution that falls on both sides of its mean. rise(k) is the
+// ratio of the term of k+1 to the term of k. Terms are added until they no longer matter: some ten thousand for 1e9
+// requests.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -145,7 +145,7 @@ func tail(k, least, most int, mean float64, term, rise func(int) float64) float6
 	return math.Max(0, 1-sum)
 }
 
-// choose returns a binomial coefficient's logarithm.
+// choose returns the logarithm of a binomial coefficient.
 func choose(n, k int) float64 {
 	if k < 0 || k > n {
 		return math.Inf(-1)
@@ -156,7 +156,7 @@ func choose(n, k int) float64 {
 	return a - b - c
 }
 
-// binomialTail returns the probability of k or more of n.
+// binomialTail returns the probability of k or more successes in n trials of probability p.
 func binomialTail(k, n int, p float64) float64 {
 	switch {
 	case k <= 0 || p >= 1:
@@ -171,7 +171,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper returns the upper end of a share's exact confidence interval, where s.bad or fewer have probability alpha.
+// upper returns the upper end of a share's exact confidence interval: at it, s.bad or fewer have probability alpha.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1

@@ -5,14 +5,14 @@ import (
 	"regexp"
 )
 
-// Known holds values known only at a measurement.
+// Known holds the values of arguments that are known only at a measurement.
 type Known struct {
 	Latest string            // pod-template-hash of the new version
-	Stable string            // of the stable version
-	Texts  map[string]string // of an experiment: templates.NAME.podTemplateHash and the like
+	Stable string            // pod-template-hash of the stable version
+	Texts  map[string]string // an experiment's values, such as templates.NAME.podTemplateHash
 }
 
-// Complete returns a metric's configuration with pods' hashes and names, and Secrets' values by secret.
+// Complete returns a metric's provider configuration with all arguments filled in. secret returns a Secret's value.
 func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {
@@ -59,10 +59,10 @@ func (k Known) text(about string) (string, error) {
 	return out, nil
 }
 
-// variable is a placeholder of an experiment's argument.
+// variable matches a placeholder in an argument of an experiment's analysis.
 var variable = regexp.MustCompile(`\{\{\s*([^{}\s]+)\s*\}\}`)
 
-// Variables returns a text's placeholders: templates.NAME.podTemplateHash for {{templates.NAME.podTemplateHash}}.
+// Variables returns the names in a text's placeholders, such as templates.NAME.podTemplateHash.
 func Variables(text string) []string {
 	var names []string
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestComplete fills in fields that depend on the time of measurement.
+// TestComplete checks the arguments that are known only at a measurement.
 func TestComplete(t *testing.T) {
 	known := Known{
 		Latest: "new", Stable: "old",
@@ -23,7 +23,7 @@ func TestComplete(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pods    map[string]string
 		secrets map[string]SecretRef
-		want    string // or, after "error: ", a part of the error
+		want    string // a value or, after "error: ", a part of the error
 	}{
 		"versions": {map[string]string{"x": "Latest", "y": "Stable"}, nil, "new/old"},
 		"an experiment": {map[string]string{"x": "{{templates.a.podTemplateHash}}",

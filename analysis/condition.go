@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environment is a condition's input. The result's type is unknown before.
+// environment is the input of a condition. The result's type is known only at a measurement.
 type environment struct {
 	Result any `expr:"result"`
 }
 
-// CheckCondition reports a condition's error before there is a result.
+// CheckCondition reports an error of a condition that is visible without a result.
 func CheckCondition(condition string) error {
 	if condition == "" {
 		return nil
@@ -33,13 +33,13 @@ func CheckCondition(condition string) error {
 	return nil
 }
 
-// firstLine returns an error's first line, without the condition's excerpt.
+// firstLine returns the first line of an error, without expr's excerpt of the condition.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
 }
 
-// Judge converts a result to a measurement, given earlier ones. samples is how many it is about, negative if unknown.
+// Judge judges a result by a metric's conditions. samples is the number of samples behind it, negative if unknown.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {
@@ -68,7 +68,7 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData returns the phase for an empty result, if set.
+// withoutData returns the phase that a metric's onNoData sets for an empty result, false if it sets none.
 func withoutData(n NoData) (Phase, bool) {
 	switch n {
 	case NoDataWait:
@@ -82,8 +82,8 @@ func withoutData(n NoData) (Phase, bool) {
 	}
 }
 
-// evaluate applies conditions in Argo Rollouts' order: failure, then success. A single one also decides the opposite;
-// without any every result is successful.
+// evaluate applies the conditions in the order of Argo Rollouts: failure, then success. A single condition also decides
+// the opposite case. Without conditions each result is successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error
@@ -121,7 +121,7 @@ func holds(condition string, result any) (bool, error) {
 	return is, nil
 }
 
-// functions returns the functions of Argo Rollouts' conditions (utils/evaluate).
+// functions returns the functions that conditions have in Argo Rollouts (utils/evaluate).
 func functions() []expr.Option {
 	one := func(name string, f func(any) (any, error)) expr.Option {
 		return expr.Function(name, func(args ...any) (any, error) {
@@ -156,7 +156,7 @@ func functions() []expr.Option {
 	}
 }
 
-// number converts a number, or a text with a number.
+// number converts a value to a number: a number or a text that contains one.
 func number(v any) (float64, error) {
 	switch n := v.(type) {
 	case float64:
@@ -182,7 +182,7 @@ func number(v any) (float64, error) {
 	}
 }
 
-// isEmpty reports whether a result has no data: nil, an empty text, NaN, or a list of these.
+// isEmpty reports whether a result has no data: it is nil, "", NaN, or a list of only these.
 func isEmpty(result any) bool {
 	switch r := result.(type) {
 	case nil:
@@ -198,10 +198,10 @@ func isEmpty(result any) bool {
 	}
 }
 
-// maxValue bounds a result's kept characters.
+// maxValue is the number of characters of a result that are kept.
 const maxValue = 120
 
-// short formats a result for users: numbers with four digits.
+// short formats a result for users, with four digits per number.
 func short(result any) string {
 	var text string
 	switch r := result.(type) {

@@ -2,7 +2,7 @@ package analysis
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// The types are in package rollout, as the state branch stores them.
+// The types are defined in package rollout, because the state branch stores them.
 type (
 	Phase       = rollout.AnalysisPhase
 	Metric      = rollout.Metric
@@ -14,7 +14,7 @@ type (
 	Run         = rollout.AnalysisRun
 )
 
-// Short names of the phases, and of the meanings of an empty result.
+// Short names of the phases, and of the values of onNoData.
 const (
 	Pending      = rollout.AnalysisPending
 	Running      = rollout.AnalysisRunning

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// randomMetric returns a metric that render would accept.
+// randomMetric returns a metric that check accepts.
 func randomMetric(rng *rand.Rand) Metric {
 	for {
 		m := Metric{
@@ -29,7 +29,7 @@ func randomMetric(rng *rand.Rand) Metric {
 
 var every = []Phase{Successful, Failed, Inconclusive, Errored, Pending}
 
-// FuzzRecord checks that counters add up and never shrink, that a verdict stays, and that the input is unchanged.
+// FuzzRecord checks that counters add up and never shrink, and that neither a verdict nor the input changes.
 func FuzzRecord(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -86,7 +86,7 @@ func checkCounters(t *testing.T, m Metric, was, is Progress) {
 	}
 }
 
-// FuzzJudge checks that any answer and any condition give a valid phase and a short text, without a panic.
+// FuzzJudge checks that any result and condition give a valid phase and a short text, without a panic.
 func FuzzJudge(f *testing.F) {
 	for _, raw := range []string{`null`, `1`, `"NaN"`, `[]`, `[null]`, `[1,2]`, `[[1],{"a":"b"}]`, `{"a":{"b":[1e308,-0]}}`,
 		`"` + string(make([]byte, 0)) + `"`, `true`, `[1e400]`} {
@@ -109,7 +109,7 @@ func FuzzJudge(f *testing.F) {
 				if m.Compare != nil {
 					got = JudgeComparison(m, Progress{}, noon, result, []any{1.0, 100.0}, noon)
 				}
-				// The last text is in expr's excerpt of the condition.
+				// The last of these texts is part of expr's excerpt of the condition.
 				if !slices.Contains(every, got.Phase) || len(got.Value) > 4*maxValue || strings.Contains(got.Message, "......^") {
 					t.Fatalf("%s of %s is %+v", condition, raw, got)
 				}
@@ -118,7 +118,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// TestErrorsDoNotStart checks that an error before the first result is no start: startWhen still applies.
+// TestErrorsDoNotStart checks that startWhen still applies after an error before the first result.
 func TestErrorsDoNotStart(t *testing.T) {
 	m := Metric{Name: "m", StartWhen: "result[0] > 100", SuccessCondition: "result[0] < 500"}
 	r := measured(begin(m), m, "e")
@@ -127,7 +127,7 @@ func TestErrorsDoNotStart(t *testing.T) {
 	}
 }
 
-// TestComparisonWithoutData treats a version without data by onNoData, as without a comparison.
+// TestComparisonWithoutData checks that onNoData decides a comparison in which one version has no data.
 func TestComparisonWithoutData(t *testing.T) {
 	for onNoData, want := range map[NoData]Phase{NoDataError: Errored, NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed} {
 		for name, pair := range map[string][2]any{"new": {[]any{}, []any{1.0, 100.0}}, "stable": {[]any{1.0, 100.0}, nil}} {
@@ -139,16 +139,16 @@ func TestComparisonWithoutData(t *testing.T) {
 	}
 }
 
-// TestLooksAreCountedByTime derives the alpha of each look from its number. The number follows from the time, so it is
-// right even if a crash lost earlier looks.
+// TestLooksAreCountedByTime checks that a measurement's alpha depends on how many measurements were possible in the time. So it is right
+// even if a crash lost earlier measurements.
 func TestLooksAreCountedByTime(t *testing.T) {
 	m := Metric{Compare: &Compare{}, Interval: 10 * time.Second, InitialDelay: time.Minute}
-	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth look: 0.001/110 is 9.1e-6
+	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth measurement: 0.001/110 is 9.1e-6
 	c, s := []any{9.0, 200.0}, []any{8.0, 2000.0}  // p is 4.5e-6 …
 	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Failed {
 		t.Errorf("the tenth look: %+v", got)
 	}
-	c = []any{8.0, 200.0} // … and 2.8e-5, which the first look would judge worse
+	c = []any{8.0, 200.0} // … and 2.8e-5, which the first measurement would judge worse
 	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Successful {
 		t.Errorf("the tenth look, after a crash, is taken for the first: %+v", got)
 	}

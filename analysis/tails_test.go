@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestTailsOfAnyCounts checks tables of up to 1e15 requests. Both probabilities are between 0 and 1, and one more bad
-// request never makes the new version look better. Each sum has as many terms as for mostSamples requests: one over all
-// requests would not end.
+// TestTailsOfAnyCounts checks samples of up to 1e15 requests. Both probabilities are between 0 and 1, and one more bad request never makes
+// the new version look better. Each sum has as many terms as for mostSamples requests, or it would not end.
 func TestTailsOfAnyCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 12))
 	table := func() sample {
@@ -19,7 +18,7 @@ func TestTailsOfAnyCounts(t *testing.T) {
 	for range 150 {
 		c, s := table(), table()
 		was := 1.0
-		for _, more := range []float64{0, 1e-9, 1e-6, 1e-4, 0.01, 0.5, 1} { // of the good requests
+		for _, more := range []float64{0, 1e-9, 1e-6, 1e-4, 0.01, 0.5, 1} { // shares of the good requests
 			worst := sample{bad: c.bad + int(more*float64(c.all-c.bad)), all: c.all}
 			p := worse(worst.judged(), s.judged(), 0, 0.001)
 			if math.IsNaN(p) || p < 0 || p > was*(1+1e-4)+1e-9 {
@@ -31,7 +30,7 @@ func TestTailsOfAnyCounts(t *testing.T) {
 			t.Fatalf("%v beside %v, with a margin: %g", c, s, p)
 		}
 	}
-	// The judged sample has the same share, and no more requests than were counted.
+	// The judged sample has the same share, and at most as many requests.
 	for _, all := range []int{1, mostSamples, mostSamples + 1, 1e12, 1e15} {
 		got := sample{bad: all / 4, all: all}.judged()
 		if got.all > mostSamples || math.Abs(float64(got.bad)/float64(got.all)-float64(all/4)/float64(all)) > 1e-8 {

@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Template is an AnalysisTemplate or a ClusterAnalysisTemplate with unresolved arguments.
+// Template is an AnalysisTemplate or ClusterAnalysisTemplate before its arguments are filled in.
 type Template struct {
 	Ref  rollout.Ref
 	Spec TemplateSpec
 }
 
-// IsCluster reports whether it is a ClusterAnalysisTemplate, which all namespaces share.
+// IsCluster reports whether the template is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec holds the fields of Argo Rollouts' AnalysisTemplate. Metrics stay unparsed until arguments are known:
-// a count may be {{args.n}}.
+// TemplateSpec holds the fields of Argo Rollouts' AnalysisTemplate. Metrics are parsed once their arguments are filled
+// in, because a count may be {{args.n}}.
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`
@@ -30,13 +30,13 @@ type TemplateSpec struct {
 	Templates []TemplateRef `json:"templates"`
 }
 
-// Rules apply to metrics by name.
+// Rules are settings of metrics that are selected by name.
 type Rules struct {
 	DryRun               []DryRun    `json:"dryRun"`
 	MeasurementRetention []Retention `json:"measurementRetention"`
 }
 
-// Arg is a template's argument: a value, or a reference to a Secret or a field of the Rollout.
+// Arg is an argument of a template: a value, or a reference to a Secret or to a field of the Rollout.
 type Arg struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -50,24 +50,24 @@ type Arg struct {
 	} `json:"valueFrom"`
 }
 
-// DryRun selects metrics by a regular expression that do not decide.
+// DryRun selects metrics by a regular expression. Such metrics decide nothing.
 type DryRun struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 }
 
-// Retention is how many measurements of selected metrics are kept.
+// Retention sets how many measurements of the selected metrics are kept.
 type Retention struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 	Limit      int    `json:"limit" min:"1" needs:"give 1 or more" fix:"give 1 or more"`
 }
 
-// TemplateRef names a template.
+// TemplateRef is a reference to a template.
 type TemplateRef struct {
 	TemplateName string `json:"templateName" needs:"name a template"`
 	ClusterScope bool   `json:"clusterScope"`
 }
 
-// ParseTemplate parses a template's spec strictly, with InvalidErrors.
+// ParseTemplate parses a template's spec strictly. Errors are InvalidErrors.
 func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	t := &Template{Ref: ref}
 	r := rollout.Reader{Hide: true}
@@ -87,17 +87,17 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	return t, nil
 }
 
-// Values are templates' arguments: plain values, and references resolved at a measurement.
+// Values holds the arguments of templates. Secrets and Pods are filled in at a measurement.
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
-	Pods    map[string]string                            // Latest or Stable: a version's pod-template-hash
-	Field   func(path string) (text string, exists bool) // of the Rollout
+	Pods    map[string]string                            // Latest, Stable, or a text with an experiment's variables
+	Field   func(path string) (text string, exists bool) // a field of the Rollout
 }
 
-// Instantiate merges templates with referenced ones, and fills in arguments. Secrets' stay {{args.name}} in Config,
-// so that no record or message contains them. check, which may be nil, validates a provider's block; its InvalidError
-// has fields below the metric's.
+// Instantiate returns the metrics of the referenced templates, with arguments filled in. Secrets stay {{args.name}} in
+// Config, so that no record or message has their values. check validates a provider's configuration, with fields
+// relative to the metric; it may be nil.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -136,7 +136,7 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 	return metrics, nil
 }
 
-// below sets an InvalidError's object and prefixes its field.
+// below sets the object of an InvalidError and prefixes its field.
 func below(err error, ref rollout.Ref, field string) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		invalid.About = ref
@@ -145,7 +145,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules sets selected metrics' dry run and retention. A rule without metrics is an error, as in Argo Rollouts.
+// ApplyRules applies rules to the metrics that they select. A rule that selects none is an error, as in Argo Rollouts.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -179,7 +179,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect lists templates without duplicates and refuses cycles. path led to refs, empty for the Rollout's.
+// collect appends the referenced templates without duplicates, and refuses cycles. path holds the referring templates.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {
@@ -200,7 +200,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // its references, too: there can be 2^40 paths to a template
+			continue // without its references: there may be 2^40 paths to a template
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {
@@ -210,7 +210,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 	return nil
 }
 
-// names formats a path: a -> cluster/b -> a.
+// names formats a path of templates: a -> cluster/b -> a.
 func names(path []*Template) string {
 	return strings.Join(rollout.Mapped(path, func(t *Template) string {
 		if t.IsCluster() {
@@ -220,7 +220,7 @@ func names(path []*Template) string {
 	}), " -> ")
 }
 
-// arguments merges templates' declared arguments with given values.
+// arguments returns the given values of all declared arguments, or their defaults.
 func arguments(all []*Template, given Values) (Values, error) {
 	out := Values{Plain: map[string]string{}, Secrets: map[string]SecretRef{}, Pods: map[string]string{}}
 	declared := map[string]Arg{}
@@ -237,7 +237,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(declared)) { // the same message each time
+	for _, name := range slices.Sorted(maps.Keys(declared)) { // so that the message is always the same
 		a := declared[name]
 		plain, isPlain := given.Plain[name]
 		secret, isSecret := given.Secrets[name]
@@ -268,7 +268,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces {{args.name}} in a value's texts, except from Secrets and pods. An unknown one is an error.
+// fill replaces {{args.name}} in a value's texts, except arguments from Secrets and pods. Unknown names are errors.
 func fill(v any, values Values, field string) (any, error) {
 	switch v := v.(type) {
 	case string:

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// templates reads AnalysisTemplates by name; names that begin with cluster- are ClusterAnalysisTemplates.
+// templates parses AnalysisTemplates by name. Names that begin with cluster- are ClusterAnalysisTemplates.
 func templates(t *testing.T, specs map[string]string) func(TemplateRef) *Template {
 	t.Helper()
 	all := map[TemplateRef]*Template{}
@@ -39,10 +39,10 @@ func templates(t *testing.T, specs map[string]string) func(TemplateRef) *Templat
 
 const (
 	web    = "provider: {web: {url: \"http://m/{{args.path}}\"}}"
-	simple = "provider: {web: {url: u}}" // without arguments
+	simple = "provider: {web: {url: u}}" // has no arguments
 )
 
-// TestInstantiate fills in arguments, joins templates, and sets defaults.
+// TestInstantiate checks that arguments are filled in, templates are merged, and defaults are set.
 func TestInstantiate(t *testing.T) {
 	metric := func(name, url string, change func(*Metric)) Metric {
 		m := Metric{Name: name, Provider: "web", Config: map[string]any{"url": url}, Count: 1, ConsecutiveErrorLimit: 4, Retention: 10,
@@ -54,9 +54,9 @@ func TestInstantiate(t *testing.T) {
 	}
 	const unfilled = "http://m/{{args.path}}"
 	for name, c := range map[string]struct {
-		a     string            // the template that the Rollout names
-		below map[string]string // more templates
-		also  []TemplateRef     // named by the Rollout besides a
+		a     string            // the template that the Rollout references
+		below map[string]string // further templates
+		also  []TemplateRef     // further references of the Rollout
 		given Values
 		want  []Metric
 	}{
@@ -120,7 +120,7 @@ func TestInstantiate(t *testing.T) {
 	}
 }
 
-// TestInstantiateChecksProviders reports a provider's error at its place in the template.
+// TestInstantiateChecksProviders checks that an error of a provider's block names its place in the template.
 func TestInstantiateChecksProviders(t *testing.T) {
 	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, " + simple + "}]}",
 		"b": "{metrics: [{name: b, " + simple + "}, {name: c, provider: {job: {}}}]}"})
@@ -139,7 +139,7 @@ func TestInstantiateChecksProviders(t *testing.T) {
 		Field: "spec.metrics[1].provider.job.spec", Msg: "is missing", Fix: "write it"}, got)
 }
 
-// TestMissingTemplate names the reference: in the Rollout, or in another template.
+// TestMissingTemplate checks that the error about a missing template names the reference, in the Rollout or in another template.
 func TestMissingTemplate(t *testing.T) {
 	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, " + simple + "}]}"})
 	for name, c := range map[string]struct {
@@ -159,8 +159,8 @@ func TestMissingTemplate(t *testing.T) {
 	}
 }
 
-// TestMistakesHaveOneMessage reports mistakes in maps, whose order is random, in the same words each time, so that an
-// app's record does not change.
+// TestMistakesHaveOneMessage checks that mistakes in maps, whose order is random, always give the same message. Otherwise an app's record
+// would change with each pass.
 func TestMistakesHaveOneMessage(t *testing.T) {
 	find := templates(t, map[string]string{"a": `{args: [{name: a}, {name: b}, {name: c}, {name: d}], ` +
 		`metrics: [{name: m, successCondition: "(", failureCondition: ")", startWhen: "(", ` + simple + `}]}`})
@@ -176,7 +176,7 @@ func TestMistakesHaveOneMessage(t *testing.T) {
 	}
 }
 
-// TestUnknownArguments reports an argument that the template lacks, in every text, instead of sending it to a provider.
+// TestUnknownArguments checks that a placeholder of an undeclared argument is an error in any text, and is not sent to a provider.
 func TestUnknownArguments(t *testing.T) {
 	values := Values{Plain: map[string]string{"path": "p"}}
 	for name, v := range map[string]any{
@@ -196,8 +196,7 @@ func TestUnknownArguments(t *testing.T) {
 	}
 }
 
-// TestEachTemplateIsReadOnce reads 41 templates that each name the next one twice, so that 2^40 paths lead to the last
-// one.
+// TestEachTemplateIsReadOnce checks 41 templates, of which each references the next one twice. There are 2^40 paths to the last one.
 func TestEachTemplateIsReadOnce(t *testing.T) {
 	const n = 40
 	specs := map[string]string{fmt.Sprint("t", n): "{metrics: [{name: m, " + simple + "}]}"}
@@ -217,7 +216,7 @@ func TestEachTemplateIsReadOnce(t *testing.T) {
 	}
 }
 
-// FuzzParseTemplate checks that any text is refused or can be instantiated, without a panic.
+// FuzzParseTemplate checks that any spec is refused or can be instantiated, without a panic.
 func FuzzParseTemplate(f *testing.F) {
 	for _, text := range []string{
 		"{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}",
@@ -245,7 +244,7 @@ func FuzzParseTemplate(f *testing.F) {
 	})
 }
 
-// TestRefused checks that errors name the field and the mistake, and that the largest allowed values are accepted.
+// TestRefused checks that errors name the field and the mistake, and that the limits themselves are accepted.
 func TestRefused(t *testing.T) {
 	metric := func(fields string) string { return "{metrics: [{name: m, " + simple + ", " + fields + "}]}" }
 	for name, c := range map[string]struct{ a, want string }{

@@ -10,22 +10,22 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Bounds on any condition's cost. Each turn of a loop costs turn plus the result's weight, as it may read the whole
-// result. So a nested loop has at most 300 by 300 turns, a single one 9,000 values.
+// These limits bound the cost of any condition. Each turn of a loop costs turn plus the weight of the result, because
+// it may read the whole result. That allows a nested loop of 300 by 300 turns, or one loop over 9,000 values.
 const (
 	maxCondition = 4000        // bytes
-	maxList      = 20_000      // members of all lists that a condition makes
-	maxWork      = 100_000_000 // of one evaluation
+	maxList      = 20_000      // members of all lists that a condition creates
+	maxWork      = 100_000_000 // the budget of one evaluation
 	turn         = 1000
-	made         = 8 // for each new byte or value: it takes memory until the end
+	made         = 8 // the cost of each created byte or value, which takes memory until the end
 )
 
-// work is an evaluation's remaining budget, and each turn's cost.
+// work holds an evaluation's remaining budget and the cost of a turn.
 type work struct{ left, each int }
 
 var errTooMuch = errors.New("is too much work, for this result: loop over fewer values, or over less at once")
 
-// runCondition evaluates a condition within seconds and some megabytes.
+// runCondition evaluates a condition within a few seconds and megabytes.
 func runCondition(condition string, result any) (any, error) {
 	w := &work{left: maxWork, each: turn}
 	w.each += weigh(result, maxWork)
@@ -44,18 +44,18 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	options := append(functions(), expr.Env(environment{}), expr.AsBool(), expr.Patch(w),
 		expr.Function(spent, func(args ...any) (any, error) { return args[0], w.spend(args[0]) }))
 	for _, name := range []string{
-		"join", "repeat", "replace", "uniq", // the product of their arguments' sizes
-		"toJSON", // indents: the square of the depth; functions has a replacement
+		"join", "repeat", "replace", "uniq", // they create products of their arguments' sizes
+		"toJSON", // its indentation grows with the square of the depth; functions has a replacement
 	} {
 		options = append(options, expr.DisableBuiltin(name))
 	}
 	return expr.Compile(condition, options...)
 }
 
-// spent is a function name that no condition can contain.
+// spent is the name of the function that charges the budget. No condition can contain that name.
 const spent = "work spent on"
 
-// Visit charges each turn of a loop, and each made text or list.
+// Visit charges each turn of a loop, and each text or list that a condition creates.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
@@ -73,7 +73,7 @@ func (w *work) Visit(node *ast.Node) {
 	}
 }
 
-// plain lists expr's functions of numbers or booleans: they make no text or list, and a condition may be such a call.
+// plain lists the functions of expr that return a number or a boolean. They create no text or list.
 var plain = []string{
 	"all", "any", "none", "one", "count", "len", "sum", "mean", "median", "abs", "ceil", "floor", "round", "int", "float",
 	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix",
@@ -93,7 +93,7 @@ func (w *work) spend(on any) error {
 	return nil
 }
 
-// weigh counts a value's values and bytes, up to most.
+// weigh returns the number of values and bytes in a value, counted up to about most.
 func weigh(v any, most int) int {
 	n := 1
 	switch v := v.(type) {
@@ -113,7 +113,7 @@ func weigh(v any, most int) int {
 			}
 			n += len(key) + weigh(e, most-n)
 		}
-	default: // results of expr's functions: []string, []int, map[any][]any
+	default: // results of expr's functions, such as []string, []int, map[any][]any
 		if r := reflect.ValueOf(v); r.Kind() == reflect.Slice || r.Kind() == reflect.Map {
 			n += r.Len()
 		}

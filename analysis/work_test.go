@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time of this process alone.
+// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -24,8 +24,7 @@ func numbersBelow(n int) (numbers []any) {
 	return numbers
 }
 
-// TestConditionsEnd evaluates expensive conditions on expensive answers: each takes a few seconds and megabytes at
-// most.
+// TestConditionsEnd checks that expensive conditions on expensive results take at most a few seconds and megabytes.
 func TestConditionsEnd(t *testing.T) {
 	numbers := numbersBelow(50_000)
 	var nested any = 1.0
@@ -80,7 +79,7 @@ func doubling(n int) string {
 	return text
 }
 
-// TestConditionsHaveRoom evaluates sums, loops and texts of realistic size.
+// TestConditionsHaveRoom checks that conditions with sums, loops and texts of realistic size are within the limits.
 func TestConditionsHaveRoom(t *testing.T) {
 	numbers := numbersBelow(5000)
 	rows := slices.Repeat([]any{map[string]any{"name": "web", "values": []any{1.0, 2.0, 3.0}}}, 150)

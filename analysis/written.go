@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// metricFile is a template's metric with filled in arguments.
+// metricFile is a metric in a template, after its arguments are filled in.
 type metricFile struct {
 	Name                    string         `json:"name" needs:"name the metric"`
 	Interval                time.Duration  `json:"interval" default:"0"`
@@ -36,10 +36,10 @@ type compareFile struct {
 	Compare
 }
 
-// whole is a whole number, or a text with one, as from {{args.n}}.
+// whole is a whole number, or a text that contains one, such as a filled in {{args.n}}.
 type whole int
 
-// ReadValue parses a number or a text.
+// ReadValue parses a number, or a text that contains one.
 func (w *whole) ReadValue(raw any) error {
 	text, isText := raw.(string)
 	if !isText {
@@ -80,7 +80,7 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 	return m, check(m)
 }
 
-// setProvider sets a metric's provider and its configuration from the block's only key; several are an error.
+// setProvider sets a metric's provider and configuration from the only key of the block. Several keys are an error.
 func setProvider(m *Metric, raw map[string]any) error {
 	if len(raw) > 1 {
 		return wrong("provider", "keep only one", "names %s", strings.Join(slices.Sorted(maps.Keys(raw)), " and "))
@@ -95,12 +95,12 @@ func setProvider(m *Metric, raw map[string]any) error {
 	return nil
 }
 
-// wrong returns an InvalidError for a field of a metric or a template.
+// wrong returns an InvalidError about a field of a metric or template.
 func wrong(field, fix, format string, args ...any) error {
 	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }
 
-// check refuses a metric that could never pass or end, as Argo Rollouts does (utils/analysis, ValidateMetric).
+// check refuses a metric that can never pass or never end, as Argo Rollouts does (utils/analysis, ValidateMetric).
 func check(m *Metric) error {
 	if err := checkNumbers(m); err != nil {
 		return err

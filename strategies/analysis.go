@@ -15,21 +15,21 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// runOf is one analysis of a release at its present step.
+// runOf is one analysis that a release needs at its present step.
 type runOf struct {
 	workloads.Staged
 	name       string
 	analysis   *rollout.Analysis
-	experiment *rollout.Experiment // the experiment that it judges; nil: the release itself
+	experiment *rollout.Experiment // the experiment that the analysis judges; nil if it judges the release
 }
 
-// isTried reports whether a state's release is at its steps and is judged there. A verified version is not.
+// isTried reports whether a state's release is at its steps and needs analyses. A verified version needs none.
 func isTried(s rollout.State) bool {
 	return s.Release != nil && s.Stable != nil && s.Draining == nil && !s.Release.Fast && workloads.IsHeld(s) &&
 		s.Phase != rollout.Aborting
 }
 
-// wantedRuns returns the analyses of a release's workloads at their steps.
+// wantedRuns returns the analyses that a release's workloads need at their present steps.
 func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	var runs []runOf
 	if !isTried(s) {
@@ -50,13 +50,13 @@ func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	return runs
 }
 
-// Names of runs after the workload's. No step's run has another run's name.
+// Suffixes of run names. runName gives no step the name of another run.
 const (
 	backgroundRun = "/background"
 	stepRun       = "/step-"
 )
 
-// runName returns the run name of a workload's stage: web/soak, or web/step-2 if the step's name is ambiguous.
+// runName returns the run name of a workload's stage: web/soak, or web/step-2 without a usable step name.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
@@ -70,7 +70,7 @@ func owns(m workloads.Staged, r rollout.AnalysisRun) bool {
 	return strings.HasPrefix(r.Name, m.Label+"/")
 }
 
-// Runs returns an app's recorded analyses with all later measurements.
+// Runs returns an app's recorded analyses with the measurements made since.
 func Runs(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)
 	for i, r := range runs {
@@ -84,7 +84,7 @@ func Runs(in Input) []rollout.AnalysisRun {
 	return runs
 }
 
-// endedRuns returns the analyses of a release that becomes stable, with running ones stopped.
+// endedRuns returns the analyses of a release that becomes stable. Running ones are stopped.
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
 // Going returns the analyses of a state that are not over.
@@ -95,7 +95,7 @@ func Going(s rollout.State) []rollout.AnalysisRun {
 	return slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return r.Phase.Done() })
 }
 
-// withAnalyses starts a state's runs, records changes that a restart must not lose, and lists the due measurements.
+// withAnalyses starts a state's runs, records changes that must survive a restart, and lists the due measurements.
 func withAnalyses(in, _ Input, d Decision) Decision {
 	if d.Stale || d.State.Release == nil {
 		return d
@@ -109,9 +109,9 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 		switch i := slices.IndexFunc(runs, w.isRun); {
 		case i < 0:
 			runs, changed = append(runs, begun), true
-		case runs[i].Phase == rollout.AnalysisStopped: // the run is wanted again
+		case runs[i].Phase == rollout.AnalysisStopped: // the step needs the run again
 			runs[i] = begun
-		default: // the document may have other metrics by now
+		default: // the document may have changed the metrics since
 			runs[i] = analysis.Follow(runs[i], begun.Metrics)
 		}
 	}
@@ -132,8 +132,8 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has changes that a restart must not lose: a verdict, a measurement towards
-// one, or another number of consecutive errors. Successes are measured again, unless no process runs long enough.
+// worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or
+// another number of consecutive errors. Successes are measured again, unless all is set.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -151,7 +151,7 @@ func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	return false
 }
 
-// inWords returns the progress of all metrics of a run, or its verdict.
+// inWords returns a run's verdict or, before that, the progress of its metrics.
 func inWords(r rollout.AnalysisRun) string {
 	if r.Phase.Done() {
 		return strings.TrimSuffix(strings.ToLower(string(r.Phase))+": "+r.Message, ": ")
@@ -183,7 +183,7 @@ func metricInWords(p rollout.MetricProgress) string {
 	return text
 }
 
-// measuredBad returns which analysis of the release has failed, "" if none. Runs of other releases do not count.
+// measuredBad returns the release's failed analysis as text, "" if none has failed. Other releases' runs are ignored.
 func measuredBad(in Input) string {
 	for _, r := range Runs(in) {
 		isBad := r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored
@@ -194,7 +194,7 @@ func measuredBad(in Input) string {
 	return ""
 }
 
-// evidence returns the reason of a run's phase: the metric, its condition and its last values.
+// evidence returns why a run has its phase: the metric, the condition and the last three values.
 func evidence(r rollout.AnalysisRun) string {
 	for _, p := range r.Metrics {
 		if p.DryRun || p.Phase != r.Phase {
@@ -218,7 +218,7 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive returns an inconclusive run of the present step, or in the background, that no promotion has accepted.
+// inconclusive returns an inconclusive run that a workload needs now and that no promotion has accepted.
 func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, stagedIn(in))
 	for _, r := range Runs(in) {
@@ -230,7 +230,7 @@ func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	return rollout.AnalysisRun{}, false
 }
 
-// acceptedBy records who promoted a workload with inconclusive runs: the next step does not wait for them again.
+// acceptedBy records who promoted a workload's inconclusive runs, so that its next step does not wait for them again.
 func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
@@ -241,7 +241,7 @@ func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rol
 	return runs
 }
 
-// gateInconclusive keeps a release at its step while an analysis of the step is inconclusive and not promoted.
+// gateInconclusive keeps a workload at its step while one of its analyses is inconclusive and no promotion accepts it.
 func gateInconclusive(in Input, m workloads.Staged) verdict {
 	r, is := inconclusive(in, m)
 	if !is {
@@ -254,7 +254,7 @@ func gateInconclusive(in Input, m workloads.Staged) verdict {
 	return v
 }
 
-// Measure is one measurement that is due.
+// Measure is a measurement that is due.
 type Measure struct {
 	Run      string // the run's name
 	Release  rollout.Hash
@@ -263,9 +263,9 @@ type Measure struct {
 	Workload rollout.Workload
 	Latest   string // pod-template-hash of the new version
 	Stable   string
-	Number   int // the metric's measurements so far without errors; identifies this one
+	Number   int // the metric's measurements so far, without errors; identifies this one
 
-	// For an experiment: templates.NAME.podTemplateHash and the like.
+	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
 }
 
@@ -273,13 +273,13 @@ type Measure struct {
 type Result struct {
 	At      time.Time
 	Value   any                   // nil: no data
-	Stable  any                   // the same of the stable version, where the metric compares
-	Samples int                   // the samples behind Value; less than 0 if unknown
-	Phase   rollout.AnalysisPhase // the verdict of a provider that judges itself, or Error
+	Stable  any                   // the stable version's value, if the metric compares versions
+	Samples int                   // the number of samples behind Value; negative if unknown
+	Phase   rollout.AnalysisPhase // the verdict of a provider that judges by itself, or Error; else ""
 	Message string
 }
 
-// Measured is the result of a measurement.
+// Measured is a judged measurement and the run that it belongs to.
 type Measured struct {
 	Run     string
 	Release rollout.Hash
@@ -288,7 +288,7 @@ type Measured struct {
 	rollout.Measurement
 }
 
-// Judge evaluates a result against its metric. It runs with the measurement, as users' conditions may take a while.
+// Judge judges a result by its metric. The measuring goroutine calls it, because users' conditions may take a while.
 func (m Measure) Judge(r Result) Measured {
 	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
 	before := rollout.MetricProgress{Count: m.Number}
@@ -305,11 +305,11 @@ func (m Measure) Judge(r Result) Measured {
 	return out
 }
 
-// measureDue lists the due measurements, and requeues for the next one.
+// measureDue adds the due measurements to a decision, and a requeue at the next one.
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
 		if w.Exists && w.N == 0 && w.experiment == nil {
-			continue // no pod serves: a measurement would show neither version
+			continue // without pods, a measurement shows neither version
 		}
 		r := runs[slices.IndexFunc(runs, w.isRun)]
 		for _, metric := range w.analysis.Metrics {
@@ -327,7 +327,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 				Workload: w.Workload, Latest: w.Fresh.Pin.Value, Stable: w.Stable.Pin.Value,
 			}
 			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
-				continue // its ReplicaSets do not exist yet, or any more
+				continue // the ReplicaSets do not exist yet or are gone
 			}
 			d.Measure = append(d.Measure, due)
 		}
@@ -335,25 +335,25 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 	return d
 }
 
-// Due returns the due measurements of the recorded analyses, whatever is decided.
+// Due returns the due measurements of the recorded state, without a decision.
 func Due(in Input) []Measure {
 	in = in.prepared()
 	in.State = workloads.Reopened(in.State)
 	return withAnalyses(in, in, Decision{State: in.State}).Measure
 }
 
-// lacksPods reports whether a measurement needs pods of a version that has none.
+// lacksPods reports whether a measurement needs a version that has no ReplicaSet.
 func (m Measure) lacksPods() bool {
 	return asksAbout(m.Metric, "Latest") && m.Latest == "" ||
 		asksAbout(m.Metric, "Stable") && m.Stable == ""
 }
 
-// asksAbout reports whether a metric compares versions or has one's pod-template-hash (Latest, Stable) as argument.
+// asksAbout reports whether a metric compares versions, or has the given version's pod-template-hash as an argument.
 func asksAbout(m rollout.Metric, version string) bool {
 	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }
 
-// Record adds a measurement to an app's live runs, except of a finished run or of another release.
+// Record returns an app's runs with a measurement added, unless its run is over or belongs to another release.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)

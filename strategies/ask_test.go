@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxAsks bounds the questions about one input: each kind of question comes at most once.
+// maxAsks bounds the questions about one input. Each kind of question may be asked once.
 const maxAsks = 6
 
-// questions answers Decide until it asks nothing, and returns the questions in order with the last input and
+// questions calls Decide and answers its questions until none is left. It returns the questions in order, the last input and the last
 // decision.
 func questions(t *testing.T, in Input, answer func(*Input, Ask)) ([]string, Input, Decision) {
 	t.Helper()
@@ -55,7 +55,7 @@ func questionOf(t *testing.T, ask Ask) string {
 	return kinds[0]
 }
 
-// reply answers each question with yes, except the kinds in no.
+// reply returns an answer function that says yes to each question, except to the kinds in no.
 func reply(no ...string) func(*Input, Ask) {
 	says := func(kind string) bool { return !strings.Contains(strings.Join(no, " "), kind) }
 	return func(in *Input, ask Ask) {
@@ -95,7 +95,7 @@ func routed() Input {
 	return in
 }
 
-// unmarked returns a running workload without a record.
+// unmarked returns an app without a record, whose workload runs without gitrollout's hash.
 func unmarked() Input {
 	in := world(oneWeb(nil))
 	in.State, in.Source = rollout.State{}, nil
@@ -103,15 +103,15 @@ func unmarked() Input {
 	return in
 }
 
-// promotes adds a full promotion of the head to in; anyway also adopts the app from other controllers.
+// promotes adds a full promotion of the head to in. With anyway, it also takes the app over from another manager.
 func promotes(in Input, anyway bool) Input {
 	in.Promotion = fileFor(in.Head.Render.Release(), rollout.Full)
 	in.Promotion.AdoptAnyway = anyway
 	return in
 }
 
-// TestAdoptedAnywayIsOnRecord checks that the record says who adopted an app from another controller, once. The
-// approved version stays on record when the promotion file changes.
+// TestAdoptedAnywayIsOnRecord checks that the record says once who took an app over from another manager. The approved version stays on
+// record when the promotion file changes.
 func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 	in := promotes(unmarked(), true)
 	in.Promotion.Through = "adoption"
@@ -141,7 +141,7 @@ func TestAsk(t *testing.T) {
 		in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
 		return in
 	}
-	back := func() Input { // v2 is rejected, the rollback to v1 has ended, and v3 is pushed
+	back := func() Input { // v2 is rejected, the rollback to v1 is over, and v3 is pushed
 		h := twoVersions(nil)
 		h.push(version("v3"))
 		in := world(h)
@@ -150,7 +150,7 @@ func TestAsk(t *testing.T) {
 		in.State.Rollback = &rollout.Rollback{Routed: noon, Drain: noon, To: commitID(0)}
 		return in
 	}
-	degraded := func() Input { // the same, and Git still asks for v2, after a stable commit that is not the source
+	degraded := func() Input { // like back, but Git still has v2, and stable's commit is not the source
 		h := twoVersions(nil)
 		in := world(h)
 		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon}}
@@ -164,12 +164,12 @@ func TestAsk(t *testing.T) {
 	}
 	cases := map[string]struct {
 		in     Input
-		no     string // kinds of questions
+		no     string // kinds of questions that are answered with no
 		asks   string
 		phase  rollout.Phase
 		source string
 		held   rollout.HeldReason
-		waits  string // a part of the text
+		waits  string // a part of Waiting
 	}{
 		"a commit is followed once the server takes it": {released(), "",
 			"heal accept", rollout.Progressing, commitID(1), "", ""},
@@ -217,8 +217,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestPending checks that the decisions after a rollback wait until Git has recorded it. Further steps of the
-// rollback do not wait.
+// TestPending checks that no decision follows a rollback until Git has its record. Only the rollback itself continues.
 func TestPending(t *testing.T) {
 	h := twoVersions(nil)
 	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
@@ -246,7 +245,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestAsksEnd checks that random answers to random questions come to an end.
+// TestAsksEnd checks that the questions end for random answers.
 func TestAsksEnd(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	seen := map[string]int{}
@@ -270,7 +269,7 @@ func TestAsksEnd(t *testing.T) {
 		kinds := []string{"heal", "adoptable", "endpoints", "accept", "foreign", "tool"}
 		asks, _, d := questions(t, in, func(in *Input, ask Ask) {
 			reply(kinds[rng.IntN(6)], kinds[rng.IntN(6)])(in, ask)
-			if ask.Heal && git != nil { // moves pods
+			if ask.Heal && git != nil { // the apply moves pods
 				in.Observed = fuzzObserved(rng.IntN, git, in.Now)
 				in.Now = in.Now.Add(time.Duration(rng.IntN(60)) * time.Second)
 			}

@@ -10,19 +10,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app without Rollout documents follows each commit at once. With Jobs around releases, each content of its folder
-// is a release (rollout.Render.Release), without templates on record and without steps, so promoting from its start.
-// It is stable when its workloads have its content and the Jobs after it have succeeded.
+// An app without Rollout documents follows each commit at once. If it has hooks, each content of its folder is a
+// release (rollout.Render.Release). Such a release records no templates and has no steps, so it is Promoting from its
+// start. It is stable when its workloads have the content and the Jobs after it have succeeded.
 
-// isContent reports whether a release belongs to an app without Rollout documents.
+// isContent reports whether a release is of an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether a render is a version, or was one before it had hooks.
+// isOf reports whether a render has a version's release hash or, from before the app had hooks, its content hash.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// served returns the content that an app without documents follows without a release; nil if unknown.
+// served returns the content of an app without documents as a release that was never staged; nil if unknown.
 func served(in Input) *rollout.Release {
 	if in.Source.Content == "" {
 		return nil
@@ -31,7 +31,7 @@ func served(in Input) *rollout.Release {
 		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{}}
 }
 
-// takenOver returns the workloads that identify an app without a record: staged ones, or all without documents.
+// takenOver returns the workloads by which an app without a record is adopted: staged ones or, without documents, all.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })
@@ -43,13 +43,13 @@ func workloadsOf(r *rollout.Render) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(r.Templates), rollout.Workload.Compare)
 }
 
-// isObserved reports whether a workload is observed without a document; other kinds show only their status.
+// isObserved reports whether a workload's pods are observed without a Rollout document. Other kinds show only a status.
 func isObserved(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return is
 }
 
-// unready returns which workloads of an app without documents do not run its source, and their last progress.
+// unready returns which workloads of an app without documents do not run its source yet, and when they last progressed.
 func unready(in Input, since time.Time) (why string, last time.Time) {
 	if in.Source == nil {
 		return "the commit that the app is at to be read", since
@@ -74,7 +74,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	return strings.Join(texts, "; "), since
 }
 
-// promotionText returns the wait of a release past its steps, as text.
+// promotionText returns, as text, the wait of a release that has passed its steps.
 func promotionText(in Input) (text string) {
 	if isContent(in.State.Release) {
 		text, _ = unready(in, in.State.Release.Since)
@@ -82,8 +82,8 @@ func promotionText(in Input) (text string) {
 	return cmp.Or(text, "all pods to be of the new version and available")
 }
 
-// unreturned returns the workloads that delay the end of such a rollback while Git has the abandoned version. The
-// wait ends at their deadline; a push skips it.
+// unreturned returns the workloads that delay the end of a rollback of an app without documents. It returns none after
+// their deadline, or once the head has another version.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Rollback.Routed)
 	late = deadline{at: since.Add(healthDeadline)}
@@ -93,10 +93,10 @@ func unreturned(in Input) (texts []string, late deadline) {
 	return []string{why}, late
 }
 
-// contentSeconds is how long the workloads of such a release may make no progress.
+// contentSeconds is the progress deadline of a release without documents.
 const contentSeconds = int(healthDeadline / time.Second)
 
-// contentDeadlines returns that deadline, or nothing if no workload is awaited.
+// contentDeadlines returns the deadline of a release without documents; none if all its workloads are ready.
 func contentDeadlines(in Input) []deadline {
 	why, since := unready(in, in.State.Release.Since)
 	if why == "" {

@@ -12,12 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// contentWorld is an app without Rollout documents, with its Jobs and the ConfigMap's content in the cluster.
+// contentWorld simulates an app without Rollout documents, with its Jobs and with the ConfigMap that the cluster has.
 type contentWorld struct {
 	*loop
 	t       *testing.T
 	config  string
-	made    []string        // Jobs, in order
+	made    []string        // created Jobs, oldest first
 	fail    map[string]bool // hooks whose Jobs fail
 	records int
 }
@@ -46,7 +46,7 @@ func newContentWorld(t *testing.T, hooks ...string) *contentWorld {
 	return w
 }
 
-// contentHooks returns Jobs from a name and a time in Helm's words, such as check=post-upgrade.
+// contentHooks returns Jobs with Helm's annotations from texts such as check=post-upgrade.
 func contentHooks(hooks ...string) (all []rollout.Object) {
 	for _, h := range hooks {
 		name, when, _ := strings.Cut(h, "=")
@@ -55,13 +55,12 @@ func contentHooks(hooks ...string) (all []rollout.Object) {
 	return all
 }
 
-// content returns a change to a content.
+// content returns a change that sets the ConfigMap's content and the Deployment's version.
 func content(config int, version string) func(*source) {
 	return func(s *source) { s.config, s.workloads[0].version = config, version }
 }
 
-// push changes Git and advances the clock by a minute. It returns the new Jobs, each with the ConfigMap's content at
-// its start.
+// push changes Git and advances the clock by a minute. It returns the new Jobs, each after the ConfigMap's content at its start.
 func (w *contentWorld) push(change func(*source)) string {
 	w.git.push(change)
 	return w.settle()
@@ -75,7 +74,7 @@ func (w *contentWorld) settle() string {
 			w.t.Fatalf("it does not come to rest: %s", dump(w.state))
 		}
 	}
-	for i, job := range w.made { // without the digest and the attempt
+	for i, job := range w.made { // names without the digest and the attempt
 		parts := strings.Split(job, "-")
 		w.made[i] = strings.Join(slices.Delete(parts, len(parts)-2, len(parts)-1), "-")
 	}
@@ -93,8 +92,8 @@ func (w *contentWorld) is(made, wantMade string, phase rollout.Phase, config, ve
 
 const allTimes = "migrate=pre-install,pre-upgrade"
 
-// TestContentHooks checks that hooks without a Rollout document run once per content. Hooks before it see the old
-// content, hooks after it see all of the new one. Any failure keeps or restores the old content.
+// TestContentHooks checks that hooks of an app without Rollout documents run once per content. Hooks before the change see the old content,
+// and hooks after it see all of the new one. A failure keeps or restores the old content.
 func TestContentHooks(t *testing.T) {
 	w := newContentWorld(t, allTimes, "load=pre-install", "check=post-upgrade", "undo=post-rollback")
 	w.is(w.settle(), ":load-1 :migrate-1", rollout.Healthy, "0", "v1")
@@ -104,7 +103,7 @@ func TestContentHooks(t *testing.T) {
 	w.is(w.push(content(1, "v1")), "0:migrate-1 1:check-1", rollout.Healthy, "1", "v1")
 	w.is(w.push(content(1, "v2")), "1:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
 
-	// A change by hand is drift, and is healed.
+	// A manual change is drift, which gitrollout undoes.
 	w.kube.Deployments[web].Replicas = 1
 	w.is(w.settle(), "", rollout.Healthy, "1", "v2")
 	other := &rollout.Promotion{Release: "h1-other", Decision: rollout.Hold}
@@ -132,9 +131,9 @@ func TestContentHooks(t *testing.T) {
 	w.is(w.push(content(3, "v4")), "2:migrate-1 3:check-1 2:undo-1", rollout.Degraded, "2", "v3")
 	delete(w.fail, "check")
 	w.is(w.push(content(2, "v3")), "", rollout.Healthy, "2", "v3")
-	// With other hooks than at the first time.
+	// The content served before, with other hooks.
 	w.is(w.push(content(1, "v2")), "2:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
-	// It served before.
+	// This content served before as well.
 	w.is(w.push(content(2, "v3")), "", rollout.Healthy, "2", "v3")
 	w.is(w.push(func(s *source) { s.hooks, s.config = nil, 5 }), "", rollout.Healthy, "5", "v3")
 	if w.state.Stable != nil {
@@ -142,8 +141,7 @@ func TestContentHooks(t *testing.T) {
 	}
 }
 
-// TestContentHooksFailAtFirst checks that nothing is applied without an older content to return to. The next content
-// continues.
+// TestContentHooksFailAtFirst checks that a failed hook of the first content prevents any apply. The next content is tried.
 func TestContentHooksFailAtFirst(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.fail["migrate"] = true
@@ -155,8 +153,8 @@ func TestContentHooksFailAtFirst(t *testing.T) {
 	w.is(w.push(content(1, "v1")), ":migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentHooksOfWhatRuns checks the first hook of a running app; a failure leaves the app as it is. Adopting an
-// app that equals Git runs no hook. Adopting a different app runs the hooks of a first deployment.
+// TestContentHooksOfWhatRuns checks the first hook of a running app, whose failure changes nothing. Without a record, adopting an app that
+// equals Git runs no hook. Adopting a different one runs the hooks of a first deployment.
 func TestContentHooksOfWhatRuns(t *testing.T) {
 	w := newContentWorld(t)
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
@@ -175,8 +173,8 @@ func TestContentHooksOfWhatRuns(t *testing.T) {
 	w.is(w.push(version("v2")), "2:load-1 2:migrate-1", rollout.Healthy, "2", "v2")
 }
 
-// TestContentOfAnOlderProgram checks that no hook runs for the current content of an older program. That program
-// ignored or refused hooks.
+// TestContentOfAnOlderProgram checks that the content which an older version of gitrollout applied runs no hook. That version ignored or
+// refused hooks.
 func TestContentOfAnOlderProgram(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.settle()
@@ -201,8 +199,8 @@ func TestContentOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TestContentThatDoesNotServe checks that hooks after a content wait for its workloads and report a delay. A newer
-// content does not wait. A content whose workloads are ready becomes stable.
+// TestContentThatDoesNotServe checks that hooks after a content wait until its workloads are ready, and that a delay is reported. A newer
+// content does not wait. A content whose workloads become ready is stable.
 func TestContentThatDoesNotServe(t *testing.T) {
 	w := newContentWorld(t, allTimes, "check=post-upgrade", "undo=post-rollback")
 	w.settle()
@@ -220,8 +218,7 @@ func TestContentThatDoesNotServe(t *testing.T) {
 	w.is(w.push(version("v3")), "0:undo-1 0:migrate-1 0:check-1", rollout.Healthy, "0", "v3")
 }
 
-// TestContentWithADocument adds a Rollout document to an app with hooks, and removes it again. The pods stay, and
-// later changes follow the documents.
+// TestContentWithADocument checks that adding a Rollout document to an app with hooks, and removing it, moves no pod.
 func TestContentWithADocument(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.settle()
@@ -236,8 +233,7 @@ func TestContentWithADocument(t *testing.T) {
 	}
 }
 
-// TestContentWithoutHooks checks that an app without Rollout documents and hooks has one record per content, with no
-// new fields.
+// TestContentWithoutHooks checks that an app without documents and hooks has one record per content, without new fields.
 func TestContentWithoutHooks(t *testing.T) {
 	w := newContentWorld(t)
 	w.settle()

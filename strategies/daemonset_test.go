@@ -13,8 +13,8 @@ import (
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt returns a DaemonSet at its first step of a weight. Letters in pods are pods: n is new, o is old, capitals
-// are not ready. A - is a node whose pod is being created. Pod i is on node-i.
+// agentsAt returns a DaemonSet at its first step with a weight. Each letter of pods is a node with a new (n) or old (o) pod, in capitals if
+// the pod is not ready. A - is a node whose pod is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) Input {
 	t.Helper()
 	h := twoVersions(func(s *rollout.Spec) {
@@ -55,20 +55,19 @@ func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) 
 	return in
 }
 
-// strategyOf returns the strategy of the DaemonSet that a state asks for.
+// strategyOf returns the update strategy of the desired DaemonSet.
 func strategyOf(in Input) any {
 	v := workloads.View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}
 	o, _ := rollout.Find(mustDesired(in.State, v), func(o rollout.Object) bool { return o.Ref() == agent.Ref() })
 	return o.Map("spec", "updateStrategy")["type"]
 }
 
-// evicted returns the nodes whose pods are deleted now.
+// evicted returns the nodes on which pods are deleted now.
 func evicted(in Input) []string {
 	return rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Node })
 }
 
-// TestDaemonSetEvictions checks that a step evicts from as many nodes as it asks for. It evicts no more available
-// pods than may be unavailable.
+// TestDaemonSetEvictions checks that a step evicts pods on as many nodes as it asks for, and no more ready pods than may be unavailable.
 func TestDaemonSetEvictions(t *testing.T) {
 	two := func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 2} }
 	for name, tc := range map[string]struct {
@@ -103,8 +102,7 @@ func TestDaemonSetEvictions(t *testing.T) {
 	}
 }
 
-// TestDaemonSetEvictsInTurn checks that a release always picks the same nodes, and that the next release picks
-// others.
+// TestDaemonSetEvictsInTurn checks that one release always orders the nodes alike, and that the next one orders them differently.
 func TestDaemonSetEvictsInTurn(t *testing.T) {
 	atOnce := func(s *rollout.Spec) { s.MaxUnavailable = percent(100) }
 	in := agentsAt(t, 60, "oooooooooo", atOnce)
@@ -114,7 +112,7 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 	}
 	live := in.Observed.Workloads[agent]
 	fresh, old := &live.Revisions[0], &live.Revisions[1]
-	for range 3 { // evicted pods are not considered again
+	for range 3 { // evicted pods count as done
 		i := slices.IndexFunc(old.Members, func(p rollout.Pod) bool { return p.Node == all[0] })
 		old.Members = slices.Delete(old.Members, i, i+1)
 		old.ReadySince = old.ReadySince[1:]
@@ -125,7 +123,7 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 		}
 	}
 	going := &old.Members[slices.IndexFunc(old.Members, func(p rollout.Pod) bool { return p.Node == all[0] })]
-	going.Terminating = true // now counted as new
+	going.Terminating = true // counts as new from now on
 	fresh.Desired++
 	if got := evicted(in); !slices.Equal(got, all[1:]) {
 		t.Errorf("while one is going %v, want %v", got, all[1:])
@@ -140,8 +138,8 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 	}
 }
 
-// TestDaemonSetNodeOrder checks that nodes of an earlier selector go first; a selector must match with all labels.
-// Nothing is evicted before the labels are known.
+// TestDaemonSetNodeOrder checks that nodes of an earlier selector come first, and that all labels of a selector must match. Nothing is
+// evicted until the nodes' labels are known.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	in := agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) {
 		s.MaxUnavailable = percent(100)
@@ -168,7 +166,7 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 	}
 }
 
-// TestDaemonSetIsLeftAlone checks that pods are deleted only for a step that the cluster has observed.
+// TestDaemonSetIsLeftAlone checks that pods are deleted only at a step whose objects the controller has seen.
 func TestDaemonSetIsLeftAlone(t *testing.T) {
 	withAgent := func(change func(*rollout.ObservedWorkload)) func(*Input) {
 		return func(in *Input) { changeLive(in, agent, change) }
@@ -193,7 +191,7 @@ func TestDaemonSetIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestDaemonSetWithoutNodes checks a DaemonSet without nodes, which has no number of replicas.
+// TestDaemonSetWithoutNodes checks a DaemonSet without nodes, so with 0 replicas.
 func TestDaemonSetWithoutNodes(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	changeLive(&in, agent, func(live *rollout.ObservedWorkload) { live.Replicas = 0 })
@@ -204,7 +202,7 @@ func TestDaemonSetWithoutNodes(t *testing.T) {
 	compare.CheckNamed(t, "it waits for", want, Decide(in).Waiting)
 }
 
-// TestDaemonSetOfAThirdTemplate checks that undoing an image set by hand during a step replaces no pod.
+// TestDaemonSetOfAThirdTemplate checks that reverting a manually set image at a step replaces no pod.
 func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	changeLive(&in, agent, func(live *rollout.ObservedWorkload) {
@@ -215,8 +213,8 @@ func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 	compare.CheckNamed(t, "it is put back with", "OnDelete", strategyOf(in))
 }
 
-// TestDaemonSetStep checks that a step uses OnDelete, ends when enough nodes serve, and accepts new nodes. The
-// promotion restores the user's own strategy.
+// TestDaemonSetStep checks that a step uses OnDelete, ends when enough nodes have serving pods, and accepts pods on new nodes. The
+// promotion uses the user's own strategy.
 func TestDaemonSetStep(t *testing.T) {
 	const joined = "4 of 10 new, 3 asked: a node that has no pod gets a new one"
 	for pods, tc := range map[string]struct {

@@ -11,19 +11,19 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// deadline is when a workload of the release has made no progress for too long.
+// deadline is the time when a workload of the release will have made no progress for too long.
 type deadline struct {
-	at     time.Time // zero: there is no deadline
+	at     time.Time // zero if there is no deadline
 	reason string
-	aborts bool // the release is rolled back then
+	aborts bool // the release is rolled back at that time
 	m      workloads.Staged
 	peak   rollout.Peak
-	late   bool // the peak is to be recorded
+	late   bool // the peak must be recorded
 }
 
 func (d deadline) isOver(now time.Time) bool { return !d.at.IsZero() && !now.Before(d.at) }
 
-// earlier returns the earlier of two deadlines; the zero value is none.
+// earlier returns the earlier of two deadlines. The zero value is no deadline.
 func (d deadline) earlier(other deadline) deadline {
 	if d.at.IsZero() || other.at.Before(d.at) {
 		return other
@@ -31,7 +31,7 @@ func (d deadline) earlier(other deadline) deadline {
 	return d
 }
 
-// deadlineOf returns the deadline for so many seconds without progress at a step.
+// deadlineOf returns the deadline at a step for the given seconds without progress.
 func deadlineOf(since time.Time, seconds int, step, missing, problem string) deadline {
 	d := deadline{at: since.Add(time.Duration(seconds) * time.Second)}
 	d.reason = fmt.Sprintf("no progress for %ds at %s", seconds, step)
@@ -43,7 +43,7 @@ func deadlineOf(since time.Time, seconds int, step, missing, problem string) dea
 	return d
 }
 
-// lastReady returns when the newest ready pod became ready, or since, whichever is later.
+// lastReady returns when the last ready pod became ready, but not before since.
 func lastReady(since time.Time, r rollout.Revision) time.Time {
 	if n := r.Ready(); n > 0 && r.ReadySince[n-1].After(since) {
 		return r.ReadySince[n-1]
@@ -51,8 +51,8 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the most ready pods of the new version since a time, and when the last one became ready. A pod that
-// is ready again after a crash does not raise the peak.
+// peakOf returns the largest number of ready new pods since a time, and when the last of them became ready. A pod that
+// is ready again after a crash does not raise the number.
 func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.Fresh.Desired && !was.At.Before(since) {
@@ -61,8 +61,8 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the release's progress with its peaks of ready pods. A peak is recorded only if its last pod
-// became ready half the deadline after the recorded one's: most steps are over by then.
+// withPeaks returns the release's progress with its peaks of ready pods. To save commits, a peak is recorded only if
+// its last pod became ready more than half the deadline after the recorded peak's.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -77,7 +77,7 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// firstMade returns when a version's oldest pod was created, or since if later: pods may be younger than their step.
+// firstMade returns when a version's oldest pod was created, but not before since: pods may be younger than their step.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -88,7 +88,7 @@ func firstMade(since time.Time, r rollout.Revision) time.Time {
 	return rollout.Later(first, since)
 }
 
-// overdue returns the earliest deadline of the release's workloads, and whether it is over.
+// overdue returns the earliest deadline of the release's workloads, and whether it has passed.
 func overdue(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		first = first.earlier(d)
@@ -96,7 +96,7 @@ func overdue(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// lateToAbort returns the earliest aborting deadline and whether it is over. A stalling one may be over long before.
+// lateToAbort returns the earliest aborting deadline, and whether it has passed. Others may have passed long before.
 func lateToAbort(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		if d.aborts {
@@ -106,8 +106,8 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines returns the deadlines of workloads that wait for pods. Entering a step and each new peak of ready pods
-// are progress. Pauses, holds and waits for other workloads do not count.
+// deadlines returns the deadlines of the workloads that wait for pods. Entering a step and each new peak of ready pods
+// count as progress. Time in pauses and holds, or waiting for other workloads, does not count.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {
@@ -122,10 +122,10 @@ func deadlines(in Input) (all []deadline) {
 			continue // this workload does not change
 		}
 		if !workloads.IsPromoting(s) && holder(in, s.Release.Hash, spec.Paused) != "" {
-			continue // as for a Deployment with spec.paused: the user wants to inspect it
+			continue // as with a Deployment's spec.paused, the user wants to inspect the release
 		}
 		pr, ok := s.ProgressOf(spec.Workload)
-		if !ok { // the workload is new, or not moved in stages
+		if !ok { // the workload is new, or has no steps
 			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
 		m := workloads.New(s, in.plans.Of(spec), pr, in.Observed)
@@ -136,18 +136,18 @@ func deadlines(in Input) (all []deadline) {
 		isThere := func(r rollout.Revision) bool { return r.Pods > 0 }
 		switch over, lacks := lacksPods(m, in.Now); {
 		case ok && workloads.IsPromoting(s) && m.Problem() == "" && !slices.ContainsFunc(m.Live.Revisions, isThere):
-			continue // no version has a pod, and the workload's controller has yet to create them
+			continue // no version has a pod: the workload's controller has yet to create pods
 		case ok && workloads.IsPromoting(s):
 			since = firstMade(promotedAt(s), m.Fresh)
 		case ok && lacks:
 			since = over
-		case ok && !isPodsStage(m): // its pods were ready before, and a route has none: only newer pods count
+		case ok && !isPodsStage(m): // its pods were ready when the step began: only pods created later count
 			atGate = true
 			for _, p := range m.Fresh.Members {
 				since = rollout.Later(since, p.Created)
 			}
 		}
-		if down := m.Fresh; workloads.WaitsInTurn(m) { // a stable pod may have kept it from being made
+		if down := m.Fresh; workloads.WaitsInTurn(m) { // a stable pod may have delayed new pods
 			down.Members = slices.DeleteFunc(slices.Clone(down.Members), func(p rollout.Pod) bool { return p.Ready })
 			since = firstMade(since, down)
 		}
@@ -161,13 +161,13 @@ func deadlines(in Input) (all []deadline) {
 		d.late = peak.At.Sub(begun) > time.Duration(spec.ProgressDeadlineSeconds)*time.Second/2
 		_, isBlocked := workloads.Blocker(m)
 		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil && !atGate && !isBlocked &&
-			!isMoving(in) // a release with all users on it is not rolled back
+			!isMoving(in) // a release with all users is not rolled back
 		all = append(all, d)
 	}
 	return all
 }
 
-// refused returns the deadline for objects that the cluster refuses while all users are on the release.
+// refused returns the deadline of objects that the cluster refuses while all users are on the release.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {
@@ -179,8 +179,8 @@ func refused(in Input) (first deadline) {
 	return first
 }
 
-// lateExperiment returns the experiments' earliest deadline, and whether it is over. Entering the step and each ready
-// pod are progress. Pods lost later do not count: the analyses see them.
+// lateExperiment returns the experiments' earliest deadline, and whether it has passed. Entering the step and each
+// ready pod count as progress. Pods lost later do not matter, because the analyses see them.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)
@@ -202,7 +202,7 @@ func lateExperiment(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// waitsForPods reports whether a workload waits only for pods, not for users, clock, window, hold or other workloads.
+// waitsForPods reports whether only pods keep a workload at its step, not users, the clock, a window or a hold.
 func waitsForPods(in Input, m workloads.Staged) bool {
 	_, ok := m.At(m.Step)
 	_, waits := lacksPods(m, in.Now)
@@ -210,13 +210,13 @@ func waitsForPods(in Input, m workloads.Staged) bool {
 	return (waits || !ok) && !m.Suspended && !isSuspended(m) && !m.IsThrough()
 }
 
-// isPodsStage reports whether a workload is at a step that waits only for pods.
+// isPodsStage reports whether a workload's present step waits only for pods.
 func isPodsStage(m workloads.Staged) bool {
 	_, is := m.Stage().Wait.(plan.PodsWait)
 	return is
 }
 
-// promotedAt returns when the last workload of a release passed its steps.
+// promotedAt returns when the last workload of a release finished its steps.
 func promotedAt(s rollout.State) time.Time {
 	at := s.Release.Since
 	for _, p := range s.Progress {

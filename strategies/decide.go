@@ -12,51 +12,51 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Input holds everything that a decision about one app depends on.
+// Input holds everything on which a decision about one app depends.
 type Input struct {
 	Now       time.Time
 	App       rollout.App
 	Head      Head                  // the app at the head of the users' branch
 	Source    *rollout.Render       // the render at State.Source; nil if it cannot be read
 	State     rollout.State         // the recorded state; the zero value if there is none
-	Pending   *Decision             // a rollback to State that is applied and not yet in Git; nil if there is none
-	Handed    *rollout.State        // the last decided state while it waits for its push; nil if none does
+	Pending   *Decision             // a rollback to State that is applied but not yet in Git; nil if there is none
+	Handed    *rollout.State        // the newest decided state while its push is pending; nil if none is
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      //
 	Runs      []rollout.AnalysisRun // State.Analyses with all later measurements
 	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
 	Calendar  rollout.Calendar      // when releases of the app may advance
 	Health    Health                // since when the app and its objects are healthy or unhealthy
-	Applied   time.Time             // since when the cluster holds the routes of Routing; zero if unknown
-	Left      *rollout.Render       // the render of the release that is rolled back; nil if none is, or it cannot be read
+	Applied   time.Time             // since when the cluster holds the routes that Routing identifies; zero if unknown
+	Left      *rollout.Render       // the render of the release that is rolled back; nil if none is, or if unreadable
 	Unread    bool                  // Left is still being read
-	Answers   Answers               // to the questions of earlier decisions on this input
+	Answers   Answers               // the answers to earlier decisions' questions
 	plans     plan.Cache
 }
 
-// Head is the users' branch as one app sees it.
+// Head is the head of the users' branch, for one app.
 type Head struct {
 	Commit rollout.Commit
 	Render *rollout.Render // nil if Err is set
-	Err    error           // why the app cannot be rendered, or its promotion file not be read
+	Err    error           // why the app cannot be rendered, or why its promotion file cannot be read
 }
 
-// Decision holds the next state and how to carry it out.
+// Decision holds the next state and the actions that lead to it.
 type Decision struct {
 	State    rollout.State
 	Subject  string    // the change in words, for the commit subject; "" if nothing changed
-	Rollback bool      // apply first, record afterwards
-	Requeue  time.Time // when a timer makes the next decision due; zero if none does
-	Waiting  string    // the app's wait as text for users; "" if none
+	Rollback bool      // the state is applied first and recorded afterwards
+	Requeue  time.Time // when a timer must make the next decision; zero if none must
+	Waiting  string    // what the app waits for, as text for users; "" if nothing
 	Measure  []Measure // the measurements that are due
-	Stale    bool      // the cluster was written from a newer record: nothing may be applied
+	Stale    bool      // the cluster holds a newer record's state: nothing may be applied
 
-	// Ask is the next question, nil if all are answered. The other fields hold unless its answer changes the decision.
+	// Ask is the next question, nil if all are answered. The decision stands unless the answer changes it.
 	Ask *Ask
 }
 
-// Decide returns the next state of one app, at most one transition further than the given state. Its questions are
-// answered before it is carried out:
+// Decide returns the next state of one app, at most one transition after the given state. The caller answers its
+// questions before it acts on the decision:
 //
 //	for d.Ask != nil { in = answer(in, d.Ask); d = Decide(in) }
 //
@@ -69,7 +69,7 @@ func Decide(in Input) Decision {
 	in.State = workloads.Reopened(given.State)
 	in.State.Progress = withPeaks(in)
 	d := decide(in)
-	if p := in.Pending; p != nil && !d.Stale { // no transition follows a rollback before its record
+	if p := in.Pending; p != nil && !d.Stale { // no transition follows a rollback before the rollback is recorded
 		if !d.Rollback {
 			next := d.Requeue
 			d = *p
@@ -84,21 +84,21 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// adjustments change each decision, in this order. given is the input before Decide prepared it.
+// adjustments change each decision, in this order. given is the input before Decide has prepared it.
 var adjustments = []func(in, given Input, d Decision) Decision{
 	withKnownHold, // first: a hold for a known problem is no transition
-	withAnalyses,  // runs of the release as decided, before it may become stable
+	withAnalyses,  // starts runs before the release may become stable
 	withReplicas,  // replicas follow Git in every decision
-	withDraining,  // a release with all users becomes stable
-	withIgnored,   // the promotion is compared with the release that is recorded
-	withHealth,    // judges only an app at rest
-	withHooks,     // a Job is only observed where nothing else changes
+	withDraining,  // a release that has all users becomes stable
+	withIgnored,   // compares the promotion with the recorded release
+	withHealth,    // applies only to an app at rest
+	withHooks,     // observes a Job only if nothing else changes
 	withMark,      // compares the finished state with the recorded one
-	withSubject,   // names the transition if nothing above did
-	withQuestion,  // depends on the source of the finished state
+	withSubject,   // names a transition that has no subject yet
+	withQuestion,  // depends on State.Source, which is final here
 }
 
-// withKnownHold keeps the recorded hold of a problem that has not changed, and makes all texts printable.
+// withKnownHold keeps the recorded hold if its problem has not changed, and makes all texts printable.
 func withKnownHold(_, given Input, d Decision) Decision {
 	if !d.State.Equal(&given.State) {
 		d.State = d.State.Printable()
@@ -110,7 +110,7 @@ func withKnownHold(_, given Input, d Decision) Decision {
 	return d
 }
 
-// withSubject gives each transition a subject, and other decisions none.
+// withSubject gives each transition a subject and removes the subject of other decisions.
 func withSubject(in, given Input, d Decision) Decision {
 	switch same := d.State.Equal(&given.State); {
 	case same:
@@ -133,7 +133,7 @@ func decide(in Input) Decision {
 	}
 	in.State.App, in.State.Path = in.App.Name, in.App.Path
 	in.Promotion = whoHeld(in.Promotion, in.State.Held)
-	in.State.Held = nil // a hold that still applies is found again
+	in.State.Held = nil // set again below if the hold still applies
 	switch {
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending:
 		return decideFirst(in)
@@ -146,7 +146,7 @@ func decide(in Input) Decision {
 	}
 }
 
-// decideHeld keeps an app whose head cannot be followed. Aborts, deadlines, rollbacks and running hooks go on.
+// decideHeld keeps an app whose head cannot be followed. Aborts, deadlines, rollbacks and running hooks continue.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -170,7 +170,7 @@ func decideHeld(in Input) Decision {
 	return d
 }
 
-// heldUntil returns when to decide again about an app with an unreadable head; zero if only a push changes anything.
+// heldUntil returns when to decide again about an app whose head is unreadable; zero if only a push changes anything.
 func heldUntil(in Input) time.Time {
 	s := in.State
 	switch {
@@ -191,8 +191,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app whose record is older than the one applied last: the state branch was rolled back, or another
-// push is not fetched yet. Applying it would undo a transition or a rollback.
+// stale holds an app whose record is older than the one that the cluster was written from. Either the state branch was
+// rolled back, or a newer push is not fetched yet. Applying the old record would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -202,42 +202,42 @@ func stale(s rollout.State, live int) Decision {
 	return d
 }
 
-// hold returns the state with the reason why it does not change.
+// hold returns the decision to keep the state, with the reason.
 func hold(s rollout.State, reason rollout.HeldReason, message, commit string) Decision {
 	s.Held = &rollout.Held{Reason: reason, Message: message, Commit: commit}
 	return Decision{State: s, Waiting: message, Subject: fmt.Sprintf("%s held: %s", s.App, message)}
 }
 
-// Ask is a question to the cluster before a decision is carried out. Exactly one field is set.
+// Ask is a question to the cluster that a decision needs answered first. Exactly one field is set.
 type Ask struct {
 	Heal      bool             // apply the objects of State and observe the cluster again
-	Foreign   []rollout.Object // does another manager own any of these?
-	Adoptable []rollout.Object // would an apply of each restart no pod?
-	Endpoints []Need           // does each version have a ready endpoint?
-	Jobs      []HookJob        // the states of these Jobs, once they are made or removed
-	Accept    string           // would the API server accept the objects of Decision.State at this commit?
+	Foreign   []rollout.Object // which of these does another manager own?
+	Adoptable []rollout.Object // which of these could be applied without a restart of pods?
+	Endpoints []Need           // which of these versions have a ready endpoint?
+	Jobs      []HookJob        // what are these Jobs' states, after they are created or deleted?
+	Accept    string           // does the API server accept Decision.State's objects at this commit?
 }
 
-// Need is a version that the proxies behind a Service must know.
+// Need is a version of which a Service needs a ready endpoint.
 type Need struct {
 	Service rollout.Ref
 	PodHash string // pod-template-hash of its pods
 }
 
-// Answers holds the answers of one pass, a field for each of Ask. An answer is set once, with an entry for each item.
+// Answers holds the answers of one pass, with one field for each field of Ask and one entry for each item asked.
 type Answers struct {
 	Healed    *bool
 	Foreign   *[]rollout.Foreign
 	Adoptable map[rollout.Workload]bool
 	Endpoints map[Need]bool
 	Jobs      map[string]rollout.JobState // by HookJob.Key
-	Accepted  map[string]error            // by commit: nil, or why the API server refuses it
+	Accepted  map[string]error            // by commit: nil if accepted, else the API server's error
 }
 
-// IsHealed reports whether the cluster holds the state's objects.
+// IsHealed reports whether the cluster accepted the state's objects.
 func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
-// HeadErr returns why the head cannot be followed: unreadable, refused by the API server, or without any object.
+// HeadErr returns why the head cannot be followed: it is unreadable, the API server refuses it, or it has no objects.
 func (in Input) HeadErr() error {
 	if in.Head.Err != nil {
 		return in.Head.Err
@@ -248,8 +248,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied refuses a render without objects for an app that has some, as from a generator's empty file. Argo CD's
-// automated sync does too unless allowEmpty is set.
+// Emptied refuses a render without objects for an app that has some, because a generator may have written an empty
+// file. Argo CD's automated sync refuses it as well, unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
@@ -258,8 +258,8 @@ func Emptied(r *rollout.Render, has int) error {
 		WithFix("put them back, or remove the whole folder if the app is to go")
 }
 
-// withQuestion adds a decision's next question; a rollback and a stale decision have none. Heal comes first: other
-// answers describe the healed cluster. Accept is last, as other answers may keep the app at its commit.
+// withQuestion sets a decision's next question. Rollbacks and stale decisions have none. Heal comes first, because the
+// other answers describe the healed cluster. Accept is last: other answers may keep the app at its commit.
 func withQuestion(in, _ Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {
@@ -279,7 +279,7 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 	return has
 }
 
-// askAdoptable asks which running workloads without a recorded hash already match Git. It is nil when that is known.
+// askAdoptable asks which running workloads without a hash annotation match Git already. It is nil if all are known.
 func askAdoptable(in Input) *Ask {
 	var objects []rollout.Object
 	for _, w := range takenOver(in.Head.Render) {
@@ -297,7 +297,7 @@ func askAdoptable(in Input) *Ask {
 	return &Ask{Adoptable: objects}
 }
 
-// askEndpoints asks for the endpoints of versions that get requests next. It is nil when all are known.
+// askEndpoints asks for the endpoints of versions that get requests next. It is nil if all are known.
 func askEndpoints(in Input, needs []Need) *Ask {
 	needs = slices.DeleteFunc(needs, func(n Need) bool { return hasKey(in.Answers.Endpoints, n) })
 	if len(needs) == 0 {
@@ -306,7 +306,7 @@ func askEndpoints(in Input, needs []Need) *Ask {
 	return &Ask{Endpoints: needs}
 }
 
-// needsOf returns the versions that need a ready endpoint first. Istio's subsets have no separate Service.
+// needsOf returns the versions that need a ready endpoint before they are routed. Istio's subsets share one Service.
 func needsOf(in Input, m workloads.Staged) []Need {
 	_, canary := m.Services(in.State)
 	if canary == "" {

@@ -45,17 +45,17 @@ func version(v string) func(*source) {
 	return func(x *source) { x.workloads[0].version = v }
 }
 
-// set returns a ReplicaSet with desired pods, of which ready have been ready since noon.
+// set returns a commit's ReplicaSet with desired pods, of which ready have been ready since noon.
 func set(h *history, commit string, desired, ready int) rollout.Revision {
 	r := pods(desired, ready)
 	r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[h.workload()]
 	return r
 }
 
-// healed says that the cluster equals the state.
+// healed is the answer that the cluster holds the state's objects.
 var healed = Answers{Healed: new(true)}
 
-// world returns an Input at rest at the first commit of a history, with the newest commit as the head.
+// world returns an Input at rest at the first commit of a history. The newest commit is the head.
 func world(h *history, sets ...rollout.Revision) Input {
 	release := h.releaseAt(commitID(0))
 	if len(sets) == 0 {
@@ -74,14 +74,14 @@ func world(h *history, sets ...rollout.Revision) Input {
 	}
 }
 
-// transition decides once, and records the decision.
+// transition decides once and records the result.
 func transition(in *Input, h *history) Decision {
 	d := Decide(*in)
 	in.State, in.Source = d.State, h.at(d.State.Source)
 	return d
 }
 
-// inFlight returns a world that releases the newest commit and is at a step.
+// inFlight returns a world whose release of the newest commit is at the given step.
 func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 	in := world(h, sets...)
 	transition(&in, h)
@@ -92,13 +92,13 @@ func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 	return in
 }
 
-// atStep returns v2 of web beside v1 at a step, with 8 pods of v1 and 2 of v2.
+// atStep returns a release of v2 of web at the given step, with 8 pods of v1 and 2 of v2.
 func atStep(change func(*rollout.Spec), step int) (*history, Input) {
 	h := twoVersions(change)
 	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
 }
 
-// checkPhase reports a decision that leads to another phase.
+// checkPhase fails the test if a decision does not lead to the phase.
 func checkPhase(t *testing.T, when string, in Input, want rollout.Phase) {
 	t.Helper()
 	if d := Decide(in); d.State.Phase != want {
@@ -121,7 +121,7 @@ func withLive(change func(*rollout.ObservedWorkload)) func(*Input) {
 func TestDecideAtRest(t *testing.T) {
 	type pushes = []func(*source)
 	config := func(x *source) { x.config++ }
-	reject := func(in *Input) { // the head
+	reject := func(in *Input) { // reject the head's release
 		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon,
 			Promotion: "d1"}}
 	}
@@ -134,10 +134,10 @@ func TestDecideAtRest(t *testing.T) {
 	type want struct {
 		Phase   rollout.Phase
 		Source  string
-		Release string // its commit
+		Release string // the release's commit
 		Fast    bool
 		Held    rollout.HeldReason
-		Says    string // a part of the subject
+		Says    string // a part of the decision's subject
 	}
 	healthy := want{Phase: rollout.Healthy, Source: commitID(0)}
 	degraded := want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}
@@ -206,8 +206,8 @@ func TestDecideAtRest(t *testing.T) {
 	}
 }
 
-// TestHeldIsRecordedOnce checks that the same error in a later commit is no transition. A broken branch does not fill
-// the state branch.
+// TestHeldIsRecordedOnce checks that an error which the next commit repeats is no transition, so that a broken branch does not fill the
+// state branch.
 func TestHeldIsRecordedOnce(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(func(x *source) { x.broken = true })
@@ -223,8 +223,8 @@ func TestHeldIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestLeavingAFirstDeployment checks that the version after a first deployment has steps if all users are on the first
-// one, recorded or not.
+// TestLeavingAFirstDeployment checks that the version after a first deployment has steps if all users are on the first version, whether
+// recorded as stable or not.
 func TestLeavingAFirstDeployment(t *testing.T) {
 	for name, ready := range map[string]int{"enough pods serve": 10, "too few pods serve": 5} {
 		h := oneWeb(nil)
@@ -241,8 +241,8 @@ func TestLeavingAFirstDeployment(t *testing.T) {
 	}
 }
 
-// TestRollbackWithoutItsCommit checks that new pods stay for the settle time of the head's document if the release's
-// commit is gone.
+// TestRollbackWithoutItsCommit checks that a rollback whose release's commit is lost keeps the new pods for the settle time of the head's
+// document.
 func TestRollbackWithoutItsCommit(t *testing.T) {
 	h, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now}
@@ -289,7 +289,7 @@ func TestLeavingARelease(t *testing.T) {
 			h.push(func(x *source) { x.config++ })
 			h.push(version("v2"))
 			in := world(h, set(h, commitID(0), 10, 10), set(h, commitID(2), 2, 0))
-			in.State.Source, in.Source = commitID(1), h.at(commitID(1)) // a change of the configuration was followed
+			in.State.Source, in.Source = commitID(1), h.at(commitID(1)) // the app followed a commit that changed only its configuration
 			transition(&in, h)
 			h.push(tc.push)
 			if p := h.head().promotion; p != nil {
@@ -326,7 +326,7 @@ func TestGates(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		step      int
-		after     time.Duration // the beginning of the step, which is an hour after noon
+		after     time.Duration // since the beginning of the step, an hour after noon
 		sets      sets          // default: all pods of both versions serve
 		promotion *rollout.Promotion
 		change    func(*Input)
@@ -413,8 +413,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestTwoDeadlines checks that one workload's deadline only reports a delay. The later deadline of another workload
-// still rolls the release back, and causes a requeue in time.
+// TestTwoDeadlines checks that a workload's deadline which only reports a delay does not hide another workload's later deadline. The later
+// one still rolls the release back, with a requeue for it.
 func TestTwoDeadlines(t *testing.T) {
 	reports := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 }).head().workloads[0]
 	aborts := reports
@@ -466,8 +466,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestPauseWatchesPods checks that a pause requeues for the pods of an autoscaler. Those pods replace others when
-// they are ready, and no other event would cause a look.
+// TestPauseWatchesPods checks that an app in a pause is requeued for pods that an autoscaler adds. When they are ready, they replace
+// others, and no event causes a decision.
 func TestPauseWatchesPods(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds = 60 }, 1)
 	if d := Decide(in); !d.Requeue.IsZero() {
@@ -479,7 +479,7 @@ func TestPauseWatchesPods(t *testing.T) {
 	}
 }
 
-// TestReplicasAtAPauseKeepTheMark scales a paused workload to 0 and back. The record changes, and no object does.
+// TestReplicasAtAPauseKeepTheMark checks that scaling a paused workload to 0 and back changes the record but no object.
 func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 	for replicas, suspended := range map[int]bool{0: false, 10: true} {
 		_, in := atStep(func(s *rollout.Spec) { s.Replicas = nil }, 1)
@@ -491,8 +491,8 @@ func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 	}
 }
 
-// TestTooManyOldOnesAreWatched checks that surplus old pods cause a requeue for the next available new pod, also with
-// surge. Surplus pods come from a change by hand, or from a template that was stable for a while.
+// TestTooManyOldOnesAreWatched checks that surplus old pods cause a requeue for the next available new pod, also with surge. Surplus comes
+// from a manual change, or from a template that was stable for a while.
 func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge }, 1)
 	want := stagedIn(in.prepared())[0].Want()
@@ -505,8 +505,8 @@ func TestTooManyOldOnesAreWatched(t *testing.T) {
 	}
 }
 
-// TestHeldLooksAgain checks that an unreadable head does not stop the deadline of a release. A rollback still removes
-// the canary's pods in time.
+// TestHeldLooksAgain checks that a release keeps its deadline while the head is unreadable, and that a rollback still removes the canary's
+// pods on time.
 func TestHeldLooksAgain(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.ProgressDeadlineAbort, s.Scaling = true, rollout.Surge
@@ -528,8 +528,8 @@ func TestHeldLooksAgain(t *testing.T) {
 	}
 }
 
-// TestWaitingLooksAgain checks that no deadline passes while a release is on hold. A release that is late when the
-// hold ends rolls back at once. With an unreadable head, an in-place update continues with each ready pod.
+// TestWaitingLooksAgain checks that a release on hold has no deadline, and that an overdue one is rolled back when its hold ends. With an
+// unreadable head, an in-place update continues with each ready pod.
 func TestWaitingLooksAgain(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
 	in := world(h)
@@ -552,8 +552,8 @@ func TestWaitingLooksAgain(t *testing.T) {
 	}
 }
 
-// TestUnreportedPodsCount checks that pods count before their ReplicaSet reports them. Right after a scale-down, the
-// Deployment's status may come from an old ReplicaSet without pods.
+// TestUnreportedPodsCount checks that pods count before their ReplicaSet reports them. Right after a scale-down, the Deployment's status
+// may still describe a ReplicaSet without pods.
 func TestUnreportedPodsCount(t *testing.T) {
 	h := twoVersions(nil)
 	in := world(h)
@@ -571,8 +571,7 @@ func TestUnreportedPodsCount(t *testing.T) {
 	checkPhase(t, "without them", in, rollout.Progressing)
 }
 
-// TestOverdueNamesWhatItWaitsFor checks the message of a delay: with pods replaced in place, the unready pod may be a
-// stable one.
+// TestOverdueNamesWhatItWaitsFor checks the message of a delay in place, where the pod that is not ready may be a stable one.
 func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 	h := twoVersions(nil)
 	ailing := set(h, commitID(0), 8, 7)
@@ -584,7 +583,7 @@ func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsIsRemembered checks that a new process reports the recorded author of a hold.
+// TestWhoHoldsIsRemembered checks that a new process takes the author of a hold from the record.
 func TestWhoHoldsIsRemembered(t *testing.T) {
 	byAnn := &rollout.Held{Message: "release h1 waits for the end of decision: hold by Ann"}
 	other := &rollout.Held{Message: "of another kind"}
@@ -599,8 +598,7 @@ func TestWhoHoldsIsRemembered(t *testing.T) {
 	}
 }
 
-// TestReplicasWithoutDocument checks that replicas of Git count after the Rollout document left Git, in flight and
-// after an abort.
+// TestReplicasWithoutDocument checks that Git's replicas apply without a Rollout document, in flight and after an abort.
 func TestReplicasWithoutDocument(t *testing.T) {
 	for _, aborted := range []bool{false, true} {
 		h, in := atStep(nil, 0)

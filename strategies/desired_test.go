@@ -13,16 +13,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// shape has the fields that Desired writes into a Deployment.
+// shape holds the fields that Desired writes into a Deployment.
 type shape struct {
 	Version  any
 	Commit   string
-	Surge    any // nil: the user's own
+	Surge    any // nil if it is the user's own
 	Unavail  any
 	Deadline any
 	MinReady any
 	Replicas any
-	Held     bool // the status annotation has the step
+	Held     bool // the status annotation names the step
 }
 
 func shapeOf(o rollout.Object) shape {
@@ -34,7 +34,7 @@ func shapeOf(o rollout.Object) shape {
 	}
 }
 
-// byHand returns a ReplicaSet of ready pods with the annotations of another one, as kubectl set image makes it.
+// byHand returns a ReplicaSet of n ready pods with another one's hash annotation, as kubectl set image creates it.
 func byHand(of rollout.Revision, n int) rollout.Revision {
 	r := pods(n, n)
 	r.Name, r.Hash, r.Pin = of.Name, of.Hash, rollout.PodHash("by-hand")
@@ -141,8 +141,8 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 }
 
-// TestStableTemplateHasTheNewestReplicas checks that a release changes the number of replicas, or leaves it to an
-// autoscaler, at once and not in stages.
+// TestStableTemplateHasTheNewestReplicas checks that a change of replicas, or their removal for an autoscaler, applies at once and not in
+// steps.
 func TestStableTemplateHasTheNewestReplicas(t *testing.T) {
 	for want, replicas := range map[any]*int{int64(20): new(20), nil: nil} {
 		h := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) })
@@ -180,7 +180,7 @@ func TestPins(t *testing.T) {
 		step       int
 		old, fresh int
 		change     func(*Input)
-		want       [2]string // main, side
+		want       [2]string // of the main and of the side Service
 	}{
 		"CanaryStarts": {"pinned before the new pods exist", canary, 0, 10, -1, nil, [2]string{old, old}},
 		"Canary":       {"each its own", canary, 0, 10, 2, nil, [2]string{old, fresh}},
@@ -302,7 +302,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainUnseen checks that no reason needs the cluster when it was not read.
+// TestExplainUnseen checks that Explain returns the waits that need no cluster, if the cluster was not observed.
 func TestExplainUnseen(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.Canary.Steps = []rollout.Step{weight(20), aPause, {Pause: &rollout.Pause{Duration: new(time.Hour)}}, weight(60)}
@@ -320,7 +320,7 @@ func TestExplainUnseen(t *testing.T) {
 	}
 }
 
-// TestExplainBlueGreen checks that a preview has no users, with any number of pods, and all users after the switch.
+// TestExplainBlueGreen checks that the share of users is 0 for a preview of any size, and 100 after the switch.
 func TestExplainBlueGreen(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.Scaling, s.Canary = rollout.Surge, nil
@@ -335,7 +335,7 @@ func TestExplainBlueGreen(t *testing.T) {
 	}
 }
 
-// TestExplainRevisions checks the shown ReplicaSets of a workload, and the shares of requests with a router.
+// TestExplainRevisions checks the displayed ReplicaSets of a workload, and the displayed shares of requests with a router.
 func TestExplainRevisions(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.Scaling = rollout.Surge })
 	starting := set(h, commitID(1), 0, 0)
@@ -350,7 +350,7 @@ func TestExplainRevisions(t *testing.T) {
 	if e.Ready != 8 || e.Real != 0 || e.Routed {
 		t.Errorf("%d ready, %d %%, routed %t", e.Ready, e.Real, e.Routed)
 	}
-	in.Source = nil // after a restart, with a known head
+	in.Source = nil // as after a restart, before the source is read
 	compare.CheckNamed(t, "workloads without the commit that runs", 1, len(Explain(in)))
 	in.State.Release, in.State.Phase = nil, rollout.Healthy
 	if e := Explain(in)[0]; e.Step != len(e.Steps) || e.Waiting != "" || e.Weight != 0 {
@@ -369,7 +369,7 @@ func TestExplainRevisions(t *testing.T) {
 		compare.CheckNamed(t, "percent", want, Explain(inFlight(h, 1, serving[:]...))[0].Real)
 	}
 
-	// The steps come from the app's current commit until it follows another one.
+	// The steps are the source's until the app follows another commit.
 	h = oneWeb(nil)
 	h.push(func(s *source) { s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = c.Steps[:1] }) })
 	in = world(h)
@@ -386,7 +386,7 @@ func TestExplainRevisions(t *testing.T) {
 	}
 }
 
-// TestEmptied checks that an empty file does not delete all objects of an app.
+// TestEmptied checks that a render without objects does not delete all objects of an app.
 func TestEmptied(t *testing.T) {
 	full, empty := &rollout.Render{Objects: []rollout.Object{{}}}, &rollout.Render{}
 	for name, c := range map[string]struct {

@@ -1,5 +1,5 @@
-// Package strategies decides. Decide returns the next State from Git's release, recorded State, observed cluster and
-// time. Desired turns a State into the objects to apply. Both are pure: no clock, client, logger or randomness.
+// Package strategies decides what happens to an app. Decide returns the next State from Git's release, the recorded
+// State, the observed cluster and the time. Desired returns the objects of a State. Both are pure functions.
 //
-// Package plan compiles the stages, and package workloads counts the pods of each kind of workload.
+// Package plan compiles a Rollout to stages. Package workloads moves and counts the pods of each kind of workload.
 package strategies

@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while. The
-// release is then recorded as stable and the old version as State.Draining; code that walks stages sees a release in
-// flight. Only this file converts between the two forms.
+// A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while. Such a
+// release is recorded as stable, and the old version as State.Draining. Code that walks stages sees it as in flight:
+// Reopened and withDraining convert between the two forms.
 //
-//	              on record                   while it is decided about and laid over objects
+//	              on record                   in Decide and Desired
 //	Phase         Healthy                     Paused: pods are kept; Promoting: they go
 //	Stable        the new version             the old one
 //	Release       –                           the new version
 //	Draining      the old one, progress       not nil
 
-// withDraining makes a release stable while its old pods drain. A release that is rolled back stays in flight.
+// withDraining records a release as stable while its old pods drain. A release that is rolled back stays in flight.
 func withDraining(_, _ Input, d Decision) Decision {
 	switch s := &d.State; {
 	case s.Draining == nil || s.Release == nil:
@@ -33,8 +33,8 @@ func withDraining(_, _ Input, d Decision) Decision {
 	return d
 }
 
-// areMoved reports whether all users are on the release in flight while old pods remain. One ready pod is enough: no
-// user is on the old version. A workload without replicas counts once it has passed its gates.
+// areMoved reports whether all users are on the release in flight while old pods may remain. One ready pod per workload
+// is enough, because no user is on the old version. A workload without replicas counts once its gates are open.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -62,14 +62,14 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 	return moved
 }
 
-// hasArrived reports whether an unrouted workload has only new pods while other workloads are at their steps.
+// hasArrived reports whether an unrouted workload has only new pods while other workloads are still at their steps.
 func hasArrived(m workloads.Staged, in Input) bool {
 	return m.Routing == nil && m.IsThrough() && !workloads.IsPromoting(in.State) &&
 		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether all users reach the release in flight and only proxies have yet to learn its routes: it
-// ends before the next one starts. A release still in analysis gives way. Workloads without replicas are ignored.
+// isMoving reports whether all requests go to the release in flight, whose routes proxies have yet to learn. Such a
+// release ends before the next one starts, unless an analysis still runs. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {
@@ -89,7 +89,7 @@ func isMoving(in Input) bool {
 	return in.Source != nil && moving
 }
 
-// settled makes a release stable once all its users have moved.
+// settled makes a release stable once all users have moved to it and its hooks have run.
 func settled(in Input, d Decision) Decision {
 	s := &d.State
 	if s.Draining != nil || s.Phase == rollout.Aborting || !areMoved(in, s.Progress) {
@@ -99,7 +99,7 @@ func settled(in Input, d Decision) Decision {
 		if d.Subject == "" {
 			return hooks
 		}
-		return d // the next pass starts the hooks
+		return d // the next pass starts the hooks after the release
 	}
 	stable := stableOf(in)
 	s.Hooks = pastHooks(s.Hooks)
@@ -110,7 +110,7 @@ func settled(in Input, d Decision) Decision {
 	return d
 }
 
-// keepFormer goes on removing old pods after a release became stable, at once if the next release may start.
+// keepFormer continues with the old pods of a release that is stable. They go at once if the next release may start.
 func keepFormer(in Input) Decision {
 	isNext := isAwaited(in)
 	if in.Source == nil {
@@ -134,7 +134,7 @@ func keepFormer(in Input) Decision {
 	return d
 }
 
-// removeFormer waits until the old pods are gone and no proxy uses the next release's Service.
+// removeFormer waits until the old pods are gone and no proxy uses the Service that the next release needs.
 func removeFormer(in Input) Decision {
 	s := in.State
 	for _, m := range stagedIn(in) {
@@ -165,7 +165,7 @@ func healthyText(app string, stable rollout.Release) string {
 	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
 }
 
-// swapped lists the workloads whose stable version is behind the pong Service once the release in flight is stable.
+// swapped returns the workloads whose stable version will be behind the pong Service once the release is stable.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range stagedIn(in) {

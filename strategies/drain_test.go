@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// kept returns a blue-green app after its switch to v2, with v1's pods kept.
+// kept returns a blue-green app after its switch to v2, whose old pods of v1 are kept.
 func kept(t *testing.T) *script {
 	t.Helper()
 	s := scriptOf(t, "replicas: 4\nblueGreen: {activeService: web, autoPromotionEnabled: true, scaleDownDelaySeconds: 300}")
@@ -19,8 +19,8 @@ func kept(t *testing.T) *script {
 	return s
 }
 
-// TestFormerOfAnOlderProgram reads a record of an older program, which kept a release in flight together with the old
-// pods. The release continues, and the only new record says that it is stable.
+// TestFormerOfAnOlderProgram checks that a record of an older version of gitrollout is understood: the release is in flight beside old
+// pods. The release continues, and the next record says that it is stable.
 func TestFormerOfAnOlderProgram(t *testing.T) {
 	s := kept(t)
 	want, objects := s.state, dump(s.desired(s.state))
@@ -37,8 +37,7 @@ func TestFormerOfAnOlderProgram(t *testing.T) {
 	}
 }
 
-// TestFormerIsNoRelease checks the time while the old version's pods are kept. Only users roll back, nothing is
-// measured, and nothing is pruned.
+// TestFormerIsNoRelease checks that while old pods are kept, only users roll back, nothing is measured, and nothing is pruned.
 func TestFormerIsNoRelease(t *testing.T) {
 	s := kept(t)
 	in := s.input(s.state, true)

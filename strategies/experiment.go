@@ -11,20 +11,20 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// An experiment exists only during its step:
+// The objects of an experiment exist only during its step:
 //
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// The first apply of a rollback removes its objects.
+// A rollback removes its objects with the first apply.
 
-// experimentAt returns the experiment of a workload's step if its pods should run now; none without replicas.
+// experimentAt returns the experiment of a workload's step, if its pods must run now; none for a suspended workload.
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	return w.Experiment, is && isTried(s) && !m.Suspended && !isSuspended(m)
 }
 
-// experimentObjects returns the objects of a state's experiments. A version without a render runs no pods.
+// experimentObjects returns the objects of a state's experiments. A version whose render is unknown runs no pods.
 func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	var all []rollout.Object
 	for _, m := range v.Workloads(s) {
@@ -57,7 +57,7 @@ func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	return all
 }
 
-// experimentsAhead returns the objects of a render's experiments, with its own template in place of stable's.
+// experimentsAhead returns the objects of a render's experiments. The render's template stands in for stable's.
 func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
@@ -77,11 +77,11 @@ func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 	return all
 }
 
-// experimentPods holds the observed pods of one template.
+// experimentPods holds the observed pods of one template of an experiment.
 type experimentPods struct {
 	rollout.ExperimentTemplate
 	live    rollout.Revision
-	there   bool // the Deployment exists, and the controller has seen its newest form
+	there   bool // the Deployment exists, and its controller has seen the newest generation
 	serving int
 }
 
@@ -98,7 +98,7 @@ func podsOf(in Input, m workloads.Staged, e *rollout.Experiment) []experimentPod
 	})
 }
 
-// experimentRuns returns the analyses of a workload's experiment, once its pods are available.
+// experimentRuns returns the analyses of a workload's experiment. They begin once its pods are available.
 func experimentRuns(m workloads.Staged) []runOf {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	if !is || m.Available == nil {
@@ -112,8 +112,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	return runs
 }
 
-// about fills in an experiment's measurement: Latest and Stable are its own pods, if it runs those versions, and
-// Texts has the rest. It is false while a ReplicaSet is unknown.
+// about sets an experiment's values in a measurement. Latest and Stable become the hashes of its own pods, if it runs
+// those versions; Texts holds the rest. It is false while a ReplicaSet is unknown.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}

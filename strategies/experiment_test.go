@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// trying returns an app at an experiment that began at noon. Of each template, ready pods have been ready since noon.
+// trying returns an app at an experiment that began at noon. Of each template, the given number of pods has been ready since noon.
 func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *history) {
 	t.Helper()
 	e := &rollout.Experiment{
@@ -44,8 +44,7 @@ func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *
 	return in, h
 }
 
-// TestExperimentClock checks that an experiment's time begins when all pods are available, and that the app is
-// requeued in time.
+// TestExperimentClock checks that an experiment's duration begins when all its pods are available, and that requeues are on time.
 func TestExperimentClock(t *testing.T) {
 	in, _ := trying(t, nil, 1)
 	in.Now = noon.Add(time.Minute)
@@ -92,7 +91,7 @@ func TestExperimentOfAnUnreadableHead(t *testing.T) {
 	}
 }
 
-// TestExperimentMeasures checks that measurements name the experiment's own pods.
+// TestExperimentMeasures checks that measurements have the pod hashes of the experiment's own pods.
 func TestExperimentMeasures(t *testing.T) {
 	texts := map[string]string{
 		"templates.baseline.podTemplateHash": "hash-of-baseline", "templates.baseline.replicaset.name": "set-of-baseline",

@@ -10,23 +10,23 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Explanation describes one workload of an app for display: the state, the observed pods and the next wait.
+// Explanation describes one workload of an app for display: its stages, its observed pods and its present wait.
 type Explanation struct {
 	Workload  rollout.Workload
 	Strategy  plan.Strategy
 	Steps     []ExplainedStep
-	Step      int      // index of the step in progress; len(Steps) when there is none
-	Weight    int      // of the new version, out of Full
-	Pods      int      // of the new version in the step, 0 if the step sets a weight
+	Step      int      // index of the step in progress; len(Steps) if there is none
+	Weight    int      // the new version's weight, out of Full
+	Pods      int      // the new version's pods at this step; 0 if the step sets a weight
 	Full      int      // the weight of all requests: 100, or Traffic.MaxWeight
-	Routed    bool     // requests are split, and not only pods
+	Routed    bool     // weights split requests, not only pods
 	Routes    []string // the names of the managed routes in force
-	Real      int      // percent of the new version: of the requests or, without a router, of the ready pods
+	Real      int      // percent that reaches the new version: of requests or, without a router, of ready pods
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
-	Surplus   string    // why more pods are new than the step asks for, "" if not
-	Waiting   string    // the step's wait, "" if none
+	Surplus   string    // why more pods are new than the step asks for, "" if none are
+	Waiting   string    // the present wait, "" if none
 	Due       time.Time // when a timed wait ends, zero if it is not timed
 }
 
@@ -37,13 +37,13 @@ type ExplainedStep struct {
 	Weight int
 }
 
-// ExplainedRevision is one ReplicaSet and its role.
+// ExplainedRevision is one ReplicaSet and the role of its version.
 type ExplainedRevision struct {
 	rollout.Revision
-	Role plan.Role // "" for an older version
+	Role plan.Role // "" for a version that is neither stable nor new
 }
 
-// Explain describes each staged workload of an app. It takes the same input as Decide and changes nothing.
+// Explain describes each staged workload of an app, from the input of Decide.
 func Explain(in Input) []Explanation {
 	in = in.prepared()
 	source := in.Head.Render
@@ -86,13 +86,13 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 		v := workloads.View{Now: in.Now, Source: source, Observed: in.Observed, Plans: in.plans}
 		route := routes.Of(in.State, p, v)
 		e.Routed, e.Real = !p.SharesPods(), route.Weight*100/e.Full
-		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // unmatched requests, too
+		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // unmatched requests reach all pods
 			e.Real = fresh * 100 / e.Ready
 		}
 		for _, r := range route.Managed {
 			e.Routes = append(e.Routes, r.Name)
 		}
-	case p.Strategy == plan.StrategyBlueGreen: // the active Service selects one version: no user reaches the preview
+	case p.Strategy == plan.StrategyBlueGreen: // the active Service selects one version, so no user reaches the preview
 		e.Routed, e.Real = true, e.Weight
 	case e.Ready > 0:
 		e.Real = fresh * 100 / e.Ready
@@ -100,7 +100,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-// unseen returns a workload's wait by the record alone, for callers without an observed cluster.
+// unseen returns a workload's wait from the record alone, for callers that have not observed the cluster.
 func unseen(in Input, m workloads.Staged) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v

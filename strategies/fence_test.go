@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAPauseByHandIsUndone checks that a pause by hand is undone in each phase. A Deployment stays paused only while
-// its release pauses it.
+// TestAPauseByHandIsUndone checks that a manual spec.paused is undone in each phase, unless the release itself pauses the Deployment.
 func TestAPauseByHandIsUndone(t *testing.T) {
 	for phase, step := range map[rollout.Phase]int{rollout.Paused: 1, rollout.Progressing: 0, rollout.Promoting: 3} {
 		h, in := atStep(nil, step)
@@ -19,8 +18,8 @@ func TestAPauseByHandIsUndone(t *testing.T) {
 	}
 }
 
-// TestRollbackWaitsForReports pauses a rollback while the Deployment controller may count pods that stable no longer
-// has. The pause ends with the controller's report. maxSurge covers the extra pods, so no pod moves during it.
+// TestRollbackWaitsForReports checks that a rollback pauses while the Deployment controller may count pods that stable no longer has. The
+// pause ends with the controller's report. Meanwhile maxSurge covers the extra pods, so that no pod moves.
 func TestRollbackWaitsForReports(t *testing.T) {
 	const paused, moving, asItIs = "paused, maxSurge 10%", "moving, maxSurge 25%", "as it is"
 	for name, row := range map[string]struct {
@@ -52,7 +51,7 @@ func TestRollbackWaitsForReports(t *testing.T) {
 	}
 }
 
-// pods returns ReplicaSets of old and new pods, ready since noon.
+// pods returns a ReplicaSet with desired pods, of which ready have been ready since noon.
 func pods(desired, ready int) rollout.Revision {
 	r := rollout.Revision{Desired: desired, Pods: max(desired, ready)}
 	for range ready {

@@ -8,17 +8,17 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Forecast is a workload's release where pods start, users promote and analyses pass at once: times are lower bounds.
+// Forecast predicts a release if pods start, users promote and analyses pass at once. Times are lower bounds.
 type Forecast struct {
 	Workload rollout.Workload
 	Strategy plan.Strategy
 	Replicas int
 	Full     int  // the weight of all requests: 100, or Traffic.MaxWeight
-	Routed   bool // weights are shares of requests, and not only of pods
+	Routed   bool // weights are shares of requests, not only of pods
 	Stages   []ForecastStage
-	Begins   time.Time     // lower bound; zero: unknown, because the calendar never opens
-	Ends     time.Time     // likewise
-	AtLeast  time.Duration // of all stages, without the times of a shut calendar
+	Begins   time.Time     // lower bound; zero if unknown, because the calendar never opens
+	Ends     time.Time     // lower bound; zero if unknown
+	AtLeast  time.Duration // of all stages, without waits for the calendar
 	Gates    int           // the number of promotions needed
 }
 
@@ -26,15 +26,15 @@ type Forecast struct {
 type ForecastStage struct {
 	Name      string // the user's or the strategy's name, "" if none
 	Text      string // setWeight 20
-	Weight    int    // of Forecast.Full, for the new version
-	Canary    int    // pods of the new version when the stage is done
-	Stable    int    // pods of the old one
+	Weight    int    // of the new version, out of Forecast.Full
+	Canary    int    // new pods at the end of the stage
+	Stable    int    // old pods at the end of the stage
 	Wait      string // one of the Wait constants
 	AtLeast   time.Duration
-	Enters    time.Time // lower bound; zero: unknown
-	Shut      string    // the window or freeze before it, "" if none
+	Enters    time.Time // lower bound; zero if unknown
+	Shut      string    // the window or freeze that delays the stage, "" if none
 	Timeout   time.Duration
-	OnTimeout string // of a gate with a Timeout
+	OnTimeout string // what a gate does after Timeout
 }
 
 // The waits that end a stage.
@@ -51,7 +51,7 @@ type Planned struct {
 	Replicas int  // pods of the workload
 	Fast     bool // verified before: no pauses, no weights, no windows
 	First    bool // no pod of the workload serves yet, so nothing is staged
-	From     int  // the first stage; 0 by default
+	From     int  // the first stage to predict
 	Calendar rollout.Calendar
 	Now      time.Time // when the release is pushed
 }
@@ -99,14 +99,14 @@ func (f *Forecast) add(s ForecastStage) {
 	}
 }
 
-// forecaster is the clock of a forecast.
+// forecaster steps through the stages of a forecast with a simulated clock.
 type forecaster struct {
 	in    Planned
 	plan  *plan.Compiled
 	step  int
-	last  plan.Counts // of the stage before
+	last  plan.Counts // at the end of the stage before
 	at    time.Time
-	known bool // at is a lower bound; otherwise there is none
+	known bool // at is a lower bound; if false, there is none
 }
 
 func (c *forecaster) moment() time.Time {
@@ -118,7 +118,7 @@ func (c *forecaster) moment() time.Time {
 
 func (c *forecaster) pass(d time.Duration) { c.at = c.at.Add(d) }
 
-// open advances the clock until the calendar lets a release advance, and returns the wait as text.
+// open advances the clock until the calendar lets the release advance. It returns the wait as text, "" if none.
 func (c *forecaster) open() string {
 	if c.in.Fast || !c.known {
 		return ""
@@ -135,7 +135,7 @@ func (c *forecaster) open() string {
 	return waitText(shut)
 }
 
-// stage advances the clock by the least time of a stage.
+// stage advances the clock by the least duration of the stage, and returns the stage's forecast.
 func (c *forecaster) stage() ForecastStage {
 	s := c.plan.Stages[c.step]
 	m := workloads.Staged{Compiled: c.plan, N: c.in.Replicas, Fresh: rollout.Revision{Desired: c.last.Canary}}
@@ -150,7 +150,7 @@ func (c *forecaster) stage() ForecastStage {
 	return out
 }
 
-// wait sets the kind of a stage's wait and its least time.
+// wait sets the kind and the least duration of a stage's wait.
 func (c *forecaster) wait(w plan.Wait, s *ForecastStage) {
 	switch w := w.(type) {
 	case plan.PodsWait:
@@ -207,8 +207,8 @@ func (c *forecaster) waitForTime(w plan.TimerWait, s *ForecastStage) {
 	}
 }
 
-// waitForAnalysis sets an analysis' least time: interval 1m and count 5 take 4m, as the first measurement is
-// immediate. A start condition or a late start adds to that.
+// waitForAnalysis sets the least duration of an analysis: interval 1m and count 5 take 4m, because the first
+// measurement is immediate. A start condition or a late start takes additional time.
 func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {
@@ -222,8 +222,8 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	}
 }
 
-// rollingUpdate returns the least time of the user's rolling update for the missing pods, with extra surge. At most
-// maxSurge + maxUnavailable pods start per minReadySeconds: 10 pods with 2 and 1 take four turns.
+// rollingUpdate returns the least duration of a rolling update by the missing pods. At most maxSurge (or extra, if
+// larger) + maxUnavailable pods start per minReadySeconds: 10 pods with 2 and 1 take four turns.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {
 		return 0
@@ -232,8 +232,8 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
 }
 
-// GoesOn returns each workload's progress once a release in flight follows head. back reports that the release first
-// rolls back to stable and then begins again.
+// GoesOn returns each workload's progress once a release in flight follows head. back reports that the release is
+// rolled back to stable first and then starts at its first step.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
 	return d.State.Progress, d.Rollback

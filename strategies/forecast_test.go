@@ -15,9 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods are ready at once, and
-// each gate is promoted at once. A release is never earlier than its forecast, and its delay is mostly due to
-// rounding. Forecasts ignore one thing: pods replaced in place may start in several batches.
+// TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods are ready at once, and each gate is promoted
+// at once. A release must not end before its forecast, and delays are mostly rounding. Forecasts do not count that pods replaced in place
+// may start in several batches.
 func TestForecast(t *testing.T) {
 	stages, promotions, loose := 0, 0, 0
 	for seed := range uint64(600) {
@@ -32,7 +32,7 @@ func TestForecast(t *testing.T) {
 		s.push([]string{"v2"})
 		f := Predict(Planned{Spec: spec, Replicas: *spec.Replicas, Calendar: s.calendar, Now: s.kube.Now})
 		if slices.ContainsFunc(f.Stages, func(s ForecastStage) bool { return f.Routed && s.Weight > 0 && s.Canary == 0 }) {
-			continue // requests without pods: it waits for a full promotion
+			continue // such a release waits for a full promotion
 		}
 		gates := finish(t, s, seed)
 		if t.Failed() {
@@ -41,7 +41,7 @@ func TestForecast(t *testing.T) {
 		stages, promotions = stages+len(f.Stages)-1, promotions+gates
 		late := s.kube.Now.Sub(f.Ends)
 		if late > 0 && goesBack(f) {
-			continue // pods of the old version have to become ready, and no forecast counts that
+			continue // forecasts do not count time until old pods are ready
 		}
 		if late > 3*time.Second {
 			loose++
@@ -70,7 +70,7 @@ func goesBack(f Forecast) bool {
 	return false
 }
 
-// finish runs until the head's version serves, and returns the number of promotions.
+// finish runs the world until the head's version serves. It returns the number of promotions.
 func finish(t *testing.T, s *script, seed uint64) (gates int) {
 	t.Helper()
 	head := s.git.at(s.git.headID()).Release()
@@ -101,7 +101,7 @@ func finish(t *testing.T, s *script, seed uint64) (gates int) {
 	return 0
 }
 
-// TestPredict checks the times of one release, with a calendar that opens late and one that never opens.
+// TestPredict checks the times of a release, also with a calendar that opens late or never.
 func TestPredict(t *testing.T) {
 	spec := oneWeb(func(s *rollout.Spec) {
 		s.MinReadySeconds, s.MaxSurge, s.MaxUnavailable = 10, rollout.Amount{Value: 2}, rollout.Amount{Value: 1}
@@ -116,7 +116,7 @@ func TestPredict(t *testing.T) {
 		gates        int
 		least        time.Duration
 		begins, ends time.Time
-		shut         string // in the first stage
+		shut         string // the first stage's Shut
 	}{
 		"AtOnce":  {func(*Planned) {}, 4, 1, 100 * time.Second, noon, noon.Add(100 * time.Second), ""},
 		"First":   {func(p *Planned) { p.First = true }, 1, 0, 30 * time.Second, noon, noon.Add(30 * time.Second), ""},
@@ -145,7 +145,7 @@ func TestPredict(t *testing.T) {
 			}
 		})
 	}
-	// The calendar closes again during the steps: the rest waits for the next day.
+	// The calendar closes again during the steps, so the rest waits for the next day.
 	daily := calendarOf("[{kind: allow, schedule: '0 12 * * *', duration: 1m, timeZone: UTC}]")
 	f := Predict(Planned{Spec: spec, Replicas: 10, Now: noon, Calendar: daily})
 	last := f.Stages[len(f.Stages)-1]

@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// forward checks that the users of a workload move to newer versions only, or back to the last version that served
-// all of them. It reads Services and pods, not releases.
+// forward is an invariant: the users of a workload move to newer versions only, or back to the last version that served all of them. It
+// reads Services and pods, not the record.
 type forward struct {
-	served []string // versions that have served all users, oldest first, without duplicates
-	judged bool     // the newest of them was recorded as stable, or had all pods after its last step
+	served []string // versions that have served all users, oldest first, each once
+	judged bool     // the newest served version was recorded as stable, or had all pods after its last step
 }
 
-// checkForward runs after each change of the cluster. After a version serves all users and passes its last step, an
-// older version needs a user's decision or a verdict.
+// checkForward checks forward after each change of the cluster. Once a version serves all users after its last step, users return to an
+// older version only by a user's decision or a failed analysis.
 func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.Spec, x *watched) {
 	f := &x.forward
 	reached := s.reached(d, spec)
@@ -40,7 +40,7 @@ func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.
 	}
 	for _, v := range reached {
 		if hash, _ := hashOf(d, v); s.state.Release != nil && s.state.Release.Templates[w] == hash {
-			continue // a user has released it again, with its steps
+			continue // a user has released this version again, with its steps
 		}
 		if v != last && slices.Contains(f.served, v) {
 			s.fail("%s: users meet %s again, and %s has served all of them", w, v, last)
@@ -48,7 +48,7 @@ func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.
 	}
 }
 
-// isThrough reports whether the release in flight has passed its last step and all pods have its version.
+// isThrough reports whether the release in flight has passed its last step and all its pods have the given version.
 func (s *sim) isThrough(d *kube.Deployment, version string) bool {
 	if s.state.Release == nil || s.state.Stable == nil || s.state.Phase == rollout.Aborting {
 		return false
@@ -85,7 +85,7 @@ func (s *sim) ready(d *kube.Deployment, version string) int {
 	return n
 }
 
-// reached returns the versions whose pods answer users: those selected by the main Service, or all ready ones.
+// reached returns the versions whose pods users reach: pods that the main Service selects or, without one, all ready pods.
 func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 	main := ""
 	switch {
@@ -94,7 +94,7 @@ func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 	case spec.Canary != nil && spec.Canary.Traffic == nil:
 		main = spec.Canary.StableService
 	case spec.Canary != nil:
-		return nil // routes carry the requests; guard checks those
+		return nil // the guard checks routed requests
 	}
 	pin := s.kube.Pins[rollout.Ref{Kind: "Service", Namespace: d.Workload.Namespace, Name: main}]
 	var versions []string
@@ -107,8 +107,8 @@ func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 	return slices.Compact(versions)
 }
 
-// allowBack permits an older version after a rejection, or after a commit that asks for a version that served before.
-// Another push is no reason.
+// allowBack permits users to return to an older version after a rejection, or after a commit with a version that served before. A push of
+// another version permits nothing.
 func (s *sim) allowBack(in Input, d Decision) {
 	is := d.State
 	switch {
@@ -122,7 +122,7 @@ func (s *sim) allowBack(in Input, d Decision) {
 	}
 }
 
-// seesOthers reports whether a decision saw pods of another version, even if the last one has gone since.
+// seesOthers reports whether the input of a decision shows pods of another version, although they may be gone by now.
 func seesOthers(in Input) bool {
 	return slices.ContainsFunc(in.State.Progress, func(p rollout.Progress) bool {
 		return slices.ContainsFunc(in.Observed.Workloads[p.Workload].Revisions, func(r rollout.Revision) bool {
@@ -131,14 +131,14 @@ func seesOthers(in Input) bool {
 	})
 }
 
-// unwell checks that an app with missing pods is not called healthy for long.
+// unwell is an invariant: an app that lacks pods is not Healthy for long.
 type unwell struct {
-	since time.Time // when pods were missing first, without a new ready pod since; zero if none is missing
+	since time.Time // when pods were first missing, without a new ready pod since; zero if none is missing
 	ready int
-	looks int // of the process that saw it
+	looks int // how often the process had crashed by then
 }
 
-// seen resets the time when all pods are ready, even for a moment in which the world is not at rest.
+// seen resets the time when all pods are ready, even if only for a moment.
 func (x *unwell) seen(d *kube.Deployment) {
 	for _, rs := range d.Sets {
 		if rs.Template == d.Template && rs.Ready() >= d.Replicas {
@@ -147,7 +147,7 @@ func (x *unwell) seen(d *kube.Deployment) {
 	}
 }
 
-// checkHealth runs when the world is at rest.
+// checkHealth checks unwell while the world is at rest.
 func (s *sim) checkHealth() {
 	for w, live := range s.observe().Workloads {
 		x := &s.watch(w).unwell

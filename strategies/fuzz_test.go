@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// FuzzDecide feeds Decide with impossible states and contradicting observations. Decide must not panic, must not
-// change its input, must report a change, and must come to rest.
+// FuzzDecide calls Decide with impossible states and contradicting observations. Decide must not panic or change its input, must report
+// each change, and must come to rest.
 func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), []byte{})
 	f.Add(uint64(2), []byte{0, 0, 0, 0, 0, 0, 0, 0})
@@ -58,8 +58,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// fuzzInput draws a history from the seed. The data draws the state of one world, the head of another and the
-// observation of a third.
+// fuzzInput derives a history from the seed. The data selects the state of one world, the head of another one and the observation of a
+// third one.
 func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	next := func(n int) int {
 		if len(data) == 0 {

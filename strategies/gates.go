@@ -13,27 +13,27 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// gate is a reason not to advance.
+// gate is a reason for a workload to stay at its step.
 type gate struct {
 	name    string
 	verdict func(Input, workloads.Staged) verdict
 }
 
-// verdict is the result of a gate: whether a step is done and, if not, the reason.
+// verdict is the result of a gate: whether the workload may leave its step and, if not, why.
 type verdict struct {
 	done   bool
-	by     string    // who opened the gate, "" if it needed no promotion
+	by     string    // who opened the gate, "" if no promotion was needed
 	text   string    // the wait, for users
-	paused bool      // it waits for users or the clock, not for pods
-	due    time.Time // when a timed wait ends, zero if it is not timed
-	broken string    // why waiting does not help, "" if it may
-	route  bool      // the step's pods serve: its weight and routes may be applied
-	full   bool      // a full promotion passes all remaining steps
-	rides  bool      // it has no pods, and the release's other workloads have passed their steps
-	begins bool      // the experiment's pods are available: its duration and its analyses begin
+	paused bool      // the gate waits for users or the clock, not for pods
+	due    time.Time // when a timed wait ends, zero if the wait is not timed
+	broken string    // why waiting does not help, "" if it may help
+	route  bool      // the step's pods serve, so its weight and routes may be applied
+	full   bool      // a full promotion skips all remaining steps
+	rides  bool      // the workload has no replicas, and all others have passed their steps
+	begins bool      // the experiment's pods are available, so its duration and analyses begin
 }
 
-// gates lists all reasons not to advance; the first that is not done decides. No gate delays a rollback.
+// gates lists the gates in their order. The first that is not done decides. No gate delays a rollback.
 var gates = gateList{
 	{"hold", gateHold},
 	{"base", gateBase},
@@ -45,7 +45,7 @@ var gates = gateList{
 	{"window", gateWindow},
 }
 
-// fullGates are the gates that a full promotion does not open.
+// fullGates are the gates that still apply after a full promotion.
 var fullGates = gates.except("base", "suspended", "routers", "inconclusive", "wait")
 
 type gateList []gate
@@ -66,7 +66,7 @@ func (all gateList) except(names ...string) gateList {
 	return slices.DeleteFunc(slices.Clone(all), func(g gate) bool { return slices.Contains(names, g.name) })
 }
 
-// gateHold keeps a release at its step while its document has paused: true or its promotion file holds it.
+// gateHold keeps a workload at its step while its document has paused: true or the promotion file says hold.
 func gateHold(in Input, m workloads.Staged) verdict {
 	if by := holder(in, in.State.Release.Hash, m.Spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
@@ -74,7 +74,7 @@ func gateHold(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// holder returns the source of a hold on a release, "" if none.
+// holder returns who or what holds a release, "" if nothing does.
 func holder(in Input, release rollout.Hash, paused bool) string {
 	switch {
 	case in.Promotion.Says(rollout.Hold, release):
@@ -86,7 +86,7 @@ func holder(in Input, release rollout.Hash, paused bool) string {
 	}
 }
 
-// keptBack returns the source of a hold on the head's release before its first step, "" if none.
+// keptBack returns who or what holds the head's release before its first step, "" if nothing does.
 func keptBack(in Input) string {
 	head := in.Head.Render
 	paused := func(s rollout.Spec) bool {
@@ -95,7 +95,7 @@ func keptBack(in Input) string {
 	return holder(in, head.Release(), slices.ContainsFunc(head.Specs, paused))
 }
 
-// gateHealed keeps a release at its step until the cluster has accepted the step's objects.
+// gateHealed keeps a workload at its step until the cluster has accepted the step's objects.
 func gateHealed(in Input, m workloads.Staged) verdict {
 	if in.Answers.IsHealed() {
 		return verdict{done: true}
@@ -104,7 +104,7 @@ func gateHealed(in Input, m workloads.Staged) verdict {
 	return verdict{paused: ok && s.Wait.Traits().Pauses, text: "the cluster to accept the objects of " + m.Name}
 }
 
-// gateSuspended keeps a release, unless fully promoted, at its step while its workload has no replicas to judge.
+// gateSuspended keeps a workload without replicas at its step, unless a full promotion or the other workloads move it.
 func gateSuspended(in Input, m workloads.Staged) verdict {
 	if !isSuspended(m) || in.Promotion.OpensAll(in.State.Release.Hash) || ridesAlong(m, in) {
 		return verdict{done: true}
@@ -115,17 +115,17 @@ func gateSuspended(in Input, m workloads.Staged) verdict {
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
 }
 
-// isSuspended reports whether the workload has no replicas before the decision to promote.
+// isSuspended reports whether a workload has no replicas at a step before the decision to promote.
 func isSuspended(m workloads.Staged) bool { return m.Exists && m.N == 0 && m.Step < m.PromotionStep() }
 
-// ridesAlong reports whether a workload without replicas advances with the others, whose users have all moved.
+// ridesAlong reports whether a workload without replicas advances because the users of all others have moved.
 func ridesAlong(m workloads.Staged, in Input) bool {
 	others := slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool { return m.N == 0 })
 	return isSuspended(m) && len(others) > 0 && isFree(m, in, m.PromotionStep()) &&
 		!slices.ContainsFunc(others, func(m workloads.Staged) bool { at, _ := m.MovedAt(); return m.Step < at })
 }
 
-// isFree reports whether a workload without replicas needs no promotion and no verdict before a later step.
+// isFree reports whether no promotion or analysis is missing before a later step of a workload without replicas.
 func isFree(m workloads.Staged, in Input, until int) bool {
 	if m.Background != nil && m.Step < m.PromotionStep() && !isOpenFully(m, in) {
 		return false
@@ -143,7 +143,7 @@ func isFree(m workloads.Staged, in Input, until int) bool {
 	return true
 }
 
-// gateWait returns the verdict of the step's wait.
+// gateWait returns the verdict of the present step's own wait.
 func gateWait(in Input, m workloads.Staged) verdict {
 	s, ok := m.At(m.Step)
 	if !ok {
@@ -151,7 +151,7 @@ func gateWait(in Input, m workloads.Staged) verdict {
 	}
 	switch s.Wait.(type) {
 	case plan.PromotionWait, plan.AnalysisWait, plan.ExperimentWait:
-		if in.State.Draining != nil { // the release is stable by its workloads that have pods
+		if in.State.Draining != nil { // the release is stable by its other workloads
 			return verdict{done: true}
 		}
 	}
@@ -160,7 +160,7 @@ func gateWait(in Input, m workloads.Staged) verdict {
 
 const holdBy = "decision: hold by "
 
-// reasonOf returns a hold's reason, for display. The record has only its author.
+// reasonOf returns a promotion file's reason for a hold, for display. The record holds only the author.
 func reasonOf(in Input, by string) string {
 	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
 		return ""
@@ -168,7 +168,7 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld returns a hold without a known author with the recorded one: a new process has not seen the file's moves.
+// whoHeld returns the promotion with the author from the recorded hold, if a new process does not know the author.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
@@ -178,7 +178,7 @@ func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	return &known
 }
 
-// verdictOf returns whether a workload may leave a stage with this wait.
+// verdictOf returns the verdict of a stage's wait.
 func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 	switch w := w.(type) {
 	case plan.PodsWait:
@@ -198,7 +198,7 @@ func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 	}
 }
 
-// gateBase keeps a release at its step while Kubernetes uses its version for all pods.
+// gateBase keeps a workload at its step while Kubernetes uses the new version for all its pods, unasked.
 func gateBase(_ Input, m workloads.Staged) verdict {
 	if !m.IsTakenForAll() {
 		return verdict{done: true}
@@ -208,8 +208,8 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	return verdict{text: text, broken: why + ": all go back to the stable one first"}
 }
 
-// gateWindow keeps a release at its step while its calendar is shut. Steps and promotions in progress finish. A
-// version that served before is not delayed: a rollback must not wait.
+// gateWindow keeps a workload at its step while the calendar is shut. Steps and promotions in progress finish. A
+// version that was verified before is not delayed, because going back to it must not wait.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}
@@ -223,8 +223,8 @@ func gateWindow(in Input, m workloads.Staged) verdict {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow keeps an app while its calendar is shut, or its release held, and its head has an advance. The record
-// names the end of the last consecutive window, if known.
+// waitForWindow holds an app before an advance of its head, while the calendar is shut or the head's release is held.
+// The record names the time when the calendar opens, if it is known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	by := keptBack(in)
@@ -253,7 +253,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 // beforeRelease sets the phase of an app that waits before a release.
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
-	isOver := s.Release == nil && s.Rollback == nil // as after a rollback, or where documents come during a deployment
+	isOver := s.Release == nil && s.Rollback == nil // such as after a rollback, or if documents come during a deployment
 	if isOver && !slices.Contains([]rollout.Phase{rollout.Pending, rollout.Healthy, rollout.Degraded}, s.Phase) {
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
@@ -266,7 +266,7 @@ func untilOnly(message string) string {
 	return what + " waits " + until
 }
 
-// finishFirst continues a first deployment while its successor waits: there is no stable version to roll back to.
+// finishFirst continues a first deployment while the next version waits: there is no stable version to return to.
 func finishFirst(in Input, wait Decision) Decision {
 	if in.Source == nil {
 		return wait
@@ -278,8 +278,8 @@ func finishFirst(in Input, wait Decision) Decision {
 	return d
 }
 
-// gateRouters keeps a release at its step until all routers accept its routes and all proxies have learnt them. After
-// an edit of the steps, a step that waits for no pods may have another weight, which is routed first.
+// gateRouters keeps a workload at its step until all routers accept its routes and all proxies have learnt them. After
+// an edit of the steps, a step without a wait for pods may have another weight, which is routed first.
 func gateRouters(in Input, m workloads.Staged) verdict {
 	if !isPodsStage(m) && m.NeedsRouting() {
 		return waitForPods(in, m)
@@ -294,7 +294,7 @@ func gateRouters(in Input, m workloads.Staged) verdict {
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
 		return verdict{
-			paused: in.State.Phase == rollout.Paused, // a new process waits again, which is no transition
+			paused: in.State.Phase == rollout.Paused, // a new process waits once more, without a transition
 			text:   fmt.Sprintf("proxies to learn of the new routes (%s)", t.Settle), due: due,
 		}
 	case !v.Taken:

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestGatesOfAFullPromotion checks which gates a full promotion opens. A new gate needs a row here.
+// TestGatesOfAFullPromotion checks which gates a full promotion opens. A new gate needs an entry here.
 func TestGatesOfAFullPromotion(t *testing.T) {
 	names := func(all gateList) []string { return rollout.Mapped(all, func(g gate) string { return g.name }) }
 	all := []string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}
@@ -18,7 +18,7 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 	compare.CheckNamed(t, "those that a promotion of everything does not open", []string{"hold", "healed", "window"}, names(fullGates))
 }
 
-// TestGatesAskInOrder closes each gate alone and with all gates after it: the first closed gate decides.
+// TestGatesAskInOrder shuts each gate alone, and together with all later ones. The first shut gate must decide.
 func TestGatesAskInOrder(t *testing.T) {
 	shut := func(name string) gate {
 		return gate{name, func(Input, workloads.Staged) verdict { return verdict{text: name} }}
@@ -74,7 +74,7 @@ func TestTimedPause(t *testing.T) {
 	}
 }
 
-// TestWaits checks the waits of each stage. The numbers are part of digests, so they never change.
+// TestWaits checks the traits of each wait. Their numbers are parts of digests on record, so they must not change.
 func TestWaits(t *testing.T) {
 	cases := map[string]struct {
 		wait   plan.Wait
@@ -128,7 +128,7 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 	}
 }
 
-// TestStateBeforeARelease checks that any process can read the record of an app that waits before a release.
+// TestStateBeforeARelease checks that the record of an app that waits before a release is valid.
 func TestStateBeforeARelease(t *testing.T) {
 	release := rollout.Release{Commit: commitID(1), Hash: "h1-two", Since: noon}
 	stable := rollout.Release{Commit: commitID(0), Hash: "h1-one", Since: noon}

@@ -11,31 +11,31 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app at rest is healthy when its desired pods are ready and no object reports a problem. A problem is recorded
-// after a deadline and removed after a minute of health. Otherwise each node drain would be a commit.
+// An app at rest is healthy when its desired pods are ready and no object reports a problem. A problem is recorded only
+// after a deadline, and removed after a minute of health, so that a node drain makes no commit.
 const (
-	healthDeadline = 10 * time.Minute // without progress, where no document sets another deadline
+	healthDeadline = 10 * time.Minute // without progress, unless a document sets another deadline
 	failedDeadline = time.Minute      // for an object that reports a failure
 	wellFor        = time.Minute
-	takenFor       = 10 * time.Second // after which another manager has not undone an apply at once
+	takenFor       = 10 * time.Second // by then another manager would have undone an apply
 )
 
-// Health holds since when an app's parts are healthy or not, as one process has seen it; zero if unobserved.
+// Health holds since when an app and its objects are healthy or unhealthy, as seen by one process; zero if unobserved.
 type Health struct {
-	HealthySince time.Time // since when the whole app is healthy; zero if it is not
+	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Why          string    // the cluster does not take what the app is to have, "" if it does; also of a release
-	Lasts        bool      // Why is of another writer that has changed an object again and again
-	Taken        time.Time // since when it does again, for a little while after Why; zero if it does not
+	Why          string    // why the last apply failed, "" if it did not; applies of releases count
+	Lasts        bool      // another manager has overwritten an object repeatedly
+	Taken        time.Time // since when applies succeed again after Why; zero before that, and after takenFor
 }
 
 // Unhealthy holds since when an object is unhealthy.
 type Unhealthy struct {
 	Since time.Time
-	Ready int // the most ready pods since then: more pods are progress
+	Ready int // the most ready pods since then; a higher number is progress
 }
 
-// Seen returns the health after another observation; zero while a release moves pods, which has other deadlines.
+// Seen returns the health after another observation. It is zero during a release, which has its own deadlines.
 func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}
@@ -60,7 +60,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. If it failed, ready pods may run a version that another manager has set.
+// Applied returns the health after an apply. After a failed one, ready pods may run a version that another manager set.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
@@ -77,12 +77,12 @@ func isResting(s rollout.State) bool {
 
 type ailment struct {
 	ref      rollout.Ref
-	why      string // for users; the text changes often
-	ready    int    // pods
+	why      string // text for users, which changes often
+	ready    int    // ready pods
 	deadline time.Duration
 }
 
-// Ailing returns the unhealthy objects of an app at rest as text; "" if all are healthy, or while a release moves pods.
+// Ailing returns the unhealthy objects of an app at rest as text; "" if all are healthy, or in a release.
 func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""
@@ -92,12 +92,12 @@ func Ailing(in Input) string {
 
 func (a ailment) text() string {
 	if a.ref == (rollout.Ref{}) {
-		return a.why // why names the object
+		return a.why // the text already names the object
 	}
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns unhealthy objects, sorted. Deployments are judged by pods: the status does not show old versions.
+// unhealthy returns the unhealthy objects, sorted. Workloads are judged by pods, as a status hides old versions.
 func unhealthy(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		a := ailment{why: why, deadline: failedDeadline}
@@ -122,7 +122,7 @@ func unhealthy(in Input) (all []ailment) {
 		a := ailment{ref: w.Ref(), ready: current.Ready(), deadline: healthDeadline}
 		pods := "pods"
 		if slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Ready() > 0 }) {
-			pods = "new pods" // pods of other versions are ready, too
+			pods = "new pods" // pods of other versions are ready as well
 		}
 		a.why = withProblem(fmt.Sprintf("%d of %d %s are ready", a.ready, live.Replicas, pods), current.Problem)
 		if spec, staged := specOf(in, w); staged && spec.ProgressDeadlineSeconds > 0 {
@@ -135,7 +135,7 @@ func unhealthy(in Input) (all []ailment) {
 			continue
 		}
 		if all := in.State.Inventory; len(all) > 0 && !slices.Contains(all, t.Ref) {
-			continue // the object has the app's label, but is not in the inventory
+			continue // the object has the app's label but is not in the inventory
 		}
 		a := ailment{ref: t.Ref, why: t.Message, deadline: healthDeadline}
 		if t.Failed {
@@ -147,13 +147,13 @@ func unhealthy(in Input) (all []ailment) {
 	return all
 }
 
-// isCounted reports whether a workload is judged by its pods. A StatefulSet without a document may keep old ones.
+// isCounted reports whether a workload is judged by its pods. A StatefulSet without a document may keep old pods.
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := specOf(in, w)
 	return staged || w.Kind == ""
 }
 
-// wantedHash returns the desired version of a Deployment of an app at rest, "" if it is unknown.
+// wantedHash returns the version that a workload of an app at rest should run, "" if it is unknown.
 func wantedHash(in Input, w rollout.Workload) rollout.Hash {
 	if in.Source == nil || in.Source.Commit.ID != in.State.Source {
 		return ""
@@ -168,7 +168,7 @@ func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
 	return in.Source.Spec(w)
 }
 
-// withHealth records that an app at rest is unhealthy past its deadline, with the first text, and healthy again.
+// withHealth records that an app at rest is unhealthy past a deadline, with its first text, or is healthy again.
 func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {
@@ -185,7 +185,7 @@ func withHealth(in, _ Input, d Decision) Decision {
 		due := seen.Since.Add(a.deadline)
 		switch {
 		case s.Unhealthy != "" || !known:
-		case a.ref == (rollout.Ref{}) && !in.Health.Taken.IsZero(): // the failure may just have ended
+		case a.ref == (rollout.Ref{}) && !in.Health.Taken.IsZero(): // Seen drops the failure after takenFor
 		case in.Now.Before(due):
 			d.Requeue = rollout.Soonest(d.Requeue, due)
 		default:

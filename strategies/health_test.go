@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resting returns a healthy app of 5 pods, of which ready are ready.
+// resting returns a healthy app of 5 pods, of which the given number is ready.
 func resting(ready int) Input {
 	r := &rollout.Render{Digest: "d", Objects: []rollout.Object{{"kind": "Deployment"}}}
 	return Input{
@@ -23,7 +23,7 @@ func resting(ready int) Input {
 	}
 }
 
-// watchHealth shows the app one observation per second, and returns its records with their seconds.
+// watchHealth passes one observation per second to the app. It returns the records, each with its second.
 func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 	t.Helper()
 	var got []string
@@ -54,8 +54,8 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 	return strings.Join(got, ", ")
 }
 
-// TestHealthIsRecordedOnce checks that a problem is recorded after its deadline, and ends after one minute of health.
-// Pods that come and go in between add no record.
+// TestHealthIsRecordedOnce checks that a problem is recorded after its deadline and removed after a minute of health. Pods that come and go
+// meanwhile cause no record.
 func TestHealthIsRecordedOnce(t *testing.T) {
 	at := func(text string, second int) string { return strings.Replace(text, "#", fmt.Sprint(second), 1) }
 	troubled := func(trouble rollout.Trouble) func(int) Input {
@@ -136,7 +136,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestHealthLooksAgain checks that the app is requeued for its deadline, and that a new process counts anew.
+// TestHealthLooksAgain checks that an app is requeued for the deadline of a problem, and that a new process starts the deadline anew.
 func TestHealthLooksAgain(t *testing.T) {
 	in := resting(0)
 	in.Health = Health{}.Seen(in)

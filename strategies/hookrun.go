@@ -16,7 +16,7 @@ func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }
 
-// runHooks returns the next transition of a release's hooks at a time; false if all are over.
+// runHooks returns the next transition of a release's hooks before, after or on abort. It is false if all are over.
 func runHooks(
 	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision, waits bool) {
@@ -30,7 +30,7 @@ func runHooks(
 		switch {
 		case i < 0, when != rollout.HookAbort && isAnother(in.State.Hooks[i], h):
 			return beginHook(in, r, h, when, release), true // the hook has not run yet, or has changed since
-		case when == rollout.HookAbort: // no rollback follows an abort's hooks
+		case when == rollout.HookAbort: // a failed abort hook holds nothing
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues && runsAgain(in, in.State.Hooks[i]):
 			return beginHook(in, r, h, when, release), true
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues:
@@ -40,7 +40,7 @@ func runHooks(
 	return Decision{}, false
 }
 
-// runsAgain reports whether a retry came after a failed hook for which no version was rejected.
+// runsAgain reports whether users decided on a retry after a hook failed without a rejection.
 func runsAgain(in Input, run rollout.HookRun) bool {
 	if !in.Promotion.Says(rollout.Retry, run.Release) {
 		return false
@@ -49,7 +49,7 @@ func runsAgain(in Input, run rollout.HookRun) bool {
 	return err == nil && at.After(run.Since)
 }
 
-// FailedHook returns the failed hook, which can be retried, that holds an app without a rejected version; "" if none.
+// FailedHook returns the failed hook that holds an app without a rejection, so that it can be retried; "" if none does.
 func FailedHook(in Input) string {
 	h := in.State.Held
 	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
@@ -62,7 +62,7 @@ func FailedHook(in Input) string {
 	return run.Name
 }
 
-// Disregarded returns the failed hooks that let the running version or the release in flight continue.
+// Disregarded returns the failed hooks whose failure did not stop the running version or the release in flight.
 func Disregarded(in Input) (all []rollout.HookRun) {
 	release := cmp.Or(in.State.Release, in.State.Stable, &rollout.Release{})
 	source := cmp.Or(in.renderOf(release.Hash), &rollout.Render{})
@@ -80,16 +80,16 @@ func Disregarded(in Input) (all []rollout.HookRun) {
 	return all
 }
 
-// isAnother reports whether a hook has changed since it ran.
+// isAnother reports whether a hook's manifest has changed since the run.
 func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
-// mostLeft bounds the recorded runs of hooks that Git no longer has, as of names that change in letters.
+// mostLeft bounds the recorded runs of hooks that are no longer in Git, such as hooks with a random name.
 const mostLeft = 20
 
-// beginHook records that a Job is to be made. It first deletes interrupted Jobs and earlier ones beyond the kept
-// number: without a record they would stay for ever.
+// beginHook records that a Job is to be created. Before that it deletes interrupted Jobs, and old Jobs beyond the
+// number to keep, because Jobs without a record would stay for ever.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -117,7 +117,7 @@ func beginHook(
 			gone = append(gone, job)
 		}
 		if isOld && answer.Stuck == "" {
-			continue // the Job may still exist, and is deleted another time
+			continue // the Job may still exist: a later pass deletes it
 		}
 		if isIts {
 			run.Log = "" // only the newest log is kept
@@ -144,7 +144,7 @@ func beginHook(
 	return d
 }
 
-// hasHook reports whether a commit has a hook of a name: two hooks of one commit are not two versions of one hook.
+// hasHook reports whether a render has a hook with that name, so that no other hook is a newer version of it.
 func hasHook(r *rollout.Render, name string) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		h, is, err := hook.Of(o)
@@ -152,8 +152,8 @@ func hasHook(r *rollout.Render, name string) bool {
 	})
 }
 
-// unversioned returns a hook's name without parts with a digit: ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
-// Jobs cannot be changed, so many hooks have a version in their names.
+// unversioned returns a hook's name without parts that contain a digit: ns/migrate-v12 and ns/migrate-1.2.3 become
+// ns/migrate. Jobs are immutable, so many hooks have a version in their names.
 func unversioned(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
@@ -167,8 +167,8 @@ func needsOfHook(
 	return hook.Needs(h, when, tryOf(in, release), r.Objects, in.Source.ByRef())
 }
 
-// awaitHook observes the running hook and records its end. Another release's hook is awaited too: two migrations must
-// not overlap. One that cannot start, as with a missing image, makes room.
+// awaitHook observes the running hook and records its end. It awaits another release's hook as well, because two
+// migrations must not overlap. A Job of another release that cannot start, as its image is missing, is interrupted.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
@@ -206,7 +206,7 @@ func awaitHook(
 	}
 	next := run
 	if state.Gone && in.Now.Before(run.Since.Add(time.Minute)) {
-		return d // another process may have recorded it, and be about to make it
+		return d // another process may have recorded the run and be about to create the Job
 	}
 	switch over, isOver := endOf(run, state, its != nil && isLate(in.Now, run, *its, state)); {
 	case !known:
@@ -232,11 +232,11 @@ func awaitHook(
 
 // isLate reports whether a Job has not ended a minute after its deadline.
 func isLate(now time.Time, run rollout.HookRun, h hook.Hook, state rollout.JobState) bool {
-	began := rollout.Later(run.Since, state.Started) // the Job was made late, or was suspended
+	began := rollout.Later(run.Since, state.Started) // the Job was created late, or was suspended
 	return !state.Suspended && !now.Before(began.Add(h.Deadline()+time.Minute))
 }
 
-// endOf returns a run with the end of its Job, false if the Job still runs.
+// endOf returns a run with the result of its Job. It is false while the Job runs.
 func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout.HookRun, isOver bool) {
 	run.Phase, run.Log = rollout.HookFailed, state.Log
 	switch {

@@ -11,26 +11,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Jobs that run around a release. Each is recorded as Running before it is made, and its end before any further step,
-// so that a restarted process finds it again.
+// Hooks are Jobs that run around a release. A Job is recorded as Running before it is created. Its end is recorded
+// before any further step, so that a restarted process finds the Job again.
 //
-//	due → recorded as Running → made → ended → recorded as Succeeded or Failed → the next one, or the release goes on
+//	due → recorded as Running → created → ended → recorded as Succeeded or Failed → next Job, or the release continues
 //
-// Jobs before a release run before any change to the app. Jobs after it run while all users are on it and it is not
-// stable yet, and Jobs of an abort after the rollback. One Job runs at a time, whichever release it belongs to.
+// Jobs before a release run before any change to the app. Jobs after it run once all users are on it, before it is
+// stable. Jobs of an abort run after the rollback. One Job runs at a time, whichever release it belongs to.
 
-// HookJob is a Job to look up, and to create unless it exists.
+// HookJob is a Job to look up and, with Make, to create if it does not exist.
 type HookJob struct {
 	Object rollout.Object
 	Make   bool
-	Delete bool             // instead: delete the Job
+	Delete bool             // delete the Job instead
 	Needs  []rollout.Object // objects to apply before the Job
 }
 
-// Key is the Job's name with its namespace.
+// Key returns the Job's namespace and name.
 func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Name() }
 
-// startsWithin is how long a Job may lack a running pod before it makes room for another release's Job.
+// startsWithin is how long a Job may be without a running pod before it is interrupted for another release's Job.
 const startsWithin = 10 * time.Second
 
 // again is the interval at which a running Job is observed.
@@ -63,8 +63,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that waits for hooks, freeze, window or hold, nil if none. A first deployment that waits
-// for a window cannot be aborted: no other version serves.
+// Coming returns the release that waits for hooks, a freeze, a window or a hold; nil if none waits. A first deployment
+// is not returned while it waits for a window: it cannot be aborted, because no other version serves.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil
@@ -74,12 +74,12 @@ func Coming(in Input) *rollout.Release {
 	release := newRelease(in)
 	release.Since = time.Time{}
 	if release.Hash == "" || s.Stable != nil && s.Stable.Hash == release.Hash {
-		return nil // Git no longer has the release
+		return nil // the head does not have the release any more
 	}
 	return &release
 }
 
-// keptByHook keeps an app as it is while a hook before its release runs.
+// keptByHook holds an app at its version while a hook before its release runs.
 func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	s := &d.State
 	beforeRelease(s)
@@ -95,13 +95,13 @@ func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	return d
 }
 
-// isOfStable reports whether hooks run that have changed without a new version: the running version stays.
+// isOfStable reports whether the hooks belong to the stable version, because only hooks have changed in Git.
 func isOfStable(s rollout.State, release rollout.Release) bool {
 	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
 }
 
-// changed runs hooks before and after a release that have changed without a new version, before the rest of the
-// commit is applied. A new hook runs with the next version.
+// changed runs the hooks that have changed without a new version, before the rest of their commit is applied. A hook
+// that is new in Git runs with the next version only.
 func changed(in Input, next Decision) Decision {
 	s, head := in.State, in.Head.Render
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
@@ -111,7 +111,7 @@ func changed(in Input, next Decision) Decision {
 	release.Fast = false
 	run := changedHooks(in)
 	unheld := in
-	unheld.Promotion = nil // an old hold concerns the version that is stable by now
+	unheld.Promotion = nil // a hold from before concerns the version that is stable now
 	if i := runningHook(s); i >= 0 && !s.Hooks[i].Past && s.Hooks[i].Release == release.Hash {
 		return awaitHook(in, i, run, s.Hooks[i].When, release)
 	}
@@ -133,7 +133,7 @@ func changed(in Input, next Decision) Decision {
 	return next
 }
 
-// changedHooks returns the head without the hooks that the source has in the same form, or lacks.
+// changedHooks returns the head without the hooks that are equal or missing in the source.
 func changedHooks(in Input) *rollout.Render {
 	was, run := in.Source.ByRef(), *in.Head.Render
 	run.Objects = slices.DeleteFunc(slices.Clone(run.Objects), func(o rollout.Object) bool {
@@ -143,7 +143,7 @@ func changedHooks(in Input) *rollout.Render {
 	return &run
 }
 
-// changesHooks reports whether a commit without a new version has hooks to run. They begin when the old pods are gone.
+// changesHooks reports whether a commit without a new version has changed hooks. They begin once the old pods are gone.
 func changesHooks(in Input) bool {
 	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
 		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},
@@ -152,7 +152,7 @@ func changesHooks(in Input) bool {
 		})
 }
 
-// afterwards runs the hooks after a release, before it is stable; false if none is left.
+// afterwards runs the hooks after a release, before it is stable. It is false if none is left to run.
 func afterwards(in Input) (Decision, bool) {
 	s := in.State
 	if s.Draining != nil || s.Release == nil || s.Phase == rollout.Aborting {
@@ -161,11 +161,11 @@ func afterwards(in Input) (Decision, bool) {
 	return runHooks(in, in.renderOf(s.Release.Hash), rollout.HookAfter, *s.Release)
 }
 
-// rolledBack runs the hooks after a rollback; false if none is left.
+// rolledBack runs the hooks after a rollback. It is false if none is left to run.
 func rolledBack(in Input) (Decision, bool) {
 	s := in.State
 	switch {
-	case s.Release.Hash == s.Stable.Hash: // a start on a new cluster (StartOver): no release was rolled back
+	case s.Release.Hash == s.Stable.Hash: // StartOver on a new cluster rolled no release back
 		return Decision{}, false
 	case in.Unread:
 		return Decision{State: s, Waiting: "the commit of the release that is left to be read"}, true
@@ -173,7 +173,7 @@ func rolledBack(in Input) (Decision, bool) {
 	return runHooks(in, in.Left, rollout.HookAbort, *s.Release)
 }
 
-// renderOf returns the head, the source or the abandoned render, whichever has the version; nil if none has.
+// renderOf returns the head's, the source's or the abandoned render, whichever has the version; nil if none has.
 func (in Input) renderOf(h rollout.Hash) *rollout.Render {
 	r, _ := rollout.Find([]*rollout.Render{in.Head.Render, in.Source, in.Left}, func(r *rollout.Render) bool {
 		return r != nil && r.Release() == h
@@ -194,10 +194,10 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 }
 
 // interrupted is the message of a Job that makes room for a newer release. The Job is deleted when the newer hook
-// begins; before that it would be made again.
+// begins: after an earlier deletion, it would be created again.
 const interrupted = "deleted for a newer release"
 
-// IsLeftToHook reports whether an object is a hook of the running Job's time but no Job. The Job needs it unchanged.
+// IsLeftToHook reports whether an object is a hook, but no Job, for the running Job. That Job needs it unchanged.
 func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	i := runningHook(s)
 	if i < 0 {
@@ -209,7 +209,7 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	return goesWith(false) || goesWith(true)
 }
 
-// withHooks observes a running Job for which nothing waits, as after a revert: its end is recorded too.
+// withHooks observes a running Job that no release waits for, such as after a revert, so that its end is recorded.
 func withHooks(in, given Input, d Decision) Decision {
 	i := runningHook(d.State)
 	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || in.Unread || !d.State.Equal(&given.State) {
@@ -221,7 +221,7 @@ func withHooks(in, given Input, d Decision) Decision {
 	return d
 }
 
-// failed returns the decision after the failure of a hook without which a release does not go on.
+// failed returns the decision after a hook has failed whose failure stops the release.
 func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	reason := fmt.Sprintf("hook %s (%s) failed: %s", run.Name, run.When, run.Message)
 	switch {
@@ -239,7 +239,7 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	return rollback(in, cause{reason: reason, to: in.State.Stable.Commit, reject: true, hook: run})
 }
 
-// refuse rejects a release that has not begun.
+// refuse rejects a release before any of its pods start.
 func refuse(in Input, release rollout.Release, why cause) Decision {
 	s := rejected(in, in.State, release, why)
 	s.Stable, s.Hooks = newestStable(in), pastHooks(s.Hooks)
@@ -255,7 +255,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 	return d
 }
 
-// notBegun holds an app without a stable version.
+// notBegun holds an app without a stable version after a hook before its release has failed.
 func notBegun(in Input, why rollout.Rejection) Decision {
 	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s was not begun: %s; change the hook and push, "+
 		"or try it again as it is: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
@@ -263,7 +263,7 @@ func notBegun(in Input, why rollout.Rejection) Decision {
 	return d
 }
 
-// hookInFlight observes the running hook after the release in flight; false if there is none.
+// hookInFlight observes the running hook of the release in flight. It is false if none runs.
 func hookInFlight(in Input) (Decision, bool) {
 	s := in.State
 	i := runningHook(s)
@@ -274,7 +274,7 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks marks the hooks as past: their attempt is over. A running one is awaited before another begins.
+// pastHooks marks all hooks as past, as their attempt is over. A running one still has to end before another begins.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

@@ -16,19 +16,19 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// hookLife is a random run of an app whose releases have hooks. Processes stop, pushes to Git fail, Jobs succeed or
-// fail, and users push, revert, abort, retry and promote.
+// hookLife is a random run of an app whose releases have hooks. Processes stop, pushes fail, Jobs succeed or fail, and users push, revert,
+// abort, retry and promote.
 type hookLife struct {
 	*loop
 	rng   *rand.Rand
-	ends  map[string]rollout.JobState // by Job, as it ended in the cluster
+	ends  map[string]rollout.JobState // by Job: how the Job ended
 	made  map[string]int
-	alone int // followed changes of hooks without a new version
-	plain int // released contents without Rollout documents
+	alone int // how many followed commits changed only hooks
+	plain int // how many contents without Rollout documents were released
 	t     testing.TB
 }
 
-// newHookLife returns a random run. Each third run begins without Rollout documents.
+// newHookLife returns a random run. A third of the runs begin without Rollout documents.
 func newHookLife(t testing.TB, seed uint64) *hookLife {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	first := source{workloads: []staged{{spec: randomSpec(rng, "web"), version: "v1", plain: seed%3 == 2}}}
@@ -58,13 +58,13 @@ func newHookLife(t testing.TB, seed uint64) *hookLife {
 	return l
 }
 
-// isMade checks that a Job is recorded before it is created, and is created once.
+// isMade checks that a Job is recorded before it is created, and that it is created once.
 func (l *hookLife) isMade(j HookJob) {
 	id := j.Object.Annotation(hook.AnnotationID)
 	if l.made[id]++; l.made[id] > 1 {
 		l.t.Errorf("the Job of %s is made %d times", id, l.made[id])
 	}
-	delete(l.ends, j.Key()) // an earlier Job of this name
+	delete(l.ends, j.Key()) // of an earlier Job with that name
 	if !slices.ContainsFunc(l.state.Hooks, func(r rollout.HookRun) bool {
 		return r.Phase == rollout.HookRunning && r.Job == j.Object.Name()
 	}) {
@@ -72,9 +72,8 @@ func (l *hookLife) isMade(j HookJob) {
 	}
 }
 
-// isCommitted checks that logs are bounded and only on record for the newest run of a hook. One hook runs at a time,
-// and no verdict is lost or invented. A release begins after its pre-hooks succeed, and is stable after its
-// post-hooks succeed.
+// isCommitted checks the hooks in a new record. Logs are bounded, and only a hook's newest run has one. One hook runs at a time, and each
+// result comes from a Job. A release begins once its hooks before it have succeeded, and is stable once its hooks after it have.
 func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	running, logged := 0, map[string]bool{}
 	for _, r := range slices.Backward(is.Hooks) {
@@ -119,12 +118,12 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	}
 }
 
-// hold reports hooks of a time that have not ended as required.
+// hold fails the test for each hook of the given time (before, after, abort) that has not ended as the release requires.
 func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollout.HookWhen, runs []rollout.HookRun) {
 	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
 		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {
 			return r.Release == release && r.Name == h.Name() && r.When == when && !r.Past &&
-				// A later commit may have another check.
+				// A later commit may have changed a hook that runs after releases.
 				(when == rollout.HookAfter || r.Content == hook.Content(h.Object)) &&
 				(r.Phase == rollout.HookSucceeded || h.Continues && r.Phase == rollout.HookFailed)
 		}) {
@@ -133,7 +132,7 @@ func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollo
 	}
 }
 
-// follows checks that changed hooks without a new version succeed before the rest of their commit is applied.
+// follows checks that a commit that changes only hooks is applied after the changed hooks have succeeded.
 func (l *hookLife) follows(subject string, was, is rollout.State) {
 	before := l.git.at(was.Source).ByRef()
 	for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter} {
@@ -151,7 +150,7 @@ func (l *hookLife) follows(subject string, was, is rollout.State) {
 	}
 }
 
-// live makes random changes and then repairs everything. The app must come to rest without a running hook.
+// live makes random changes and then repairs everything. The app must come to rest, without a running hook.
 func (l *hookLife) live() {
 	for range 40 {
 		switch l.rng.IntN(12) {
@@ -194,7 +193,7 @@ func (l *hookLife) live() {
 	if i := runningHook(l.state); i >= 0 {
 		l.t.Errorf("hook %+v still runs", l.state.Hooks[i])
 	}
-	for key := range l.jobs { // otherwise it would stay, and a later Job could get its name
+	for key := range l.jobs { // or a later Job could get the name of one that stays
 		if !slices.ContainsFunc(l.state.Hooks, func(r rollout.HookRun) bool { return "shop/"+r.Job == key }) {
 			l.t.Errorf("Job %s is there and not on record any more", key)
 		}
@@ -205,7 +204,7 @@ func TestHooksInAnyOrder(t *testing.T) {
 	lives := uint64(400)
 	if testing.Short() {
 		lives = 24
-		newHookLife(t, 250).live() // a hook changes while pods of the old version are kept
+		newHookLife(t, 250).live() // seed in which a hook changes while old pods are kept
 	}
 	jobs, failures, alone, plain := 0, 0, 0, 0
 	for seed := range lives {
@@ -226,7 +225,7 @@ func TestHooksInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestHooksNoticeMutants checks that TestHooksInAnyOrder fails for each broken rule.
+// TestHooksNoticeMutants checks that TestHooksInAnyOrder fails if a rule of hooks is broken.
 func TestHooksNoticeMutants(t *testing.T) {
 	mutants := map[string]func(*Input, *Decision){
 		"a verdict that is forgotten when a process dies": func(_ *Input, d *Decision) {
@@ -290,7 +289,7 @@ func TestHooksNoticeMutants(t *testing.T) {
 	}
 }
 
-// noticing is a testing.TB that only notes errors.
+// noticing is a testing.TB that records whether the test failed, and nothing else.
 type noticing struct {
 	testing.TB
 	is bool
@@ -304,7 +303,7 @@ func plainWeb(replicas int) rollout.Spec {
 		ProgressDeadlineSeconds: 600}
 }
 
-// hooked returns the world of an app with hooks before its first deployment. Their Jobs complete.
+// hooked returns the world of an app with hooks before its first deployment. Their Jobs succeed.
 func hooked(hooks ...rollout.Object) *loop {
 	l := newLoop(newHistory(source{workloads: []staged{{spec: plainWeb(1), version: "v1"}}, hooks: hooks}), newKube())
 	l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
@@ -316,7 +315,7 @@ func beforeHook(name string) rollout.Object {
 	return jobOf(name, map[string]any{hook.Annotation: "before"})
 }
 
-// TestHooksKeepTheNewest checks that the newest three Jobs of a hook stay, or one if its annotations delete it.
+// TestHooksKeepTheNewest checks that the three newest Jobs of a hook are kept, or one if an annotation asks for deletion.
 func TestHooksKeepTheNewest(t *testing.T) {
 	for policy, want := range map[string]int{"": 3, "before-hook-creation": 1} {
 		l := hooked(jobOf("migrate", map[string]any{"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-delete-policy": policy}))
@@ -330,8 +329,7 @@ func TestHooksKeepTheNewest(t *testing.T) {
 	}
 }
 
-// TestHooksWithAVersionInTheirName checks that such hooks of earlier releases count together, on record and in the
-// cluster.
+// TestHooksWithAVersionInTheirName checks that hooks whose names differ only in a version count as one hook, on record and in the cluster.
 func TestHooksWithAVersionInTheirName(t *testing.T) {
 	letters := func(i int) string { return "migrate-" + strings.Repeat("x", i) }
 	for name, most := range map[string]int{"migrate-v%d": 4, "migrate-1.%d.0": 4, "%da1b2c3-migrate": 4, "": mostLeft + 2} {
@@ -349,8 +347,8 @@ func TestHooksWithAVersionInTheirName(t *testing.T) {
 	}
 }
 
-// TestHooksOfOneCommitAreKeptApart checks that two hooks keep their own last runs, although their names differ only
-// in a part with a digit.
+// TestHooksOfOneCommitAreKeptApart checks that two hooks of one commit each keep their last runs, although their names differ only in a
+// part with a digit.
 func TestHooksOfOneCommitAreKeptApart(t *testing.T) {
 	l := hooked(beforeHook("sync-s3"), beforeHook("sync-ec2"))
 	for i := range 6 {
@@ -366,8 +364,7 @@ func TestHooksOfOneCommitAreKeptApart(t *testing.T) {
 	}
 }
 
-// TestNamesOfHooksWithoutVersions checks that hooks of a namespace count together if their names differ only in a
-// version.
+// TestNamesOfHooksWithoutVersions checks which hook names differ only in a version, within one namespace.
 func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	for names, together := range map[[2]string]bool{
 		{"shop-7a/migrate-v1", "shop-7a/migrate-v2"}:       true,
@@ -379,7 +376,7 @@ func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	}
 }
 
-// beforeFirst returns a world at rest before its first deployment, with a hook that has a minute to end.
+// beforeFirst returns a world before its first deployment, with a running hook whose deadline is a minute.
 func beforeFirst() *loop {
 	job := beforeHook("migrate")
 	job.Map("spec")["activeDeadlineSeconds"] = int64(60)
@@ -389,8 +386,8 @@ func beforeFirst() *loop {
 	return l
 }
 
-// TestJobThatIsMadeLate stops a process before it creates a recorded Job, and restarts it after the Job's deadline.
-// The deadline counts from the Job's own start, and no second migration runs beside it.
+// TestJobThatIsMadeLate checks a process that stops before it creates a recorded Job, and starts again after the Job's deadline. The
+// deadline must count from the Job's own start, and no second migration may run beside the Job.
 func TestJobThatIsMadeLate(t *testing.T) {
 	l, made := beforeFirst(), 0
 	if len(l.jobs) != 1 {
@@ -416,8 +413,8 @@ func TestJobThatIsMadeLate(t *testing.T) {
 	}
 }
 
-// TestJobThatAnotherProcessMakes pushes a version without the manifest of a recorded Job that is not made yet. For a
-// minute another process may still make the Job, as it does with an older head.
+// TestJobThatAnotherProcessMakes checks a push that removes the manifest of a recorded Job which does not exist yet. For a minute another
+// process, with an older head, may still create the Job.
 func TestJobThatAnotherProcessMakes(t *testing.T) {
 	l := beforeFirst()
 	clear(l.jobs)
@@ -433,8 +430,7 @@ func TestJobThatAnotherProcessMakes(t *testing.T) {
 	}
 }
 
-// TestHooksThatDoNotEnd checks that a hook beyond its deadline is late, and that a hook that cannot start has a
-// reason.
+// TestHooksThatDoNotEnd checks that a hook fails after its deadline, and that a Job that cannot start has a reason.
 func TestHooksThatDoNotEnd(t *testing.T) {
 	begin := func(fate rollout.JobState) (l *loop, waiting string) {
 		l = beforeFirst()

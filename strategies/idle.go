@@ -15,7 +15,7 @@ import (
 func decideAtRest(in Input) Decision {
 	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
-		if in.State.Stable == nil { // the document stages other workloads: no version serves beside a rejected one
+		if in.State.Stable == nil { // no version serves beside a rejected one: the document stages other workloads
 			in.State.Phase, in.State.Reason = rollout.Healthy, ""
 		}
 	} else {
@@ -26,13 +26,13 @@ func decideAtRest(in Input) Decision {
 	target := head.Release()
 	asked := askedFor(in)
 	if rejection, is := s.IsRejected(asked); is && s.Stable != nil && asked != target {
-		return degraded(in, rejection) // without its document it would be released at once
+		return degraded(in, rejection) // applied without its document, it would be released at once
 	}
 	stable := rollout.Hash("")
 	if s.Stable != nil {
 		stable = s.Stable.Hash
 	}
-	// A renamed workload is a new one, even with the same hash.
+	// A renamed workload counts as new, even if its hash is the same.
 	if target == "" || (target == stable && !noneRuns(in)) {
 		return changed(in, follow(in))
 	}
@@ -43,7 +43,7 @@ func decideAtRest(in Input) Decision {
 	if why, is := unsettled(in); is && !in.Promotion.OpensAll(target) {
 		return leftAtRest(in, rollout.HeldAdoption, why)
 	}
-	if in.Promotion.Says(rollout.Abort, target) && !isFast(in, target) { // before a freeze, for which no abort waits
+	if in.Promotion.Says(rollout.Abort, target) && !isFast(in, target) { // no abort waits for the calendar
 		if _, is := s.IsRejected(target); !is {
 			return refuse(in, newRelease(in), cause{reason: abortedBy(in.Promotion)})
 		}
@@ -57,7 +57,7 @@ func decideAtRest(in Input) Decision {
 	if rejection, ok := s.IsRejected(target); ok {
 		return degraded(in, rejection)
 	}
-	i := runningHook(s) // hooks that have begun are waited for
+	i := runningHook(s) // a release whose hooks have begun does not wait
 	if d, shut := waitForWindow(in, "release "+string(target)); shut && !isFast(in, target) &&
 		(i < 0 || s.Hooks[i].Release != target) {
 		return d
@@ -65,7 +65,7 @@ func decideAtRest(in Input) Decision {
 	return started(in, startRelease(in))
 }
 
-// leftAtRest keeps the running version while Git's version would have no steps.
+// leftAtRest keeps the running version while the head's version would be released without steps.
 func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	s := in.State
 	if rejection, is := s.IsRejected(in.Head.Render.Release()); is && s.Stable != nil {
@@ -74,8 +74,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit.ID)
 }
 
-// standing returns the running version of an app that had no documents, nil if unknown. It has the applied templates
-// of workloads that have one now and run one version, or all content if the app has hooks and no document.
+// standing returns the running version of an app that had no documents, nil if unknown. It consists of the applied
+// templates that unstaged returns or, if the head has hooks and no document, of the whole content.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:
@@ -91,7 +91,7 @@ func standing(in Input) *rollout.Release {
 		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: templates}
 }
 
-// unstaged returns the applied templates of workloads with a first Rollout document that run no other version.
+// unstaged returns the applied templates of workloads that get their first document now and run one version only.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -107,8 +107,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled reports whether a workload gets document and new version at once, without steps. It runs two versions, or
-// its kind is one by its document alone. Going back to the older of two running versions is allowed.
+// unsettled returns why a workload that gets its document and a new version at once would have no steps. Either it runs
+// two versions, or only its document makes it a workload. Going back to the older running version is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -149,7 +149,7 @@ func joined(in Input) rollout.State {
 	}
 	for w, hash := range s.Stable.Templates {
 		if in.Source.Templates[w] != hash {
-			return s // the app does not run the stable version
+			return s // the app does not run stable
 		}
 	}
 	stable := *newestStable(in)
@@ -159,18 +159,18 @@ func joined(in Input) rollout.State {
 	return s
 }
 
-// noneRuns reports whether no staged workload of the head has a stable template: all are new, so nothing is staged.
+// noneRuns reports whether no staged workload of the head has a stable template. Then all are new, without steps.
 func noneRuns(in Input) bool {
 	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""
 	})
 }
 
-// follow applies the rest of the render to an app at its stable version: replicas, Services, configuration.
+// follow applies the rest of a render, such as replicas and Services, to an app at its stable version.
 func follow(in Input) Decision {
 	s, was := in.State.AtRest(rollout.Healthy, ""), in.State.Phase
 	if s.Stable != nil && in.Head.Render.Release() == "" {
-		s.Stable = nil // the Rollout documents are gone: plain Deployments from now on
+		s.Stable = nil // no Rollout documents are left: the app has plain Deployments
 	}
 	if in.Source == nil || in.Source.Digest != in.Head.Render.Digest {
 		s.Source = in.Head.Commit.ID
@@ -184,13 +184,13 @@ func follow(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s follows %s", s.App, rollout.ShortID(s.Source))}
 }
 
-// degraded returns the decision for a rejected version in Git while stable serves.
+// degraded returns the decision while the head has a rejected version and stable serves.
 func degraded(in Input, rejection rollout.Rejection) Decision {
 	s, was := in.State.AtRest(rollout.Degraded, rejectedText(rejection)), in.State.Phase
 	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}
-	// No commit is named: the record does not say since when Git has this version, and a revert may go back too far.
+	// No commit is named: the record does not say which one brought this version, and a revert may go back too far.
 	retry := "decision: retry"
 	if !CanRetry(in) {
 		retry = "its Rollout document"
@@ -211,7 +211,7 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// withRetry drops the rejection of a version tried again: it may wait, and another decision may replace the retry.
+// withRetry drops the rejection of a version that is tried again, because its release may wait and the file may change.
 func withRetry(in Input) Input {
 	if r, is := Rejection(in); is && isTriedAgain(in, r) {
 		in.State.Rejected = notRejected(in.State.Rejected, r.Hash)
@@ -219,14 +219,14 @@ func withRetry(in Input) Input {
 	return in
 }
 
-// isTriedAgain reports whether a rejected release may start again: after a later retry, or as its hook has changed.
+// isTriedAgain reports whether a rejected release may start again, after a later retry or a change of its failed hook.
 func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	p := in.Promotion
 	isRetried := p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of Git's version, with or without documents of staged workloads, unless it serves.
+// Rejection returns the rejection of the head's version, with or without stable's missing documents; none if it serves.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false
@@ -239,7 +239,7 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// CanRetry reports whether Git's version was rejected, is readable and can be staged with its documents.
+// CanRetry reports whether the head's version was rejected and a retry would stage it, with all its documents.
 func CanRetry(in Input) bool {
 	r, is := Rejection(in)
 	return is && r.Hash == in.Head.Render.Release()

@@ -13,16 +13,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// decideInFlight handles a release between its first step and its promotion.
+// decideInFlight handles a release that is at its steps or being promoted.
 func decideInFlight(in Input) Decision {
 	s, head := in.State, in.Head.Render
 	target := head.Release()
 	missing, isLost := lostSpec(in)
 	name, isRenamed := renamed(in)
-	isRenamed = isRenamed && target == s.Release.Hash // else it is superseded
+	isRenamed = isRenamed && target == s.Release.Hash // otherwise the head supersedes the release
 	reason := mustRetreat(in)
 	goesBack := reason != ""
-	if goesBack && s.Stable != nil && target != s.Stable.Hash { // even if users are on it and Git has a third version
+	if goesBack && s.Stable != nil && target != s.Stable.Hash { // even if the head has a third version
 		return rollback(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
 	if d, waits := hookInFlight(in); waits && !goesBack && (s.Stable == nil || target != s.Stable.Hash) {
@@ -59,14 +59,14 @@ func decideInFlight(in Input) Decision {
 	return advance(in)
 }
 
-// leave handles a head with another version than the release in flight.
+// leave handles a head whose version is not that of the release in flight.
 func leave(in Input, target rollout.Hash) Decision {
 	s, head := in.State, in.Head.Commit
 	if _, waits := afterwards(in); s.Stable == nil && !waits && servesAll(in, serves) {
-		return complete(in) // all users are on it: the next version has steps
+		return complete(in) // all users are on the first deployment, so the next version has steps
 	}
 	switch {
-	case s.Stable == nil && len(unstaged(in)) > 0: // other workloads serve beside a first deployment
+	case s.Stable == nil && len(unstaged(in)) > 0: // other workloads already serve beside the first deployment
 		in.State.Release, in.State.Progress, in.State.Analyses = nil, nil, nil
 		return decideAtRest(in)
 	case s.Stable == nil:
@@ -100,7 +100,7 @@ func leave(in Input, target rollout.Hash) Decision {
 	}
 }
 
-// mustRetreat returns why the release in flight must be rolled back, "" if it need not.
+// mustRetreat returns why the release in flight must be rolled back, "" if it must not.
 func mustRetreat(in Input) string {
 	s := in.State
 	switch {
@@ -109,7 +109,7 @@ func mustRetreat(in Input) string {
 	case in.Promotion.Says(rollout.Abort, s.Release.Hash):
 		return abortedBy(in.Promotion)
 	case s.Draining != nil:
-		return "" // it is stable: only an abort rolls it back
+		return "" // the release is stable: only an abort rolls it back
 	}
 	reason := cmp.Or(measuredBad(in), timedOut(in))
 	if late, is := lateExperiment(in); is {
@@ -121,7 +121,7 @@ func mustRetreat(in Input) string {
 	return reason
 }
 
-// abortedBy returns the author and the reason of an abort.
+// abortedBy returns a text with the author and the reason of an abort.
 func abortedBy(p *rollout.Promotion) string {
 	reason := "aborted by " + cmp.Or(p.Author, "a promotion file")
 	if p.Reason != "" {
@@ -130,7 +130,7 @@ func abortedBy(p *rollout.Promotion) string {
 	return reason
 }
 
-// advance moves each workload at most one step on. When all have passed their steps the app is Promoting.
+// advance moves each workload by at most one step. The app is Promoting once all workloads have passed their steps.
 func advance(in Input) Decision {
 	if areMoved(in, in.State.Progress) {
 		if d, waits := afterwards(in); waits {
@@ -185,13 +185,13 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when the next ready pod counts. With a router that is when proxies know it. In place, or with
-// surplus pods, it is after minReadySeconds: each serving pod makes room. Pauses too, as replicas may change.
+// nextPod returns when the next ready pod counts: with a router, once proxies know it. In place, or with surplus pods,
+// it is after minReadySeconds, as a serving pod makes room. It applies in pauses as well, as replicas may change.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
 	}
-	if m.Routing != nil && m.Routed != nil { // surplus pods may go once no proxy sends requests to them
+	if m.Routing != nil && m.Routed != nil { // surplus pods may go once no proxy sends them requests
 		due = rollout.Soonest(due, laterOnly(workloads.SettledAt(m.Routed.At, in.Applied, m.Routing.Settle), in.Now))
 	}
 	want := m.Want()
@@ -201,7 +201,7 @@ func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	return due
 }
 
-// verdictAt returns the verdict of all gates, or of fullGates after a full promotion. Decreasing the weight needs none.
+// verdictAt returns the verdict of all gates, or of fullGates after a full promotion. A lower weight is routed at once.
 func verdictAt(m workloads.Staged, in Input) verdict {
 	if m.Step < m.Passed && isOpenFully(m, in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}
@@ -217,7 +217,7 @@ func verdictAt(m workloads.Staged, in Input) verdict {
 	return gates.verdict(in, m)
 }
 
-// suspended records that a workload has no replicas, or has some again. The clocks of its step start then.
+// suspended records that a workload has no replicas, or has some again. Its step then begins anew.
 func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
@@ -228,7 +228,7 @@ func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.N, unit, m.Step+1, m.Of, m.Name)
 }
 
-// moveOf returns the progress after a verdict and a text about it, "" if nothing changes.
+// moveOf returns a workload's progress after a verdict, and a text about the change; "" if nothing changes.
 func moveOf(m workloads.Staged, in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
@@ -268,8 +268,8 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest returns the decision of a pass without moves. It is Paused while all workloads wait for users or the clock,
-// and Stalled after a deadline or where waiting does not help.
+// rest returns the decision of a pass in which no workload moves. The app is Paused while all workloads wait for users
+// or the clock. It is Stalled after a deadline, or if waiting does not help.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {
@@ -359,7 +359,7 @@ func decidePromoting(in Input) Decision {
 	return d
 }
 
-// toldReason keeps a stall's first reason. Messages about pods change with each restart, which is no transition.
+// toldReason keeps a stall's first reason. Messages about pods change with each restart, without a transition.
 func toldReason(s rollout.State, reason string) string {
 	if s.Phase == rollout.Stalled {
 		return s.Reason
@@ -367,7 +367,7 @@ func toldReason(s rollout.State, reason string) string {
 	return reason
 }
 
-// complete ends a release once its hooks have run: its version is stable from now on.
+// complete makes a release stable once its hooks have run.
 func complete(in Input) Decision {
 	if d, waits := afterwards(in); waits {
 		return d

@@ -8,15 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// fileSeen is the history of a promotion file: the first try with it, and the number of unchanged steps of each
-// workload since.
+// fileSeen is the history of a promotion file: the first try that had it, and how many steps of each workload have not changed since.
 type fileSeen struct {
 	try  string
 	upTo map[rollout.Workload]int
 }
 
-// checkGates checks that only a promotion of this try, workload and list of steps passes a gate. A changed list
-// passes no gate, and moved users are not moved back. It reads the user's documents, not the compiled plan.
+// checkGates checks that only a promotion of this try, workload and list of steps opens a gate. A changed list opens no gate, and moved
+// users stay. It reads the user's documents, not the compiled plan.
 func (s *sim) checkGates(in Input, d Decision) {
 	if in.State.Release == nil || in.Source == nil {
 		return
@@ -35,7 +34,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 		same, moved := commonSteps(old, spec), usersMoved(old, was)
 		switch {
 		case d.State.Source != in.State.Source:
-			if p.Weight < was.Weight { // pods go and come again
+			if p.Weight < was.Weight { // pods stop and start again
 				s.watch(p.Workload).disturbed = true
 			}
 			for _, f := range s.files {
@@ -50,7 +49,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 				s.fail("%s: users were on the new version, and are moved back to step %d", p.Workload, p.Step)
 			}
 		case moved:
-		case was.Suspended: // a workload without pods follows the others
+		case was.Suspended: // a workload without replicas follows the others
 		default:
 			for i := was.Step; i < p.Step; i++ {
 				if isGate(spec, i) && !isKey(in, seen, spec, i) {
@@ -61,7 +60,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 	}
 }
 
-// seeFile notes the first time of the promotion file.
+// seeFile returns the history of the promotion file, which begins when the file is first seen.
 func (s *sim) seeFile(in Input) *fileSeen {
 	if in.Promotion == nil {
 		return nil
@@ -85,14 +84,13 @@ func (s *sim) specAt(commit string, w rollout.Workload) (rollout.Spec, bool) {
 	return r.Spec(w)
 }
 
-// commonSteps returns the number of equal steps at the beginning of two documents; a larger number if the documents
-// are equal.
+// commonSteps returns how many steps at the beginning of two documents are equal, math.MaxInt if the documents are equal.
 func commonSteps(a, b rollout.Spec) int {
 	if a.BlueGreen != nil || b.BlueGreen != nil {
 		if reflect.DeepEqual(a.BlueGreen, b.BlueGreen) {
 			return math.MaxInt
 		}
-		return 0 // at its preview, or with no changes at all
+		return 0 // at the preview, or where nothing changed
 	}
 	for i := range max(len(a.Canary.Steps), len(b.Canary.Steps)) {
 		if i >= len(a.Canary.Steps) || i >= len(b.Canary.Steps) {
@@ -107,11 +105,10 @@ func commonSteps(a, b rollout.Spec) int {
 	return math.MaxInt
 }
 
-// usersMoved reports whether all users have the new version: after a blue-green switch, or after a canary's Service
-// has switched.
+// usersMoved reports whether all users are on the new version, because a Service has switched.
 func usersMoved(spec rollout.Spec, p rollout.Progress) bool {
 	if spec.BlueGreen != nil {
-		return p.Weight == 100 // its weight is 0 or this
+		return p.Weight == 100 // its weight is either 0 or 100
 	}
 	return p.Step > len(spec.Canary.Steps)
 }
@@ -128,7 +125,7 @@ func isGate(spec rollout.Spec, step int) bool {
 	return p != nil && p.Duration == nil && p.Until == "" && p.Timeout == nil
 }
 
-// isKey reports whether the promotion file opens a gate.
+// isKey reports whether the promotion file may open a gate.
 func isKey(in Input, seen *fileSeen, spec rollout.Spec, step int) bool {
 	p := in.Promotion
 	if p == nil || seen == nil || p.Release != in.State.Release.Hash || seen.try != releaseID(in.State) {

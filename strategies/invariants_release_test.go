@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// followRelease checks how many pods a release and a rollback start, and notes when enough pods serve.
+// followRelease checks how many pods a release and a rollback start, and records the counts at their beginning.
 func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is rollout.State) {
 	x := s.watch(w)
 	spec, staged := s.specOf(w)
@@ -26,13 +26,13 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 		x.scaling, x.scalingChanged = spec.Scaling, releaseID(was) == releaseID(is)
 	}
 	if is.Source != was.Source || releaseID(is) != releaseID(was) {
-		x.unwell = unwell{} // other pods, with their own deadline
+		x.unwell = unwell{} // the release's pods have their own deadline
 	}
 	started := 0
 	for _, n := range d.Started {
 		started += n
 	}
-	_, moving := is.ProgressOf(w) // not when it overtakes another release
+	_, moving := is.ProgressOf(w) // false for a release that overtakes a rollback
 	quiet := !s.chaos.scales && !s.chaos.kills && !s.chaos.crashes
 	switch {
 	case releaseID(is) != "" && releaseID(is) != releaseID(was):
@@ -50,7 +50,7 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 		}
 	}
 	if was.Phase == rollout.Aborting && is.Phase != rollout.Aborting && quiet && x.whole && is.Stable != nil {
-		// One pod, if a share was about to be repaired (ADR 0017).
+		// At most one pod starts: a share may have been under repair (ADR 0017).
 		if n := d.Started[version(is.Stable)] - x.baseStable; n < 0 || n > 1 {
 			s.fail("%s: the rollback started %d stable pods, and they were all there", w, n)
 		}

@@ -16,48 +16,48 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// sim is one random world. Its invariants are checked after each small step.
+// sim is one random world, whose invariants are checked after each small step.
 type sim struct {
 	*loop
 	rng       *rand.Rand
 	chaos     chaos
-	trace     []string // with verbose only
+	trace     []string // only with verbose
 	verbose   bool
 	failure   string
 	watched   map[rollout.Workload]*watched
 	bad       map[string]bool // versions whose pods never become ready
 	mayGoBack bool            // a user or a verdict asked for an older version than the newest stable one
 	overtaken bool            // a user promoted a release fully during the rollback of another
-	written   rollout.Phase   // of the last applied state
-	flights   int             // commits since the last change of the world
-	serial    int             // of versions
+	written   rollout.Phase   // the phase of the state applied last
+	flights   int             // commits of the state branch since the world last changed
+	serial    int             // the number of the newest version or promotion file
 	crashes   int
 	files     map[string]*fileSeen
 }
 
-// chaos is the trouble in a world besides releases. The strictest invariants apply to worlds without it.
+// chaos says which trouble a world has besides releases. The strictest invariants apply to worlds without trouble.
 type chaos struct {
 	kills   bool // pods die or become unready
 	scales  bool // replicas change
-	crashes bool // the process stops, pushes fail
+	crashes bool // the process stops and pushes fail
 	bad     bool // some versions never become ready
-	lag     bool // controllers see each other's work late
+	lag     bool // controllers see each other's writes late
 
 	experiments bool // steps have experiments
-	settings    bool // other fields than steps change during releases; proposals are merged
+	settings    bool // commits change other fields than steps during releases, and proposals are merged
 }
 
-// watched is the history of one workload for the invariants.
+// watched is what the invariants remember about one workload.
 type watched struct {
 	guard.Guard
 	forward
 	unwell
 
-	release, plan     string // the release of the limits below
-	leastOld, mostNew int    // the limits of its steps so far, during the hold
+	release, plan     string // the release and the plan of the limits below
+	leastOld, mostNew int    // the limits of the steps so far, while the workload is held
 	limited, onHold   bool
-	base              int  // pods of the release's version that started before it
-	baseStable        int  // pods of stable's version started before the rollback
+	base              int  // pods of the release's version that started before the release
+	baseStable        int  // pods of stable's version that started before the rollback
 	whole             bool // the rollback began with all stable pods
 	disturbed         bool // pods died or replicas changed during the release
 	scaling           rollout.Scaling
@@ -111,10 +111,10 @@ func (s *sim) watch(w rollout.Workload) *watched {
 	return s.watched[w]
 }
 
-// specOf returns the spec that is applied now, and false for plain Deployments.
+// specOf returns a workload's spec at State.Source, false for plain Deployments.
 func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) { return s.specAt(s.state.Source, w) }
 
-// checkPods runs after each small step of Kubernetes.
+// checkPods checks the invariants of pods after each small step of Kubernetes.
 func (s *sim) checkPods() {
 	for w, d := range s.kube.Deployments {
 		spec, ok := s.specOf(w)
@@ -139,8 +139,8 @@ func (s *sim) checkPods() {
 	}
 }
 
-// isMadeRight reports whether a share that is too large is being repaired: the Deployment has the stable template and
-// pods of the release. Some of those pods start again then.
+// isMadeRight reports whether a share that is too large is under repair: the Deployment has the stable template, and pods of the release.
+// Some of those pods start again afterwards.
 func (s *sim) isMadeRight(w rollout.Workload, d *kube.Deployment) bool {
 	if s.state.Release == nil || rollout.Hash(d.Annotations[rollout.AnnotationHash]) != s.state.StableHash(w) {
 		return false
@@ -154,7 +154,7 @@ func (s *sim) checkCounts(w rollout.Workload, d *kube.Deployment, x *watched) {
 	for _, rs := range d.Sets {
 		switch rollout.Hash(rs.Annotations[rollout.AnnotationHash]) {
 		case s.state.StableHash(w):
-			if rs.Replicas < x.leastOld-1 { // a repair of the share begins with one stable pod fewer (ADR 0017)
+			if rs.Replicas < x.leastOld-1 { // a repair of the share first removes one stable pod (ADR 0017)
 				s.fail("%s: %d stable pods are left, the step keeps %d", w, rs.Replicas, x.leastOld)
 			}
 		case s.releaseHash(w):
@@ -195,7 +195,7 @@ func (s *sim) checkWrite(state rollout.State, objects []rollout.Object) {
 	}
 }
 
-// checkExperiments checks after an apply that an experiment's pods exist only during their step.
+// checkExperiments checks after an apply that an experiment's objects exist only during its step.
 func (s *sim) checkExperiments(state rollout.State, objects []rollout.Object) {
 	wanted := map[rollout.Ref]bool{}
 	for _, o := range objects {
@@ -218,7 +218,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 	x := s.watch(w)
 	onHold := o.Map("spec")["minReadySeconds"] == int64(workloads.HoldMinReadySeconds)
 	if !onHold {
-		x.disturbed = x.disturbed || (x.onHold && workloads.IsHeld(state)) // a step asked for no canary pod after a step that did
+		x.disturbed = x.disturbed || (x.onHold && workloads.IsHeld(state)) // a step asked for no canary pod after a step that had some
 		x.limited, x.onHold = false, false
 		return
 	}
@@ -236,7 +236,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 		x.leastOld, x.mostNew = c.Stable, c.Canary
 		x.release, x.plan = id, p.Plan
 	}
-	// If smaller steps replace the list while pods move, those pods still arrive.
+	// If smaller steps replace the list while pods start, those pods still become ready.
 	x.limited = x.plan == p.Plan
 	x.leastOld, x.mostNew = min(x.leastOld, c.Stable), max(x.mostNew, c.Canary)
 }
@@ -248,8 +248,8 @@ func releaseID(state rollout.State) string {
 	return string(state.Release.Hash) + state.Release.Since.String() + state.Release.Commit
 }
 
-// checkClosed checks that while the calendar is closed only a version that served before advances. Each waiting
-// release knows until when.
+// checkClosed checks that only a verified version advances while the calendar is closed, and that each waiting release knows when the
+// calendar opens.
 func (s *sim) checkClosed(in Input, d Decision) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	was, now := in.State, d.State
@@ -293,7 +293,7 @@ func (s *sim) checkDecision(in Input, d Decision) {
 	if releaseID(in.State) == releaseID(d.State) {
 		for _, p := range d.State.Progress {
 			was, ok := in.State.ProgressOf(p.Workload)
-			if !ok || was.Plan != p.Plan || was.Suspended { // without pods it follows the others
+			if !ok || was.Plan != p.Plan || was.Suspended { // a workload without pods follows the others
 				continue
 			}
 			full := in.Promotion.OpensAll(d.State.Release.Hash)
@@ -318,7 +318,7 @@ func (s *sim) checkDecision(in Input, d Decision) {
 }
 
 func dump(v any) string {
-	if in, is := v.(Input); is { // the text of an Input is not needed
+	if in, is := v.(Input); is { // errors in Answers have no JSON form
 		a := in.Answers
 		v = struct {
 			Input
@@ -327,7 +327,7 @@ func dump(v any) string {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // both would be equal
+		panic(err) // an error would make both values equal
 	}
 	return string(raw)
 }
@@ -337,7 +337,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	if s.verbose {
 		s.note("  COMMIT %s [%s %s]", subject, is.Phase, dump(is.Progress))
 	}
-	// Two records with the same mark ask for the same objects: a process with the older record undoes nothing.
+	// Two records with the same mark must have the same objects: a process with the older record then undoes nothing.
 	if was.Source != "" && is.Mark() == was.Mark() && dump(s.desired(was)) != dump(s.desired(is)) {
 		s.fail("the mark %d is kept, and other objects are asked for: %s", is.Mark(), subject)
 	}
@@ -363,7 +363,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	}
 }
 
-// quiet ends the exceptions when everything is in order again.
+// quiet ends the exceptions of workloads that have recovered.
 func (s *sim) quiet() {
 	s.checkHealth()
 	for w, d := range s.kube.Deployments {
@@ -383,7 +383,7 @@ func (s *sim) serving(w rollout.Workload, d *kube.Deployment) int {
 	return n
 }
 
-// kill removes a ready pod, or its readiness for a while.
+// kill removes a ready pod, or makes it unready for a while.
 func (s *sim) kill() {
 	for _, w := range sortedWorkloads(s.kube.Deployments) {
 		d := s.kube.Deployments[w]

@@ -10,12 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// ordinals is a kind of workload known only to the tables. Its pods have numbers, and those from a partition on have
-// the new version.
+// ordinals is a kind of workload with entries in the tables only. Pods from its partition on have the new version.
 type ordinals struct{}
 
 func (ordinals) Limits(m workloads.Staged, want plan.Counts, _ workloads.View) (workloads.Limits, bool) {
-	gone := min(m.N-want.Stable, m.Fresh.Ready()+1) // one at a time
+	gone := min(m.N-want.Stable, m.Fresh.Ready()+1) // one more pod at a time
 	return workloads.Limits{Unavailable: gone, Replicas: m.N}, gone > 0
 }
 
@@ -26,7 +25,7 @@ func (ordinals) Own(o rollout.Object) { o.Set(int64(0), "spec", "partition") }
 
 func (ordinals) Reached(_ workloads.Staged, want plan.Counts) plan.Counts { return want }
 
-// TestASecondKind releases a workload whose kind consists of one row in each table.
+// TestASecondKind checks that a kind of workload with one entry in each table can be released.
 func TestASecondKind(t *testing.T) {
 	knownKinds := rollout.WorkloadKinds
 	rollout.WorkloadKinds = append(rollout.WorkloadKinds, rollout.Ref{Group: "example.com", Kind: "Ordinals"})

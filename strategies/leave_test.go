@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// threeVersions returns a branch with v1, v2 and v3 of a workload.
+// threeVersions returns a branch that pushes v1, v2 and v3 of a workload.
 func threeVersions(spec rollout.Spec) *history {
 	h := historyOf(spec)
 	h.push(version("v2"))
@@ -20,8 +20,8 @@ func threeVersions(spec rollout.Spec) *history {
 	return h
 }
 
-// TestAPushTakesNobodyBack pushes a version while all users are on one that has passed its steps. The new release
-// starts from that version, even if the cluster has not reported everything yet.
+// TestAPushTakesNobodyBack checks a push while all users are on a version that has passed its steps. The next release must start from that
+// version, even if the cluster's status lags.
 func TestAPushTakesNobodyBack(t *testing.T) {
 	type state = rollout.ObservedWorkload
 	cases := map[string]struct {
@@ -67,8 +67,8 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 	}
 }
 
-// TestAnImageByHandMovesNoService sets an image by hand. The resulting ReplicaSet has the release's hash from the
-// Deployment, and no pods at first. The main Service keeps selecting the release's own pods.
+// TestAnImageByHandMovesNoService checks a manually set image. Its ReplicaSet has the release's hash, copied from the Deployment, and no
+// pods at first. The main Service must still select the release's own pods.
 func TestAnImageByHandMovesNoService(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true}\n"), "web")
 	own, byHand, old := pods(2, 2), pods(1, 0), pods(2, 2)
@@ -89,8 +89,8 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	compare.CheckNamed(t, "the pods of users", rollout.PodHash("own"), main)
 }
 
-// TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after all have gone. The new pods
-// serve until then, and stay.
+// TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after all have gone. New pods serve until stable pods are
+// ready, and stay.
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
@@ -108,7 +108,7 @@ func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	}
 }
 
-// TestUsersStayThroughAnotherStrategy removes the switch from a document after all users were switched. The former
+// TestUsersStayThroughAnotherStrategy checks that removing the Service switch from a document after the switch moves no users. The former
 // Service selects the users' version while old pods are kept.
 func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\ncanary: {steps: [{setWeight: 20}]}\n"), "web")
@@ -125,8 +125,7 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	}
 }
 
-// TestAnAbortWhileOldPodsAreKept checks that an abort rolls back the newest stable version, even with another version
-// pushed in the same commit.
+// TestAnAbortWhileOldPodsAreKept checks that an abort rolls the newest stable version back, even if the same commit pushes another version.
 func TestAnAbortWhileOldPodsAreKept(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true, "+
 		"scaleDownDelaySeconds: 300}\n"), "web")

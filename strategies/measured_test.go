@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lab is a release at its measured step. Its cluster is at rest: decisions depend only on measurements and time.
+// lab is a release at a measured step. Its cluster does not change, so decisions depend only on measurements and time.
 type lab struct {
 	Input
 	commits int // of the state branch
 }
 
-// newLab releases v2 of web, with ten pods, up to its step of 20 %.
+// newLab returns a release of v2 of web, with ten pods, at its step of 20 %.
 func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	t.Helper()
 	h := oneWeb(func(s *rollout.Spec) {
@@ -57,14 +57,13 @@ func (l *lab) step() Decision {
 	return d
 }
 
-// crash drops everything that Git does not have.
+// crash drops all memory that is not in Git.
 func (l *lab) crash(t testing.TB) {
 	t.Helper()
 	l.State, l.Runs = readAgain(t, l.State), nil
 }
 
-// live runs until a verdict or a time, and measures at once when a measurement is due. It returns the last phase of
-// the run.
+// live runs until the run is over or until a time, and measures as soon as a measurement is due. It returns the run's last phase.
 func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Result) rollout.AnalysisPhase {
 	t.Helper()
 	for range 100_000 {
@@ -98,7 +97,7 @@ func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Tim
 	return ""
 }
 
-// said has the possible answers of a provider.
+// said maps a phase to a provider's answer that leads to it.
 var said = map[rollout.AnalysisPhase]Result{
 	rollout.AnalysisSuccessful: {Value: 0.0, Samples: -1}, rollout.AnalysisFailed: {Value: 1.0, Samples: -1},
 	rollout.AnalysisInconclusive: {Value: 0.5, Samples: -1},
@@ -106,9 +105,9 @@ var said = map[rollout.AnalysisPhase]Result{
 	rollout.AnalysisPending:      {Samples: -1},
 }
 
-// TestCrashAtEachMeasurement checks that a process that stops after any measurement reaches the same verdict as one
-// without restarts. A rollback comes at the same moment if each moment has the same answer. Successful measurements
-// are repeated, so a pass or an error may come later, but never earlier.
+// TestCrashAtEachMeasurement checks that a process that stops after any measurement reaches the verdict of a process that does not. A
+// rollback comes at the same time, if each time has the same answer. A pass or an error may come later, because successful measurements are
+// repeated, but never earlier.
 func TestCrashAtEachMeasurement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	words := slices.Sorted(maps.Keys(said))
@@ -125,7 +124,7 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 		}
 		start := newLab(t, m)
 		odds := rng.Float64()
-		sequence := make([]rollout.AnalysisPhase, 60) // the answer in each ten seconds
+		sequence := make([]rollout.AnalysisPhase, 60) // the answer in each period of ten seconds
 		for i := range sequence {
 			sequence[i] = rollout.AnalysisSuccessful
 			if i < 30 && rng.Float64() < odds {
@@ -168,8 +167,7 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 	}
 }
 
-// TestAProcessForEachMeasurement checks that a new process for each measurement reaches each verdict of a single
-// process.
+// TestAProcessForEachMeasurement checks that a new process per measurement reaches the same verdicts as one process.
 func TestAProcessForEachMeasurement(t *testing.T) {
 	for want, says := range map[rollout.AnalysisPhase][]rollout.AnalysisPhase{
 		rollout.AnalysisSuccessful: {rollout.AnalysisSuccessful}, rollout.AnalysisErrored: {rollout.AnalysisErrored},

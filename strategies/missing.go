@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// withoutDocument decides for a release whose Rollout document or Deployment has left Git. An abort, a revert, a full
-// promotion and a promotion in progress go on with the documents of the followed commit. Otherwise the release is held.
+// withoutDocument decides about a release whose Rollout document or Deployment has left Git. Aborts, reverts, full
+// promotions and promotions in progress continue by the followed commit's documents. Otherwise the release is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	switch reason := mustRetreat(in); {
@@ -26,14 +26,14 @@ func withoutDocument(in Input, held Decision) Decision {
 		in.Head.Render = followed(in)
 		return advance(in)
 	}
-	if in.Source != nil { // its pods are still watched
+	if in.Source != nil { // the release's pods are still watched
 		in.Head.Render = followed(in)
 	}
 	held.Requeue = heldUntil(in)
 	return held
 }
 
-// followed returns the cluster's render with paused from Git's present documents: in others users could not undo it.
+// followed returns the source with paused as the head's documents say, because users cannot edit the source.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)
@@ -51,8 +51,8 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed reports, with both names, whether a staged workload has left Git and a new one has come with a version that
-// did not serve before. It would start all pods at once, past all steps and gates.
+// Renamed reports, with both names, whether a staged workload has left Git and a new one has come that has another
+// version. All pods of the new one would start at once, without steps and gates.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload
@@ -73,7 +73,7 @@ func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (wh
 	return "", false
 }
 
-// askedFor returns the release that the head would be with the lacking Rollout documents of staged workloads.
+// askedFor returns the release hash that the head would have if no Rollout document of a staged workload were missing.
 func askedFor(in Input) rollout.Hash {
 	templates := in.Head.Render.Staged()
 	for _, r := range []*rollout.Release{in.State.Stable, in.State.Release} {
@@ -89,8 +89,8 @@ func askedFor(in Input) rollout.Hash {
 	return rollout.ReleaseHash(templates)
 }
 
-// LacksDocument reports whether a head lacks the document of a workload in flight, which holds the app. With stable
-// templates the release is rolled back instead; one being promoted goes on.
+// LacksDocument reports whether a head lacks the document of a workload in flight. Then the app is held, unless its
+// templates are stable's, which reverts the release, or the release is being promoted.
 func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, isHeld, isReverted bool) {
 	in := Input{State: s, Head: Head{Render: head}}
 	w, isHeld = lostSpec(in)
@@ -98,7 +98,7 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !workloads.IsPromoting(s), isReverted
 }
 
-// lostSpec returns a workload whose document is gone but not its Deployment: applied, it would be fully released.
+// lostSpec returns a workload that lost its document but not its Deployment: once applied, all its pods would start.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	for _, p := range in.State.Progress {
 		if _, has := in.Head.Render.Spec(p.Workload); has {
@@ -118,7 +118,7 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the specs that the release in flight follows: the head's, or else the source's.
+// releaseSpecs returns the specs that the release in flight follows, from the head or else from the source.
 func releaseSpecs(in Input) []rollout.Spec {
 	switch {
 	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:

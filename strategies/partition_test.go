@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ofKruise returns a built-in kind.
+// ofKruise returns the built-in description of a Kruise kind.
 func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 	t.Helper()
 	p, _ := rollout.FindPartitioned(nil, apiVersion, kind)
@@ -19,7 +19,7 @@ func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 	return p
 }
 
-// cloneAt returns a CloneSet of 10 ready pods at its first step of 30 %. The fresh ones are new.
+// cloneAt returns a CloneSet of 10 ready pods, of which fresh are new, at its first step of 30 %.
 func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *history, rollout.Workload) {
 	t.Helper()
 	ref := kind.Ref()
@@ -57,14 +57,14 @@ func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *histor
 	return in, h, clone
 }
 
-// partitionAt returns the partition of a workload and the hash of its template.
+// partitionAt returns the partition of a desired workload and the hash of its template.
 func partitionAt(in Input, h *history, w rollout.Workload, field string) (any, rollout.Hash) {
 	o := desiredOf(in, h, w)
 	return rollout.In(o, field), rollout.Hash(o.Annotation(rollout.AnnotationHash))
 }
 
-// TestCloneSetReleases releases a kind that is known by its description only. The partition moves it, a step ends
-// when enough pods are ready, and the promotion restores the user's partition.
+// TestCloneSetReleases checks a release of a kind that is known by its description only. The partition moves the pods, a step ends when
+// enough of them are ready, and the promotion restores the user's partition.
 func TestCloneSetReleases(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	for fresh, done := range map[int]bool{0: false, 2: false, 3: true, 5: true} {
@@ -89,8 +89,8 @@ func TestCloneSetReleases(t *testing.T) {
 	}
 }
 
-// TestCloneSetTakenForAll checks a controller that takes the new revision for the stable one. A partition would then
-// keep the new pods, so stable is applied alone.
+// TestCloneSetTakenForAll checks a controller that takes the new revision for the stable one. A partition would then keep new pods, so only
+// the stable object is applied.
 func TestCloneSetTakenForAll(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	in, h, clone := cloneAt(t, kind, 10)
@@ -106,8 +106,8 @@ func TestCloneSetTakenForAll(t *testing.T) {
 	compare.CheckNamed(t, "the surplus", want, Explain(in)[0].Surplus)
 }
 
-// TestOrderedKindsAreFreed checks that a rollback deletes a broken pod of an ordered kind, because the other pods
-// wait for it. A step deletes none.
+// TestOrderedKindsAreFreed checks that a rollback deletes a pod of an ordered kind that is not ready, because the other pods wait for it. A
+// step deletes none.
 func TestOrderedKindsAreFreed(t *testing.T) {
 	for apiVersion, kind := range map[string]string{"apps.kruise.io/v1beta1": "StatefulSet", "apps.kruise.io/v1alpha1": "CloneSet"} {
 		p := ofKruise(t, apiVersion, kind)

@@ -13,11 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A promotion file opens gates: of one release, by its hash; of the attempt in flight; of workloads and their steps.
-// State.Spent is the digest of a file that no longer counts: of an earlier attempt, from before a change of steps or
-// names, or about a serving version.
+// A promotion file opens gates of one release, named by its hash, during one attempt. It may name workloads and their
+// steps. State.Spent is the digest of a file that no longer counts: it belongs to an earlier attempt, to changed steps
+// or names, or to a version that already serves.
 
-// prepared returns a decision's input without an unusable head or promotion, each spec compiled once.
+// prepared returns the input without an unusable head or promotion file, and with a cache of compiled specs.
 func (in Input) prepared() Input {
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
@@ -30,7 +30,7 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy rule that forbids the promotion, "" if it counts. "through" the last step is as "full".
+// refusal returns the policy rule that forbids the promotion, "" if it counts. "through" the last step acts as "full".
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -50,7 +50,7 @@ func refusal(in Input) string {
 	return ""
 }
 
-// begun returns the input with a render's release at its first steps.
+// begun returns the input with a render's release at its first step.
 func (in Input) begun(r *rollout.Render) Input {
 	in.State = rollout.State{Release: &rollout.Release{Hash: r.Release(), Templates: r.Templates}}
 	for _, spec := range r.Specs {
@@ -61,13 +61,13 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent reports whether the promotion file no longer counts. For a retry the rejection records that.
+// isSpent reports whether the promotion file no longer counts. Used retries are known from Rejection.Promotion instead.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate drops and records as spent a decision about the serving version: it must not count in a later release.
+// withoutLate records a decision about stable as spent and drops it, so that it does not count in a later release.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash && p.Decision != rollout.Retry {
 		in.State.Spent, in.Promotion = p.Digest, nil
@@ -80,7 +80,7 @@ func isOfAnotherTry(in Input) bool {
 	return !since.IsZero() && (release == nil || !release.Since.Equal(since))
 }
 
-// spend returns the value of State.Spent after the promotion of the release in flight.
+// spend returns State.Spent of a release that ends: the digest of the promotion that it used, if there is one.
 func spend(in Input, s rollout.State) string {
 	if in.Promotion.Says(rollout.Promote, in.State.Release.Hash) && in.Promotion.Digest != "" {
 		return in.Promotion.Digest
@@ -88,7 +88,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored returns why a promotion file has no effect, "" if it has one or belongs to an earlier release.
+// Ignored returns why the promotion file has no effect. It is "" if the file has one, or belongs to an earlier release.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if p == nil || s.Phase == "" {
@@ -118,7 +118,7 @@ func Ignored(in Input) string {
 	}
 }
 
-// withIgnored records that a policy forbids a promotion file, for readers of Git, where the policy is not visible.
+// withIgnored records that a policy forbids the promotion file, because readers of Git cannot see the policy.
 func withIgnored(in, given Input, d Decision) Decision {
 	if d.Stale {
 		return d
@@ -141,8 +141,8 @@ func withIgnored(in, given Input, d Decision) Decision {
 	return d
 }
 
-// NamesNoStep returns which step of a promotion its release lacks, "" if none. Promotions of other releases and of
-// workloads without steps are not checked: the file may outlive the steps.
+// NamesNoStep returns an error text if a promotion names a step that its release lacks, "" otherwise. Promotions of
+// other releases and of workloads without steps are not checked: the file may outlive the steps.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() {
 		return ""
@@ -158,7 +158,7 @@ func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	return namesNoStep(in)
 }
 
-// namesNoStep returns which step or workload of a promotion does not exist.
+// namesNoStep returns an error text if a promotion names a step or workload that does not exist, "" otherwise.
 func namesNoStep(in Input) string {
 	p, all := in.Promotion, stagedIn(in)
 	has := func(m workloads.Staged) bool { _, found := p.Last(m.Workload, m.Names()); return found }
@@ -178,10 +178,10 @@ func namesNoStep(in Input) string {
 	return ""
 }
 
-// Gate returns the step whose gate is shut, the furthest of several. It is false while none waits for a promotion.
+// Gate returns the furthest step that waits for a promotion. It is false if none waits.
 func Gate(in Input) (step int, shut bool) { return furthest(shutGates(in.prepared())) }
 
-// TimedPause returns the step of a timed pause that a promotion can end early, the furthest of several.
+// TimedPause returns the furthest step in a timed pause that a promotion can end early. It is false if there is none.
 func TimedPause(in Input) (step int, found bool) {
 	return furthest(early(in.prepared(), func(w plan.Wait) bool { _, is := w.(plan.TimerWait); return is }))
 }
@@ -193,7 +193,7 @@ func furthest(all []workloads.Staged) (step int, found bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens exactly the shut gates; nil if none is.
+// Key returns the promotion that opens exactly the gates that wait for one; nil if none waits.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
@@ -217,8 +217,8 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 	return KeyThrough(in.State, through, entered)
 }
 
-// KeyThrough returns the release's promotion through a step of each workload, counted from 1; a full one without
-// workloads. After a spent file it has a time, so that its digest differs.
+// KeyThrough returns the release's promotion through a step of each workload, counted from 1; an empty map means all
+// steps. If a file is spent, the promotion gets a time, so that its digest differs.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -240,14 +240,14 @@ func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Tim
 	return p
 }
 
-// IsOpen reports whether the promotion file already opens a step in progress.
+// IsOpen reports whether the promotion file already opens the present step of a workload.
 func IsOpen(in Input) bool {
 	in = in.prepared()
 	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })
 }
 
-// Skipped returns the steps from the present one on whose wait a promotion cuts short: timed pauses, analyses,
-// experiments, and all that a full promotion skips.
+// Skipped returns the steps from the present one on that a promotion shortens or skips: timed pauses, analyses,
+// experiments and, with a full promotion, all steps.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	return skipped(in.prepared())
@@ -267,7 +267,7 @@ func skipped(in Input) []string {
 	return all
 }
 
-// shutGates returns the workloads that wait for a promotion and have pods to judge.
+// shutGates returns the workloads that wait for a promotion and have replicas.
 func shutGates(in Input) []workloads.Staged {
 	s := in.State
 	if s.Release == nil || s.Stable == nil || s.Held != nil || s.Phase == rollout.Aborting {
@@ -280,7 +280,7 @@ func shutGates(in Input) []workloads.Staged {
 	})
 }
 
-// early returns the workloads whose step has a wait of the given kind that is not over and does not wait for users.
+// early returns the workloads whose step has a wait of the given kind that is in progress and does not need a user.
 func early(in Input, kind func(plan.Wait) bool) []workloads.Staged {
 	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
 		if m.IsThrough() || in.State.Phase == rollout.Aborting || !kind(m.Stage().Wait) {
@@ -291,7 +291,7 @@ func early(in Input, kind func(plan.Wait) bool) []workloads.Staged {
 	})
 }
 
-// endsEarly reports whether a promotion ends a wait before it is over.
+// endsEarly reports whether a promotion can end a wait before it is over.
 func endsEarly(w plan.Wait) bool { return w.Traits().Early }
 
 // isOpen reports whether the promotion lets a workload pass its step.

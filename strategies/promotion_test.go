@@ -13,13 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// fileFor returns a promotion file for the steps of a release.
+// fileFor returns a promotion file for a release through a step.
 func fileFor(release rollout.Hash, through string) *rollout.Promotion {
 	return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: through, Digest: "d"}
 }
 
-// TestIgnored checks the reason of a promotion file without effect. A file with an effect, or of an earlier release,
-// has none.
+// TestIgnored checks why a promotion file has no effect. The reason is empty if the file has an effect or is of an earlier release.
 func TestIgnored(t *testing.T) {
 	_, in := atStep(nil, 1)
 	hash, since := in.State.Release.Hash, in.State.Release.Since
@@ -32,7 +31,7 @@ func TestIgnored(t *testing.T) {
 	cases := map[string]struct {
 		file  *rollout.Promotion
 		spent string
-		want  string // "" if it counts
+		want  string // "" if the file counts
 	}{
 		"None":       {nil, "", ""},
 		"Step":       {of("2"), "", ""},
@@ -71,8 +70,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSpent checks that the file of one try opens no gate of the next try. A file for steps after a change opens no
-// new step.
+// TestSpent checks that a file of one try opens no gate of the next try. A file from before a change of steps opens no new step.
 func TestSpent(t *testing.T) {
 	h, in := atStep(nil, 1)
 	h.push(func(s *source) {
@@ -91,8 +89,7 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestIgnoredByPolicy checks that a promotion refused by a policy is recorded once, and that the record ends with the
-// file.
+// TestIgnoredByPolicy checks that a promotion which a policy forbids is recorded once, until the file is removed.
 func TestIgnoredByPolicy(t *testing.T) {
 	_, in := atStep(nil, 1)
 	refused := func(release rollout.Hash) *rollout.Promotion {
@@ -125,7 +122,7 @@ func TestIgnoredByPolicy(t *testing.T) {
 	}
 }
 
-// TestNamesNoStep checks a promotion file against the documents of its release, as the check of a commit does.
+// TestNamesNoStep checks a promotion file against the documents of its release.
 func TestNamesNoStep(t *testing.T) {
 	type steps = map[rollout.Workload]string
 	api := rollout.Workload{Namespace: "shop", Name: "api"}
@@ -156,14 +153,14 @@ func TestNamesNoStep(t *testing.T) {
 	}
 }
 
-// TestKeys checks which promotion opens the current gate, and that there is none without a gate.
+// TestKeys checks which promotion opens the present gate, and that there is none without a gate.
 func TestKeys(t *testing.T) {
 	const gate, timer = "step 2/3 of shop/web (pause)", "step 3/3 of shop/web (pause 1m0s)"
 	for name, c := range map[string]struct {
 		step       int
 		change     func(*rollout.State)
-		key, early string // through
-		skips      string // a full promotion
+		key, early string // their Through
+		skips      string // the steps that a full promotion skips
 	}{
 		"Gate":          {1, nil, "2", "", timer},
 		"Timer":         {2, nil, "", "3", timer},
@@ -204,8 +201,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfSeveral checks that several workloads are each named with their step. If a new file is needed, its key
-// includes the time of the last workload's step.
+// TestKeysOfSeveral checks that a key names the step of each workload. After a spent file, the key has the time of the newest step.
 func TestKeysOfSeveral(t *testing.T) {
 	api := rollout.Workload{Namespace: "shop", Name: "api"}
 	s := rollout.State{Release: &rollout.Release{Hash: "h1-1"}, Progress: []rollout.Progress{{Workload: web}, {Workload: api}}}
@@ -229,7 +225,7 @@ func TestKeysOfSeveral(t *testing.T) {
 	}
 }
 
-// TestRetryIsOnRecord checks that a retry ends the rejection of its version only, and states its first step.
+// TestRetryIsOnRecord checks that a retry ends only the rejection of its version, and that the subject names the first step.
 func TestRetryIsOnRecord(t *testing.T) {
 	in := world(twoVersions(nil))
 	hash := in.Head.Render.Release()
@@ -242,8 +238,7 @@ func TestRetryIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestRetryThatWaits checks that a retry counts although another decision replaces it in the promotion file before
-// the release begins.
+// TestRetryThatWaits checks that a retry still counts if another decision replaces it in the file before the release begins.
 func TestRetryThatWaits(t *testing.T) {
 	frozen := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
 	tests := map[string]struct {
@@ -282,7 +277,7 @@ func TestRetryThatWaits(t *testing.T) {
 	}
 }
 
-// TestTimeoutInWords checks the text of a gate with a timeout: its end, the consequence, and the result.
+// TestTimeoutInWords checks the texts of a gate with a timeout: its end and its consequence while it waits, and the result.
 func TestTimeoutInWords(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(time.Hour), OnTimeout: rollout.TimeoutAbort}

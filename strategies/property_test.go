@@ -21,8 +21,7 @@ var (
 	seedsFlag = flag.Int("seeds", 0, "how many seeds each property test runs")
 )
 
-// worlds are the kinds of trouble. A violation prints its seed; replay it with: go test ./strategies -run
-// 'TestInvariants/NAME$' -seed N
+// worlds lists the kinds of worlds. A failure prints its seed; replay it with: go test ./strategies -run 'TestInvariants/NAME$' -seed N
 var worlds = map[string]chaos{
 	"Calm":        {},
 	"BadVersions": {bad: true},
@@ -35,8 +34,8 @@ var worlds = map[string]chaos{
 	"Experiments": {crashes: true, bad: true, experiments: true},
 }
 
-// regressions are seeds that once broke an invariant, beyond the seeds of each run. A change of the worlds makes them
-// useless, so each finding is also a case of a table or a script.
+// regressions are seeds that once broke an invariant; they run besides the seeds of each run. They lose their value when the worlds change,
+// so each finding is also a test case or a script.
 var regressions = map[string][]uint64{
 	"Calm":        {258, 331, 430, 491},
 	"BadVersions": {284, 503, 858},
@@ -46,12 +45,12 @@ var regressions = map[string][]uint64{
 }
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // a run is short and leaves little garbage
+	debug.SetGCPercent(400) // each run is short and leaves little garbage
 	os.Exit(m.Run())
 }
 
-// TestInvariants makes random releases in random worlds. checkPods, checkWrite, checkDecision and checkCommit have
-// the invariants, and settle the end.
+// TestInvariants runs random releases in random worlds. checkPods, checkWrite, checkDecision and checkCommit check the invariants during a
+// run, and settle checks its end.
 func TestInvariants(t *testing.T) {
 	for name, c := range worlds {
 		t.Run(name, func(t *testing.T) {
@@ -110,8 +109,7 @@ func runSeeds(t *testing.T, name string, c chaos, seeds []uint64) {
 	}
 }
 
-// runSeed runs one world: a first deployment, releases and trouble, then a repair after which the world must be in
-// order.
+// runSeed runs one world: a first deployment, then releases and trouble, and then a repair after which the world must be in order.
 func runSeed(seed uint64, c chaos, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	first := randomSource(rng)
@@ -122,7 +120,7 @@ func runSeed(seed uint64, c chaos, verbose bool) *sim {
 			}
 		}
 	}
-	for i := range first.workloads { // a document may give it a role, and remove the role
+	for i := range first.workloads { // documents may give this Service a role and take it away again
 		name := first.workloads[i].spec.Workload.Name
 		first.workloads[i].services = []string{name, name + "-canary", name + "-preview"}
 	}
@@ -229,7 +227,7 @@ func (s *sim) hpa() {
 	}
 }
 
-// people push, promote, revert and make mistakes.
+// people makes a random change by users: a push, a promotion, a revert or a mistake.
 func (s *sim) people() {
 	before := len(s.git.commits)
 	what := ""
@@ -306,7 +304,7 @@ func (s *sim) nextVersion() string {
 	return v
 }
 
-// promotion returns a random file, mostly for the release in flight.
+// promotion returns a random promotion file, mostly for the release in flight.
 func (s *sim) promotion() *rollout.Promotion {
 	s.serial++
 	p := &rollout.Promotion{Release: "h1-stale", Digest: fmt.Sprint(s.serial), Author: "Ann", Through: rollout.Full}
@@ -328,7 +326,7 @@ func (s *sim) promotion() *rollout.Promotion {
 	return p
 }
 
-// settle repairs everything and checks the end: Git's version serves, nothing is pinned, and nothing moves.
+// settle repairs everything and checks the end: the head's version serves, no Service is pinned, and nothing moves.
 func (s *sim) settle() {
 	if s.failure != "" {
 		return

@@ -152,8 +152,7 @@ func randomSteps(rng *rand.Rand, scaling rollout.Scaling) []rollout.Step {
 	return steps
 }
 
-// otherSettings changes other fields than steps: the time that pods stay, the promotion, and sometimes the whole
-// strategy.
+// otherSettings changes fields other than steps: how long pods stay, the promotion, and sometimes the whole strategy.
 func otherSettings(rng *rand.Rand, spec *rollout.Spec) {
 	switch {
 	case rng.IntN(4) == 0:

@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStartOver checks an app on a new cluster: it first applies stable, whatever the old cluster was doing, and then
-// releases Git's version from the first step.
+// TestStartOver checks that an app on a new cluster first applies stable, in whatever phase the old cluster was. Then it releases the
+// head's version from its first step.
 func TestStartOver(t *testing.T) {
 	h := oneWeb(nil)
 	rests := world(h)
@@ -37,8 +37,8 @@ func TestStartOver(t *testing.T) {
 	}
 }
 
-// TestStartOverWhere checks the commit of stable: its release, or a later change of objects without a new version. It
-// is never a commit whose version was not approved.
+// TestStartOverWhere checks which commit of stable a new cluster applies: the release's, or a later one without a new version. It is never
+// a commit of a version that was not approved.
 func TestStartOverWhere(t *testing.T) {
 	stable := &rollout.Release{Hash: "h1-1", Commit: "released"}
 	next := &rollout.Release{Hash: "h1-2", Commit: "next"}

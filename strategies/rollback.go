@@ -10,16 +10,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// cause holds why a release is rolled back, and to which commit.
+// cause holds the reason of a rollback and the commit to return to.
 type cause struct {
 	reason string
 	to     string
 	hook   rollout.HookRun // the failed hook, if any
-	reject bool            // the hash is rejected, as it was neither reverted nor superseded
+	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
-// rollback begins the rollback to stable: traffic at once, canary pods after the surge release's abort delay. The app
-// follows commit why.to, the revert or stable's. Otherwise it is rejected until its content changes or a retry.
+// rollback begins the rollback to stable. Traffic moves at once; canary pods go after settling or, if the release is
+// rejected, after a longer abortDelay. The app then follows commit why.to, the revert or stable's commit.
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -47,7 +47,7 @@ func rollback(in Input, why cause) Decision {
 	}
 }
 
-// rejected returns the state with the release's rejection, and without its hash among the verified ones.
+// rejected returns the state with a rejection of the release, whose hash is removed from the verified ones.
 func rejected(in Input, s rollout.State, release rollout.Release, why cause) rollout.State {
 	rejection := rollout.Rejection{Hash: release.Hash, Commit: release.Commit, Reason: why.reason,
 		At: rollout.Second(in.Now), Hook: why.hook.Name, Content: why.hook.Content}
@@ -60,8 +60,8 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	return s
 }
 
-// abortDelay returns the longest abortScaleDownDelaySeconds. It is 0 without a stable Service or router, where new
-// pods would go on serving, and in place, where stable needs their room.
+// abortDelay returns the longest abortScaleDownDelaySeconds of the release's specs. It is 0 without a stable Service or
+// router, because new pods would keep serving, and in place, because stable needs their room.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.Of(spec)
@@ -73,7 +73,7 @@ func abortDelay(in Input) (longest time.Duration) {
 	return longest
 }
 
-// decideAborting waits for the end of the rollback and then follows Git again.
+// decideAborting waits for the end of the rollback. Then the app follows Git again.
 func decideAborting(in Input) Decision {
 	if d, ok := finishRollback(in); ok {
 		return d
@@ -97,7 +97,7 @@ func decideAborting(in Input) Decision {
 	}
 	if target == s.Stable.Hash && s.Source == s.Rollback.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
-		// Git came back to stable during the rollback: its newest configuration is the target.
+		// Git returned to stable during the rollback: the rollback's target becomes the newest commit.
 		to := *d.State.Rollback
 		to.To = in.Head.Commit.ID
 		d.State.Source, d.State.Rollback = to.To, &to
@@ -106,8 +106,8 @@ func decideAborting(in Input) Decision {
 	return d
 }
 
-// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress. It would replace a
-// retry, so a retried version cannot overtake.
+// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress. A retried version
+// cannot overtake: the promotion file would replace the retry.
 func CanOvertake(in Input) bool {
 	if in.State.Phase != rollout.Aborting || in.Head.Render == nil {
 		return false
@@ -116,8 +116,8 @@ func CanOvertake(in Input) bool {
 	return isAwaited(in)
 }
 
-// overtake ends a rollback before stable is reached, as stable may be broken. A full promotion by hash replaces all
-// pods by the user's rolling update, without stages or progress; Services select all pods.
+// overtake ends a rollback before all pods are stable's, because stable may be broken. A full promotion by hash
+// replaces all pods by the user's rolling update, without stages. Services select all pods meanwhile.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Rollback = nil, nil
@@ -131,7 +131,7 @@ func overtake(in Input) Decision {
 	return d
 }
 
-// finishRollback returns the next transition of a rollback, if one is due: the canary's pods may go, or all are gone.
+// finishRollback returns a rollback's next transition, if one is due: the new pods may go, or all of them are gone.
 func finishRollback(in Input) (Decision, bool) {
 	s := in.State
 	if s.Source != s.Rollback.To {
@@ -148,7 +148,7 @@ func finishRollback(in Input) (Decision, bool) {
 		return d, true
 	}
 	s.Hooks = pastHooks(s.Hooks)
-	if in.Head.Render == nil { // Git cannot be read: end at stable, as if Git still had the rejected version
+	if in.Head.Render == nil { // Git cannot be read: end at stable, as if the head still had the rejected version
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}
@@ -160,11 +160,11 @@ func finishRollback(in Input) (Decision, bool) {
 	return decideAtRest(in), true
 }
 
-// drainAt returns when the new pods may go: when recorded, or sooner for the next release or stable's growth. It is
-// never before every proxy knows the routes.
+// drainAt returns when the new pods may go: at the recorded time, or earlier if the next release waits or stable needs
+// room to grow. It is never before all proxies know the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
-	isFull := func(m workloads.Staged) bool { // too many new pods for stable to grow beside them
+	isFull := func(m workloads.Staged) bool { // stable cannot grow beside so many new pods
 		n := workloads.Asked(in.State, m.Spec)
 		return n != nil && *n > m.Live.Replicas && m.Fresh.Desired >= m.Live.Replicas
 	}
@@ -177,7 +177,7 @@ func drainAt(in Input) time.Time {
 	return at
 }
 
-// isAwaited reports whether Git has a version that may start as soon as the rollback ends.
+// isAwaited reports whether the head has a version that may start once the rollback ends.
 func isAwaited(in Input) bool {
 	if _, isShut := in.Calendar.ShutAt(in.Now); in.Head.Render == nil || isShut {
 		return false
@@ -194,8 +194,8 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests. It
-// reads the document of the release's commit or, if Git lost that commit, of the head.
+// settling returns how long a rollback keeps the new pods until proxies have learnt the routes; 0 if no route is
+// recorded. It uses the specs of the release or, if their commit is lost, of the head.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	specs := releaseSpecs(in)
@@ -203,8 +203,8 @@ func settling(in Input) time.Duration {
 		specs = in.Head.Render.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// A dynamic stable needs the room, and its Service selects all pods meanwhile. In place, matched requests
-		// reach stable, as the new version's Service selects its pods.
+		// No time is needed with a dynamic stable: it needs the room, and its Service selects all pods. In place, matched
+		// requests reach stable, because the new version's Service selects stable's pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestRoomIsGitsToSay checks that a staged workload gets explicit values for unavailable and surge pods, with each
-// kind's defaults. Others get none.
+// TestRoomIsGitsToSay checks that staged workloads get explicit values for unavailable and surge pods, by default those of their kind.
+// Other workloads get none.
 func TestRoomIsGitsToSay(t *testing.T) {
 	type fields = map[string]any
 	const set, daemons = "updateStrategy", "DaemonSet"

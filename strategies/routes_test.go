@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// httpRoute returns a router of that name.
+// httpRoute returns a router for the HTTPRoute of that name.
 func httpRoute(name string) rollout.Router {
 	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
 	if err != nil {
@@ -48,7 +48,7 @@ func routedAt(step int) (*history, Input) {
 
 var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace, Name: "web"}
 
-// accepted returns the status of a route whose controller has seen that generation.
+// accepted returns an HTTPRoute's status, written by a controller that has seen the given generation.
 func accepted(status string, generation int64) rollout.ObservedRoute {
 	return rollout.ObservedRoute{Generation: 3, Status: map[string]any{"parents": []any{map[string]any{
 		"controllerName": "example.com/gateway", "conditions": []any{map[string]any{
@@ -58,7 +58,7 @@ func accepted(status string, generation int64) rollout.ObservedRoute {
 	}}}}
 }
 
-// TestRouteGates checks a step of 50 % with its five pods.
+// TestRouteGates checks the gates of a step of 50 % whose five pods run.
 func TestRouteGates(t *testing.T) {
 	type want struct {
 		Step    int
@@ -67,7 +67,7 @@ func TestRouteGates(t *testing.T) {
 		Waits   string // a part of the text
 		Due     time.Duration
 		Reason  string
-		Service string // the decision depends on its endpoints
+		Service string // whose endpoints the decision asks for
 	}
 	routed := func(ago time.Duration) func(*Input) {
 		return func(in *Input) {
@@ -166,7 +166,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// FuzzWithin checks that no share is larger than the step's weight, or than the ready part of its planned pods.
+// FuzzWithin checks that a weight is never larger than the step's, nor than the ready part of the planned pods.
 func FuzzWithin(f *testing.F) {
 	f.Add(50, 100, 5, 10, 4, 10)
 	f.Fuzz(func(t *testing.T, weight, full, wantCanary, wantStable, canary, stable int) {
@@ -185,8 +185,8 @@ func FuzzWithin(f *testing.F) {
 	})
 }
 
-// TestGenerated checks that objects made for a release are listed, and are deleted when nothing asks for them. The
-// list ends with the release.
+// TestGenerated checks that objects generated for a release are recorded, and are deleted once they are not desired. The record of them
+// ends with the release.
 func TestGenerated(t *testing.T) {
 	made := func(name string) rollout.Object {
 		o := object("networking.k8s.io/v1", "Ingress", name)
@@ -207,8 +207,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestDrainOfLateRetreat checks that a rollback that was applied late keeps its pods until proxies have new
-// endpoints.
+// TestDrainOfLateRetreat checks that a rollback that is applied late still keeps its pods until proxies know the endpoints.
 func TestDrainOfLateRetreat(t *testing.T) {
 	_, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
@@ -228,7 +227,7 @@ func TestDrainOfLateRetreat(t *testing.T) {
 	}
 }
 
-// TestRouting checks that only changes of routers and their Services restart the wait.
+// TestRouting checks that only changes of routes and Service switches restart the settle time.
 func TestRouting(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.ScaleDownDelaySeconds = 30 })
 	source := h.at(commitID(0))
@@ -247,8 +246,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestAHoldKeepsNoMoreThanItsStepAsksFor edits the steps to a smaller weight during a hold. The requests decrease,
-// the release stays at its step, and more requests are not routed.
+// TestAHoldKeepsNoMoreThanItsStepAsksFor checks an edit of the steps to a smaller weight during a hold. The weight decreases, the release
+// stays at its step, and no larger weight is routed.
 func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	holds := map[string]func(*Input, *rollout.Promotion){
 		"decision": func(in *Input, p *rollout.Promotion) { in.Promotion = p },
@@ -272,8 +271,8 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsRoutedThanTheStepAsksFor edits the list to a smaller weight than the current one. The smaller weight
-// applies with the record of the edit, even if Git accepts no other record.
+// TestNoMoreIsRoutedThanTheStepAsksFor checks an edit of the steps to a weight below the routed one. The smaller weight applies with the
+// record of the edit, even if Git accepts no further record.
 func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	h, in := routedAt(0)
 	spec, _ := h.at(commitID(1)).Spec(web)
@@ -285,8 +284,8 @@ func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that has all requests.
-// Only old pods remain, and no progress is due.
+// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that has all requests. Only old pods remain,
+// so no progress is expected.
 func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.DynamicStableScale, s.ProgressDeadlineAbort = true, true })
 	h.push(version("v2"))
@@ -299,8 +298,7 @@ func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	}
 }
 
-// TestRouteThatIsNotThere checks that a release without its route applies nothing, and that the message names the
-// workload.
+// TestRouteThatIsNotThere checks that a release whose route object is missing applies nothing, and that the error names the workload.
 func TestRouteThatIsNotThere(t *testing.T) {
 	h := routedWeb(nil)
 	in := world(h)

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// TestAnalysesOfRandomReleases checks invariants of analyses during random changes: pushes, reverts, aborts, edited
-// metrics, renames, other namespaces, and removed documents.
+// TestAnalysesOfRandomReleases checks invariants of analyses in random releases with pushes, reverts, aborts, edited metrics, renames,
+// other namespaces and removed documents.
 func TestAnalysesOfRandomReleases(t *testing.T) {
 	seeds := uint64(120)
 	if testing.Short() {
@@ -76,7 +76,7 @@ func (w *measuredWorld) analysis() *rollout.Analysis {
 	return a
 }
 
-// steps returns steps that begin with a weight or a pause, with random analyses.
+// steps returns random steps with analyses, which begin with a weight or a pause.
 func (w *measuredWorld) steps() []rollout.Step {
 	var steps []rollout.Step
 	names := []string{"soak", backgroundRun[1:], "step-2", "step-3", "check"}
@@ -129,7 +129,7 @@ func (w *measuredWorld) move() {
 	})
 }
 
-// measureSome answers some due measurements, sometimes after a restart and sometimes late.
+// measureSome answers some of the due measurements. Sometimes the process restarts first, and sometimes an answer is late.
 func (w *measuredWorld) measureSome() {
 	if w.rng.IntN(8) == 0 {
 		w.runs = nil
@@ -147,7 +147,7 @@ func (w *measuredWorld) measureSome() {
 	w.rest()
 }
 
-// check runs after each decision.
+// check checks the invariants after each decision.
 func (w *measuredWorld) check(in Input, d Decision) {
 	was, s := in.State, d.State
 	if releaseID(was) != releaseID(s) {

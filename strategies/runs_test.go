@@ -26,7 +26,7 @@ func errorsOf(name string, change func(*rollout.Metric)) *rollout.Analysis {
 	return &rollout.Analysis{Metrics: []rollout.Metric{m}}
 }
 
-// measuring is a world whose analyses the test measures.
+// measuring is a world in which the test answers measurements.
 type measuring struct {
 	*loop
 	t *testing.T
@@ -66,13 +66,13 @@ func (m *measuring) release(version string) {
 	})
 }
 
-// measured answers a due measurement.
+// measured answers one due measurement with a phase.
 func (l *loop) measured(due Measure, phase rollout.AnalysisPhase) {
 	l.runs = Record(l.input(l.state, l.settled), Measured{Run: due.Run, Release: due.Release, Started: due.Started,
 		Metric: due.Metric.Name, Measurement: rollout.Measurement{At: l.kube.Now, Phase: phase}})
 }
 
-// measure answers all due measurements of a metric.
+// measure answers all due measurements of a metric with a phase, and returns their number.
 func (m *measuring) measure(metric string, phase rollout.AnalysisPhase) (n int) {
 	m.t.Helper()
 	for _, due := range m.due() {
@@ -96,8 +96,8 @@ func (m *measuring) run(name string) rollout.AnalysisRun {
 	return r
 }
 
-// TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. A renamed Deployment, or one
-// that gets its Rollout document back, begins without it.
+// TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. A renamed Deployment, or one that gets its Rollout
+// document back, is not judged by it.
 func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 	moves := func(s *source) { s.workloads[0].spec.Workload.Namespace = "other" }
 	for name, change := range map[string]func(*measuring){
@@ -113,7 +113,7 @@ func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 		},
 		"another namespace, with the version that failed": func(m *measuring) {
 			m.git.push(moves)
-			m.rests(rollout.Degraded) // it fails under another name as well
+			m.rests(rollout.Degraded) // the version fails under another name as well
 			m.release("v1")
 		},
 		"its document removed and put back": func(m *measuring) {
@@ -139,8 +139,8 @@ func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 	}
 }
 
-// TestNamesakesAreMeasuredByThemselves checks that Deployments of one name in two namespaces have separate runs.
-// Steps with similar names have separate runs too.
+// TestNamesakesAreMeasuredByThemselves checks that Deployments with one name in two namespaces have separate runs. Steps with similar names
+// also have separate runs.
 func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	check := rollout.Step{Analysis: errorsOf("errors", nil)}
 	t.Run("namespaces", func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	})
 }
 
-// TestFirstMeasurementsKnowTheirPods checks that a version's pods are measured only after they exist.
+// TestFirstMeasurementsKnowTheirPods checks that nothing is measured until the versions that a metric needs have pods.
 func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 	latest := func(m *rollout.Metric) { m.Pods = map[string]string{"hash": "Latest"} }
 	for name, change := range map[string]func(*rollout.Metric){
@@ -240,7 +240,7 @@ func TestChangedMetricsAreMeasured(t *testing.T) {
 	}
 }
 
-// TestStoppedIsNotSuccessful checks that an analysis stopped by the end of its release has no result.
+// TestStoppedIsNotSuccessful checks that an analysis that is stopped at the end of its release does not count as successful.
 func TestStoppedIsNotSuccessful(t *testing.T) {
 	m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", endless), weight(25), aPause))
 	m.rests(rollout.Paused)
@@ -255,8 +255,8 @@ func TestStoppedIsNotSuccessful(t *testing.T) {
 	}
 }
 
-// TestTimeoutPromotesPastDoubt checks that the timeout of a pause passes a release whose analysis is inconclusive,
-// without a promotion file.
+// TestTimeoutPromotesPastDoubt checks that a pause with onTimeout: promote passes a release with an inconclusive analysis, without a
+// promotion file.
 func TestTimeoutPromotesPastDoubt(t *testing.T) {
 	timeout := time.Hour
 	pause := rollout.Step{Pause: &rollout.Pause{Timeout: &timeout, OnTimeout: rollout.TimeoutPromote}}
@@ -270,8 +270,8 @@ func TestTimeoutPromotesPastDoubt(t *testing.T) {
 	m.rests(rollout.Healthy)
 }
 
-// TestMeasuredTextsArePrintable answers a measurement with NUL characters, escapes and long text. The rollback is
-// still recorded, and the record stays small.
+// TestMeasuredTextsArePrintable checks measurements with NUL characters, escapes and long texts. The rollback must be recorded, and the
+// record must stay small.
 func TestMeasuredTextsArePrintable(t *testing.T) {
 	m := newMeasuring(t, measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors",
 		func(m *rollout.Metric) { m.SuccessCondition = "result == 'ok'" })}))
@@ -299,8 +299,8 @@ func TestMeasuredTextsArePrintable(t *testing.T) {
 	}
 }
 
-// TestNothingIsMeasuredAtZero scales a Deployment to 0 while analyses run at a step and in the background. Missing
-// traffic rejects no version, and the analyses continue when pods come back.
+// TestNothingIsMeasuredAtZero checks that scaling to 0 stops the analyses of a step and in the background. Missing traffic rejects no
+// version, and the analyses continue when pods return.
 func TestNothingIsMeasuredAtZero(t *testing.T) {
 	for name, w := range map[string]staged{
 		"a step":            measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}),
@@ -336,7 +336,7 @@ func TestNothingIsMeasuredAtZero(t *testing.T) {
 	}
 }
 
-// TestEvidence checks the reason of an analysis, with its last three values.
+// TestEvidence checks the reason of a failed analysis, which has its last three values.
 func TestEvidence(t *testing.T) {
 	failed := func(name string, dry bool, condition string, values ...string) rollout.MetricProgress {
 		p := rollout.MetricProgress{Metric: name, Phase: rollout.AnalysisFailed, Message: "2 failed", DryRun: dry, Condition: condition}

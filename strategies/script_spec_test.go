@@ -30,7 +30,7 @@ type scriptSpec struct {
 		AbortScaleDownDelaySeconds int             `json:"abortScaleDownDelaySeconds"`
 		ScaleDownDelaySeconds      int             `json:"scaleDownDelaySeconds"`
 		DynamicStableScale         bool            `json:"dynamicStableScale"`
-		PingPong                   bool            `json:"pingPong"` // between the two Services
+		PingPong                   bool            `json:"pingPong"` // stableService and canaryService swap roles
 		Settle                     string          `json:"settle"`   // an HTTPRoute splits the requests
 		Background                 *scriptAnalysis `json:"background"`
 		Steps                      []scriptStep    `json:"steps"`
@@ -50,11 +50,11 @@ type scriptStep struct {
 	} `json:"pause"`
 	Analysis       *scriptAnalysis      `json:"analysis"`
 	SetCanaryScale *rollout.CanaryScale `json:"setCanaryScale"`
-	Match          *bool                `json:"match"` // false ends it
+	Match          *bool                `json:"match"` // false ends the match
 	Experiment     *scriptExperiment    `json:"experiment"`
 }
 
-// scriptAnalysis is an analysis of equal metrics.
+// scriptAnalysis is an analysis whose metrics differ only in their names.
 type scriptAnalysis struct {
 	Metrics      []string `json:"metrics"`
 	StartingStep int      `json:"startingStep"`
@@ -81,7 +81,7 @@ func (a *scriptAnalysis) read(t *testing.T) *rollout.Analysis {
 	return out
 }
 
-// scriptExperiment is an experiment whose analyses each have one metric of the same name.
+// scriptExperiment is an experiment. Each of its analyses has one metric, of the same name.
 type scriptExperiment struct {
 	Duration  string `json:"duration"`
 	Deadline  int    `json:"deadline"` // default 600
@@ -90,8 +90,8 @@ type scriptExperiment struct {
 		SpecRef  rollout.SpecRef `json:"specRef"`
 		Replicas int             `json:"replicas"`
 	} `json:"templates"`
-	Required []string `json:"required"` // analyses
-	Watching []string `json:"watching"` // analyses that are not required
+	Required []string `json:"required"` // names of required analyses
+	Watching []string `json:"watching"` // names of analyses that are not required
 }
 
 func (e *scriptExperiment) read(t *testing.T) *rollout.Experiment {

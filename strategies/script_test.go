@@ -22,10 +22,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected texts of the scripts in testdata")
 
-// TestScripts plays each release in testdata/*.txtar against the model of Kubernetes. A script has a comment, one
-// file per workload (spec), and a timeline. In a timeline, lines at the margin are actions of users and the cluster.
-// Indented lines below are the commits of the state branch and where the app comes to rest. testdata/README.md lists
-// the commands.
+// TestScripts plays each release in testdata/*.txtar against the model of Kubernetes. A script has a comment, one file per workload (its
+// spec), and a timeline. Lines of a timeline that are not indented are actions of users and of the cluster. The indented lines below are
+// the resulting commits of the state branch and the state in which the app comes to rest. testdata/README.md lists the commands.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -63,7 +62,7 @@ type script struct {
 	life   map[string]kube.Lifetime
 	output []string
 	config int
-	ends   map[string]rollout.JobState // of a hook's Jobs, by its name
+	ends   map[string]rollout.JobState // the end of each hook's Jobs, by the hook's name
 
 	rejects bool // the API server refuses one object and accepts all others
 }
@@ -119,7 +118,7 @@ func (s *script) print(format string, args ...any) {
 	s.output = append(s.output, s.readable(fmt.Sprintf(format, args...)))
 }
 
-// readable replaces hashes by names of versions.
+// readable replaces hashes by the names of versions.
 func (s *script) readable(text string) string {
 	var pairs []string
 	for i := range s.git.commits {
@@ -140,7 +139,7 @@ func (s *script) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// play runs a timeline and returns it with its events.
+// play runs a timeline and returns it with the resulting events.
 func (s *script) play(t *testing.T, timeline string) string {
 	t.Helper()
 	for line := range strings.Lines(timeline) {
@@ -218,7 +217,7 @@ func (s *script) pinsOf(w rollout.Workload) []string {
 	return pins
 }
 
-// command runs one line of a timeline.
+// command runs one action of a timeline.
 func (s *script) command(t *testing.T, verb string, args []string) {
 	t.Helper()
 	if after, ok := strings.CutPrefix(verb, "+"); ok {
@@ -243,7 +242,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.revert()
 	case "promote", "hold", "abort", "retry":
 		s.decide(rollout.Verb(verb), arg(0))
-	case "merge": // merges the proposal to open the closed gates
+	case "merge": // merges the proposal that opens the shut gates
 		p := Key(s.input(s.state, s.settled))
 		s.config++
 		p.Author, p.Digest = "Ann", fmt.Sprint(s.config)
@@ -263,7 +262,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.edit(arg(0), func(w *staged) { w.spec = spec })
 	case "replicas": // replicas web 5
 		s.edit(arg(0), func(w *staged) { w.spec.Replicas = new(readInt(t, arg(1))) })
-	case "rename": // rename web api [v3]: api replaces web, with its version or another one
+	case "rename": // replaces web by api, with its version or another one: rename web api [v3]
 		s.git.push(func(x *source) {
 			old, next := x.named(arg(0)), x.named(arg(1))
 			old.gone, next.gone, next.version = true, false, cmp.Or(arg(2), old.version)
@@ -284,13 +283,13 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	}
 }
 
-// cluster runs a line about the cluster.
+// cluster runs one action of the cluster.
 func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	t.Helper()
 	switch verb {
 	case "hook": // hook migrate before, hook migrate off, hook migrate PreSync argocd.argoproj.io/hook ...
 		s.hook(arg)
-	case "job": // Jobs of a hook now end like this: job migrate completes, job migrate fails, job migrate hangs
+	case "job": // sets how Jobs of a hook end: job migrate completes, job migrate fails, job migrate hangs
 		s.ends[arg(0)] = map[string]rollout.JobState{
 			"completes": {Complete: true}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},
 			"hangs": {Stuck: "ImagePullBackOff", Idle: true},
@@ -312,9 +311,9 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	case "kill": // kill 2 pods of v2: kill v2 2
 		left := readInt(t, arg(1))
 		s.pods(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })
-	case "reject": // the API server refuses one object: reject on
+	case "reject": // reject on: the API server refuses one object
 		s.rejects = arg(0) == "on"
-	case "scale": // an autoscaler: scale web 20
+	case "scale": // as by an autoscaler: scale web 20
 		d := s.kube.Deployments[rollout.Workload{Namespace: testApp.Namespace, Name: arg(0)}]
 		d.Replicas = readInt(t, arg(1))
 		d.Generation++
@@ -332,7 +331,7 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	}
 }
 
-// hook adds a Job to Git, or removes it.
+// hook adds a Job to Git, or removes one.
 func (s *script) hook(arg func(int) string) {
 	annotations, version := map[string]any{cmp.Or(arg(2), hook.Annotation): arg(1)}, ""
 	for i := 3; arg(i) != ""; i++ {
@@ -357,7 +356,7 @@ func (s *script) hook(arg func(int) string) {
 	})
 }
 
-// wait advances the clock, and stops wherever something is due.
+// wait advances the clock, and lets the world come to rest at each due event.
 func (s *script) wait(d time.Duration) {
 	end := s.kube.Now.Add(d)
 	for {
@@ -389,7 +388,7 @@ func (s *script) push(args []string) {
 	})
 }
 
-// revert restores the newest other version.
+// revert pushes the newest content with another version.
 func (s *script) revert() {
 	head := s.git.at(s.git.headID()).Release()
 	for i := len(s.git.commits) - 1; i >= 0; i-- {
@@ -408,7 +407,7 @@ func (s *script) edit(name string, change func(*staged)) {
 func (s *script) decide(verb rollout.Verb, through string) {
 	release := s.git.at(s.git.headID()).Release()
 	if release == "" && s.state.Release != nil {
-		release = s.state.Release.Hash // its Rollout document was removed
+		release = s.state.Release.Hash // the release's Rollout document was removed
 	}
 	if through == "stale" {
 		release, through = "h1-stale", rollout.Full

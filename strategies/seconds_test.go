@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestWaitsAreNotCutShort begins each wait in the last moment of a second. The state records whole seconds: with a
-// settle of 1s, proxies would have no time at all.
+// TestWaitsAreNotCutShort checks waits that begin in the last moment of a second. If the record cut times to whole seconds, proxies would
+// have no time at all with a settle of 1s.
 func TestWaitsAreNotCutShort(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.AbortScaleDownDelaySeconds = 0 })
 	h.push(version("v2"))

@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Users are on a version when it has serving pods and no other has pods. That makes a release stable and ends a
-// rollback. On a hundred nodes the last pod may never be available.
+// All users are on a version when it has serving pods and no other version has pods. That makes a release stable and
+// ends a rollback. Not all pods need to be available: on a hundred nodes the last one may never be.
 
-// servesAll reports whether all users are on the release in flight, by serves or isAllOn for each workload.
+// servesAll reports whether all users are on the release in flight, judged for each workload by serves or isAllOn.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
 	if isContent(release) {
 		why, _ := unready(in, release.Since)
 		return why == ""
 	}
-	if specs == nil { // its commit cannot be read: the pods tell without it
+	if specs == nil { // its commit cannot be read, so only the pods count
 		for w := range release.Templates {
 			specs = append(specs, rollout.Spec{Workload: w})
 		}
@@ -32,7 +32,7 @@ func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bo
 	})
 }
 
-// serves reports whether a workload runs only one version, with as many serving pods as must always be available.
+// serves reports whether a workload runs one version only, and as many of its pods serve as maxUnavailable demands.
 func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
@@ -40,37 +40,37 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && serving >= available(spec, workloads.Replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether a workload's users are on a version. A ready pod and an unobserved promotion suffice.
+// isAllOn reports whether a workload has only one version's pods, one of them ready. Its status may still lag.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
 	return isAlone(live, hash) && fresh.Ready() >= min(workloads.Replicas(in.State, spec, live), 1)
 }
 
-// available returns how many of n pods must always serve by the user's maxUnavailable, at least one.
+// available returns how many of n pods must always be available by the user's maxUnavailable; at least one.
 func available(spec rollout.Spec, n int) int {
 	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
 }
 
-// runsOnly reports whether a workload runs only one version, by its ReplicaSets: the Deployment's status lags, and
-// one scaled down at once may not have reported.
+// runsOnly reports whether a workload runs one version only. It counts by ReplicaSet, because the Deployment's status
+// lags; a ReplicaSet that was scaled down may have pods that its status does not report yet.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Synced && isAlone(live, hash)
 }
 
-// isAlone reports whether a workload has the template of a version and no pod of another one.
+// isAlone reports whether a workload has a version's template and no pod of another version.
 func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Hash == hash && !slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return isOther(r, hash)
 	})
 }
 
-// isOther reports whether a ReplicaSet has pods of another version, or may create some: its size is not 0 or not seen.
+// isOther reports whether a ReplicaSet of another version has pods, or may still create some (Revision.Base, Late).
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
 
-// rollingBack returns texts about the workloads that do not yet run stable alone in a rollback, and their deadline.
+// rollingBack returns, as texts, the workloads that still run other versions than stable, and their earliest deadline.
 func rollingBack(in Input) (texts []string, late deadline) {
 	if in.Source == nil || in.State.Source != in.State.Rollback.To {
 		return []string{"all pods to be of the stable version"}, late
@@ -112,7 +112,7 @@ func rollingBackText(spec rollout.Spec, live rollout.ObservedWorkload, stable ro
 		spec.Workload, others, stable.Ready(), live.Replicas), stable.Problem)
 }
 
-// Evictions returns the pods to delete now.
+// Evictions returns the pods that gitrollout must delete now.
 func Evictions(in Input) []workloads.Eviction {
 	if in.State.Release == nil {
 		return nil
@@ -121,14 +121,14 @@ func Evictions(in Input) []workloads.Eviction {
 	return workloads.Evictions(workloads.Evicting{View: v, State: in.State, Release: in.renderOf(in.State.Release.Hash)})
 }
 
-// OrdersNodes reports whether a release in flight takes nodes by their labels, so that Observed.Nodes is needed.
+// OrdersNodes reports whether a release in flight orders nodes by their labels, so that Observed.Nodes is needed.
 func OrdersNodes(in Input) bool {
 	hasOrder := func(spec rollout.Spec) bool { return spec.Canary != nil && len(spec.Canary.NodeOrder) > 0 }
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
 }
 
-// lessRouted returns why missing pods reduce the new version's requests, and when that may end. Its pods must be
-// ready for a while before, so that a crash loop is one transition.
+// lessRouted returns why missing pods reduce the new version's requests, and when that may end. After a reduction its
+// pods must be ready for wellFor first, so that a crash loop makes one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

@@ -14,8 +14,7 @@ func serviceRef(name string) rollout.Ref {
 	return rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: name}
 }
 
-// TestServiceThatLostItsRole checks that a Service with users selects no unapproved pods while it belongs to the
-// workload.
+// TestServiceThatLostItsRole checks that a Service with users selects no unapproved pods while it selects the workload's pods.
 func TestServiceThatLostItsRole(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -46,16 +45,16 @@ func TestServiceThatLostItsRole(t *testing.T) {
 	}
 }
 
-// TestServiceSelectsNoPodsThatGo edits the list to a smaller weight after a step without stable pods. The observed
-// stable pods are already being deleted.
+// TestServiceSelectsNoPodsThatGo checks an edit to a smaller weight after a step without stable pods. The stable pods that are still ready
+// are being deleted, so no Service may select them alone.
 func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 	cases := map[string]struct {
 		reason        string
 		scaling       rollout.Scaling
 		replicas      int
-		stable, fresh int // pods
+		stable, fresh int // pods that stay
 		synced        bool
-		want          bool // the Service selects stable
+		want          bool // whether the Service selects stable
 	}{
 		"Going":  {"2 of 10 are to be seen, and the controller has yet to act on a target of none", rollout.InPlace, 10, 2, 10, false, false},
 		"Stay":   {"the controller has acted, and 2 are there", rollout.InPlace, 10, 2, 10, true, true},
@@ -77,9 +76,8 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 	}
 }
 
-// TestServiceOfPodsThatComeAgain empties a list of steps while the Deployment has stable's template, since the last
-// list asked for no new pods. The remaining new pods go. No Service selects them alone before the Deployment has the
-// new template.
+// TestServiceOfPodsThatComeAgain checks an edit that removes all steps after a step without new pods. The Deployment still has the stable
+// template, so the remaining new pods go. No Service may select them alone until the Deployment has the new template.
 func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.Steps = nil })
 	h.push(version("v2"))
@@ -93,8 +91,8 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	}
 }
 
-// TestServiceAfterAnotherProcess reads a route that another process has just written, before the workload's controller
-// has seen the stable template. The new pods are about to go, and proxies may not know the last route yet.
+// TestServiceAfterAnotherProcess checks the Services after another process has routed a release, before the workload's controller has seen
+// the stable template. The new pods will go, and proxies may not know the last route yet.
 func TestServiceAfterAnotherProcess(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) {
 		s.Scaling, s.Canary.Steps = rollout.InPlace, []rollout.Step{weight(50), weight(0), aPause}
@@ -102,15 +100,15 @@ func TestServiceAfterAnotherProcess(t *testing.T) {
 	h.push(version("v2"))
 	in := inFlight(h, 1, set(h, commitID(1), 5, 5), set(h, commitID(0), 5, 5))
 	changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash, live.Synced = in.State.StableHash(web), false })
-	for _, weight := range []int{0, 50} { // 50: a rollback whose record Git refused, and a new process
+	for _, weight := range []int{0, 50} { // 50: the rollback's record was refused by Git, and a new process starts
 		in.State.Progress[0].Routed = &rollout.Routing{Weight: weight, At: in.Now}
 		pin := routes.Pins(in.State, viewOf(in, h))[serviceRef("web-canary")]
 		compare.CheckNamed(t, fmt.Sprintf("at weight %d", weight), rollout.PodHash(commitID(0)), pin)
 	}
 }
 
-// TestServiceOfAWayBackFromNoWeight rolls back from a step with new pods and no requests. The stable commit's list
-// keeps no stable pod at its step of the same number. Still, no Service selects the new pods.
+// TestServiceOfAWayBackFromNoWeight checks a rollback from a step with new pods and no requests. The stable commit's step of that number
+// keeps no stable pod, and still no Service may select the new pods.
 func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
 	for name, steps := range map[string][]rollout.Step{
 		"AnotherList": {weight(0), weight(50), aPause}, "SameList": {weight(100), aPause},

@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestTheShareIsWhatTheStepAsksFor scales workloads at a step by Git, by an autoscaler, and from and to zero. It also
-// edits their strategy by hand and their steps. Within three seconds the pods must match the step's table for the
-// current number of replicas. Replay a violation with -seed N.
+// TestTheShareIsWhatTheStepAsksFor scales workloads at a step by Git and by an autoscaler, also from and to zero. It also changes their
+// strategy by hand and their steps in Git. Within three seconds the pods must match tableOf for the current replicas. Replay a failure with
+// -seed N.
 func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
 	seeds := 400
 	if testing.Short() {
@@ -35,7 +35,7 @@ func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
 	}
 }
 
-// shareSpec returns a canary that waits at a weight.
+// shareSpec returns a canary that pauses at a weight.
 func shareSpec(rng *rand.Rand) rollout.Spec {
 	spec := randomSpec(rng, web.Name)
 	spec.BlueGreen, spec.MinReadySeconds, spec.ProgressDeadlineAbort = nil, 0, false
@@ -75,7 +75,7 @@ func shareSeed(seed uint64, verbose bool) *sim {
 	return s
 }
 
-// shareSize returns a number of replicas; above 100, one percent is more than a pod.
+// shareSize returns a random number of replicas. Above 100, one percent is more than one pod.
 func shareSize(rng *rand.Rand) int {
 	return []int{1 + rng.IntN(4), 1 + rng.IntN(12), 1 + rng.IntN(40), 1 + rng.IntN(40), 1 + rng.IntN(400)}[rng.IntN(5)]
 }
@@ -106,7 +106,7 @@ func (s *sim) meddle() {
 		s.git.push(func(x *source) { x.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = steps }) })
 	case n <= 3:
 		s.note("STRATEGY BY HAND")
-		s.watch(web).Excused += d.Replicas // the change by hand permits that
+		s.watch(web).Excused += d.Replicas // excuses missing pods after the manual change
 		for _, o := range s.desired(s.state) {
 			if o.Ref() == web.Ref() {
 				o = o.Copy()
@@ -125,13 +125,13 @@ func (s *sim) meddle() {
 		}
 	default:
 		s.resize()
-		for range s.rng.IntN(20) { // another scaling before the end of the first
+		for range s.rng.IntN(20) { // the workload is scaled again before it has settled
 			s.kube.Micro()
 		}
 	}
 }
 
-// comeToRest advances the clock by three seconds, with all events in them.
+// comeToRest advances the clock by three seconds and lets the world come to rest at each of them.
 func (s *sim) comeToRest() {
 	for range 4 {
 		if !s.rest() {
@@ -143,13 +143,13 @@ func (s *sim) comeToRest() {
 	s.quiet()
 }
 
-// checkShare compares the pods with the step's table.
+// checkShare checks that the pods match tableOf.
 func (s *sim) checkShare() {
 	d := s.kube.Deployments[web]
 	pr, moves := s.state.ProgressOf(web)
 	spec, _ := s.specOf(web)
 	if moves && pr.Step > 1 || s.state.Release == nil {
-		return // the edited steps continue elsewhere
+		return // the edited steps continue at another step
 	}
 	if !moves || !workloads.IsHeld(s.state) {
 		s.fail("the release does not wait at a step: %s %s", s.state.Phase, s.state.Reason)
@@ -185,8 +185,8 @@ func text(spec rollout.Spec) string {
 		spec.Canary.DynamicStableScale)
 }
 
-// tableOf returns the documented numbers for a weight. Beside all stable pods, the new pods are the share of n,
-// rounded up. With dynamicStableScale the rest stays, and pods replaced in place follow Argo Rollouts.
+// tableOf returns the documented counts for a weight. With a surge, the new pods are their share of n, rounded up, beside all stable pods
+// or, with dynamicStableScale, beside the rest. In place, the counts are Argo Rollouts'.
 func tableOf(spec rollout.Spec, weight, n int) plan.Counts {
 	up := func(share int) int { return (n*share + 99) / 100 }
 	c := plan.Counts{Canary: up(weight), Stable: n}
@@ -212,7 +212,7 @@ func tableOf(spec rollout.Spec, weight, n int) plan.Counts {
 		if gone <= 0 || percent*n/100 == gone {
 			break
 		}
-		c.Stable++ // the removed pods are a whole percentage
+		c.Stable++ // the removed pods must be a whole percentage of n
 		if inPlace {
 			c.Canary--
 		}

@@ -13,21 +13,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kindOf is one kind of release; the new version gets a fifth of the requests.
+// kindOf is one kind of release. A fifth of the requests goes to its new version.
 type kindOf struct {
 	rate   float64    // requests per second to the new version
-	shares [2]float64 // shares of failed requests: the new version's, stable's
+	shares [2]float64 // shares of failed requests: of the new version, and of stable
 }
 
-// worldOf has the answers of two versions over time: requests and failures up to each question.
+// worldOf counts the requests and failures of two versions over time, up to each question.
 type worldOf struct {
 	kindOf
 	rng  *rand.Rand
 	at   []time.Time
-	sums [][2][2]float64 // for each moment and version: failed, all
+	sums [][2][2]float64 // for each time and version: failed and all requests
 }
 
-// ask adds the requests since the last question.
+// ask adds the requests since the previous question.
 func (w *worldOf) ask(now time.Time) {
 	if len(w.at) == 0 {
 		w.at, w.sums = []time.Time{now}, [][2][2]float64{{}}
@@ -44,7 +44,7 @@ func (w *worldOf) ask(now time.Time) {
 	w.at, w.sums = append(w.at, now), append(w.sums, sums)
 }
 
-// poisson draws a number of independent requests, with the normal distribution where the difference is negligible.
+// poisson draws a Poisson-distributed number. For large means it uses the normal distribution.
 func (w *worldOf) poisson(mean float64) float64 {
 	if mean > 100 {
 		return math.Max(0, math.Round(mean+math.Sqrt(mean)*w.rng.NormFloat64()))
@@ -56,15 +56,15 @@ func (w *worldOf) poisson(mean float64) float64 {
 	return n
 }
 
-// compared returns the result of the documentation's query for a comparison: everything since the beginning, which is
-// less than its ten minutes.
+// compared returns the result of the documented query for a comparison. It covers all requests, because they are from less than the query's
+// ten minutes.
 func (w *worldOf) compared() Result {
 	sums := w.sums[len(w.sums)-1]
 	pair := func(v [2]float64) any { return []any{v[0], v[1]} }
 	return Result{Value: pair(sums[0]), Stable: pair(sums[1]), Samples: -1}
 }
 
-// share returns the result of the first example's query: the last minute.
+// share returns the result of the first documented query, which covers the last minute.
 func (w *worldOf) share() Result {
 	last := len(w.at) - 1
 	first := slices.IndexFunc(w.at, func(at time.Time) bool { return w.at[last].Sub(at) <= time.Minute })
@@ -75,10 +75,10 @@ func (w *worldOf) share() Result {
 	return Result{Value: []any{(w.sums[last][0][0] - w.sums[first][0][0]) / all}, Samples: -1}
 }
 
-// verdicts are the results of many releases.
+// verdicts holds the results of many releases.
 type verdicts struct {
 	back             int
-	requests, failed []float64 // of the new version, until its rollback
+	requests, failed []float64 // of the new version, until it was rolled back
 }
 
 func median(all []float64) float64 {
@@ -88,7 +88,7 @@ func median(all []float64) float64 {
 	return slices.Sorted(slices.Values(all))[len(all)/2]
 }
 
-// judge runs so many releases with the full decision loop.
+// judge runs a number of releases of one kind through all decisions.
 func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*worldOf) Result) verdicts {
 	var v verdicts
 	for i := range releases {
@@ -117,9 +117,8 @@ func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result 
 	return v
 }
 
-// TestSharesOfFailures runs 200 releases of each kind and compares them with the table in docs/analysis.md. With a
-// comparison, no good version is rolled back. The numbers of passed bad versions and the times to notice them must
-// match the page.
+// TestSharesOfFailures runs 200 releases of each kind and compares the results with the table in docs/analysis.md. A comparison must roll
+// no good version back. The number of bad versions that pass, and the time to notice one, must match the page.
 func TestSharesOfFailures(t *testing.T) {
 	releases := uint64(200)
 	if testing.Short() {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// decideFirst starts an app without a record: a first deployment, or the adoption of running workloads.
+// decideFirst starts an app without a record, by a first deployment or by the adoption of running workloads.
 func decideFirst(in Input) Decision {
 	in = withRetry(in)
 	release := newRelease(in)
@@ -40,7 +40,7 @@ func decideFirst(in Input) Decision {
 	return d
 }
 
-// inOtherHands returns the first sign of another manager, a sign that prevents the adoption before a warning.
+// inOtherHands returns the first sign of another manager. Signs that prevent the adoption come before mere warnings.
 func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	if in.Answers.Foreign == nil {
 		return sign, false
@@ -51,7 +51,7 @@ func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	return rollout.Find(*in.Answers.Foreign, func(rollout.Foreign) bool { return true })
 }
 
-// adoption decides about running workloads. If they differ from Git, only a full promotion replaces them.
+// adoption adopts workloads that run Git's templates. If they differ, only a full promotion replaces them.
 func adoption(in Input, release rollout.Release) (Decision, bool) {
 	s, head := in.State, in.Head.Render
 	running := 0
@@ -94,7 +94,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	return hold(s, rollout.HeldAdoption, problem, in.Head.Commit.ID), true
 }
 
-// firstDeployment follows the head at once: there is no stable version to protect.
+// firstDeployment follows the head at once, because there is no stable version to protect.
 func firstDeployment(in Input, release rollout.Release) Decision {
 	s := in.State
 	if release.Hash == "" {
@@ -107,7 +107,7 @@ func firstDeployment(in Input, release rollout.Release) Decision {
 	return started(in, startFirst(in))
 }
 
-// startFirst deploys a first release, for which no staged workload has a stable version.
+// startFirst starts a first deployment: no staged workload has a stable version.
 func startFirst(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
@@ -117,7 +117,7 @@ func startFirst(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
 }
 
-// halfway reports whether another release than the template's has pods.
+// halfway reports whether another version than the template's has pods.
 func halfway(live rollout.ObservedWorkload, template rollout.Hash) bool {
 	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return r.Hash != "" && r.Hash != template && r.Desired > 0
@@ -130,7 +130,7 @@ func newRelease(in Input) rollout.Release {
 		Subject: in.Head.Commit.Subject, Since: rollout.Second(in.Now), Templates: head.Staged()}
 }
 
-// startRelease puts the head at its first step. A verified version skips pauses and weights.
+// startRelease starts the head's release at its first step. A verified version skips pauses and weights.
 func startRelease(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
@@ -151,7 +151,7 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable returns the stable version at the newest commit that it served at, the target of a rollback.
+// newestStable returns stable with the newest commit at which it served. A rollback returns to that commit.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable
@@ -161,12 +161,12 @@ func newestStable(in Input) *rollout.Release {
 	return &stable
 }
 
-// notRejected returns the rejections without a version that is tried again.
+// notRejected returns the rejections without those of a version that is tried again.
 func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
 
-// firstProgress returns the first step of each workload whose template changes. Others, and new ones, have no steps.
+// firstProgress returns the first step of each workload whose template changes. Unchanged and new ones have no steps.
 func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	var all []rollout.Progress
 	for _, spec := range in.Head.Render.Specs {
@@ -193,7 +193,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf returns Promoting when all workloads have passed their steps, Paused when the rest wait for users or time.
+// phaseOf returns Promoting if all workloads have passed their steps, Paused if the rest wait for users or the clock.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -209,7 +209,7 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether a hash is verified, not rejected since, and within each rollbackWindow, apart from stable.
+// isFast reports whether a hash is verified, within each rollbackWindow, not rejected since, and not stable itself.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
@@ -220,7 +220,7 @@ func isFast(in Input, h rollout.Hash) bool {
 	})
 }
 
-// remember puts a version first in the bounded list of verified hashes. If it is listed, newer ones are dropped.
+// remember puts a version first in the bounded list of verified hashes. If it was listed, newer ones are dropped.
 func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	if i := slices.Index(list, h); i >= 0 {
 		return slices.Clone(list[i:])
@@ -229,15 +229,15 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	return out[:min(len(out), rollout.MaxHistory)]
 }
 
-// StartOver returns an app's record on a new cluster without workloads: in a rollback to stable, after which Git's
-// version is released from its first step. It is false for an app that was never stable: it gets a first deployment.
+// StartOver returns an app's record for a new cluster without workloads. The record is a rollback to stable, after
+// which Git's version starts at its first step. It is false without a stable version: then a first deployment follows.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false
 	}
 	to := s.Stable.Commit
 	if s.Release == nil && s.Source != "" && s.Phase == rollout.Healthy {
-		to = s.Source // a later commit that changed no version
+		to = s.Source // a later commit without a new version
 	}
 	stable := *s.Stable
 	s.Phase, s.Reason = rollout.Aborting, "this cluster is new: stable first"

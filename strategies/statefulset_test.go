@@ -17,13 +17,12 @@ import (
 
 var db = rollout.Workload{Kind: "StatefulSet", Namespace: testApp.Namespace, Name: "web"}
 
-// ofSet returns a canary of a StatefulSet with the spec that render makes.
+// ofSet returns the spec of a StatefulSet's canary, as render fills it in.
 func ofSet(steps ...rollout.Step) rollout.Spec {
 	return rollout.Spec{Name: "web", Workload: db, Scaling: rollout.InPlace, Canary: &rollout.Canary{Steps: steps}}
 }
 
-// TestStatefulSetNumbers has the table of the documentation: the number of new pods of n for a weight or a batch, and
-// the partition.
+// TestStatefulSetNumbers checks the documented table: how many of n pods are new for a weight or a batch, and the partition.
 func TestStatefulSetNumbers(t *testing.T) {
 	batch := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	for name, tc := range map[string]struct {
@@ -55,7 +54,7 @@ func TestStatefulSetNumbers(t *testing.T) {
 	}
 }
 
-// TestDeploymentBatchesInPlace checks absolute numbers and shares, with a surge of one pod and without.
+// TestDeploymentBatchesInPlace checks setCanaryScale in place by number and by share, with and without a surge of one pod.
 func TestDeploymentBatchesInPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		scale rollout.CanaryScale
@@ -76,7 +75,7 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 	}
 }
 
-// setAt returns a StatefulSet of n ready pods at its first step, by default of 30 %. The fresh ones are new.
+// setAt returns a StatefulSet of n ready pods, of which fresh are new, at its first step (default: setWeight 30).
 func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) {
 	t.Helper()
 	if steps == nil {
@@ -93,8 +92,7 @@ func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) 
 	return in, h
 }
 
-// setGoingBack returns the rollback of setAt's release, once the cluster has the stable template. The pods left are of
-// the new version.
+// setGoingBack returns the rollback of setAt's release, once the controller has seen the stable template. The pods in left are new.
 func setGoingBack(t *testing.T, n, fresh int, left ...rollout.Pod) Input {
 	t.Helper()
 	in, h := setAt(t, n, fresh)
@@ -116,7 +114,7 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 		return r
 	}
 	old, next := of(commitID(0), stable), of(commitID(1), fresh)
-	// The base was adopted and has no hash.
+	// The adopted base version has no hash.
 	old.Base, next.Current, next.Hash = true, true, h.at(commitID(1)).Templates[db]
 	live := rollout.ObservedWorkload{Replicas: n, Hash: next.Hash, Synced: true, Floor: stable, Revisions: []rollout.Revision{next, old}}
 	if fresh == 0 {
@@ -126,8 +124,8 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 	return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}
 }
 
-// TestStatefulSetSurplus checks new pods created by a scale-up. They exceed the step's number: the step does not wait
-// for them, and asks for no more.
+// TestStatefulSetSurplus checks new pods that a scale-up creates beyond the step's number. The step does not wait until they are gone, and
+// asks for no more new pods.
 func TestStatefulSetSurplus(t *testing.T) {
 	for fresh, done := range map[int]bool{1: false, 3: true, 8: true} {
 		in, h := setAt(t, 10, fresh)
@@ -142,8 +140,8 @@ func TestStatefulSetSurplus(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsStableWithItsBase checks that a release ends only when each new pod gets the new version. Otherwise
-// the pods of the next release would run beside two other versions.
+// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller gives all new pods its version. Otherwise a next
+// release would run beside two other versions.
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
@@ -165,8 +163,8 @@ func TestEvictions(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change func(s *rollout.State, live *rollout.ObservedWorkload)
-		left   []rollout.Pod // default: web-9, which is not ready
-		want   string        // the pod's name, "" for none
+		left   []rollout.Pod // by default web-9, which is not ready
+		want   string        // the evicted pod's name, "" for none
 	}{
 		"the highest, by its number": {left: []rollout.Pod{pod("web-9", false, false), pod("web-10", false, false)}, want: "web-10"},
 		"none that is ready":         {left: []rollout.Pod{pod("web-9", true, false)}},
@@ -187,7 +185,7 @@ func TestEvictions(t *testing.T) {
 			tc.left = []rollout.Pod{pod("web-9", false, false)}
 		}
 		in := setGoingBack(t, 11, 2, tc.left...)
-		in.Observed.Workloads[db].Revisions[1].Members = []rollout.Pod{pod("web-0", false, false)} // an unready stable pod is left alone
+		in.Observed.Workloads[db].Revisions[1].Members = []rollout.Pod{pod("web-0", false, false)} // an unready stable pod is not evicted
 		if tc.change != nil {
 			changeLive(&in, db, func(live *rollout.ObservedWorkload) { tc.change(&in.State, live) })
 		}
@@ -203,8 +201,8 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// TestRetreatEvictsOfWhatIsStagedNow checks that a workload without a document at the release's start is part of the
-// rollback. The rollback, which waits, names the pod that gitrollout has to delete.
+// TestRetreatEvictsOfWhatIsStagedNow checks that a rollback includes a workload that had no document when the release began. The text of
+// the rollback names the pod that gitrollout deletes.
 func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	in := setGoingBack(t, 3, 1, rollout.Pod{Name: "web-2"})
 	want := "; pod " + db.Namespace + "/web-2, which is not ready, to be deleted"
@@ -217,20 +215,20 @@ func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	}
 }
 
-// TestStatefulSetTakenForAll checks a StatefulSet without pods, which has no partition. Kubernetes then takes the new
-// revision for the stable one. The pods return to stable first, with a message, unless a step allows all of them.
-// With rebalance, none of them is deleted.
+// TestStatefulSetTakenForAll checks a StatefulSet that had no pods, for which a partition has no effect. Kubernetes then takes the new
+// revision for the base. All pods return to stable first, with a message, unless a step asks for all of them. With rebalance, none of them
+// is deleted.
 func TestStatefulSetTakenForAll(t *testing.T) {
 	waits := []rollout.Step{weight(30), aPause}
 	const allNew = "10 of 10 new, 3 asked: "
 	for name, tc := range map[string]struct {
 		steps   []rollout.Step
 		at      int
-		back    bool // the controller has observed the stable template
+		back    bool // the controller has seen the stable template
 		base    bool
-		pods    int // of the new version, of 10
+		pods    int // pods of the new version, of 10
 		surplus string
-		want    any // the partition; nil: the stable template
+		want    any // the partition; nil for the stable template
 	}{
 		"the stable one is the base":    {waits, 1, false, false, 3, "", int64(7)},
 		"all are new":                   {waits, 1, false, true, 10, allNew + takenText, nil},
@@ -279,17 +277,17 @@ const (
 	takenWhy  = "no step asks for so many: all go back to the stable one first"
 )
 
-// TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout waits for an unready pod. With Parallel, the
-// controller replaces pods above the partition regardless of lower pods.
+// TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout replaces no pod while another one is not ready. With Parallel, the
+// controller itself replaces pods above the partition regardless of lower pods.
 func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	const none = -1
 	for name, tc := range map[string]struct {
-		fresh int // of 5 pods
+		fresh int // new pods, of 5
 		down  int // the ordinal of a stable pod that is not ready
 		late  bool
-		told  int  // the partition in the API server, counted from the first pod; 0: the partition of the pods
-		back  bool // the new pods are the lowest; the others have been rolled back
-		want  any  // the partition; nil: the stable template
+		told  int  // the partition in the cluster, from the first ordinal; 0 if it matches the pods
+		back  bool // the new pods are the lowest ones, as after a rollback of the others
+		want  any  // the partition; nil for the stable template
 	}{
 		"all serve":                         {1, none, false, 0, false, int64(3)},
 		"one below is down":                 {1, 1, false, 0, false, int64(4)},
@@ -331,7 +329,7 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	}
 }
 
-// TestDeadlineOfTheNewVersionOnly checks that no deadline rejects a version whose pods wait for a broken stable pod. The
+// TestDeadlineOfTheNewVersionOnly checks that no deadline rejects a version whose pods wait for a stable pod that is not ready. The
 // deadline of a new pod counts from its creation.
 func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 	in, h := setAt(t, 5, 0)
@@ -365,13 +363,13 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 	}
 }
 
-// TestStatefulSetOfAThirdTemplate checks that a template set by hand is undone above the partition only, where the
-// controller replaces pods. Below, all pods become stable first. Its revision keeps its first hash.
+// TestStatefulSetOfAThirdTemplate checks that a manually set template is undone at and above the partition, where the controller replaces
+// pods. Pods below it become stable first. The ControllerRevision keeps the hash that it had first.
 func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
-		by      map[int]bool // ordinals of its pods
-		unseen  bool         // the controller has not observed the last write
-		current bool         // it is the current template
+		by      map[int]bool // ordinals of the third template's pods
+		unseen  bool         // the controller has not seen the last write
+		current bool         // the third template is the current one
 		want    any
 	}{
 		"none any more":                 {nil, false, false, int64(3)},
@@ -409,8 +407,8 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	}
 }
 
-// TestRebalance deletes new pods below the partition, from the lowest, one at a time, while all others are ready. The
-// step waits for the end.
+// TestRebalance checks that new pods below the partition are deleted one at a time, the lowest first, while all others are ready. The step
+// waits until none is left.
 func TestRebalance(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(in *Input, live *rollout.ObservedWorkload)
@@ -453,7 +451,7 @@ func TestRebalance(t *testing.T) {
 		got := rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Name })
 		compare.CheckNamed(t, name+": evicts", tc.want, strings.Join(got, " "))
 	}
-	for _, all := range []bool{false, true} { // were new before, for an earlier step
+	for _, all := range []bool{false, true} { // whether an earlier step asked for all pods
 		in, _ := setAt(t, 10, 5)
 		spec, at := &in.Source.Specs[0], 0
 		spec.Canary.Rebalance = true
@@ -467,8 +465,8 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// TestSurplusIsExplained checks the reason for more new pods than the step asks for, as get and the dashboard show
-// it. Broken pods are named, without the step's own pods.
+// TestSurplusIsExplained checks why more pods are new than the step asks for, as get and the dashboard show it. The text names surplus pods
+// that are not ready.
 func TestSurplusIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh  int
@@ -495,8 +493,8 @@ func TestSurplusIsExplained(t *testing.T) {
 	}
 }
 
-// TestWhatStandsStillIsSaid checks that a first version that never becomes ready blocks the next one. gitrollout
-// deletes no pod, names the unready one, and calls no version stable. A controller that observes nothing is named.
+// TestWhatStandsStillIsSaid checks a first version that never becomes ready and so blocks the next one. gitrollout deletes no pod, names
+// the one that is not ready, and calls no version stable. It also names a controller that does not run.
 func TestWhatStandsStillIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*rollout.ObservedWorkload)
@@ -528,8 +526,7 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 	}
 }
 
-// TestDeploymentsAreNotEvictedFrom checks that no Deployment's pod is deleted, because its controller replaces
-// unready pods.
+// TestDeploymentsAreNotEvictedFrom checks that no pod of a Deployment is evicted, because its controller replaces pods that are not ready.
 func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 	s := rollout.State{Phase: rollout.Aborting, Source: "a", Rollback: &rollout.Rollback{To: "a"},
 		Stable:  &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-a"}},
@@ -541,7 +538,7 @@ func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 	}
 }
 
-// matchedSet returns a StatefulSet whose first step routes some requests to the new version.
+// matchedSet returns a StatefulSet whose first step routes matched requests to the new version.
 func matchedSet(later ...rollout.Step) rollout.Spec {
 	beta := rollout.Match{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "yes"}}}}
 	match := rollout.Step{Route: &rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{beta}}}
@@ -551,8 +548,8 @@ func matchedSet(later ...rollout.Step) rollout.Spec {
 	return spec
 }
 
-// TestStatefulSetRoutes checks that routers send only matching requests to the new version; the weight is a share of
-// pods. Other users reach stable pods before the first weight, and all pods at a weight.
+// TestStatefulSetRoutes checks that routers send only matched requests to the new version, because weights are shares of pods. Other users
+// reach stable pods before the first weight, and all pods afterwards.
 func TestStatefulSetRoutes(t *testing.T) {
 	spec := matchedSet(aPause, weight(50), aPause)
 	p := plan.Compile(spec)
@@ -574,7 +571,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 		phase      rollout.Phase
 		step       int
 		fresh      int    // ready pods of 10
-		main, side string // the versions selected by both Services, "": all pods
+		main, side string // the versions that both Services select, "" for all pods
 		matched    bool
 	}{
 		"before its pod":     {phase: rollout.Progressing, main: "old", side: "old"},
@@ -582,7 +579,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 		"a weight begins":    {phase: rollout.Progressing, step: 2, fresh: 1, side: "new", matched: true},
 		"at a weight":        {phase: rollout.Paused, step: 3, fresh: 5, side: "new", matched: true},
 		"aborted at a match": {phase: rollout.Aborting, step: 1, fresh: 1, main: "old", side: "old"},
-		// Five pods cannot serve all requests.
+		// Five stable pods cannot serve all requests.
 		"aborted at a weight": {phase: rollout.Aborting, step: 3, fresh: 5, side: "old"},
 		"all but one back":    {phase: rollout.Aborting, step: 3, fresh: 1, main: "old", side: "old"},
 	} {
@@ -604,8 +601,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 	}
 }
 
-// TestOnePodHasNoRoutes checks that the only pod of a StatefulSet moves with the promotion, without waiting for other
-// endpoints.
+// TestOnePodHasNoRoutes checks that a StatefulSet's only pod moves with the promotion, without a wait for endpoints.
 func TestOnePodHasNoRoutes(t *testing.T) {
 	spec := matchedSet(aPause)
 	for n, want := range map[int]bool{1: true, 2: false} {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// halves is a strategy known only to the table: half of the pods, a promotion, then the user's own rolling update.
+// halves is a strategy known only to Table: half of the pods, a promotion, then the user's own rolling update.
 type halves struct{}
 
 func (halves) Compiles(spec rollout.Spec) bool { return spec.Canary == nil && spec.BlueGreen == nil }
@@ -23,7 +23,7 @@ func (halves) Compile(rollout.Spec) plan.Compiled {
 	}
 }
 
-// TestAThirdStrategy releases, promotes, explains and forecasts with a strategy that is one row of the table.
+// TestAThirdStrategy checks releases, promotions, explanations and forecasts with a strategy that is one entry of Table.
 func TestAThirdStrategy(t *testing.T) {
 	known := plan.Table
 	plan.Table = append(plan.Table, halves{})

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// adopt follows a commit without a new version. A changed list of steps goes on at its first changed step, or at the
-// release's step if that is earlier. A new kind of scaling and routes to other Services are rolled back first.
+// adopt follows a commit without a new version. After a change of steps, the release continues at the first changed
+// step or at its present one, whichever is earlier. A new strategy or routes to other Services are rolled back first.
 func adopt(in Input) Decision {
 	if endsByOldList(in) {
 		if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {
@@ -25,7 +25,7 @@ func adopt(in Input) Decision {
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range stagedIn(in) { // without workloads that left the app; the promotion removes them
+	for _, m := range stagedIn(in) { // without workloads that left the app, which the promotion removes
 		c := changeOf(m, in)
 		switch {
 		case c.restarts == "" || s.Stable == nil:
@@ -61,21 +61,21 @@ func adopt(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// change is the difference between two plans of a workload in a release.
+// change is the difference between the old and the new plan of a workload in a release.
 type change struct {
 	old      *plan.Compiled // nil if its commit cannot be read
-	same     int            // the number of unchanged first stages
-	changes  bool           // later stages differ
+	same     int            // how many stages at the start are unchanged
+	changes  bool           // some later stage differs
 	restarts string         // the change that forces a rollback to stable, "" if none
 }
 
-// changeOf compares the plans of the followed commit and of the head, both compiled by this version of the program.
+// changeOf compares the plans of the followed commit and of the head, both compiled by this version of gitrollout.
 func changeOf(m workloads.Staged, in Input) change {
 	spec, known := rollout.Spec{}, false
 	if in.Source != nil {
 		spec, known = in.Source.Spec(m.Workload)
 	}
-	if !known { // the commit is gone from Git: the digest shows a change, but not from which stage on
+	if !known { // the commit is lost: the digest shows only that stages changed
 		if m.Digest() != m.Plan {
 			return change{changes: true}
 		}
@@ -102,9 +102,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// endsByOldList reports whether a release ends by the list of steps that it follows, not by the head's: all users are
-// on the new version, proxies have yet to learn it, and the new list, without a switch, would send users to all pods.
-// A render of an author's files has no commit.
+// endsByOldList reports whether a release ends by the steps of its source, not of the head. All its users are on the
+// new version, and proxies have yet to learn that. The head's steps, without a switch, would send users to all pods. A
+// source rendered from local files has no commit.
 func endsByOldList(in Input) bool {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||
@@ -118,7 +118,7 @@ func endsByOldList(in Input) bool {
 	})
 }
 
-// spends reports whether the promotion file opens a changed step, or opens another step because names changed.
+// spends reports whether the promotion file would open a changed step, or another step because names changed.
 func (c change) spends(in Input, m workloads.Staged) bool {
 	if workloads.IsPromoting(in.State) || isOpenFully(m, in) {
 		return false
@@ -131,15 +131,15 @@ func (c change) spends(in Input, m workloads.Staged) bool {
 	return last != was || found != knew
 }
 
-// resumed returns where a workload goes on. An unchanged stage keeps its clock, a changed one begins anew, and users
-// stay. A release past its steps, or verified, gets no new ones.
+// resumed returns where a workload continues after a change. An unchanged stage keeps its clock, and a changed one
+// begins anew. Users are not moved back. A release past its steps, or a verified one, gets no new steps.
 func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
 	case workloads.IsPromoting(in.State):
 		step = len(m.Stages)
 	case !c.changes:
-	case in.State.Draining != nil: // its analyses are over
+	case in.State.Draining != nil: // the release is stable: its analyses are over
 		at, _ := m.MovedAt()
 		step = max(step, at)
 	case in.State.Release.Fast:
@@ -153,19 +153,19 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
-		// The new list sets the matched users, and its step the next weight.
+		// The new list determines the matched users, and its step determines the next weight.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
 		if c.old == nil || !reflect.DeepEqual(c.old.RoutesAt(m.Routed.Step), m.RoutesAt(next.Step)) {
-			next.Routed.At = rollout.Second(in.Now) // proxies have to learn it: until then matched users still come
+			next.Routed.At = rollout.Second(in.Now) // matched users come until proxies have learnt the change
 		}
 	}
 	return next
 }
 
-// keeps reports whether a stage of the old list is unchanged in the new one.
+// keeps reports whether a stage is the same in both lists.
 func (c change) keeps(step int) bool { return step < c.same || !c.changes }
 
-// drops reports whether an analysis run belongs to a stage that has changed or is repeated.
+// drops reports whether an analysis run belongs to a stage that has changed or comes after a changed one.
 func (c change) drops(m workloads.Staged, r rollout.AnalysisRun) bool {
 	if c.old == nil {
 		return owns(m, r)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// waitForPods waits until new pods have served for minReadySeconds and get their requests, and old pods are few enough.
+// waitForPods waits until enough new pods have served for minReadySeconds and are routed, and surplus pods are gone.
 func waitForPods(in Input, m workloads.Staged) verdict {
 	want := m.Kind().Reached(m, m.Want())
 	ready := plan.MinReady(m.Spec)
@@ -44,7 +44,7 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	}
 }
 
-// withProblem returns a text with the reason why pods are not ready, if there is one.
+// withProblem appends to a text the reason why pods are not ready, unless it is empty.
 func withProblem(text, problem string) string {
 	if problem == "" {
 		return text
@@ -66,7 +66,7 @@ func waitForEndpoints(in Input, m workloads.Staged) verdict {
 	return verdict{route: true}
 }
 
-// promotionOrTimeout waits for a promotion, or for the timeout of the step.
+// promotionOrTimeout waits for a promotion of the step, or for the step's timeout.
 func promotionOrTimeout(w plan.PromotionWait, in Input, m workloads.Staged) verdict {
 	v := waitForPromotion(in, m)
 	if v.done || w.Timeout == 0 {
@@ -80,7 +80,7 @@ func promotionOrTimeout(w plan.PromotionWait, in Input, m workloads.Staged) verd
 	return v
 }
 
-// hasTimedOut reports whether a timeout with onTimeout: abort ended without a promotion.
+// hasTimedOut reports whether a step with onTimeout: abort has reached its timeout without a promotion.
 func hasTimedOut(w plan.PromotionWait, in Input, m workloads.Staged) bool {
 	late := w.Timeout > 0 && w.OnTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.Timeout))
 	kept := m.Suspended || isSuspended(m) || holder(in, in.State.Release.Hash, m.Spec.Paused) != ""
@@ -100,7 +100,7 @@ func waitForPromotion(in Input, m workloads.Staged) verdict {
 	}
 }
 
-// waitForPeople waits for a promotion of the step, or for the step's own timeout.
+// waitForPeople waits for a promotion of the step, or for the step's timeout if there is one.
 func waitForPeople(in Input, m workloads.Staged) verdict {
 	if w, is := m.Stage().Wait.(plan.PromotionWait); is {
 		return promotionOrTimeout(w, in, m)
@@ -108,7 +108,7 @@ func waitForPeople(in Input, m workloads.Staged) verdict {
 	return waitForPromotion(in, m)
 }
 
-// promoter returns the promotion file's author, or a word for none.
+// promoter returns the promotion file's author, "a promotion file" for an unknown author, "nobody" without a file.
 func promoter(in Input) string {
 	if in.Promotion == nil {
 		return "nobody"
@@ -116,7 +116,7 @@ func promoter(in Input) string {
 	return cmp.Or(in.Promotion.Author, "a promotion file")
 }
 
-// timedOut returns why a pause with onTimeout: abort has failed, "" if none has.
+// timedOut returns the reason for a rollback if a pause with onTimeout: abort has timed out, "" otherwise.
 func timedOut(in Input) string {
 	for _, m := range stagedIn(in) {
 		if w, is := m.Stage().Wait.(plan.PromotionWait); is && in.State.Stable != nil && hasTimedOut(w, in, m) {
@@ -132,24 +132,24 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 		return v
 	}
 	due := w.End(m.Entered)
-	if due.IsZero() { // render refuses such a schedule
+	if due.IsZero() { // render refuses a schedule without a next time
 		return verdict{paused: true, text: "a promotion: " + m.Stage().Text + " never comes"}
 	}
 	if _, lacks := lacksPods(m, in.Now); lacks {
 		return verdict{text: withProblem("a pod of the new version to serve", m.Problem())}
 	}
 	if m.Fresh.Ready() > 0 && m.Want().Canary > 0 {
-		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // all pods of the pause's start are gone
-			due = rollout.Soonest(anew, due.Add(w.Duration)) // with frequent node changes no pod may last for the whole pause
+		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod of the pause's start is left
+			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most doubled: frequent node changes may replace every pod
 		}
 	}
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon is how long before its record a pause may begin, as pushes are shared. A longer push restarts it.
+// recordedSoon bounds how long a timed pause may begin before its record. After a longer push the pause begins anew.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns when a stage is entered: now, or a timed pause's first decision, whose pods are ready by then.
+// sinceHanded returns when the next stage begins: now or, if a timed pause's record is late, at its first decision.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -167,7 +167,7 @@ func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	return next.Entered
 }
 
-// lacksPods returns since when a pause is over but cannot end, because no new pod serves.
+// lacksPods reports whether a timed pause is over but cannot end because no new pod is ready. since is the pause's end.
 func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.Stage().Wait.(plan.TimerWait)
 	if !is || m.N == 0 || m.Want().Canary == 0 || m.Fresh.Ready() > 0 {
@@ -177,7 +177,7 @@ func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) 
 	return since, !since.IsZero() && !now.Before(since)
 }
 
-// waitUntil waits for a recorded time: a restart or another machine changes nothing. A clock set back only delays it.
+// waitUntil waits for a time that follows from the record. A restart changes nothing; a clock set back delays it.
 func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
@@ -186,7 +186,7 @@ func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", text, due.Format(time.RFC3339))}
 }
 
-// waitForAnalysis waits for an analysis, or for a promotion, by which gateInconclusive accepts an inconclusive one.
+// waitForAnalysis waits for the step's analysis or a promotion. An inconclusive analysis has passed gateInconclusive.
 func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}
@@ -210,7 +210,7 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	}
 }
 
-// withoutPods waits for the first pod that an analysis needs; if no earlier step starts one, waiting does not help.
+// withoutPods waits for the first new pod, which an analysis needs. The verdict is broken if no step so far starts one.
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {
@@ -220,7 +220,7 @@ func withoutPods(m workloads.Staged, who string) verdict {
 	return v
 }
 
-// waitForExperiment waits for the pods, then the duration and required analyses, or for a promotion.
+// waitForExperiment waits for the experiment's pods, its duration and its required analyses, or for a promotion.
 func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOlderByOne checks that a record is stale if the cluster is a single transition ahead.
+// TestOlderByOne checks that a record is stale as soon as the cluster is one transition ahead.
 func TestOlderByOne(t *testing.T) {
 	_, in := atStep(nil, 1)
 	for serial, stale := range map[int]bool{in.State.Serial: false, in.State.Serial + 1: true} {
@@ -21,7 +21,7 @@ func TestOlderByOne(t *testing.T) {
 	}
 }
 
-// TestFullPromotionWhilePaused checks that paused: true keeps a release at its step, even with a full promotion.
+// TestFullPromotionWhilePaused checks that paused: true keeps a release at its step even after a full promotion.
 func TestFullPromotionWhilePaused(t *testing.T) {
 	h, in := atStep(nil, 1)
 	follow := func(paused bool) {
@@ -38,8 +38,8 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 	checkPhase(t, "then", in, rollout.Promoting)
 }
 
-// TestNobodyOvertakesWithWhatWasRejected checks that a full promotion ends a rollback for another version, but not
-// for the version that was just rejected.
+// TestNobodyOvertakesWithWhatWasRejected checks that a full promotion of another version ends a rollback, and that one of the rejected
+// version does not.
 func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	h, in := atStep(nil, 1)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "1"}
@@ -55,8 +55,8 @@ func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	checkPhase(t, "promoted by the file of a try that is over", in, rollout.Aborting)
 }
 
-// TestWhatHasBegunIsFinished checks that the first stage after a promotion ignores windows, while the last stage
-// before it waits for one.
+// TestWhatHasBegunIsFinished checks that the first stage after the decision to promote ignores windows. The last stage before it waits for
+// one.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Scaling, s.Canary, s.BlueGreen = rollout.Surge, nil, &rollout.BlueGreen{ActiveService: "web"}
@@ -88,7 +88,7 @@ func TestRejectedIsBounded(t *testing.T) {
 	}
 }
 
-// TestEachReadyPodIsProgress checks that a deadline counts from the newest ready pod.
+// TestEachReadyPodIsProgress checks that each ready pod starts the deadline anew.
 func TestEachReadyPodIsProgress(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 })
 	fresh := set(h, commitID(1), 2, 1)
@@ -126,8 +126,8 @@ func TestOtherStepsKeepTheRoutes(t *testing.T) {
 	}
 }
 
-// TestTimeoutsWhileGitCannotBeRead checks an app with an unreadable head, or without its Rollout document. It is
-// requeued for the end of its pause and rolls back then.
+// TestTimeoutsWhileGitCannotBeRead checks the timeout of a pause while the head is unreadable or lacks the Rollout document. The app is
+// requeued for the timeout and rolls back then.
 func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(2 * time.Hour), OnTimeout: rollout.TimeoutAbort}
@@ -146,8 +146,8 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestSupersededWithoutItsCommit pushes a version during the promotion of another. A new process cannot fetch the
-// promoted commit, because the branch was rewritten. Its version becomes stable only if users are on it.
+// TestSupersededWithoutItsCommit checks a push while another version is promoted, whose commit a new process cannot fetch because the
+// branch was rewritten. That version becomes stable only if all users are on it.
 func TestSupersededWithoutItsCommit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh, ready, stable int // pods

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// calendarOf returns the calendar of a configuration's windows.
+// calendarOf returns the calendar of windows in the form of the configuration.
 func calendarOf(windows string) rollout.Calendar {
 	config, err := rollout.ParseConfig(rollout.ConfigPath("test"),
 		[]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: a}]\nwindows: "+windows+"\n"))
@@ -20,7 +20,7 @@ func calendarOf(windows string) rollout.Calendar {
 	return config.CalendarOf(testApp.Name, nil)
 }
 
-// randomCalendar mostly returns an empty calendar; otherwise one with windows within hours, or with a freeze.
+// randomCalendar returns mostly an empty calendar, else one with windows of some hours or with a freeze.
 func randomCalendar(rng *rand.Rand) rollout.Calendar {
 	switch rng.IntN(8) {
 	case 0:
@@ -34,13 +34,13 @@ func randomCalendar(rng *rand.Rand) rollout.Calendar {
 	}
 }
 
-// officeHours opens for an hour in the morning, and the tests' clock is at noon.
+// officeHours opens for an hour at 9:00, while the tests' clock begins at noon.
 var officeHours = calendarOf("[{kind: allow, schedule: '0 9 * * *', duration: 1h}]")
 
-// nextMorning is when the office hours begin again.
+// nextMorning is when officeHours opens next.
 var nextMorning = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// TestWindows asks for each kind of change while the calendar is closed.
+// TestWindows checks which changes wait while the calendar is closed.
 func TestWindows(t *testing.T) {
 	rests := func(push func(*source)) Input {
 		h := oneWeb(nil)
@@ -106,8 +106,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestStepsThatWaitLetPodsCome checks a new list of steps that waits for a window. The app is requeued when the next
-// pod has been ready for minReadySeconds, since pods follow the old list.
+// TestStepsThatWaitLetPodsCome checks a new list of steps that waits for a window. The app is requeued when the next pod has been ready for
+// minReadySeconds, because pods still follow the old list.
 func TestStepsThatWaitLetPodsCome(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.MinReadySeconds = 30 })
 	fresh := set(h, commitID(1), 1, 1)
@@ -123,7 +123,7 @@ func TestStepsThatWaitLetPodsCome(t *testing.T) {
 	}
 }
 
-// TestPauseUntil checks a pause until a scheduled moment after the start of its step.
+// TestPauseUntil checks a pause until the first scheduled time after its start.
 func TestPauseUntil(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -148,8 +148,8 @@ func TestPauseUntil(t *testing.T) {
 	}
 }
 
-// TestWindowsKeepHooks checks that no hook begins while the calendar is closed, neither of a release nor of a commit
-// that changes only the hook.
+// TestWindowsKeepHooks checks that no hook begins while the calendar is closed, neither for a release nor for a commit that changes only
+// the hook.
 func TestWindowsKeepHooks(t *testing.T) {
 	changed := beforeHook("migrate")
 	changed.Map("spec")["completions"] = int64(2)

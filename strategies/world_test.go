@@ -22,8 +22,8 @@ import (
 // source is the content of the users' branch at one commit.
 type source struct {
 	workloads []staged
-	config    int                // data outside of templates: a ConfigMap's content
-	broken    bool               // it cannot be rendered
+	config    int                // data outside of templates: the content of a ConfigMap
+	broken    bool               // the commit cannot be rendered
 	promotion *rollout.Promotion // the promotion file
 	hooks     []rollout.Object   // Jobs around releases, with their objects
 }
@@ -35,10 +35,10 @@ type staged struct {
 	plain   bool // there is no Rollout document
 	gone    bool // the Deployment does not exist either
 
-	services []string // they exist even if the document does not name them
+	services []string // Services that exist even if no document names them
 }
 
-// editCanary changes a copy of the canary, because earlier commits have the same one.
+// editCanary changes a copy of the canary, because earlier commits share it.
 func (w *staged) editCanary(change func(*rollout.Canary)) {
 	c := *w.spec.Canary
 	change(&c)
@@ -50,19 +50,19 @@ func (s source) clone() source {
 	return s
 }
 
-// named returns the workload of that name, which exists.
+// named returns the workload of that name, which must exist.
 func (s *source) named(name string) *staged {
 	return &s.workloads[slices.IndexFunc(s.workloads, func(w staged) bool { return w.spec.Workload.Name == name })]
 }
 
-// history is the users' branch, with the newest commit last.
+// history is the users' branch, oldest commit first.
 type history struct {
 	commits []source
 	renders map[int]*rollout.Render
 	author  string
 }
 
-// newKube returns a cluster with the same chances in each run.
+// newKube returns a cluster that behaves the same in each run.
 func newKube() *kube.Cluster { return kube.New(rand.New(rand.NewPCG(1, 1)), noon) }
 
 func newHistory(first source) *history {
@@ -136,7 +136,7 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		}
 		hash, err := rollout.HashTemplate(map[string]any{"version": w.version})
 		if err != nil {
-			panic(err) // a literal is JSON
+			panic(err) // the JSON is a literal
 		}
 		r.Templates[w.spec.Workload] = hash
 		if !w.plain {
@@ -148,7 +148,7 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		Specs   []rollout.Spec
 	}{r.Objects, r.Specs})
 	if err != nil {
-		panic(err) // literals are JSON
+		panic(err) // the JSON is a literal
 	}
 	sum := sha256.Sum256(raw)
 	r.Digest, r.Hooked = hex.EncodeToString(sum[:]), slices.ContainsFunc(r.Objects, hook.Is)
@@ -210,13 +210,13 @@ func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
 	return objects
 }
 
-// desiredOf returns the object that a state asks for of a workload, nil for none.
+// desiredOf returns the desired object of a workload, nil if there is none.
 func desiredOf(in Input, h *history, w rollout.Workload) rollout.Object {
 	o, _ := rollout.Find(mustDesired(in.State, viewOf(in, h)), func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 	return o
 }
 
-// readAgain writes a state, and returns the state that is read from it.
+// readAgain encodes a state and returns the state that decodes from that.
 func readAgain(t testing.TB, s rollout.State) rollout.State {
 	t.Helper()
 	data, err := s.Encode()
@@ -257,19 +257,19 @@ func amountValue(a rollout.Amount) any {
 	return int64(a.Value)
 }
 
-// loop is the smallest correct reconciler, in the order of the real one: apply the state, observe, decide. An advance
-// is recorded and then applied; a rollback is applied and then recorded.
+// loop is a minimal reconciler in the order of the real one: apply the state, observe, decide. A rollback is applied and then recorded.
+// Other transitions are recorded and then applied.
 type loop struct {
 	git     *history
 	kube    *kube.Cluster
 	state   rollout.State         // the state branch
-	pending *Decision             // memory: a rollback that is not recorded yet
-	settled bool                  // of the last pass
-	runs    []rollout.AnalysisRun // memory: state.Analyses with later measurements
-	health  Health                // memory
-	routing string                // memory: the applied value of Routing, and since when
+	pending *Decision             // in memory: a rollback that is not recorded yet
+	settled bool                  // whether the last pass applied everything
+	runs    []rollout.AnalysisRun // in memory: State.Analyses with later measurements
+	health  Health                // in memory
+	routing string                // in memory: the applied value of Routing, since applyAt
 	applyAt time.Time
-	watches bool // the process watches routes
+	watches bool // the process watches routes and knows since when they are applied
 	noisy   bool
 	serials bool // each record has a serial number
 	looks   int
@@ -279,18 +279,18 @@ type loop struct {
 	unmade   map[string]bool     // deleted by hand
 	fate     func(job string) rollout.JobState
 
-	plans plan.Cache // a world compiles each spec once, instead of per decision
+	plans plan.Cache // one cache for the whole run, to compile each spec once
 
-	between func()                                      // other events between two writes
+	between func()                                      // runs between two writes
 	decided func(Input, Decision)                       // called for each decision
-	mutate  func(*Input, *Decision)                     // nil, or a change that breaks each decision
+	mutate  func(*Input, *Decision)                     // breaks each decision on purpose; nil if unset
 	wrote   func(rollout.State, []rollout.Object)       // called before each apply
 	applied func(rollout.State, []rollout.Object)       // called after each apply
 	commits func(was, is rollout.State, subject string) // called for each commit of the state branch
 	fails   func(what string) bool                      // "git": each push fails; "crash": the process stops here
 	refuses func(commit string) bool                    // the API server refuses the objects of a commit
 	madeJob func(HookJob)                               // called for each created Job
-	misses  func() bool                                 // the API server refuses one object that is no Deployment
+	misses  func() bool                                 // reports that the API server refuses an object, but no Deployment
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
@@ -303,8 +303,7 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 	}
 }
 
-// observe returns the cluster's state. In a noisy world the reasons of unready pods change with each look, like the
-// restart counts of kubelets.
+// observe returns the cluster's state. In a noisy world the problems of unready pods differ at each look, like kubelets' restart counts.
 func (l *loop) observe() rollout.Observed {
 	o := l.kube.Observe()
 	if l.looks++; !l.noisy {
@@ -320,7 +319,7 @@ func (l *loop) observe() rollout.Observed {
 	return o
 }
 
-// input gathers the input of a decision.
+// input returns the input of the next decision.
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
@@ -336,7 +335,7 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 	return in
 }
 
-// answer answers a question of a decision. The cluster accepts valid objects.
+// answer answers a decision's question. The cluster accepts valid objects.
 func (l *loop) answer(in Input, ask Ask) Input {
 	switch {
 	case ask.Heal:
@@ -381,7 +380,7 @@ type liveJob struct {
 	made  time.Time
 }
 
-// job creates, observes or deletes a Job as the cluster would.
+// job looks up, creates or deletes a Job in the cluster.
 func (l *loop) job(ask HookJob) rollout.JobState {
 	key := ask.Key()
 	live := l.jobs[key]
@@ -488,7 +487,7 @@ func (l *loop) apply(s rollout.State) bool {
 	return !l.misses()
 }
 
-// routedSince returns the time since when this process knows that the cluster has the routes of a state.
+// routedSince returns since when this process knows that the cluster has a state's routes, zero if it does not.
 func (l *loop) routedSince(s rollout.State) time.Time {
 	source := l.git.at(s.Source)
 	if source == nil || !l.watches {
@@ -500,7 +499,7 @@ func (l *loop) routedSince(s rollout.State) time.Time {
 	return l.applyAt
 }
 
-// remove deletes an object and the objects it owns.
+// remove deletes an object and the objects that it owns.
 func (l *loop) remove(ref rollout.Ref) {
 	if ref.Kind == "Deployment" {
 		delete(l.kube.Deployments, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
@@ -509,7 +508,7 @@ func (l *loop) remove(ref rollout.Ref) {
 	delete(l.kube.Routes, ref)
 }
 
-// prune deletes objects that the app no longer has, once nothing is in flight.
+// prune deletes objects that the app no longer has, once no release is in flight.
 func (l *loop) prune(d *Decision) {
 	if d.Subject != "" || d.State.Source == "" {
 		return
@@ -521,7 +520,7 @@ func (l *loop) prune(d *Decision) {
 	}
 }
 
-// rest runs all events due at this moment. It returns false if they never end.
+// rest runs all events that are due now. It is false if they do not end.
 func (l *loop) rest() bool {
 	for range 200 {
 		for moves := 0; l.kube.Micro(); moves++ {
@@ -537,7 +536,7 @@ func (l *loop) rest() bool {
 	return false
 }
 
-// fingerprint changes with everything that a pass could change.
+// fingerprint returns a text that changes with everything that a pass may change.
 func (l *loop) fingerprint() string {
 	all := dump(l.state) + fmt.Sprint(l.kube.Pins, dump(slices.Collect(maps.Values(l.kube.Routes))), l.pending != nil)
 	for _, w := range sortedWorkloads(l.kube.Deployments) {
@@ -550,7 +549,7 @@ func (l *loop) fingerprint() string {
 	return all
 }
 
-// nextDue returns the next event of the world or of a release's timer, zero if there is none.
+// nextDue returns the time of the cluster's next event or of the next requeue, zero if there is none.
 func (l *loop) nextDue() time.Time {
 	return rollout.Soonest(l.kube.NextDue(), Decide(l.input(l.state, l.settled)).Requeue)
 }

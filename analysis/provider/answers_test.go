@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzAnswers sends arbitrary answers to each provider: the result is a value that conditions can use, or an error
-// without credentials, and never a panic.
+// FuzzAnswers sends arbitrary responses to each provider. The result must be a value that conditions can use, or an error without
+// credentials, and there must be no panic.
 func FuzzAnswers(f *testing.F) {
 	all := contracts()
 	for i, c := range all {
@@ -33,7 +33,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// checkValue fails the test unless conditions can use the value.
+// checkValue fails the test unless conditions can use a value.
 func checkValue(t *testing.T, v any) {
 	t.Helper()
 	switch v := v.(type) {

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// authentication holds a server's credentials. Argo Rollouts has oauth2 and sigv4; basicAuth is for basic, bearer for
-// an Authorization header.
+// authentication holds the credentials for a server. oauth2 and sigv4 are Argo Rollouts' fields. basicAuth means the
+// same as basic, and bearer sets an Authorization header.
 type authentication struct {
 	OAuth2    *oauth2Config `json:"oauth2,omitempty"`
 	Sigv4     *sigv4Config  `json:"sigv4,omitempty"`
@@ -35,14 +35,14 @@ func (b basicConfig) check(at, fix string) error {
 	return cmp.Or(required(at+".username", b.Username, "give the user's name"), required(at+".password", b.Password, fix))
 }
 
-// sender configures requests to a server.
+// sender holds the settings of requests to a server.
 type sender struct {
 	Insecure       bool           `json:"insecure,omitempty"`
-	Headers        []header       `json:"headers,omitempty"` // X-Scope-OrgID, or Authorization: ApiKey …
+	Headers        []header       `json:"headers,omitempty"` // such as X-Scope-OrgID, or Authorization: ApiKey …
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check takes the AWS service to sign for, "" if none, and the requests' address.
+// check validates the settings. service is the AWS service that sigv4 signs for, "" if none; address is the server's.
 func (c sender) check(service, address string) error {
 	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {
@@ -51,7 +51,7 @@ func (c sender) check(service, address string) error {
 	return err
 }
 
-// send sends a request with headers and credentials; service is as for check.
+// send sends a request with the headers and credentials. service is the same as for check.
 func (c sender) send(ctx context.Context, s *session, ask call.Request, service string) (call.Answer, error) {
 	ask.Insecure, ask.Header = c.Insecure, headerOf(c.Headers)
 	if err := c.Authentication.apply(ctx, s, &ask, service); err != nil {
@@ -60,7 +60,7 @@ func (c sender) send(ctx context.Context, s *session, ask call.Request, service 
 	return s.do(ctx, ask)
 }
 
-// oauth2Config is the client credentials flow (RFC 6749, section 4.4).
+// oauth2Config configures the client credentials grant (RFC 6749, section 4.4).
 type oauth2Config struct {
 	TokenURL     string   `json:"tokenUrl"`
 	ClientID     string   `json:"clientId"`
@@ -68,8 +68,8 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check validates the credentials; service and headers are the sender's. With a template's Host header, a signature
-// for AWS could be sent to another address.
+// check validates the credentials. service and headers are the sender's. A Host header is refused with sigv4, because a
+// signature for AWS could then be sent to another address.
 func (a authentication) check(service string, headers []header) error {
 	ways := []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil}
 	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {
@@ -101,7 +101,7 @@ func (a authentication) check(service string, headers []header) error {
 	return nil
 }
 
-// apply adds the credentials to a request. Each measurement requests a new token, so none is stored.
+// apply adds the credentials to a request. Each measurement requests a new token, so no token is stored.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:
@@ -136,7 +136,7 @@ func authorize(c *call.Request, credentials string) {
 	c.Header.Set("Authorization", credentials)
 }
 
-// token requests an access token. Most servers expect the client's secret in the header, tried first.
+// token requests an access token. Most servers expect the client's secret in a header, so that is tried first.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

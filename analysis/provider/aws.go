@@ -15,15 +15,15 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// sigv4Config selects the credentials for signing, by optional fields.
+// sigv4Config selects the AWS credentials that sign requests. All fields are optional.
 type sigv4Config struct {
-	Region  string `json:"region,omitempty"`  // default: AWS_REGION
+	Region  string `json:"region,omitempty"`  // default AWS_REGION
 	Profile string `json:"profile,omitempty"` // in AWS_SHARED_CREDENTIALS_FILE
 	RoleARN string `json:"roleArn,omitempty"` // the role to assume
 }
 
-// signer finds credentials as AWS's SDKs do: in environment or profile, by a service account's token (IRSA), and from
-// the agent of EKS Pod Identity or ECS. It does not use the node's.
+// signer finds credentials in the order of AWS's SDKs: a profile, the environment, a service account's token (IRSA), or
+// the agent of EKS Pod Identity or ECS. It never uses the credentials of the node.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(),
 		region: cmp.Or(c.Region, s.deps.Getenv("AWS_REGION"), s.deps.Getenv("AWS_DEFAULT_REGION"))}
@@ -74,7 +74,7 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 		"give the service account a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 }
 
-// askSTS requests credentials from STS, signed by g unless nil.
+// askSTS requests credentials from STS. The request is signed by g, unless g is nil.
 func askSTS(ctx context.Context, s *session, region string, form url.Values, g *signer) (awsKeys, error) {
 	c := call.Request{
 		Method: http.MethodPost, Base: awsEndpoint(s, "sts", "STS", region), Path: "/",
@@ -103,7 +103,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	return s.taken(awsKeys{given.ID, given.Secret, given.Token}, "the answer of STS has no credentials")
 }
 
-// taken hides keys and refuses missing ones.
+// taken hides keys from messages, and refuses missing ones.
 func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	if k.id == "" || k.secret == "" {
 		return awsKeys{}, errors.New(missing)
@@ -112,7 +112,7 @@ func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	return k, nil
 }
 
-// agentKeys requests keys from the agent of EKS Pod Identity or of ECS.
+// agentKeys requests keys from the agent of EKS Pod Identity or ECS.
 func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error) {
 	c := call.Request{Method: http.MethodGet, Base: address}
 	token := s.deps.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
@@ -143,7 +143,7 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 	return s.taken(awsKeys{answered.ID, answered.Secret, answered.Token}, missing)
 }
 
-// profileKeys reads a profile of the credentials, an INI file.
+// profileKeys reads the keys of a profile from the shared credentials file, an INI file.
 func profileKeys(s *session, name string) (awsKeys, error) {
 	file := cmp.Or(s.deps.Getenv("AWS_SHARED_CREDENTIALS_FILE"), s.deps.Getenv("HOME")+"/.aws/credentials")
 	text, err := s.readFile(file)
@@ -174,7 +174,7 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 	return s.taken(k, fmt.Sprintf("%s has no profile %s with credentials", file, name))
 }
 
-// awsEndpoint returns a service's URL in a region, or the environment's, as in AWS's SDKs.
+// awsEndpoint returns a service's URL in a region, or the URL from the environment, as in AWS's SDKs.
 func awsEndpoint(s *session, host, service, region string) string {
 	own := cmp.Or(s.deps.Getenv("AWS_ENDPOINT_URL_"+service), s.deps.Getenv("AWS_ENDPOINT_URL"))
 	if own != "" {

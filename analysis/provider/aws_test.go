@@ -23,7 +23,7 @@ func wantSignature(t *testing.T, r *http.Request, scope, signed string) {
 	}
 }
 
-// TestSigv4 uses examples of AWS's Signature Version 4 test suite
+// TestSigv4 compares signatures with examples of AWS's test suite for Signature Version 4
 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
 func TestSigv4(t *testing.T) {
 	for name, c := range map[string]struct{ method, url, kind, body, want string }{
@@ -50,7 +50,7 @@ func TestSigv4(t *testing.T) {
 	}
 }
 
-// signed returns a contract of Prometheus on AWS. The environment is written as in a shell.
+// signed returns a contract of Prometheus on AWS. env holds variables as in a shell: NAME=VALUE, separated by spaces.
 func signed(env, sigv4 string, serve server) contract {
 	c := prometheusContract
 	c.config = "{address: ADDRESS/workspaces/ws-1, query: up, authentication: {sigv4: " + sigv4 + "}}"
@@ -63,7 +63,7 @@ func signed(env, sigv4 string, serve server) contract {
 	return c
 }
 
-// TestAWSCredentials looks for credentials where AWS's SDKs do, and exchanges them at STS.
+// TestAWSCredentials checks where credentials are found, in the order of AWS's SDKs, and that STS exchanges them.
 func TestAWSCredentials(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -111,7 +111,7 @@ func TestAWSCredentials(t *testing.T) {
 	}
 }
 
-// TestSignedHosts signs requests to AWS's services only, not to servers that customers run on AWS.
+// TestSignedHosts checks that only requests to AWS's services are signed, not those to customers' servers on AWS.
 func TestSignedHosts(t *testing.T) {
 	for want, hosts := range map[bool][]string{
 		true: {"aps-workspaces.eu-west-1.amazonaws.com", "APS-workspaces.cn-north-1.amazonaws.com.cn", "aps-workspaces.eu-west-1.api.aws",
@@ -134,7 +134,7 @@ func TestSignedHosts(t *testing.T) {
 	b.wantError("is no server of AWS")
 }
 
-// TestAWSFaults sends no request without credentials; the error names the missing ones.
+// TestAWSFaults checks that without credentials no request is sent, and that the error names the missing credentials.
 func TestAWSFaults(t *testing.T) {
 	sts := func(answer string) server {
 		return func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
@@ -193,7 +193,7 @@ func TestAWSFaults(t *testing.T) {
 	}
 }
 
-// TestAgentIsAskedApart uses a separate client for the node's agent, if there is one.
+// TestAgentIsAskedApart checks that the credentials agent is asked by its own client, Deps.Agent.
 func TestAgentIsAskedApart(t *testing.T) {
 	b := newBench(t, signed("AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=ADDRESS/agent", "{}", nil))
 	b.deps.Agent = func(bool) *http.Client { return &http.Client{Transport: refusing{}} }
@@ -209,7 +209,7 @@ func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("not by this one")
 }
 
-// serveSTS follows https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html and …WithWebIdentity.html.
+// serveSTS follows the documentation of AssumeRole and AssumeRoleWithWebIdentity (https://docs.aws.amazon.com/STS/latest/APIReference/).
 func serveSTS(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 	f.want(r, "POST /sts/")
 	action, id := "AssumeRole", "AKIDROLE"

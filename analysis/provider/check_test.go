@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestArgoExamples accepts the examples of Argo Rollouts' documentation.
+// TestArgoExamples checks that the examples of Argo Rollouts' documentation are valid.
 func TestArgoExamples(t *testing.T) {
 	data, err := os.ReadFile("testdata/argo.yaml")
 	must(t, err)
@@ -38,7 +38,7 @@ func TestArgoExamples(t *testing.T) {
 	}
 }
 
-// minimal has each provider's shortest valid configuration. The cases below change it.
+// minimal has the shortest valid configuration of each provider. The test cases change it.
 var minimal = map[string]string{
 	"prometheus": "{address: http://p:9090, query: up}",
 	"web":        "{url: http://x/y}",
@@ -69,7 +69,7 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
-// must ends the test at an error.
+// must fails the test at once if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -86,7 +86,7 @@ func fromYAML(t *testing.T, text string) map[string]any {
 	return config
 }
 
-// changed returns a kind's minimal configuration with a change; ~ removes a field.
+// changed returns the minimal configuration of a kind with changed fields. A field with the value ~ is removed.
 func changed(t *testing.T, kind, change string) map[string]any {
 	t.Helper()
 	config := fromYAML(t, cmp.Or(minimal[kind], "{}"))
@@ -98,7 +98,7 @@ func changed(t *testing.T, kind, change string) map[string]any {
 	return config
 }
 
-// TestRefused checks that errors name the field, the value and the remedy.
+// TestRefused checks that errors name the field, the mistake and the fix.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ kind, change, field, msg, fix string }{
 		{"prometeus", "{}", "", "is not a provider", "use one of prometheus, web"},
@@ -234,7 +234,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTaken accepts the largest values that TestRefused does not refuse.
+// TestTaken checks that the largest allowed values are valid.
 func TestTaken(t *testing.T) {
 	for _, c := range []struct {
 		kind, change string
@@ -262,12 +262,12 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestArguments accepts arguments in any text that is filled in later.
+// TestArguments checks that {{args.x}} is valid in any text that is filled in later.
 func TestArguments(t *testing.T) {
 	for _, kind := range Kinds() {
 		config := fromYAML(t, minimal[kind])
 		if kind == "cloudWatch" || kind == "job" {
-			continue // the examples in testdata/argo.yaml nest them deeper
+			continue // testdata/argo.yaml has examples with deeper ones
 		}
 		for field, value := range config {
 			if _, ok := value.(string); ok {
@@ -308,7 +308,7 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// FuzzCheck looks for configurations that make Check panic, and for header values in its errors.
+// FuzzCheck looks for configurations that make Check panic, and for header values in errors.
 func FuzzCheck(f *testing.F) {
 	for _, kind := range Kinds() {
 		f.Add(kind, minimal[kind])

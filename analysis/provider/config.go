@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fieldError is an error in a field below the metric's provider.
+// fieldError is an error about a field below the metric's provider block.
 type fieldError = rollout.InvalidError
 
 func parse(kind string, raw map[string]any) (config, error) {
@@ -52,15 +52,15 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-// ofMetric lists fields of the metric often written one level too deep.
+// ofMetric lists fields of the metric that users often write into the provider block.
 var ofMetric = []string{"count", "failureCondition", "failureLimit", "interval", "successCondition"}
 
-// argument matches an argument's placeholder; other braces are the query's.
+// argument matches the placeholder of an argument. Other braces belong to the query.
 var argument = regexp.MustCompile(`\{\{\s*args\.`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }
 
-// wrong returns an error for a field, with a fix.
+// wrong returns an error about a field, with a fix.
 func wrong(field, fix, format string, args ...any) error {
 	return &fieldError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 }
@@ -72,7 +72,7 @@ func required(field, value, fix string) error {
 	return nil
 }
 
-// checkURL validates a URL; an empty text is valid.
+// checkURL validates a URL. An empty text is valid.
 func checkURL(field, value string) error {
 	if value == "" || hasArgument(value) {
 		return nil
@@ -89,7 +89,7 @@ func checkURL(field, value string) error {
 	return nil
 }
 
-// shown returns a URL without credentials.
+// shown returns a URL without credentials and query.
 func shown(value string) string {
 	value, _, _ = strings.Cut(value, "?")
 	if scheme, rest, ok := strings.Cut(value, "://"); ok {
@@ -98,7 +98,7 @@ func shown(value string) string {
 	return value[strings.LastIndex(value, "@")+1:]
 }
 
-// checkDuration validates a duration; an empty text is valid.
+// checkDuration validates a positive duration. An empty text is valid.
 func checkDuration(field, value string) error {
 	if value == "" || hasArgument(value) {
 		return nil
@@ -109,7 +109,7 @@ func checkDuration(field, value string) error {
 	return nil
 }
 
-// duration parses an accepted text.
+// duration parses a duration that checkDuration accepts.
 func duration(value string, byDefault time.Duration) time.Duration {
 	if d, err := time.ParseDuration(value); err == nil {
 		return d
@@ -117,7 +117,7 @@ func duration(value string, byDefault time.Duration) time.Duration {
 	return byDefault
 }
 
-// maxSeconds bounds the configured time limits.
+// maxSeconds bounds the time limits that users configure.
 const maxSeconds = 600
 
 func checkSeconds(field string, value *int64) error {
@@ -134,7 +134,7 @@ func seconds(value *int64, byDefault time.Duration) time.Duration {
 	return time.Duration(*value) * time.Second
 }
 
-// oneOf validates an enumeration; an empty text means the default.
+// oneOf validates an enumeration. An empty text is valid and means the default.
 func oneOf(field, value string, allowed ...string) error {
 	if value == "" || hasArgument(value) || slices.Contains(allowed, value) {
 		return nil
@@ -142,7 +142,7 @@ func oneOf(field, value string, allowed ...string) error {
 	return wrong(field, "use one of "+strings.Join(allowed, ", "), "is %q", value)
 }
 
-// header is one HTTP header.
+// header is an HTTP header.
 type header struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
@@ -176,7 +176,7 @@ func headerOf(headers []header) http.Header {
 
 var secretName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 
-// checkSecretName validates a Secret's name; an empty text means the default.
+// checkSecretName validates the name of a Secret. An empty text is valid and means the default.
 func checkSecretName(field, name string) error {
 	if name == "" || hasArgument(name) || secretName.MatchString(name) {
 		return nil

@@ -23,28 +23,27 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// contract is a test case for a provider that speaks HTTP. Its server follows the provider's public documentation, not
-// our requests, and refuses everything undocumented.
+// contract is a test case of a provider that uses HTTP. Its server follows the provider's public documentation, not gitrollout's requests,
+// and refuses everything undocumented.
 type contract struct {
 	kind   string
-	name   string // of a second way to query the same kind
+	name   string // distinguishes a second way to query the same kind
 	doc    string // the URL of the API's documentation
-	config string // in YAML, with ADDRESS for the server's, and HOST for the same without a scheme
-	// secrets are gitrollout's Secrets, env is its environment; ADDRESS stands for the server's in both.
+	config string // YAML, with ADDRESS for the server's URL and HOST for the URL without its scheme
+	// secrets are gitrollout's Secrets, and env is its environment. ADDRESS means the server's URL in both.
 	secrets map[string]map[string]string
 	env     map[string]string
 	serve   server
 	answers []canned
-	// anyText: a text that is not JSON is a value. anyStatus: status 500 is a verdict.
+	// anyText means that text which is not JSON is a value, anyStatus that status 500 is a verdict.
 	anyText, anyStatus bool
-	content            string // the type of the answers' content, "" is JSON
+	content            string // the content type of the responses; "" is JSON
 }
 
-// server answers one request as documented, with reply as the query's result. It returns false if the credentials are
-// wrong.
+// server answers a request as documented, with f.reply as the query's result. It returns false if the request has wrong credentials.
 type server func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool
 
-// documented returns a server of one route. Check compares a request that has the credentials with the documentation.
+// documented returns a server of one route. check compares a request that has the credentials with the documentation.
 func documented(route string, allowed func(*http.Request) bool, check func(f *fake, r *http.Request, body string)) server {
 	return func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 		if !allowed(r) {
@@ -68,18 +67,18 @@ func isReader(r *http.Request) bool {
 	return user == "reader" && password == token
 }
 
-// canned is a provider's answer with its expected result.
+// canned is a response of a provider with the expected result.
 type canned struct {
 	name, reply string
 	want        any            // Result.Value
 	phase       analysis.Phase //
-	err         string         // part of the error, if there is one
+	err         string         // a part of the error, "" if there is none
 }
 
-// token is the credential in every contract's configuration, of whatever type.
+// token is the credential in the configuration of each contract, whatever its type.
 const token = "s3cr3t/with+odd=chars"
 
-// asReader is the server's address with the user reader, whose password is the token.
+// asReader is the server's URL with the user reader, whose password is token.
 const asReader = "http://reader:s3cr3t%2Fwith+odd=chars@HOST"
 
 func contracts() []contract {
@@ -91,7 +90,7 @@ func contracts() []contract {
 }
 
 func TestEveryKindHasAContract(t *testing.T) {
-	seen := []string{"job"} // job_test.go: it uses the cluster
+	seen := []string{"job"} // judges_test.go tests it: a Job needs no server
 	for _, c := range contracts() {
 		seen = append(seen, c.kind)
 		if c.doc == "" {
@@ -105,14 +104,14 @@ func TestEveryKindHasAContract(t *testing.T) {
 	}
 }
 
-// fake is a provider's server.
+// fake is the server of a provider.
 type fake struct {
 	t     *testing.T
 	c     contract
 	mu    sync.Mutex
 	reply string
-	mode  string // "", or how it fails
-	left  int    // number of requests to refuse with 429
+	mode  string // how the server fails, "" if it does not
+	left  int    // how many requests it still refuses with 429
 	asked atomic.Int64
 }
 
@@ -126,7 +125,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mode, left := f.mode, f.left
 	f.left--
 	f.mu.Unlock()
-	// The worst a server can do with a credential is to repeat it.
+	// The worst that a server can do with a credential is to send it back.
 	echo := fmt.Sprintf("refused: %s %v %s", r.URL, r.Header, data)
 	switch {
 	case mode == "slow":
@@ -163,7 +162,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send writes the case's answer.
+// send writes the reply.
 func (f *fake) send(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", cmp.Or(f.c.content, "application/json"))
 	_, _ = io.WriteString(w, f.reply)
@@ -175,13 +174,13 @@ func (f *fake) want(r *http.Request, route string) {
 	f.wantEqual("the request", r.Method+" "+r.URL.EscapedPath(), route)
 }
 
-// wantEqual compares a value of the request with the expected one.
+// wantEqual fails the test if a value of the request differs from the expected one.
 func (f *fake) wantEqual(what string, got, want any) {
 	f.t.Helper()
 	compare.CheckNamed(f.t, what+" differs", want, got)
 }
 
-// object decodes a body in JSON.
+// object decodes a JSON object in a request's body.
 func (f *fake) object(body string) (got map[string]any) {
 	f.t.Helper()
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
@@ -190,7 +189,7 @@ func (f *fake) object(body string) (got map[string]any) {
 	return got
 }
 
-// form decodes a body that is a form.
+// form decodes a form in a request's body.
 func (f *fake) form(body string) url.Values {
 	f.t.Helper()
 	form, err := url.ParseQuery(body)
@@ -202,7 +201,7 @@ func (f *fake) form(body string) url.Values {
 
 var testNow = time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
 
-// bench is a contract with its server.
+// bench runs a contract with its server.
 type bench struct {
 	*fake
 	address string
@@ -210,7 +209,7 @@ type bench struct {
 	request Request
 }
 
-// newBench starts a contract's server, which gives the first answer.
+// newBench starts the server of a contract. It replies with the contract's first answer.
 func newBench(t *testing.T, c contract) *bench {
 	f := &fake{t: t, c: c, reply: c.answers[0].reply}
 	server := httptest.NewServer(f)
@@ -225,7 +224,7 @@ func newBench(t *testing.T, c contract) *bench {
 	return b
 }
 
-// configure names a server in the configuration, the Secrets and the environment.
+// configure puts the server's address into the configuration, the Secrets and the environment.
 func (b *bench) configure(address string) {
 	b.t.Helper()
 	fill := strings.NewReplacer("ADDRESS", address, "HOST", strings.TrimPrefix(address, "http://")).Replace
@@ -244,7 +243,7 @@ func (b *bench) configure(address string) {
 	}
 }
 
-// measure queries until there is a result, at most five times.
+// measure repeats a request while the result is Running, up to five times.
 func (b *bench) measure(ctx context.Context) (Result, error) {
 	r := b.request
 	for range 5 {
@@ -257,7 +256,7 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 	return Result{}, errors.New("it runs for ever")
 }
 
-// wantValue fails the test unless there is a value, and returns the result.
+// wantValue fails the test unless the measurement has the value. It returns the result.
 func (b *bench) wantValue(want any) Result {
 	b.t.Helper()
 	got, err := b.measure(b.t.Context())
@@ -269,7 +268,7 @@ func (b *bench) wantValue(want any) Result {
 	return got
 }
 
-// wantError fails the test unless there is an error with a text in its message, and returns the message.
+// wantError fails the test unless the measurement fails with the text in its error. It returns the error's text.
 func (b *bench) wantError(part string) string {
 	b.t.Helper()
 	got, err := b.measure(b.t.Context())
@@ -311,7 +310,7 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// checkQuiet fails the test if a credential is shown.
+// checkQuiet fails the test if an error or a result contains a credential.
 func checkQuiet(t *testing.T, err error, got Result) {
 	t.Helper()
 	texts := []string{got.Message}
@@ -372,7 +371,7 @@ func TestTriesAgain(t *testing.T) {
 	})
 }
 
-// TestGivesUp queries a server that always fails only a few times.
+// TestGivesUp checks that a server that always fails is asked only a few times.
 func TestGivesUp(t *testing.T) {
 	forEach(t, func(t *testing.T, c contract, b *bench) {
 		b.mode = "500"
@@ -382,7 +381,7 @@ func TestGivesUp(t *testing.T) {
 		}
 		want := int64(maxTries)
 		if c.anyStatus {
-			want = 1 // it may have acted on the request
+			want = 1 // the request may have had an effect
 		}
 		if b.asked.Load() != want {
 			t.Errorf("it was asked %d times, want %d", b.asked.Load(), want)
@@ -405,13 +404,13 @@ func TestTime(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	forEach(t, func(_ *testing.T, _ contract, b *bench) {
-		b.configure("http://127.0.0.1:1") // a closed server's port may be in use again
+		b.configure("http://127.0.0.1:1") // not a closed server's port, which may be in use again
 		b.wantError("dial: connect: connection refused")
 	})
 }
 
-// TestRedirects redirects every provider to another host, which must not get a credential. A provider that sends
-// credentials must not follow at all.
+// TestRedirects checks redirects to another host. No provider may send it a credential, and providers with credentials must not follow at
+// all.
 func TestRedirects(t *testing.T) {
 	forEach(t, func(t *testing.T, _ contract, b *bench) {
 		var mu sync.Mutex
@@ -427,7 +426,7 @@ func TestRedirects(t *testing.T) {
 		if text := b.wantError("redirects to another host"); strings.Contains(text, `"`) {
 			t.Errorf("%q has the URL in it", text)
 		}
-		if b.asked.Load() > 2 { // a token is requested in two ways
+		if b.asked.Load() > 2 { // a token is requested in up to two ways
 			t.Errorf("it was asked %d times", b.asked.Load())
 		}
 		if len(seen) > 0 {
@@ -436,8 +435,7 @@ func TestRedirects(t *testing.T) {
 	})
 }
 
-// TestSecretsThatCannotBeRead checks that a missing or incomplete Secret is an error that names the Secret, and that no
-// request is sent.
+// TestSecretsThatCannotBeRead checks that a missing or incomplete Secret is an error with the Secret's name, without a request.
 func TestSecretsThatCannotBeRead(t *testing.T) {
 	type reader = func(context.Context, string, string) (map[string]string, error)
 	answering := func(data map[string]string, err error) reader {

@@ -19,8 +19,8 @@ import (
 
 // datadog reads the newest point of a series (v1,
 // https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points), or one number (v2,
-// …/#query-scalar-data-across-multiple-products). No data is nil. The credentials are in the environment (DD_API_KEY,
-// DD_APP_KEY, DD_ADDRESS), in gitrollout's Secret datadog, or in the Secret of secretRef.
+// …/#query-scalar-data-across-multiple-products). The result is nil without data. Credentials come from the environment
+// (DD_API_KEY, DD_APP_KEY, DD_ADDRESS), from gitrollout's Secret datadog, or from the Secret in secretRef.
 var datadog = provider{
 	kind: "datadog", title: "Datadog", argo: true,
 	result: "a number",
@@ -29,16 +29,16 @@ var datadog = provider{
 }
 
 type datadogConfig struct {
-	Interval       string            `json:"interval,omitempty"` // queried period; default 5m
+	Interval       string            `json:"interval,omitempty"` // the period to query; default 5m
 	Query          string            `json:"query,omitempty"`
-	Queries        map[string]string `json:"queries,omitempty"`    // v2, by their names in the formula
+	Queries        map[string]string `json:"queries,omitempty"`    // v2: by their names in the formula
 	Formula        string            `json:"formula,omitempty"`    // v2
 	APIVersion     string            `json:"apiVersion,omitempty"` // v1 or v2; default v1
 	Aggregator     string            `json:"aggregator,omitempty"` // v2; default last
 	RequestTimeout string            `json:"requestTimeout,omitempty"`
 	SecretRef      struct {
 		Name       string `json:"name,omitempty"`
-		Namespaced bool   `json:"namespaced,omitempty"` // in the Rollout's namespace
+		Namespaced bool   `json:"namespaced,omitempty"` // the Secret is in the Rollout's namespace
 	} `json:"secretRef,omitempty"`
 }
 
@@ -109,7 +109,7 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 	return Result{Value: value}, err
 }
 
-// credentials returns Datadog's address and keys.
+// credentials returns Datadog's address and its keys.
 func (c *datadogConfig) credentials(ctx context.Context, s *session) (string, map[string]string, error) {
 	name, namespace := c.SecretRef.Name, ""
 	if c.SecretRef.Namespaced {
@@ -148,7 +148,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	}}}
 }
 
-// datadogNewest returns the newest point with a value, which the last often lacks.
+// datadogNewest returns the newest point that has a value. The last point often has none.
 func datadogNewest(body []byte) (any, error) {
 	var answered struct {
 		Status string `json:"status"`
@@ -207,7 +207,7 @@ func datadogScalar(body []byte) (any, error) {
 	}
 	for _, column := range answered.Data.Attributes.Columns {
 		if column.Type == "group" || len(column.Values) == 0 {
-			continue // the names of the query's groups
+			continue // a column with the names of groups
 		}
 		var value *float64
 		if err := call.Decode("Datadog", column.Values[0], &value); err != nil || value == nil {

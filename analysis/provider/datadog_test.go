@@ -59,7 +59,7 @@ var datadogV2Contract = contract{
 	},
 }
 
-// TestDatadogCredentials looks for credentials where Argo Rollouts does.
+// TestDatadogCredentials checks that credentials are found in the places of Argo Rollouts.
 func TestDatadogCredentials(t *testing.T) {
 	c := datadogV1Contract
 	c.secrets = nil

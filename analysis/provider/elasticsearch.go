@@ -17,8 +17,8 @@ import (
 
 // elasticsearch and opensearch run a search
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
-// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the number of hits, or the
-// value at jsonPath, by default any aggregations. Argo Rollouts has no such provider.
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath, by
+// default the aggregations if there are any, else the number of hits. Argo Rollouts has no such provider.
 var (
 	elasticsearch = provider{
 		kind: "elasticsearch", title: "Elasticsearch",
@@ -38,9 +38,9 @@ type searchConfig struct {
 	name, service string
 
 	Address  string `json:"address"`
-	Index    string `json:"index"`              // one, several with commas, or a pattern
-	Query    any    `json:"query,omitempty"`    // of the query DSL: a mapping, or a text with JSON
-	Aggs     any    `json:"aggs,omitempty"`     // like Query
+	Index    string `json:"index"`              // one index, several with commas, or a pattern
+	Query    any    `json:"query,omitempty"`    // in the query DSL: a mapping, or a text with JSON
+	Aggs     any    `json:"aggs,omitempty"`     // in the same forms as Query
 	JSONPath string `json:"jsonPath,omitempty"` // default {$.hits.total.value}, with aggs {$.aggregations}
 	Timeout  *int64 `json:"timeout,omitempty"`  // seconds; default 30
 	sender
@@ -63,7 +63,7 @@ func (c *searchConfig) check() error {
 	return err
 }
 
-// checkDSL validates a mapping, or a text with one.
+// checkDSL validates a mapping, or a text with a JSON object.
 func checkDSL(field string, v any) error {
 	if text, ok := v.(string); ok && hasArgument(text) {
 		return nil
@@ -123,7 +123,7 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return c.result(a.Body, cmp.Or(c.JSONPath, path))
 }
 
-// result refuses a search of only a part of the index.
+// result returns the value at a path of a response. Errors and partial results are refused.
 func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	var state struct {
 		Error    any   `json:"error"`

@@ -16,7 +16,7 @@ import (
 )
 
 // graphite uses Graphite's render API (https://graphite.readthedocs.io/en/stable/render_api.html). The result is the
-// list of the first series' values, without points that have none.
+// list of the first series' values, without empty points.
 var graphite = provider{
 	kind: "graphite", title: "Graphite", argo: true,
 	result: "the list of the first series' values",
@@ -26,7 +26,7 @@ var graphite = provider{
 
 type graphiteConfig struct {
 	Address string `json:"address"`
-	Query   string `json:"query"` // parameters of /render: target=…, and from=… if need be
+	Query   string `json:"query"` // parameters of /render, such as target=…&from=-5min
 }
 
 func (c *graphiteConfig) check() error {
@@ -46,7 +46,7 @@ func (c *graphiteConfig) check() error {
 
 func (c *graphiteConfig) timeout() time.Duration { return 10 * time.Second }
 
-// parameters returns the request's parameters, without the query's white space.
+// parameters returns the parameters of the request. White space in the query is removed.
 func (c *graphiteConfig) parameters() (url.Values, error) {
 	q, err := url.ParseQuery(strings.Join(strings.Fields(c.Query), ""))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // influxdb runs a Flux query on InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
-// result is all _values. Its Secret is in gitrollout's namespace: address, authToken, org.
+// result is the list of all _values. The Secret with address, authToken and org is in gitrollout's namespace.
 var influxdb = provider{
 	kind: "influxdb", title: "InfluxDB", argo: true,
 	result: "the list of all values",
@@ -27,7 +27,7 @@ var influxdb = provider{
 }
 
 type influxConfig struct {
-	Profile string `json:"profile,omitempty"` // the Secret; default influxdb
+	Profile string `json:"profile,omitempty"` // name of the Secret; default influxdb
 	Query   string `json:"query"`
 }
 
@@ -64,8 +64,8 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return Result{Value: values}, err
 }
 
-// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): tables
-// of annotations, header and records. A late error is a table, too.
+// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): tables of
+// annotations, a header and records. An error during the query comes as a table as well.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
 	var table fluxTable
@@ -106,7 +106,7 @@ func fluxValues(text string) ([]any, error) {
 
 var errFlux = errors.New("the answer of InfluxDB differs from its documentation: it is no annotated CSV")
 
-// fluxTable is the table being read.
+// fluxTable is the table that is being read.
 type fluxTable struct {
 	types, defaults []string
 	column          map[string]int // by label; 0 is the annotation column
@@ -138,7 +138,7 @@ func (t *fluxTable) head(record []string) error {
 	return nil
 }
 
-// value returns a record's _value with its type.
+// value returns a record's _value in the type of its column.
 func (t *fluxTable) value(record []string) (any, bool, error) {
 	at := t.column["_value"]
 	if at == 0 {

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// job runs a Kubernetes Job per measurement, in the Rollout's namespace. A complete Job is successful, a failed one
-// failed. A Job without its image, which would never end, or deleted by a user, not made again, is inconclusive.
+// job runs a Kubernetes Job per measurement, in the Rollout's namespace. A complete Job is successful, and a failed Job
+// has failed. A Job whose image cannot be pulled, or that a user has deleted, is inconclusive and is not created again.
 var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
 	result: "none, the Job judges: complete is successful, failed is failed, " +
@@ -24,17 +24,17 @@ var job = provider{
 	config: func() config { return &jobConfig{} },
 }
 
-// Jobs creates and deletes Jobs. Package cluster implements it.
+// Jobs creates and deletes Jobs. Package cluster implements the interface.
 type Jobs interface {
-	// EnsureJob creates a Job unless it exists, and returns its state. If begun, a missing Job is Gone and is not created
-	// again. A Job with another value of the annotation is Taken: another run owns it. Owners without a uid are looked
-	// up, and left out on an error. A retry is safe.
+	// EnsureJob creates a Job unless it exists, and returns its state. With begun, a missing Job is Gone and is not
+	// created again. A Job with another value of the annotation is Taken, because another run owns it. Missing uids of
+	// owners are looked up; owners that cannot be read are left out. Calls may be repeated.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
-	// DeleteJob removes a Job, if any, and its pods.
+	// DeleteJob deletes a Job and its pods, if it exists.
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// Metadata of measurements' Jobs.
+// Metadata of Jobs that measure.
 const (
 	LabelMeasurement      = "gitrollout.dev/measurement"    // "true", for label selectors
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
@@ -48,7 +48,7 @@ type jobConfig struct {
 	Spec map[string]any `json:"spec"`
 }
 
-// jobFields lists the fields of a Job's spec for measurements. The Job controller sets the selector.
+// jobFields lists the fields of a Job's spec that a measurement may set. The Job controller sets the selector.
 var jobFields = []string{
 	"activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completionMode", "completions", "maxFailedIndexes",
 	"parallelism", "podFailurePolicy", "podReplacementPolicy", "successPolicy", "template", "ttlSecondsAfterFinished",
@@ -111,7 +111,7 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if state.Taken {
 		return Result{}, fmt.Errorf("job %s/%s: another Job has this name", s.request.Namespace, name)
 	}
-	// Argo Rollouts' metadata keys.
+	// These are the metadata keys of Argo Rollouts.
 	result := Result{Metadata: map[string]string{"job-name": name, "job-namespace": s.request.Namespace}}
 	switch {
 	case state.Complete:
@@ -140,7 +140,7 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 	return nil
 }
 
-// object returns the Job, with a copy of the user's spec, which the next request needs.
+// object returns the Job. It copies the user's spec, because the next request needs the original.
 func (c *jobConfig) object(r Request, name string) map[string]any {
 	spec := maps.Clone(c.Spec)
 	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
@@ -164,14 +164,14 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is how long a finished Job stays at least until its reader deletes it: a day, in seconds. After an earlier
-// deletion a new process would run it again.
+// leastTTL is the least number of seconds for which a finished Job is kept: a day. If it was deleted earlier, a new
+// process would run it again.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName is readable and deterministic: up to 46 characters of the measurement's ID, and 12 of its hash, of the 63
-// for pods' names and labels.
+// jobName returns a deterministic, readable name: up to 46 characters of the measurement's ID, and 12 of its hash.
+// Pods' names and labels have at most 63 characters.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

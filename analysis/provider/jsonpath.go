@@ -11,18 +11,18 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Paths are kubectl's, by Argo Rollouts' library: https://kubernetes.io/docs/reference/kubectl/jsonpath/. Features
-// without use in a metric are refused: texts around the path, several paths, range and functions.
+// Paths have kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), parsed by the library of Argo
+// Rollouts. Features without use in a metric are refused: text around the path, several paths, range and functions.
 const jsonPathForm = "write it as in {$.data.value}"
 
-// Bounds on a path's cost for any response: each .. finds all values, and a union multiplies the values before.
+// These limits bound a path's cost for any response: each .. visits all values, and a union multiplies them.
 const (
 	maxPath  = 1000 // bytes
-	maxUnion = 16   // members, of all unions multiplied
-	maxDepth = 100  // of a response that .. searches
+	maxUnion = 16   // the product of the members of all unions
+	maxDepth = 100  // of a response that .. visits
 )
 
-// pathCost counts a path's parts that multiply values.
+// pathCost counts the parts of a path that multiply values.
 type pathCost struct {
 	recursive, union int
 	inFilter         bool
@@ -93,7 +93,7 @@ func (c *pathCost) add(node jsonpath.Node) error {
 	return nil
 }
 
-// checkJSONPath validates a path; "" means the default.
+// checkJSONPath validates a path. An empty text is valid and means the default.
 func checkJSONPath(text string) error {
 	if text == "" || hasArgument(text) {
 		return nil
@@ -104,7 +104,7 @@ func checkJSONPath(text string) error {
 	return nil
 }
 
-// valueAt returns a path's first value, as Argo Rollouts does; nil if a filter or slice matches nothing.
+// valueAt returns the first value at a path, as Argo Rollouts does; nil if a filter or slice matches nothing.
 func valueAt(text string, v any) (value any, err error) {
 	path, cost, err := parseJSONPath(text)
 	if err != nil {
@@ -131,7 +131,7 @@ func valueAt(text string, v any) (value any, err error) {
 	return found[0][0].Interface(), nil
 }
 
-// deeper reports whether a JSON value is nested deeper than so many levels.
+// deeper reports whether a JSON value has at least the given number of nested levels.
 func deeper(v any, levels int) bool {
 	if levels == 0 {
 		return true

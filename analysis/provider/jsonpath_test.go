@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// parsed decodes JSON like the providers do.
+// parsed decodes JSON as the providers do.
 func parsed(t testing.TB, text string) any {
 	t.Helper()
 	var v any
@@ -46,7 +46,7 @@ func TestJSONPath(t *testing.T) {
 	}
 }
 
-// TestJSONPathRefused refuses, before any request, paths that cannot lead to one value or would cost too much.
+// TestJSONPathRefused checks that paths that cannot lead to one value, or that cost too much, are refused without a request.
 func TestJSONPathRefused(t *testing.T) {
 	for path, want := range map[string]string{
 		"$.a": "is not in braces", "a": "is not in braces", "{.a": "is not in braces", "{.a[}": "unterminated array",
@@ -56,7 +56,7 @@ func TestJSONPathRefused(t *testing.T) {
 		"{.a}, {.b}": "more than one", "{.a[?(n==1)]}": `"n", which is neither`, "{.a[?(@.n==x)]}": `"x", which is neither`,
 		"{.a b}":   `"b", which is neither`,
 		"{..a..b}": "more than one ..", "{.a[?(@..b)]..c}": "more than one ..", `{.a[?(@.b[?(@.c)])]}`: "",
-		// Quotes in names hide the inner bracket from the outer filter.
+		// The quotes hide the inner brackets from the filter's parser.
 		`{.a[?(@.b'[?(@.c)].d')]}`:    "a filter within a filter",
 		"{.a[0,1,2,3][0,1,2,3][0,1]}": "more than 16", "{" + strings.Repeat(".a", 600) + "}": "longer than 1000",
 	} {
@@ -73,7 +73,7 @@ func TestJSONPathRefused(t *testing.T) {
 	}
 }
 
-// TestJSONPathIsBounded evaluates the most expensive answers of the largest allowed size.
+// TestJSONPathIsBounded checks the most expensive responses of the largest allowed size.
 func TestJSONPathIsBounded(t *testing.T) {
 	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
 	wide := "[" + strings.Repeat("[],", 300_000) + "[]]"

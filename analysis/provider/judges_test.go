@@ -86,7 +86,7 @@ var webhookContract = contract{
 	},
 }
 
-// TestGates waits at a closed gate, and reads an answer to rollback like Flagger does.
+// TestGates checks that a release waits at a closed gate, and that rollback hooks have Flagger's meaning.
 func TestGates(t *testing.T) {
 	for _, c := range []struct {
 		kind, reply string
@@ -109,7 +109,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestEffectsAreNotRepeated does not repeat a request that may have had an effect.
+// TestEffectsAreNotRepeated checks that a request that may have had an effect is not repeated.
 func TestEffectsAreNotRepeated(t *testing.T) {
 	for path, c := range map[string]contract{"/measure": webPostContract, "/canary/id-1": kayentaContract, "/gate/check": webhookContract} {
 		var asked atomic.Int64
@@ -129,7 +129,7 @@ func TestEffectsAreNotRepeated(t *testing.T) {
 	}
 }
 
-// TestKayentaNamesNoComparison checks that a comparison without an ID has not begun.
+// TestKayentaNamesNoComparison checks that a response without an ID is an error, because no comparison has begun.
 func TestKayentaNamesNoComparison(t *testing.T) {
 	nameless := kayentaContract
 	nameless.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
@@ -142,7 +142,7 @@ func TestKayentaNamesNoComparison(t *testing.T) {
 	compare.Check(t, "the answer of Kayenta has no canaryExecutionId", newBench(t, nameless).wantError(""))
 }
 
-// fakeJobs is a cluster with Jobs.
+// fakeJobs is a cluster that has only Jobs.
 type fakeJobs struct {
 	made    []map[string]any
 	state   rollout.JobState
@@ -197,7 +197,7 @@ func TestJob(t *testing.T) {
 			jobs := &fakeJobs{state: c.state, err: c.err}
 			var got Result
 			var err error
-			for range 2 { // twice, as after a crash
+			for range 2 { // the second time as after a crash
 				got, err = Measure(t.Context(), Deps{Jobs: jobs}, jobRequest(t))
 			}
 			if !errors.Is(err, c.err) || got.Phase != c.phase || got.Message != c.message {
@@ -210,7 +210,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestJobsThatCannotBe creates nothing without Jobs or without a name for one, and reports a Job that it cannot delete.
+// TestJobsThatCannotBe checks that without Jobs or an ID no Job is created, and that a failed deletion is an error.
 func TestJobsThatCannotBe(t *testing.T) {
 	nameless := jobRequest(t)
 	nameless.ID = ""
@@ -236,7 +236,7 @@ func TestJobsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestLookback compares the whole run instead of the last interval if the configuration says so.
+// TestLookback checks that a comparison covers the last interval or, with lookback, the whole run.
 func TestLookback(t *testing.T) {
 	started := testNow.Add(-time.Hour)
 	for name, c := range map[string]struct {
@@ -279,8 +279,8 @@ func TestJobObject(t *testing.T) {
 	}
 }
 
-// TestJobStaysToBeRead checks that a process that starts late finds the finished Job and does not run it again. A Job
-// that it has seen running is not created again either.
+// TestJobStaysToBeRead checks that a process that starts late finds the finished Job and does not run it again. A Job that was seen running
+// is not created again either.
 func TestJobStaysToBeRead(t *testing.T) {
 	for given, want := range map[int]int64{0: 86400, 10: 86400, 604800: 604800} {
 		jobs, request := &fakeJobs{}, jobRequest(t)

@@ -15,7 +15,7 @@ import (
 
 // kayenta lets Spinnaker's Kayenta compare two versions
 // (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
-// starts a comparison; later ones, with its Metadata, read its score. The thresholds decide, not the conditions.
+// starts a comparison; later ones, with its ID in Metadata, read its score. Thresholds judge the score, not conditions.
 var kayenta = provider{
 	kind: "kayenta", title: "Kayenta", argo: true,
 	result: "the judge's score, which Kayenta judges: `pass` and more is successful, `marginal` and more inconclusive",
@@ -31,9 +31,9 @@ type kayentaConfig struct {
 	ConfigurationAccountName string            `json:"configurationAccountName,omitempty"`
 	StorageAccountName       string            `json:"storageAccountName,omitempty"`
 	Threshold                *kayentaThreshold `json:"threshold,omitempty"`
-	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // the name in Argo Rollouts' documentation
+	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // Argo Rollouts' documentation has this name
 	Scopes                   []kayentaScope    `json:"scopes"`
-	Lookback                 bool              `json:"lookback,omitempty"` // from the run's start
+	Lookback                 bool              `json:"lookback,omitempty"` // compare from the run's start
 }
 
 type kayentaThreshold struct {
@@ -55,7 +55,7 @@ type kayentaScopeDetail struct {
 	End    string `json:"end,omitempty"`
 }
 
-const kayentaExecution = "canaryExecutionId" // in Metadata
+const kayentaExecution = "canaryExecutionId" // key in Metadata
 
 func (c *kayentaConfig) threshold() *kayentaThreshold {
 	return cmp.Or(c.Threshold, c.Thresholds)

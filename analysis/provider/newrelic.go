@@ -15,8 +15,8 @@ import (
 )
 
 // newRelic runs an NRQL query on New Relic's NerdGraph
-// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is one row's mapping,
-// or several rows' list. Its Secret is in gitrollout's namespace: personal-api-key, account-id, and region, us or eu.
+// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is a mapping for one
+// row, a list for several. gitrollout's Secret has personal-api-key, account-id and region (us or eu).
 var newRelic = provider{
 	kind: "newRelic", title: "New Relic", argo: true,
 	result: "the row as a mapping; of several, the list of them",
@@ -25,7 +25,7 @@ var newRelic = provider{
 }
 
 type newRelicConfig struct {
-	Profile string `json:"profile,omitempty"` // the Secret; default newrelic
+	Profile string `json:"profile,omitempty"` // name of the Secret; default newrelic
 	Query   string `json:"query"`
 	Timeout *int64 `json:"timeout,omitempty"` // seconds that the query may take; default 5
 }
@@ -44,7 +44,7 @@ func (c *newRelicConfig) check() error {
 		checkSeconds("timeout", c.Timeout))
 }
 
-// timeout leaves the server 10 seconds to report a timeout.
+// timeout adds 10 seconds to the query's limit, in which the server can report that the query took too long.
 func (c *newRelicConfig) timeout() time.Duration {
 	return seconds(c.Timeout, 5*time.Second) + 10*time.Second
 }

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// prometheus runs an instant or range query on Prometheus' API, as of Thanos, Mimir and VictoriaMetrics
-// (https://prometheus.io/docs/prometheus/latest/querying/api/).
+// prometheus runs an instant or range query on the API of Prometheus, which Thanos, Mimir and VictoriaMetrics have as
+// well (https://prometheus.io/docs/prometheus/latest/querying/api/).
 var prometheus = provider{
 	kind: "prometheus", title: "Prometheus", argo: true,
 	result: "a number for a scalar; a list of the values for a vector or a range query",
@@ -23,21 +23,21 @@ var prometheus = provider{
 }
 
 type prometheusConfig struct {
-	Address    string      `json:"address,omitempty"` // default: from prometheusAddresses
+	Address    string      `json:"address,omitempty"` // default from prometheusAddresses
 	Query      string      `json:"query"`
 	RangeQuery *rangeQuery `json:"rangeQuery,omitempty"`
 	Timeout    *int64      `json:"timeout,omitempty"` // seconds; default 30
 	sender
 }
 
-// rangeQuery gives all values of all series from start to end.
+// rangeQuery asks for all values of all series from Start to End.
 type rangeQuery struct {
-	Start string `json:"start"` // see moment
+	Start string `json:"start"` // in a form of momentForm
 	End   string `json:"end"`
 	Step  string `json:"step"`
 }
 
-// prometheusAddresses are variables with the default address.
+// prometheusAddresses are the environment variables with the default address, in order.
 var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
 
 func (c *prometheusConfig) check() error {
@@ -94,7 +94,7 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 	return result, nil
 }
 
-// ask sends the query by POST, as proxies may bound URLs, or by GET if POST is refused.
+// ask sends the query by POST, because proxies may limit URLs. If POST is refused, it uses GET.
 func (c *prometheusConfig) ask(
 	ctx context.Context, s *session, address, path string, form url.Values,
 ) (call.Answer, error) {

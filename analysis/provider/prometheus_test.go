@@ -12,7 +12,7 @@ import (
 
 const errorRate = `sum(rate(errors{app="a&b"}[5m]))`
 
-// servePrometheus follows the documentation: POST with a form, answered with the documented examples.
+// servePrometheus follows the documentation: it accepts a POST with a form, and replies with the documented examples.
 func servePrometheus(path string, want url.Values) server {
 	return documented("POST "+path, isReader, func(f *fake, r *http.Request, body string) {
 		f.wantEqual("Content-Type", r.Header.Get("Content-Type"), "application/x-www-form-urlencoded")
@@ -21,7 +21,7 @@ func servePrometheus(path string, want url.Values) server {
 	})
 }
 
-// promReply returns the answer of Prometheus or Loki with a result.
+// promReply returns a response of Prometheus or Loki with a result.
 func promReply(kind, result string) string {
 	return `{"status":"success","data":{"resultType":"` + kind + `","result":` + result + `}}`
 }
@@ -93,7 +93,7 @@ var lokiContract = contract{
 	},
 }
 
-// TestPrometheusAddress uses the address of the environment if the configuration has none.
+// TestPrometheusAddress checks that the default address comes from the environment.
 func TestPrometheusAddress(t *testing.T) {
 	c := prometheusContract
 	for _, name := range prometheusAddresses {
@@ -107,7 +107,7 @@ func TestPrometheusAddress(t *testing.T) {
 	compare.Check(t, "there is no address: write prometheus.address, or set GITROLLOUT_PROMETHEUS_ADDRESS", b.wantError(""))
 }
 
-// TestPrometheusWithoutPost queries a server that allows only GET.
+// TestPrometheusWithoutPost checks a server that accepts only GET.
 func TestPrometheusWithoutPost(t *testing.T) {
 	c := prometheusContract
 	c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
@@ -125,7 +125,7 @@ func TestPrometheusWithoutPost(t *testing.T) {
 	compare.Check(t, want, b.wantValue(3.0))
 }
 
-// TestSecretsOfArguments hides values from Secrets wherever they appear.
+// TestSecretsOfArguments checks that values of Secrets are hidden wherever they appear.
 func TestSecretsOfArguments(t *testing.T) {
 	c := prometheusContract
 	c.serve = func(f *fake, w http.ResponseWriter, _ *http.Request, _ string) bool {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue parses a response of Prometheus or Loki: a scalar as number, a vector as its series' values, a matrix as
-// all values, with NaN and infinities.
+// promValue parses a response of Prometheus or Loki. A scalar is a number, a vector is the list of its series' values,
+// and a matrix is the list of all values. Values may be NaN or infinite.
 func promValue(from string, body []byte) (value any, warnings []string, err error) {
 	var answered struct {
 		Status    string   `json:"status"`
@@ -55,8 +55,8 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns [bad, of] for series of a comparison, with the label n set to bad or of. A counter at zero has no
-// series, so a missing "bad" is 0. Without "of" the pair has one value, which decides nothing.
+// promPair returns [bad, of] for the series of a comparison, whose label n is bad or of. A missing "bad" is 0, because
+// a counter at zero has no series. Without "of", the pair has one value, which decides nothing.
 func promPair(series []promSeriesOf) (pair []any, is bool) {
 	named := map[string]float64{}
 	for _, one := range series {
@@ -94,7 +94,7 @@ func promSeries(from string, raw json.RawMessage) ([]any, error) {
 	return values, nil
 }
 
-// promSample is [1700000000.1, "0.95"].
+// promSample is a sample's value, decoded from [1700000000.1, "0.95"].
 type promSample float64
 
 func (p *promSample) UnmarshalJSON(data []byte) error {

@@ -11,42 +11,42 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Request is one measurement.
+// Request holds the input of one measurement.
 type Request struct {
 	Kind      string
 	Config    map[string]any // with all arguments filled in
-	Namespace string         // of the Rollout, its Jobs and its namespaced Secrets
-	ID        string         // of the measurement: repeated requests measure once where possible
+	Namespace string         // the namespace of the Rollout, its Jobs and its Secrets
+	ID        string         // the measurement's ID: repeated requests measure once, if the provider can
 
-	Rollout  string            // the release, for webhooks: the Rollout's name …
-	Hash     string            // … and its template's hash
+	Rollout  string            // the workload's name, for webhooks and Jobs' owners
+	Hash     string            // the new version's pod-template-hash, for webhooks
 	Started  time.Time         // when the run began, for Kayenta's lookback
-	Interval time.Duration     // the metric's, for Kayenta
-	Metadata map[string]string // of the last Result, if it was Running
-	Secrets  []string          // Secret values in Config; no error and no message contains them
+	Interval time.Duration     // the metric's interval, for Kayenta
+	Metadata map[string]string // the last Result's Metadata, if it was Running
+	Secrets  []string          // values of Secrets in Config, which no error or message may have
 }
 
 // Result is the outcome of a measurement.
 type Result struct {
-	// Value is the conditions' result: a float64, a []any, a text, a mapping … nil or empty is no data. Hidden values
-	// are blackened, as servers may echo them and Git keeps results.
+	// Value is the input of the conditions: a float64, a []any, a text, a mapping or another value. Nil or empty means no
+	// data. Hidden values are masked, because a server may echo them and Git keeps results.
 	Value    any
-	Phase    analysis.Phase    // "": conditions decide. Running: ask again with Metadata
+	Phase    analysis.Phase    // "" if conditions judge; Running if the same Request must be repeated with Metadata
 	Message  string            // for users
-	Metadata map[string]string // for users, and for the next Request
+	Metadata map[string]string // for users and for the next Request
 }
 
-// Deps are measurements' external dependencies.
+// Deps holds the external dependencies of measurements.
 type Deps struct {
-	Client func(insecure bool) *http.Client // insecure: does not verify certificates; see call.ClientsWithin
-	Agent  func(insecure bool) *http.Client // for the credentials agent, whose address is in the environment
-	// Secret returns a Secret's data, in gitrollout's namespace for "".
+	Client func(insecure bool) *http.Client // with insecure it verifies no certificates; see call.ClientsWithin
+	Agent  func(insecure bool) *http.Client // for the AWS credentials agent, whose address is in the environment
+	// Secret returns a Secret's data. The namespace "" is gitrollout's.
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Jobs     Jobs
 	Getenv   func(string) string
-	ReadFile func(string) ([]byte, error) // tokens and profiles for AWS
+	ReadFile func(string) ([]byte, error) // reads tokens and profiles for AWS
 	Now      func() time.Time
-	Backoff  time.Duration // before the first repetition; 0: a quarter of a second
+	Backoff  time.Duration // before the first retry; default 250ms
 }
 
 // provider describes one kind of provider.
@@ -54,25 +54,25 @@ type provider struct {
 	kind   string // the key of a metric's provider block
 	title  string // for users
 	argo   bool   // Argo Rollouts has this provider, with these fields
-	result string // the conditions' result, for the docs
-	keys   string // the source of its credentials, for the docs
+	result string // the type of Result.Value, for the docs
+	keys   string // where the credentials come from, for the docs
 	config func() config
 }
 
-// config is one provider's configuration, decoded for each use, without state.
+// config is the configuration of one provider. It is decoded for each use and has no state.
 type config interface {
-	// check refuses a configuration that cannot be measured, maybe with {{args.x}}. Fields are relative to the kind.
+	// check refuses an invalid configuration, which may have {{args.x}}. Fields are relative to the kind.
 	check() error
 	timeout() time.Duration
 	measure(context.Context, *session) (Result, error)
 }
 
-// Kinds returns all providers' names, in the docs' order.
+// Kinds returns the names of all providers, in the order of the docs.
 func Kinds() []string {
 	return rollout.Mapped(table, func(p provider) string { return p.kind })
 }
 
-// Check parses a provider's configuration strictly, offline. Errors have fields such as provider.prometheus.query.
+// Check parses a provider's configuration strictly, without requests. Errors name fields such as provider.web.url.
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
 	if invalid := new(fieldError); errors.As(err, &invalid) {
@@ -81,7 +81,7 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. After an error, the same Request finds any changed external state again.
+// Measure makes one measurement. After an error the same Request can be repeated: it finds what it has created.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -103,7 +103,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	return result, nil
 }
 
-// Timeout returns the time limit of all a measurement's requests.
+// Timeout returns the time limit for all requests of a measurement.
 func Timeout(r Request) time.Duration {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -112,7 +112,7 @@ func Timeout(r Request) time.Duration {
 	return c.timeout()
 }
 
-// Stop ends a Running measurement and removes a finished one's objects. It may be repeated.
+// Stop ends a Running measurement, and deletes objects that a finished one left. Calls may be repeated.
 func Stop(ctx context.Context, deps Deps, r Request) error {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {

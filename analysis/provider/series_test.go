@@ -107,7 +107,7 @@ var cloudWatchContract = contract{
 	env: map[string]string{"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "other" + token,
 		"AWS_SESSION_TOKEN": token, "AWS_ENDPOINT_URL_CLOUDWATCH": "ADDRESS"},
 	serve: documented("POST /", hasHeader("X-Amz-Security-Token", token), func(f *fake, r *http.Request, body string) {
-		// aws_test.go tests the signature with AWS's examples.
+		// aws_test.go compares signatures with AWS's examples.
 		wantSignature(f.t, r, "AKIDEXAMPLE/20260131/eu-central-1/monitoring/aws4_request", "content-type;host;x-amz-date;x-amz-security-token")
 		const q = "MetricDataQueries.member."
 		f.wantEqual("form", f.form(body), url.Values{
@@ -173,7 +173,7 @@ var (
 	opensearchContract    = searchContract("opensearch", "https://docs.opensearch.org/latest/api-reference/search-apis/search/")
 )
 
-// TestAggregations finds the aggregation of a query.
+// TestAggregations checks that jsonPath finds an aggregation.
 func TestAggregations(t *testing.T) {
 	c := elasticsearchContract
 	c.serve = func(f *fake, w http.ResponseWriter, _ *http.Request, body string) bool {
@@ -190,7 +190,7 @@ func TestAggregations(t *testing.T) {
 	b.wantValue(120.5)
 }
 
-// TestWhatPeopleAreShown checks the source and the provider's message beside a value.
+// TestWhatPeopleAreShown checks the metadata beside a value, such as timestamps and the provider's messages.
 func TestWhatPeopleAreShown(t *testing.T) {
 	said := func(text string) string {
 		return "<Messages><member><Code>" + text + "</Code><Value>is late</Value></member></Messages>"

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries bounds a request's attempts with transient errors, maxMetadata characters: a query can exceed a message.
+// maxTries bounds the attempts of a request, and maxMetadata the characters of metadata, which may hold a query.
 const (
 	maxTries    = 4
 	maxMetadata = 2000
@@ -30,7 +30,7 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json sends in as JSON, unless nil, and decodes the response into out. Errors name the server as from.
+// json sends in as JSON, unless it is nil, and decodes the response into out. Errors name the server as from.
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err
@@ -42,7 +42,7 @@ func (s *session) caller(name string) *call.Caller {
 	}
 }
 
-// clean returns an error without hidden values and within the limit, if need be changed.
+// clean returns an error without hidden values, cut to the limit.
 func (s *session) clean(err error) error {
 	text := err.Error()
 	if scrubbed := rollout.Cut(s.Scrub(text), 2*call.MaxMessage); scrubbed != text {
@@ -51,7 +51,7 @@ func (s *session) clean(err error) error {
 	return err
 }
 
-// secret reads a Secret and hides its values, or URLs' credentials. All keys must be non-empty.
+// secret reads a Secret and hides its values; of a URL, only its credentials. All keys must have a value.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)
@@ -62,7 +62,7 @@ func (s *session) secret(ctx context.Context, namespace, name string, keys ...st
 	}
 	out := make(map[string]string, len(data))
 	for key, value := range data {
-		out[key] = strings.TrimSpace(value) // editors leave a line break at the end
+		out[key] = strings.TrimSpace(value) // editors append a line break
 		if u, err := url.Parse(out[key]); err != nil || u.Host == "" {
 			s.Hide(out[key])
 		} else {

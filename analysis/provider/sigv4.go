@@ -24,17 +24,17 @@ type signer struct {
 	at              time.Time
 }
 
-// awsKeys are credentials; with a token they are temporary.
+// awsKeys are AWS credentials. They are temporary if they have a token.
 type awsKeys struct{ id, secret, token string }
 
 const sigv4Time = "20060102T150405Z"
 
-// awsHost matches hosts to sign for, in all partitions of AWS and with VPC endpoints. It matches this machine too,
-// which analyses reach only if an administrator lets them.
+// awsHost matches the hosts that requests may be signed for, in all partitions of AWS and with VPC endpoints. It also
+// matches this machine, which analyses can reach only if an administrator allows it.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 
-// checkAWS refuses other servers than AWS's: a signed request has the key's id and the session's token.
+// checkAWS refuses servers that are not AWS's, because a signed request has the key's ID and the session's token.
 func checkAWS(address string) error {
 	if u, err := url.Parse(address); err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
 		return nil
@@ -43,7 +43,7 @@ func checkAWS(address string) error {
 		"%q is no server of AWS, and requests to it would be signed", shown(address))
 }
 
-// sign adds time and signature; the body is as sent.
+// sign adds the time and the signature to a request. body is the request's body as sent.
 func (g signer) sign(r *http.Request, body []byte) {
 	at := g.at.UTC().Format(sigv4Time)
 	r.Header.Set("X-Amz-Date", at)
@@ -77,7 +77,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 		"AWS4-HMAC-SHA256 Credential="+g.id+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
 }
 
-// canonicalPath encodes an encoded path again, as all services but S3 require.
+// canonicalPath encodes an encoded path once more, as all services except S3 require.
 func canonicalPath(u *url.URL) string {
 	elements := strings.Split(cmp.Or(u.EscapedPath(), "/"), "/")
 	return strings.Join(rollout.Mapped(elements, awsEscape), "/")
@@ -94,7 +94,7 @@ func canonicalQuery(query url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// awsEscape keeps the letters, digits and -_.~ of RFC 3986.
+// awsEscape escapes all characters except letters, digits and -_.~ (RFC 3986).
 func awsEscape(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }

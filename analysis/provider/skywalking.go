@@ -14,8 +14,8 @@ import (
 )
 
 // skywalking runs a GraphQL query on Apache SkyWalking
-// (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is GraphQL's data. The query
-// can use $duration: the interval until now, in minutes, in the process's time zone.
+// (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is GraphQL's data. The query can
+// use $duration, which is the interval until now in minutes, in the time zone of the process.
 var skywalking = provider{
 	kind: "skywalking", title: "Apache SkyWalking", argo: true,
 	result: "what GraphQL calls `data`",
@@ -59,7 +59,7 @@ func (c *skywalkingConfig) measure(ctx context.Context, s *session) (Result, err
 	return Result{Value: value}, err
 }
 
-// askGraphQL posts a query and returns its data. Errors may have status 200.
+// askGraphQL posts a query and returns its data. GraphQL errors may come with status 200.
 func askGraphQL(
 	ctx context.Context, s *session, from string, ask call.Request, query string, variables map[string]any,
 ) (json.RawMessage, error) {

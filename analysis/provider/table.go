@@ -1,6 +1,6 @@
 package provider
 
-// table lists all providers, in the docs' order.
+// table lists all providers, in the order of the docs.
 var table = []provider{
 	prometheus,
 	web,

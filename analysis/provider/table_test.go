@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// diceConfig is the configuration of a provider that only the table knows.
+// diceConfig is the configuration of a provider that is only in the table.
 type diceConfig struct {
 	Sides int `json:"sides"`
 }
@@ -27,7 +27,7 @@ func (c *diceConfig) measure(context.Context, *session) (Result, error) {
 	return Result{Value: float64(c.Sides), Message: "rolled by s3cret"}, nil
 }
 
-// TestAProviderIsOneRow adds a provider as a row of the table, and checks that it works like the others.
+// TestAProviderIsOneRow checks that a provider with one entry in the table works like the others.
 func TestAProviderIsOneRow(t *testing.T) {
 	known := table
 	table = append(slices.Clone(table),

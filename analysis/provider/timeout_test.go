@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestDefaultTimes checks the default timeouts, which are Argo Rollouts' where it has some.
+// TestDefaultTimes checks the default timeouts. Providers of Argo Rollouts have its defaults.
 func TestDefaultTimes(t *testing.T) {
 	want := map[string]time.Duration{
 		"prometheus": 30 * time.Second, "web": 10 * time.Second, "datadog": 10 * time.Second, "graphite": 10 * time.Second,
 		"influxdb": 30 * time.Second, "skywalking": 30 * time.Second, "kayenta": 15 * time.Second, "webhook": 10 * time.Second,
 		"cloudWatch": 30 * time.Second, "elasticsearch": 30 * time.Second, "job": 30 * time.Second, "loki": 30 * time.Second,
 		"wavefront": 30 * time.Second,
-		"newRelic":  15 * time.Second, // 5 for the query, and 10 for reporting its timeout
+		"newRelic":  15 * time.Second, // 5 for the query, and 10 to report that it took too long
 	}
 	for kind, limit := range want {
 		c, err := parse(kind, fromYAML(t, minimal[kind]))
@@ -30,7 +30,7 @@ func TestDefaultTimes(t *testing.T) {
 	}
 }
 
-// TestTimeout checks that an invalid configuration has no timeout and measures nothing.
+// TestTimeout checks that an invalid configuration has no timeout and is not measured.
 func TestTimeout(t *testing.T) {
 	good := Request{Kind: "prometheus", Config: fromYAML(t, minimal["prometheus"])}
 	bad := Request{Kind: "loki", Config: fromYAML(t, "{query: up}")}

@@ -2,7 +2,7 @@ package provider
 
 import "reflect"
 
-// Types returns all providers' configuration types by kind, for editors' schemas.
+// Types returns the configuration types of all providers by kind, for editors' schemas.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, p := range table {

@@ -16,8 +16,8 @@ import (
 )
 
 // wavefront runs a query on Wavefront, now VMware Aria Operations for Applications
-// (https://docs.wavefront.com/wavefront_api.html, Charts API). The result is the point nearest to now: a number for
-// one series, a list for several. The token is in gitrollout's Secret wavefront-api-tokens, by host name.
+// (https://docs.wavefront.com/wavefront_api.html, Charts API). The result is the point nearest to now: a number for one
+// series, a list for several. gitrollout's Secret wavefront-api-tokens has a token for each host name.
 var wavefront = provider{
 	kind: "wavefront", title: "Wavefront", argo: true,
 	result: "a number; of several series, the list of their newest values",
@@ -66,7 +66,7 @@ func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, erro
 	}
 	now := s.deps.Now()
 	at := strconv.FormatInt(now.Unix()*1000, 10)
-	// One moment, and each series' newest point, maybe older.
+	// The query asks for one moment, and for each series' newest point, which may be older.
 	a, err := s.do(ctx, call.Request{
 		Method: http.MethodGet, Base: c.url(), Path: "/api/v2/chart/api",
 		Query:  url.Values{"q": {c.Query}, "s": {at}, "e": {at}, "p": {"1"}, "g": {"s"}, "i": {"true"}},

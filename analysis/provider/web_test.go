@@ -58,7 +58,7 @@ var webPostContract = contract{
 	},
 }
 
-// serveToken follows RFC 6749, sections 2.3.1 and 4.4.
+// serveToken is a token endpoint by RFC 6749, sections 2.3.1 and 4.4.
 func serveToken(f *fake, w http.ResponseWriter, r *http.Request, body string, header bool) bool {
 	f.want(r, "POST /token")
 	form := f.form(body)
@@ -77,7 +77,7 @@ func serveToken(f *fake, w http.ResponseWriter, r *http.Request, body string, he
 	return true
 }
 
-// TestTokenInTheBody requests a token from a server that reads the client's ID and secret only in the body.
+// TestTokenInTheBody checks a server that accepts the client's ID and secret only in the body.
 func TestTokenInTheBody(t *testing.T) {
 	c := webPostContract
 	c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
@@ -89,7 +89,7 @@ func TestTokenInTheBody(t *testing.T) {
 	newBench(t, c).wantValue(0.5)
 }
 
-// TestWebFollowsBareRedirects follows redirects of requests without credentials.
+// TestWebFollowsBareRedirects checks that requests without credentials follow redirects.
 func TestWebFollowsBareRedirects(t *testing.T) {
 	var referer atomic.Value
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +106,7 @@ func TestWebFollowsBareRedirects(t *testing.T) {
 	compare.CheckNamed(t, "Referer", "", referer.Load())
 }
 
-// TestCredentials sends a token without ever showing it, and requests scopes if there are some.
+// TestCredentials checks that a token is sent but never shown, and that scopes are requested if configured.
 func TestCredentials(t *testing.T) {
 	for name, authentication := range map[string]string{
 		"bearer": "{bearer: {token: " + token + "}}",

@@ -14,9 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// webhook is a gate or starts a load test, with Flagger's contract (https://docs.flagger.app/usage/webhooks), for its
-// load tester and other hooks' services. It posts name, namespace, phase, checksum and metadata, and the status is
-// the verdict. Argo Rollouts has no such provider.
+// webhook asks a gate or starts a load test by Flagger's contract (https://docs.flagger.app/usage/webhooks), such as
+// with Flagger's load tester. It posts name, namespace, phase, checksum and metadata. The response's status is the
+// verdict. Argo Rollouts has no such provider.
 var webhook = provider{
 	kind: "webhook", title: "Webhooks (Flagger)",
 	result: "none, the answer's status judges: 2xx accepts",
@@ -32,10 +32,10 @@ type webhookConfig struct {
 	Metadata map[string]string `json:"metadata,omitempty"` //
 	Insecure bool              `json:"insecure,omitempty"` // Flagger's disableTLS
 	Headers  []header          `json:"headers,omitempty"`
-	Phase    string            `json:"phase,omitempty"` // in the payload; default Progressing
+	Phase    string            `json:"phase,omitempty"` // the payload's phase; default Progressing
 }
 
-// webhookTypes maps each type to the phases of a 2xx response and others. A closed gate lets the release wait.
+// webhookTypes maps each type to the phases for a 2xx status and for others. A release waits at a closed gate.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},
@@ -65,7 +65,7 @@ func (c *webhookConfig) check() error {
 	return err
 }
 
-// timeout covers all tries.
+// timeout returns the time limit of all tries together.
 func (c *webhookConfig) timeout() time.Duration {
 	return duration(c.Timeout, 10*time.Second) * time.Duration(c.Retries+1)
 }
@@ -107,7 +107,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
 }
 
-// webhookVerdict reports whether a status is a verdict, not a proxy's error or a redirect.
+// webhookVerdict reports whether a status is a verdict rather than a proxy's error or a redirect.
 func webhookVerdict(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

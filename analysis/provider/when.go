@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A moment is an expr expression of Argo Rollouts' range queries, in these forms only:
+// A moment is a time in a range query. Of Argo Rollouts' expr expressions, only these forms are supported:
 //
 //	now()
 //	now() - duration("5m") + duration("30s")

@@ -20,11 +20,11 @@ func (blueGreen) Compile(spec rollout.Spec) Compiled {
 	}
 }
 
-// blueGreenStages returns preview pods, gate, full set, Service switch and scale-down delay, with the analyses.
+// blueGreenStages returns the stages: preview pods, gate, full set, Service switch, scale-down delay, and the analyses.
 func blueGreenStages(b *rollout.BlueGreen) []Stage {
 	preview := Stage{Counts: FullSets}
 	if b.PreviewReplicaCount != nil {
-		// At least one pod, as in Argo Rollouts: a preview without pods would be promoted unseen.
+		// At least one pod runs, as in Argo Rollouts: a preview without pods would be promoted without a look at it.
 		preview.Counts = func(n int) Counts { return Counts{Canary: min(n, max(1, *b.PreviewReplicaCount)), Stable: n} }
 	}
 	stages := []Stage{preview.With("preview", "preview", PodsWait{})}
@@ -46,10 +46,10 @@ func blueGreenStages(b *rollout.BlueGreen) []Stage {
 	return append(stages, end...)
 }
 
-// FullSets returns all pods of both versions.
+// FullSets returns n pods of each version.
 func FullSets(n int) Counts { return Counts{Canary: n, Stable: n} }
 
-// switchStages returns the last stages where a whole Service moves: a full set, the switch, and a delay for rollbacks.
+// switchStages returns the last stages of a Service switch: a full set of new pods, the switch, and the delay.
 func switchStages(delay time.Duration, scaleUp bool, weight int) []Stage {
 	var stages []Stage
 	s := Stage{Counts: FullSets, Weight: weight, final: true}
@@ -60,7 +60,7 @@ func switchStages(delay time.Duration, scaleUp bool, weight int) []Stage {
 	return s.kept(append(stages, s.With("switch", "switch", NoWait{})), delay)
 }
 
-// kept adds a last stage that keeps the old version's pods for the delay, if there is one.
+// kept appends a stage that keeps the old version's pods for the delay, if there is one.
 func (s Stage) kept(stages []Stage, delay time.Duration) []Stage {
 	if delay == 0 {
 		return stages

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// canary moves a share of pods or requests step by step. Without steps it is the user's own rolling update.
+// canary moves a share of pods or requests in steps. Without steps it is the user's own rolling update.
 type canary struct{}
 
 func (canary) Compiles(spec rollout.Spec) bool { return spec.Canary != nil }
@@ -38,20 +38,20 @@ func (canary) Compile(spec rollout.Spec) Compiled {
 	return p
 }
 
-// canaryStages returns a stage for each step, at its index, and later ones. As in Argo Rollouts weights start at 0.
+// canaryStages returns a stage per step, at its index, and the last stages. As in Argo Rollouts weights start at 0.
 func canaryStages(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	var stages []Stage
 	weight := 0
 	var scale *rollout.CanaryScale
 	var routes []rollout.ManagedRoute
-	taken := false // setCanaryScale came after the current weight
+	taken := false // a setCanaryScale follows the newest setWeight
 	for i, step := range c.Steps {
 		s := Stage{Name: step.Name, Wait: PodsWait{}}
 		switch {
 		case step.SetWeight != nil:
 			weight, taken = *step.SetWeight, false
-			if spec.Scaling == rollout.InPlace || c.Traffic == nil { // the weight is a number of pods, as in setCanaryScale
+			if spec.Scaling == rollout.InPlace || c.Traffic == nil { // weights count pods, like setCanaryScale
 				scale = nil
 			}
 			s.Text = fmt.Sprintf("setWeight %d", weight)
@@ -75,7 +75,7 @@ func canaryStages(spec rollout.Spec) []Stage {
 		s.Scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.Counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		if c.Traffic != nil && taken && s.Counts(100).Canary == 0 {
-			s.Weight, s.Routes = 0, nil // no canary pod gets requests; a later setWeight never completes
+			s.Weight, s.Routes = 0, nil // no canary pod gets requests, and a later setWeight never completes
 		}
 		stages = append(stages, s)
 	}
@@ -98,7 +98,7 @@ func pauseOf(p *rollout.Pause) (string, Wait) {
 	}
 }
 
-// canaryHandover returns the stages that keep stable pods after the promotion: a full second set, switch, delay.
+// canaryHandover returns the last stages, which keep stable pods for a while: a full second set, the switch, the delay.
 func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	c := spec.Canary
 	if c.Traffic != nil && len(c.Steps) > 0 && spec.Scaling != rollout.InPlace {
@@ -110,8 +110,8 @@ func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	return switchStages(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
 }
 
-// routedHandover returns the last stages of a routed canary: all requests go to the new version, then the stable
-// Service, without requests by then, is switched. Ping-pong Services need no switch.
+// routedHandover returns the last stages of a routed canary. All requests go to the new version. Then the stable
+// Service, which gets no requests by then, is switched. Ping-pong Services need no switch.
 func routedHandover(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	s := Stage{Weight: c.Traffic.MaxWeight, final: true, Counts: func(n int) Counts {
@@ -165,8 +165,8 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts returns the pods of a canary, never fewer than n in all. In place it replaces stable pods; otherwise
-// stable keeps all or, with dynamicStableScale, its share of traffic. Matched users need a canary pod at any weight.
+// canaryCounts returns the pods of a canary step, at least n in all. In place, new pods replace stable ones. Otherwise
+// stable keeps n or, with dynamicStableScale, its traffic's share. Matched users need a canary pod at any weight.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) Counts {
 	c := spec.Canary
 	full := 100
@@ -200,7 +200,7 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 		}
 		floored := atLeast(want, c.MinPodsPerReplicaSet, n)
 		if exact {
-			floored.Canary = want.Canary // an explicit number is not raised to the minimum
+			floored.Canary = want.Canary // the minimum does not apply to an explicit number
 		}
 		if c.DynamicStableScale {
 			floored.Stable = n - WholePercent(n-floored.Stable, n)
@@ -209,10 +209,9 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// inPlace returns the counts that the workload's controller can hold. A Deployment keeps enough stable pods that the
-// removed ones are a whole percentage of n: 78 of 147 are none, as 53 % are 77. An integer would stay when an
-// autoscaler halves n, and remove pods that serve. Other kinds keep one stable pod as long as not all pods are asked
-// for: a single pod moves with the promotion.
+// inPlace returns the counts that the workload's controller can hold. A Deployment's maxUnavailable must be a
+// percentage, as an integer would remove too many pods when an autoscaler halves n. So it keeps a few more stable pods:
+// of 147 pods, 53 % removes 77, and no percentage 78. Other kinds keep one stable pod unless all pods are to be new.
 func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	switch kind := spec.Workload.Ref().Kind; {
 	case spec.Partition == nil && kind == rollout.WorkloadKinds[0].Kind:
@@ -226,8 +225,8 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	}
 }
 
-// batch returns the counts of setCanaryScale in place, a share rounded up. One stable pod stays below a scale of 100
-// %: 2 replicas of 2 pods are 1 canary and 1 stable, or 2 and 1 with a surge.
+// batch returns the counts of setCanaryScale in place; a share is rounded up. Below 100 % one stable pod stays: 2
+// replicas of 2 pods give 1 canary and 1 stable pod, or 2 and 1 with a surge.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)
@@ -243,7 +242,7 @@ func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	return c, all
 }
 
-// WholePercent returns the largest number of pods, at most m, that a percentage of n yields, rounded down.
+// WholePercent returns the largest number of pods up to m that is a whole percentage of n, rounded down.
 func WholePercent(m, n int) int {
 	if m <= 0 {
 		return m
@@ -251,7 +250,7 @@ func WholePercent(m, n int) int {
 	return ((m+1)*100 - 1) / n * n / 100
 }
 
-// atLeast raises each version that has pods to the minimum, at most to n.
+// atLeast raises the pods of each version that has any to the minimum, but not above n.
 func atLeast(c Counts, floor, n int) Counts {
 	floor = min(floor, n)
 	if c.Canary > 0 {
@@ -266,8 +265,8 @@ func atLeast(c Counts, floor, n int) Counts {
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, closest to the weight, like CalculateReplicaCountsForBasicCanary of
-// Argo Rollouts. 5 pods at 20 % are 1/4; 3 pods at 10 % with a surge are 1/3, without one 1/2. One case differs: a
-// tie without a surge whose upper half is n, as 2 pods at 75 %, gives n-1 canary pods, not none.
+// Argo Rollouts. 5 pods at 20 % are 1/4; 3 pods at 10 % are 1/3 with a surge, 1/2 without. One case differs: without a
+// surge, a tie whose upper half is n, such as 2 pods at 75 %, gives n-1 canary pods instead of none.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestApproximateIsArgosArithmetic has the results of Argo Rollouts' CalculateReplicaCountsForBasicCanary (run, not
-// read). A canary that moves from Argo Rollouts to here keeps its pods.
+// TestApproximateIsArgosArithmetic compares Approximate with results of CalculateReplicaCountsForBasicCanary, taken from runs of Argo
+// Rollouts. A canary that moves from Argo Rollouts to gitrollout must keep its pods.
 func TestApproximateIsArgosArithmetic(t *testing.T) {
 	for _, tc := range []struct {
 		n     int
 		surge bool
-		want  map[Counts][]int // the weights that have these pods
+		want  map[Counts][]int // which weights have these counts
 	}{
 		{1, false, map[Counts][]int{{0, 1}: span(1, 49), {1, 0}: span(50, 100)}},
 		{1, true, map[Counts][]int{{1, 1}: span(1, 99)}},
@@ -46,8 +46,8 @@ func span(from, to int) []int {
 	return all
 }
 
-// TestApproximateDeviatesFromArgoOnlyHere has the only cases up to 100 replicas in which Argo Rollouts gives no
-// canary pod. Each is an exact tie whose upper half is every pod.
+// TestApproximateDeviatesFromArgoOnlyHere lists the only cases up to 100 replicas in which Argo Rollouts gives no canary pod. Each is an
+// exact tie whose upper half is all pods.
 func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
 	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
 		compare.CheckNamed(t, fmt.Sprintf("n=%d weight=%d", n, weight), Counts{Canary: n - 1, Stable: 1}, Approximate(n, weight, false))
@@ -244,8 +244,8 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 	}
 }
 
-// TestCanaryScaleCountsDown checks that a smaller setCanaryScale removes pods. With weights as shares of pods, it
-// lasts until the next setWeight. With a router, it lasts until matchTrafficWeight, as in Argo Rollouts.
+// TestCanaryScaleCountsDown checks that a smaller setCanaryScale removes pods. It holds until the next setWeight if weights are shares of
+// pods. With a router it holds until matchTrafficWeight, as in Argo Rollouts.
 func TestCanaryScaleCountsDown(t *testing.T) {
 	steps := []rollout.Step{
 		{SetWeight: new(40)}, {SetCanaryScale: &rollout.CanaryScale{Replicas: new(2)}}, {SetWeight: new(60)},
@@ -306,8 +306,8 @@ func TestRoutedCounts(t *testing.T) {
 	}
 }
 
-// TestPlanDigestsAreInRecords fixes the digests of steps. A change would return each release in flight to the start
-// of its step after an upgrade.
+// TestPlanDigestsAreInRecords checks the digests of stages, which are on record. If one changed, an upgrade would return each release in
+// flight to the start of its step.
 func TestPlanDigestsAreInRecords(t *testing.T) {
 	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Interval: time.Minute, Count: 3}}}
 	cases := map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles specs to plans: one file and one line of the table. Walking stages does not depend on it.
+// strategy compiles specs to plans. It is one file and one entry of Table; code that walks stages does not know it.
 type strategy interface {
 	Compiles(spec rollout.Spec) bool
 	Compile(spec rollout.Spec) Compiled
@@ -22,7 +22,7 @@ type strategy interface {
 // Table lists the strategies.
 var Table = []strategy{canary{}, blueGreen{}}
 
-// Strategy names a strategy in texts and output.
+// Strategy is the name of a strategy in texts and output.
 type Strategy string
 
 // The strategies. A canary without steps is the user's own rolling update.
@@ -32,10 +32,10 @@ const (
 	StrategyRollingUpdate Strategy = "rollingUpdate"
 )
 
-// Role is a version's role for its users.
+// Role is the role of a version for the app's users.
 type Role string
 
-// The roles. A ReplicaSet of an older release has none.
+// The roles. ReplicaSets of older releases have none.
 const (
 	RoleStable  Role = "stable"
 	RoleCanary  Role = "canary"
@@ -43,53 +43,53 @@ const (
 	RolePreview Role = "preview"
 )
 
-// Compiled is one workload's release, as its strategy compiles the spec.
+// Compiled is the plan of one workload's release, compiled from its spec.
 type Compiled struct {
 	Spec       rollout.Spec
 	Strategy   Strategy
 	Stages     []Stage
-	Passed     int           // the number of stages that a full promotion or a verified version skips
-	Main, Side string        // the Service of users and the Service of the new version; "" for none
-	pingPong   bool          // main and side swap with each release
-	Routing    *Routing      // nil: weights are shares of pods
+	Passed     int           // how many stages a full promotion or a verified version skips
+	Main, Side string        // the Service of users, and that of the new version; "" for none
+	pingPong   bool          // both Services swap roles with each release
+	Routing    *Routing      // nil if weights are shares of pods
 	AbortDelay time.Duration // how long the new pods stay after an abort has removed their requests
-	AtOnce     bool          // an abort cannot remove requests: pods serve until they are gone
+	AtOnce     bool          // an abort cannot remove requests, as both versions share a Service
 	Background *rollout.Analysis
-	OldRole    Role // of the stable version
+	OldRole    Role // the role of the stable version
 	FreshRole  Role
 	Pins       Pins
 	key        string // the cached digest
 }
 
-// Pins is how the Services of users and of the new version select pods.
+// Pins is the way in which the Services of users and of the new version select pods.
 type Pins int
 
 // The ways to select pods.
 const (
 	CanaryPins    Pins = iota // weights are shares of pods
-	BlueGreenPins             // a preview Service that users do not reach
+	BlueGreenPins             // users do not reach the preview Service
 	RoutedPins                // routers send requests to both Services
-	SharedPins                // in place, routers send only matched requests to the new Service
+	SharedPins                // in place: routers send only matched requests to the new version's Service
 )
 
-// Routing splits the requests of a release, not only its pods.
+// Routing marks a release whose routers split requests, rather than Services across pods.
 type Routing struct {
 	*rollout.Traffic
-	dynamic bool // stable shrinks with its share of the traffic
+	dynamic bool // dynamicStableScale: stable shrinks with its traffic
 }
 
 // Stage is one entry of a plan. Its weight, routes and counts hold until the next stage.
 type Stage struct {
-	Name     string // the user's name for it, "" if none
+	Name     string // the user's name for the stage, "" if none
 	Text     string // "setWeight 20", for output and commit subjects
-	Weight   int    // of the new version: percent, or a share of Traffic.MaxWeight
+	Weight   int    // of the new version, out of Compiled.Full
 	Routes   []rollout.ManagedRoute
 	Counts   func(n int) Counts
-	Scaled   bool // the counts come from setCanaryScale, not from the weight
+	Scaled   bool // the counts are setCanaryScale's, not the weight's
 	Wait     Wait
 	Switched bool // the stable or active Service selects the new version
-	keeps    bool // all users are on the new version, and pods of the old version are kept
-	final    bool // it follows the decision to promote: windows and freezes do not stop it
+	keeps    bool // all users are on the new version; the old version's pods are kept
+	final    bool // it follows the decision to promote, so windows and freezes do not delay it
 }
 
 // With returns the stage with another name, text and wait.
@@ -98,10 +98,10 @@ func (s Stage) With(name, text string, w Wait) Stage {
 	return s
 }
 
-// Counts holds the pods of each version at the end of a stage, for a given number of replicas.
+// Counts holds the number of pods of each version at the end of a stage.
 type Counts struct{ Canary, Stable int }
 
-// Cache caches compiled specs for one decision. The zero value compiles each time.
+// Cache caches compiled specs for one decision. The zero value caches nothing.
 type Cache map[rollout.Spec]*Compiled
 
 // OrNew returns the cache, or an empty one for the zero value.
@@ -124,7 +124,7 @@ func (known Cache) Of(spec rollout.Spec) *Compiled {
 	return p
 }
 
-// Compile returns the plan of a spec by the first strategy that compiles it.
+// Compile returns the plan of a spec from its strategy in Table.
 func Compile(spec rollout.Spec) *Compiled {
 	i := slices.IndexFunc(Table, func(s strategy) bool { return s.Compiles(spec) })
 	p := Table[i].Compile(spec) // every spec has a strategy
@@ -137,7 +137,7 @@ func (p *Compiled) Names() []string {
 	return rollout.Mapped(p.Stages, func(s Stage) string { return s.Name })
 }
 
-// Digest returns a hash of the stages as this version of the program compiles them.
+// Digest returns a hash of the stages as this version of gitrollout compiles them.
 func (p *Compiled) Digest() string {
 	if p.key != "" {
 		return p.key
@@ -151,7 +151,7 @@ func (p *Compiled) Digest() string {
 	return p.key
 }
 
-// Meaning returns the stage's effect and wait as text, without the user's name for it.
+// Meaning returns a stage's effect and wait as text, without its name.
 func (s Stage) Meaning() string {
 	c, w := s.Counts(100), s.Wait.Traits()
 	text := fmt.Sprintf("%s|%d|%d|%d|%d|%s|%t\n%s",
@@ -168,7 +168,7 @@ func encoded(v any) string {
 	return string(raw)
 }
 
-// At returns a stage, false when there is none left.
+// At returns the stage at a step. It is false after the last one.
 func (p *Compiled) At(step int) (Stage, bool) {
 	if step < 0 || step >= len(p.Stages) {
 		return Stage{}, false
@@ -176,9 +176,9 @@ func (p *Compiled) At(step int) (Stage, bool) {
 	return p.Stages[step], true
 }
 
-// Enter returns the record of a workload that enters a stage.
+// Enter returns the progress of a workload that enters a stage now.
 func (p *Compiled) Enter(step int, now time.Time) rollout.Progress {
-	step = min(step, len(p.Stages)) // another version of this program may have compiled more stages
+	step = min(step, len(p.Stages)) // another version of gitrollout may have compiled more stages
 	pr := rollout.Progress{
 		Workload: p.Spec.Workload, Step: step, Of: len(p.Stages), Plan: p.Digest(), Entered: rollout.NextTenth(now),
 		Name: "promote", Weight: 100,
@@ -189,7 +189,7 @@ func (p *Compiled) Enter(step int, now time.Time) rollout.Progress {
 	return pr
 }
 
-// PromotionStep returns the first stage after the decision to promote, or the number of stages if there is none.
+// PromotionStep returns the first stage after the decision to promote. Without such a stage it is the number of stages.
 func (p *Compiled) PromotionStep() int {
 	if i := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.final }); i >= 0 {
 		return i
@@ -197,7 +197,7 @@ func (p *Compiled) PromotionStep() int {
 	return len(p.Stages)
 }
 
-// Moved returns the first stage at which all users have the new version.
+// Moved returns the first stage at which all users are on the new version.
 func (p *Compiled) Moved() int {
 	if i := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Switched }); i >= 0 {
 		return i
@@ -205,18 +205,18 @@ func (p *Compiled) Moved() int {
 	return p.PromotionStep()
 }
 
-// HasSwitched reports whether users reach the new version at a step.
+// HasSwitched reports whether a stage up to the step has switched the users' Service to the new version.
 func (p *Compiled) HasSwitched(step int) bool {
 	return slices.ContainsFunc(p.Stages[:min(step+1, len(p.Stages))], func(s Stage) bool { return s.Switched })
 }
 
-// RoutesAt returns the managed routes of a step, none after the last one.
+// RoutesAt returns the managed routes of a step. There are none after the last one.
 func (p *Compiled) RoutesAt(step int) []rollout.ManagedRoute {
 	s, _ := p.At(step)
 	return s.Routes
 }
 
-// CountsAt returns the pods at a step's end, later the last stage's. Without stages all stay stable until promoted.
+// CountsAt returns the pods at a step's end; after the last step, that step's. Without stages all pods are stable's.
 func (p *Compiled) CountsAt(step, n int) Counts {
 	if len(p.Stages) == 0 {
 		return Counts{Stable: n}
@@ -224,7 +224,7 @@ func (p *Compiled) CountsAt(step, n int) Counts {
 	return p.Stages[min(step, len(p.Stages)-1)].Counts(n)
 }
 
-// Full returns the weight of all requests.
+// Full returns the weight that means all requests: 100, or Traffic.MaxWeight.
 func (p *Compiled) Full() int {
 	if p.Routing != nil {
 		return p.Routing.MaxWeight
@@ -232,14 +232,14 @@ func (p *Compiled) Full() int {
 	return 100
 }
 
-// IsDynamic reports whether stable shrinks with its share of the traffic.
+// IsDynamic reports whether stable's pods shrink with its traffic (dynamicStableScale).
 func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynamic }
 
-// SharesPods reports whether routers send only matched requests to the new version. In place, the remaining stable
-// pods could not serve the rest of a weight.
+// SharesPods reports whether routers send only matched requests to the new version. In place, routers cannot split by
+// weight, because the remaining stable pods could not serve the rest.
 func (p *Compiled) SharesPods() bool { return p.Routing != nil && p.Spec.Scaling == rollout.InPlace }
 
-// RoutedWeight returns the weight that routers get at a stage.
+// RoutedWeight returns the weight that routers apply at a stage.
 func (p *Compiled) RoutedWeight(s Stage) int {
 	if p.SharesPods() {
 		return 0
@@ -255,13 +255,13 @@ func (p *Compiled) Services(s rollout.State) (main, side string) {
 	return p.Main, p.Side
 }
 
-// MinReady returns how long a pod must be ready to be available.
+// MinReady returns how long a pod must be ready before it is available.
 func MinReady(spec rollout.Spec) time.Duration {
 	return time.Duration(spec.MinReadySeconds) * time.Second
 }
 
-// MovedAt returns the first stage with all users on the new version and its analyses over, the number of stages after
-// the last. It is false where pods move the users.
+// MovedAt returns the first stage at which all users are on the new version and its analyses are over, possibly
+// len(Stages). It is false if pods alone move the users.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -270,7 +270,7 @@ func (p *Compiled) MovedAt() (int, bool) {
 	return n, p.HasSwitched(len(p.Stages)) || p.Swaps()
 }
 
-// RoleOf returns the role of a ReplicaSet for its users.
+// RoleOf returns the role of a ReplicaSet's version, "" for an older one.
 func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 	switch w := p.Spec.Workload; {
 	case r.Hash != "" && r.Hash == s.StableHash(w):
@@ -284,17 +284,17 @@ func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 	}
 }
 
-// AsksAs reports whether two stages have the same routes, and count pods by the same rule.
+// AsksAs reports whether two stages have the same weight, routes and source of their counts.
 func (s Stage) AsksAs(o Stage) bool {
 	return s.Weight == o.Weight && s.Scaled == o.Scaled && s.Switched == o.Switched && s.keeps == o.keeps &&
 		reflect.DeepEqual(s.Routes, o.Routes)
 }
 
-// Swaps reports whether a release ends with the roles of both Services swapped.
+// Swaps reports whether a release of this plan swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services that lost their role: known ones, and ones of an old plan that this plan does not
-// use. A former Service of users stays listed even as the new version's, unless a router splits requests.
+// LeftServices returns the Services that lost their role: the known ones, and those of an old plan that this plan does
+// not use. A former Service of users stays listed even as the new version's, unless a router splits requests.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known
@@ -311,12 +311,12 @@ func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) 
 	return all
 }
 
-// EndsAs reports whether releases of both plans end alike: with swapped Services or not, with a switch or not.
+// EndsAs reports whether both plans end alike, with or without a switch and a swap of Services.
 func (p *Compiled) EndsAs(other *Compiled) bool {
 	return p.Swaps() == other.Swaps() && p.HasSwitched(len(p.Stages)) == other.HasSwitched(len(other.Stages))
 }
 
-// HasMoved reports whether all users have the new version, by a Service switch or by the routed weight.
+// HasMoved reports whether all users are on the new version, by a Service switch or by the routed weight.
 func (p *Compiled) HasMoved(pr rollout.Progress) bool {
 	routed := p.Routing != nil && pr.Routed != nil && pr.Routed.Weight == p.Full()
 	return p.HasSwitched(pr.Step) || routed && pr.Step >= p.PromotionStep()

@@ -8,31 +8,31 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Wait keeps a workload at a stage: one type for each kind.
+// Wait is the condition that keeps a workload at a stage. Each kind of wait is one type.
 type Wait interface{ Traits() traits }
 
-// traits holds a wait's part of a plan's digest, whether it waits for users or the clock, and if it can end early.
+// traits holds a wait's part of the plan's digest, and its properties.
 type traits struct {
-	Number   int // identifies the kind of wait
+	Number   int // the kind of wait, in the digest
 	duration time.Duration
-	more     string // more lines of the digest
+	more     string // further lines of the digest
 	Pauses   bool
 	Early    bool
 }
 
-// NoWait passes in the next pass, once its stage is applied.
+// NoWait ends in the pass after its stage is applied.
 type NoWait struct{}
 
 func (NoWait) Traits() traits { return traits{Number: 4} }
 
-// PodsWait waits until new pods have served for minReadySeconds and get their requests, and old pods are few enough.
+// PodsWait waits until enough new pods have served for minReadySeconds and are routed, and surplus pods are gone.
 type PodsWait struct{}
 
 func (PodsWait) Traits() traits { return traits{} }
 
 // PromotionWait waits for a promotion, or for a timeout.
 type PromotionWait struct {
-	Timeout   time.Duration // the longest wait; 0: no limit
+	Timeout   time.Duration // the longest wait; 0 for no limit
 	OnTimeout string        // rollout.TimeoutAbort or TimeoutPromote
 }
 
@@ -47,7 +47,7 @@ func (w PromotionWait) Traits() traits {
 // TimerWait waits for a duration or for the next time of a schedule, unless a promotion comes first.
 type TimerWait struct {
 	Duration time.Duration
-	Until    string // cron, in the time zone; "": the duration
+	Until    string // cron expression in the time zone Zone; "" for Duration
 	Zone     string
 }
 
@@ -55,7 +55,7 @@ func (w TimerWait) Traits() traits {
 	return traits{Number: 2, duration: w.Duration, Pauses: true, Early: true}
 }
 
-// End returns when a pause ends, zero if never.
+// End returns when a pause ends, zero if its schedule has no next time.
 func (w TimerWait) End(entered time.Time) time.Time {
 	if w.Until == "" {
 		return entered.Add(w.Duration)
@@ -64,7 +64,7 @@ func (w TimerWait) End(entered time.Time) time.Time {
 	return due
 }
 
-// NextOf returns the next time of a schedule.
+// NextOf returns the first time of a schedule after the given one.
 func NextOf(expression, zone string, after time.Time) (time.Time, error) {
 	moments, err := schedule.Parse(expression, zone)
 	if err != nil {
@@ -78,7 +78,7 @@ type DelayWait struct{ Duration time.Duration }
 
 func (w DelayWait) Traits() traits { return traits{Number: 3, duration: w.Duration, Pauses: true} }
 
-// AnalysisWait waits for the stage's analysis or a promotion.
+// AnalysisWait waits for the stage's analysis, or for a promotion.
 type AnalysisWait struct{ *rollout.Analysis }
 
 func (w AnalysisWait) Traits() traits {
@@ -88,7 +88,7 @@ func (w AnalysisWait) Traits() traits {
 // ExperimentWait waits for the experiment's pods, then its duration and required analyses, or for a promotion.
 type ExperimentWait struct{ *rollout.Experiment }
 
-// The digest of an experiment keeps the field names of its first version, whatever names a document uses now.
+// The digest of an experiment keeps the field names of its first version, although documents have other names now.
 type (
 	experimentMark struct {
 		Templates               []templateMark

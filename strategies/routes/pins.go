@@ -9,29 +9,29 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// selector names the pods that a Service selects.
+// selector names the pods that a Service shall select.
 type selector int
 
 const (
 	allPods   selector = iota // all pods, as the user wrote the selector
 	stablePin                 // the stable version
-	freshPin                  // the new one
-	newestPin                 // the new one, or the stable one while it has no ReplicaSet
+	freshPin                  // the new version
+	newestPin                 // the new version, or stable if the new one has no ReplicaSet
 )
 
-// trafficPhase is the phase of a release for its Services.
+// trafficPhase is the phase of a release as far as its Services are concerned.
 type trafficPhase int
 
 const (
 	atSteps   trafficPhase = iota
 	shared                 // at a step where unmatched requests go to all pods
-	switched               // at a step, or after the last one, after all users were moved
-	promoting              // after the last step, without a move of users before
-	leaving                // in a rollback, while the new version's pods are kept
-	left                   // in a rollback, while the new version's pods go
+	switched               // all users were moved, at a step or after the last one
+	promoting              // after the last step, and users have not been moved before
+	leaving                // in a rollback that keeps the new version's pods
+	left                   // in a rollback that removes the new version's pods
 )
 
-// readiness is how many usable pods a version has.
+// readiness grades how many usable pods a version has.
 type readiness int
 
 const (
@@ -40,20 +40,20 @@ const (
 	enough
 )
 
-// pinRows has the rows of each way to select pods.
+// pinRows is the table of rows for each value of plan.Pins.
 var pinRows = map[plan.Pins][]pinRow{
 	plan.CanaryPins: canaryRows, plan.BlueGreenPins: blueGreenRows,
 	plan.RoutedPins: routedRows, plan.SharedPins: sharedRows,
 }
 
-// pinRow sets the pins of two Services in a phase: main is the users', side the new version's. The first fit decides.
+// pinRow sets the pins of the users' Service (main) and the new version's (side) in a phase. The first match applies.
 type pinRow struct {
 	at            []trafficPhase
 	fresh, stable []readiness // nil: any
 	main, side    selector
 }
 
-// firstFit returns the index of the first row that fits, -1 if none does.
+// firstFit returns the index of the first row that matches, -1 if none does.
 func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 	of := func(list []readiness, s readiness) bool { return list == nil || slices.Contains(list, s) }
 	return slices.IndexFunc(rows, func(r pinRow) bool {
@@ -61,8 +61,8 @@ func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 	})
 }
 
-// A Service selects a version only while that has pods to answer. Where weights are shares of pods, requests go to
-// all ready pods: a new version without one gets none.
+// A Service selects one version only while that version has pods to answer. Where weights are shares of pods, requests
+// go to all ready pods, so a new version without ready pods gets none.
 var canaryRows = []pinRow{
 	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
@@ -72,15 +72,15 @@ var canaryRows = []pinRow{
 	{at: []trafficPhase{leaving, left}, main: allPods, side: stablePin},
 }
 
-// A preview Service selects the new version until its pods go. Users do not reach it, and stable has all its pods.
+// A preview Service selects the new version until its pods go. Users do not reach it, and stable keeps all its pods.
 var blueGreenRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{leaving}, stable: []readiness{enough}, main: stablePin, side: freshPin},
 	{at: []trafficPhase{leaving}, main: allPods, side: freshPin},
 }, canaryRows)
 
-// Routers may send requests to both Services at any time, and some drop a route to a Service without endpoints. So
-// the new version's Service selects stable until it gets requests.
+// Routers may send requests to both Services at any time, and some drop a route to a Service without endpoints. So the
+// new version's Service selects stable until the new version gets requests.
 var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, stable: []readiness{none}, main: allPods, side: allPods},
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, main: stablePin, side: stablePin},
@@ -88,7 +88,7 @@ var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{leaving, left}, stable: []readiness{none}, main: allPods, side: allPods},
 }, canaryRows)
 
-// In place, the weight is a share of pods: users reach all, and routers send matched requests to the new Service.
+// In place, weights are shares of pods: users reach all pods, and routers send only matched requests to side.
 var sharedRows = slices.Concat([]pinRow{
 	{
 		at: []trafficPhase{shared}, fresh: []readiness{none, some}, stable: []readiness{none, some},
@@ -98,8 +98,8 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// Pins returns the label that each staged Service selects; without a pin, all pods. The label is the ReplicaSet's:
-// a version without one cannot be selected yet.
+// Pins returns the label that each Service of a staged workload selects. A Service without a pin selects all pods. A
+// version without a ReplicaSet has no label yet and cannot be selected.
 func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -115,14 +115,14 @@ func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 		for _, name := range m.Left {
 			if mainName != "" && reaches(v.Source, service(name), m.Workload) {
 				pins[service(name)] = main
-			} // else weights are shares of pods, and the Service selects all of them
+			} // otherwise weights are shares of pods, and the Service selects all pods
 		}
 		pins[service(mainName)] = main
 	}
 	return pins
 }
 
-// reaches reports whether a Service selects a workload's pods. One that lost its role may be another workload's now.
+// reaches reports whether a Service selects a workload's pods. A former Service may belong to another workload now.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
 	deployment, found := workloads.WorkloadOf(r, w)
@@ -145,21 +145,21 @@ type pinning struct {
 	view  workloads.View
 }
 
-// Pinned returns the labels that both Services of a workload select, the zero value for all pods.
+// Pinned returns the labels that the two Services of a workload select. The zero value selects all pods.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// An image set by hand makes a ReplicaSet with the release's hash: its ready pods count if no other is ready.
+	// An image set by hand makes a ReplicaSet with the release's hash. Its ready pods count if the release's has none.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
 	}
 	at := m.phase()
 	if (at == atSteps || at == shared) && m.HasStrangers(m.Want()) && m.Fresh.Ready() == 0 {
-		return main, m.Stable.Pin // strangers serve until stable does
+		return main, m.Stable.Pin // pods of neither version serve until stable's do
 	}
 	rows := pinRows[m.Pins]
 	i := firstFit(rows, at, m.freshReadiness(at), m.stableReadiness(at))
-	if i < 0 { // TestPinRows rules that out
+	if i < 0 { // TestPinRows checks that this cannot happen
 		return main, side
 	}
 	stable, fresh := m.Stable.Pin, m.Fresh.Pin
@@ -173,7 +173,7 @@ func (m pinning) phase() trafficPhase {
 		return leaving
 	case s.Phase == rollout.Aborting:
 		return left
-	case m.HasSwitched(m.Step), s.Draining != nil && !m.Swaps(): // an edit may have no switch
+	case m.HasSwitched(m.Step), s.Draining != nil && !m.Swaps(): // edited steps may have no switch
 		return switched
 	case workloads.IsPromoting(s):
 		return promoting
@@ -184,15 +184,15 @@ func (m pinning) phase() trafficPhase {
 	}
 }
 
-// isShared reports whether users reach the pods of both versions at the present step.
+// isShared reports whether users reach both versions' pods at the present step.
 func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0 }
 
 // freshReadiness returns the new version's readiness. Between steps one ready pod that may get requests is enough.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
-	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see the stable template
+	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see stable's template
 	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || going || m.Want().Canary == 0 && !m.StillRouted(m.view)
 	switch {
-	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // its pods go, or wait for their template
+	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // its pods go, or await their template
 		return none
 	case (at == atSteps || at == shared) && idle:
 		return some
@@ -201,12 +201,12 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 	}
 }
 
-// stableReadiness returns the readiness of stable. Between steps it is enough while a ready pod stays; in a rollback,
-// when enough are ready for all requests. Removed pods do not count then.
+// stableReadiness returns stable's readiness. Between steps it is enough while one ready pod stays. In a rollback it is
+// enough when neededStable pods are ready. Pods that are about to be removed do not count.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, want := min(m.Stable.Ready(), m.Stable.Desired), m.Want()
 	stays := want.Stable
-	if m.IsDynamic() { // until all proxies send it no requests
+	if m.IsDynamic() { // stable pods stay until no proxy sends them requests
 		stays = max(stays, m.N-m.Drained(m.view, want))
 	}
 	// The controller has yet to see the last write, and may remove stable pods for a larger step.
@@ -228,8 +228,8 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 	}
 }
 
-// draining reports whether the controller may still remove the last stable pods. The rollback began without any, or
-// in the promotion, and the stable template is not applied yet.
+// draining reports whether the controller may still remove the last stable pods. That is so if the rollback began
+// without stable pods or in the promotion, until the controller has seen stable's template.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -238,21 +238,21 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether stable had all requests by another list of steps. In a rollback the app follows the
-// stable commit, to whose list the recorded step does not apply.
+// isUntouched reports whether stable had all requests under another list of steps. A rollback follows the stable
+// commit, and the recorded step does not apply to that commit's list.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods a rollback needs ready before it sends them all traffic. It is all if the
-// new version had it all, and one if stable kept its pods.
+// neededStable returns how many stable pods a rollback needs ready before it sends them all requests. It is all of them
+// if the new version had all requests, and one if stable kept its pods.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():
 		return 1
 	case m.isShared(): // users reach both versions until at most one stable pod is missing
 		return max(1, m.N-1)
-	case m.IsDynamic(): // stable was scaled down to its share
+	case m.IsDynamic(): // stable has as few pods as its share of traffic needed
 		return max(1, m.N-m.Spec.MaxUnavailable.RoundDown(m.N))
 	case m.Step >= len(m.Stages) || m.HasSwitched(m.Step) || m.Want().Stable == 0:
 		return max(1, m.N)

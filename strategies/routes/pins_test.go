@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestPinRows has the selectors of the main and the second Service ("main/side") in each phase of the traffic. A column is
-// the readiness of stable (none, some, enough), a row the readiness of the new version. Equal rows are merged.
+// TestPinRows checks what the main and the side Service select ("main/side") in each phase. A column is the readiness of stable (none,
+// some, enough), and a row is that of the new version. Equal rows are merged.
 func TestPinRows(t *testing.T) {
 	places := map[trafficPhase]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}
@@ -67,7 +67,7 @@ left      none, some, enough all/all       all/stable    stable/stable
 				if at == shared && !tc.shares {
 					continue
 				}
-				var lines [][2]string // the available pods of the new version, and the selectors
+				var lines [][2]string // for each number of ready new pods, the two selectors
 				for fresh := none; fresh <= enough; fresh++ {
 					pods, selectors := []string{"none", "some", "enough"}[fresh], ""
 					for stable := none; stable <= enough; stable++ {
@@ -89,7 +89,7 @@ left      none, some, enough all/all       all/stable    stable/stable
 				}
 			}
 			compare.CheckNamed(t, tc.reason, tc.want, b.String()+"\n")
-			if len(used) < len(tc.rows)-3 { // other strategies may cover the canary's own rows
+			if len(used) < len(tc.rows)-3 { // other strategies may use the remaining rows of the canary
 				t.Errorf("%d of %d rows are ever used", len(used), len(tc.rows))
 			}
 		})

@@ -11,15 +11,15 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Requests follow pods in the same order everywhere:
+// Requests and pods change in the same order everywhere:
 //
 //	advance   pods ready → known to the proxies → recorded → routed → known → old pods go
 //	rollback  routed → known to the proxies → new pods go
 //
 // Progress.Routed records the last routed weight, so that a restart neither moves a request nor repeats a wait. Routers
-// get less while the new version has fewer ready pods than its step asks for, in both directions at once.
+// apply less while the new version has fewer ready pods than its step plans, and more again as soon as pods are ready.
 
-// Overlay lays each workload's route over the objects.
+// Overlay writes each workload's route into the objects.
 func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {
 	var set *traffic.Objects
 	for _, spec := range v.Source.Specs {
@@ -40,7 +40,7 @@ func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rol
 	return set.List(), nil
 }
 
-// Of returns the route of one workload in a state.
+// Of returns a workload's route in a state:
 //
 //	                weight                       matched users
 //	at rest         0                            none
@@ -82,9 +82,9 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 	return r
 }
 
-// Within returns the weight that the ready pods can bear: no new pod gets more than its step plans, relative to a
-// stable pod. Example: 50 with 5 pods beside 10, and 4 of 5 are left: 0.8 and 1.0 of the planned pods, so 40/(40+50)
-// = 44 of 100. When an autoscaler has doubled both sides, the weight stays.
+// Within returns the weight that the ready pods can bear: no new pod gets more requests than planned, relative to a
+// stable pod. Example: weight 50 is planned for 5 new and 10 stable pods, and 4 new ones are ready. They are 0.8 of the
+// plan, so the weight is 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
 		return 0
@@ -99,7 +99,7 @@ func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	return c * weight * full / (c*weight + s*(full-weight))
 }
 
-// RoutedText returns the requests that a step sends to the new version, as text.
+// RoutedText returns a text about the requests that a step sends to the new version.
 func RoutedText(m workloads.Staged) string {
 	var parts []string
 	switch full := m.Full(); {

@@ -5,9 +5,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// With these minReadySeconds no pod is ever available. So the Deployment controller stops at exactly old = N-m and
-// new = s+m for maxSurge s and maxUnavailable m (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The
-// progress deadline must be larger; the largest int32 switches it off.
+// With these minReadySeconds no pod ever becomes available. So the Deployment controller stops at exactly N-m old and
+// s+m new pods, for maxSurge s and maxUnavailable m (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The
+// progress deadline must be larger than minReadySeconds; the largest int32 disables it.
 const (
 	HoldMinReadySeconds  = 2147483646
 	HoldProgressDeadline = 2147483647
@@ -31,11 +31,10 @@ func (f Limits) limit(o rollout.Object) {
 	}
 }
 
-// turn pauses the Deployment of a rollback until stable's ReplicaSet reports no more available pods than it asks for.
-// The controller subtracts that report from its newest ReplicaSet's replicas (NewRSUnavailablePodCount). With 8 pods,
-// of which 6 must be available, and stable scaled from 5 to 2, it counts 2-5 = -3 unavailable pods. So it may stop
-// 8-6-(-3) = 5 of the 6 new pods.
-// The surge covers the pods that the controller may start before it sees the pause: it removes others in a pause.
+// turn pauses the Deployment of a rollback until stable's ReplicaSet reports no more available pods than it has
+// replicas. The controller subtracts that number from the newest ReplicaSet's replicas (NewRSUnavailablePodCount). With
+// 8 pods, 6 of which must be available, and stable scaled from 5 to 2, it counts 2-5 = -3 unavailable pods. So it may
+// stop 8-6-(-3) = 5 of the 6 new pods. The surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -46,7 +45,7 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	switch {
 	case m.Stable.Hash == "" || m.Stable.Desired >= n || rollout.In(o, "spec.strategy.type") == "Recreate":
 	case m.Stable.Current && !m.Live.Synced:
-		return nil // the controller has yet to see the pause, or its end
+		return nil // the controller has yet to see the pause or its end
 	case !isReported, !m.Stable.Current && m.Stable.Desired > to.Stable:
 		f := paused(m, n)
 		surge := max(m.Spec.MaxSurge.RoundUp(n), to.Stable+to.Canary-n)
@@ -57,13 +56,13 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	return o
 }
 
-// paused returns the limits at which no pod moves, for n replicas.
+// paused returns the limits at which no pod starts or stops, for n replicas.
 func paused(m Staged, n int) Limits {
 	total := m.Stable.Desired + m.Fresh.Desired
 	return Limits{Surge: max(0, total-n), Unavailable: min(1, max(0, 1+n-total)), Replicas: n, still: true}
 }
 
-// Own sets spec.paused to false where Git leaves it unset, so that kubectl rollout pause is undone.
+// Own sets spec.paused to false unless Git sets it, which undoes a kubectl rollout pause.
 func (deployment) Own(o rollout.Object) {
 	if o.Map("spec")["paused"] == nil {
 		o.Set(false, "spec", "paused")
@@ -81,13 +80,13 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 
 func (deployment) Reached(_ Staged, want plan.Counts) plan.Counts { return want }
 
-// surgeValue returns surge as a percentage that rounds up to it: 1 of 3 is 33 %. An integer, which an autoscaler's n
-// does not scale, is used only where none yields it, as for 10 of 150.
+// surgeValue returns the surge as a percentage that rounds up to it: 1 of 3 is 33 %. It is an integer only if no
+// percentage fits, such as for 10 of 150: an integer does not follow an autoscaler's n.
 func (f Limits) surgeValue() any {
 	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }
 
-// unavailableValue returns m as a percentage that rounds down to m: 1 of 3 is 34 %; otherwise an integer.
+// unavailableValue returns a percentage that rounds down to the unavailable pods (1 of 3 is 34 %), or else an integer.
 func (f Limits) unavailableValue() any {
 	percent := (100*f.Unavailable + f.Replicas - 1) / f.Replicas
 	return exactly(f.Unavailable, percent, func(a rollout.Amount) int { return a.RoundDown(f.Replicas) })
@@ -100,14 +99,14 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 	return int64(pods)
 }
 
-// Limits returns the surge and unavailable pods for the next move. The Deployment controller never stops pods of its
-// newest ReplicaSet and never starts pods of older ones. So a canary that is too large, after a change of replicas or
-// steps or by hand, is reduced under the stable template (Limits.Back) and still held.
+// Limits returns the surge and unavailable pods of the next move. The Deployment controller never stops pods of its
+// newest ReplicaSet and never starts pods of older ones. So a canary that has become too large shrinks under the stable
+// template, still held (Limits.Back). Replicas, steps or manual changes may cause that.
 //
-// Stable pods must not be available then, or the controller removes all others as surplus. Availability follows the
-// minReadySeconds of the ReplicaSet, set with the template: so the template changes while paused (Limits.still). A
-// ReplicaSet with n available pods, which look like a completed release, is reduced by one first. New pods that are
-// available after a manual change of minReadySeconds stand still until they are not; of n such pods one goes first.
+// Stable pods must not count as available then, or the controller removes all new pods as surplus. A ReplicaSet's
+// minReadySeconds change with the template, so the template changes while paused (Limits.still). n available new pods
+// look like a complete release, so first one pod goes. New pods that a manual change of minReadySeconds made available
+// stand still until they are not.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
@@ -123,8 +122,8 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 	if isForward {
 		if m.Stable.Current && (!m.Live.Synced || m.Routed != nil && m.Routing != nil && !m.isSettled(v)) {
-			// The controller has yet to restart missing old pods, or a restarted process does not know yet that proxies
-			// have learnt the route of a smaller step.
+			// The controller has yet to restart missing old pods. Or a restarted process does not know yet that proxies have
+			// learnt the route of a smaller step.
 			return Limits{asIs: true}, true
 		}
 		if m.IsDynamic() {
@@ -141,7 +140,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	case !m.Live.Synced:
 		return Limits{asIs: true}, true
 	case m.Fresh.Ready() == 0:
-		return Limits{}, false // no new pod is ready: the stable template alone
+		return Limits{}, false // no new pod is ready: only the stable template is applied
 	case known:
 		f, ok := m.nextLimits(v, m.Fresh, m.Stable, plan.Counts{Canary: want.Stable, Stable: want.Canary}, surge)
 		f.Back = true
@@ -154,8 +153,8 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 }
 
-// nextLimits returns the next surge and unavailable pods on the way to want.canary fresh and want.stable old pods.
-// Ready pods never fall below what the user allows. The Deployment controller removes old pods down to N-m whether new
+// nextLimits returns the next surge and unavailable pods on the way to want.Canary fresh and want.Stable old pods.
+// Ready pods never fall below the user's limit. The Deployment controller removes old pods down to N-m, whether new
 // ones are ready or not. So m grows by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
@@ -165,11 +164,11 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 //	N=10, maxSurge 1, maxUnavailable 0, of 9 stable and 5 new pods, one of which is not ready, to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
-// Removed old pods are never restarted: the limits would flap. Pods that terminate, or soon will, make no room.
+// Removed old pods are not started again, or the limits would flap. Pods that terminate, or soon will, make no room.
 func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (Limits, bool) {
 	unavailable := m.Spec.MaxUnavailable.RoundDown(m.N)
 	if surge == 0 && unavailable == 0 {
-		unavailable = 1 // as Kubernetes resolves two percentages that are both 0 pods
+		unavailable = 1 // as Kubernetes does if both are 0
 	}
 	restM := m.N - want.Stable
 	restS := want.Canary - restM

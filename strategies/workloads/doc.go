@@ -1,5 +1,5 @@
-// Package workloads moves the pods of a release: limits for Deployments, partitions for StatefulSets and kinds like
-// them, evictions for DaemonSets. It lays these over the objects, within the stages of package plan.
+// Package workloads moves the pods of a release within the stages of package plan. It writes limits into Deployments,
+// and partitions into StatefulSets and similar kinds. It evicts pods of DaemonSets.
 //
-// A kind of workload is one file (deployment.go) and one line of a table.
+// A kind of workload is one file (deployment.go) and one entry of Kinds.
 package workloads

@@ -14,7 +14,7 @@ import (
 
 func to(canary, stable int) plan.Counts { return plan.Counts{Canary: canary, Stable: stable} }
 
-// read returns the number of pods that Kubernetes computes from the amount in a hold.
+// read returns the number of pods that Kubernetes computes from a written amount.
 func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 	t.Helper()
 	if n, is := written.(int64); is {
@@ -28,8 +28,8 @@ func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 	return resolve(rollout.Amount{Value: n, Percent: true})
 }
 
-// TestFenceResolvesBackExactly checks that Kubernetes computes the number of pods that the steps wait for. Up to 100
-// pods, and wherever it is exact, the amount is a percentage.
+// TestFenceResolvesBackExactly checks that Kubernetes computes the intended number of pods from each amount. Up to 100 pods, and wherever a
+// percentage is exact, the amount is a percentage.
 func TestFenceResolvesBackExactly(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		for k := 0; k <= n; k++ {
@@ -49,8 +49,7 @@ func TestFenceResolvesBackExactly(t *testing.T) {
 	}
 }
 
-// TestPodsThatGoServeNoRoute checks that no weight counts on a pod that the controller is removing, though it is
-// still ready.
+// TestPodsThatGoServeNoRoute checks that pods which the controller is removing bear no weight, although they are still ready.
 func TestPodsThatGoServeNoRoute(t *testing.T) {
 	m := plan.Routing{Traffic: &rollout.Traffic{MaxWeight: 100}}
 	for desired, want := range []int{0, 1, 2, 2} {
@@ -73,7 +72,7 @@ func TestWalk(t *testing.T) {
 		n                  int
 		want               plan.Counts
 		stable, canary     rollout.Revision
-		next               Limits // with n replicas
+		next               Limits // the limits for n replicas
 	}{
 		"the user's own room":                       {"3", "2", 10, to(5, 5), pods(10, 10), pods(0, 0), limits(3, 2)},
 		"nothing is ready yet: nothing more may go": {"3", "2", 10, to(5, 5), pods(8, 8), pods(5, 0), limits(3, 2)},
@@ -110,7 +109,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// pods returns ReplicaSets of old and new pods, ready since noon.
+// pods returns a ReplicaSet with desired pods, of which ready have been ready since noon.
 func pods(desired, ready int) rollout.Revision {
 	r := rollout.Revision{Desired: desired, Pods: max(desired, ready)}
 	for range ready {

@@ -9,45 +9,45 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// kind moves the pods of one kind of workload: one file here, one line in this table and in rollout.Kinds, and one
-// file for observation. A kind whose controller has a partition is only a rollout.Partitioned.
+// kind moves the pods of one kind of workload. A new kind needs a file here, an entry in Kinds and in rollout.Kinds,
+// and a file for its observation. A kind whose controller has a partition needs only a rollout.Partitioned.
 type kind interface {
-	// Limits returns the next move towards the pods at the end of the stage. It is false while no pod may move.
+	// Limits returns the next limits on the way to the counts at the stage's end. It is false while no pod may move.
 	Limits(m Staged, want plan.Counts, v View) (Limits, bool)
 
-	// Hold writes limits into an object of the new version.
+	// Hold writes limits into the workload's object.
 	Hold(o rollout.Object, f Limits)
 
-	// Reached returns the counts at which a stage is done, given the pods that the controller does not take back.
+	// Reached returns the counts at which a stage is done. They include surplus new pods that the controller keeps.
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
-// evictor is a kind with pods that gitrollout has to delete at times.
+// evictor is a kind of which gitrollout itself must delete pods at times.
 type evictor interface {
-	// evict returns the pods of a workload to delete now. The workload's controller has seen the newest object.
+	// evict returns the pods to delete now. The caller ensures that the controller has seen the newest object.
 	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
 }
 
-// turner is a kind whose controller comes to rest before a rollback moves its pods.
+// turner is a kind whose controller must come to rest before a rollback moves pods.
 type turner interface {
-	// turn returns the object for a rollback, nil to leave the one in the cluster as it is.
+	// turn returns the object for a rollback; nil leaves the object in the cluster unchanged.
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 
-// Kinds is the table of the kinds without a Partition.
+// Kinds is the table of the kinds that have no rollout.Partitioned.
 var Kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
-// Eviction is a pod to delete, if it is still the same one.
+// Eviction is a pod to delete, if the pod of that name is still the same.
 type Eviction struct {
 	Namespace string
 	Pod       rollout.Pod
 }
 
-// Evicting is the input of evictions: the view of a state with a release.
+// Evicting is the input of evictions for a state with a release.
 type Evicting struct {
 	View
 	State   rollout.State
-	Release *rollout.Render // the release's, nil if it cannot be read
+	Release *rollout.Render // the render of the release, nil if it cannot be read
 }
 
 // spec returns the spec of a staged workload.
@@ -58,11 +58,11 @@ func (in Evicting) spec(w rollout.Workload) (rollout.Spec, bool) {
 	return in.Source.Spec(w)
 }
 
-// Evictions returns the pods to delete now.
+// Evictions returns the pods that gitrollout must delete now.
 func Evictions(in Evicting) (all []Eviction) {
 	s := in.State
 	workloads := slices.Collect(maps.Keys(s.Release.Templates))
-	if s.Phase == rollout.Aborting && in.Source != nil { // a rollback concerns all workloads that are staged now
+	if s.Phase == rollout.Aborting && in.Source != nil { // a rollback concerns all staged workloads
 		staged := func(s rollout.Spec) rollout.Workload { return s.Workload }
 		workloads = append(workloads, rollout.Mapped(in.Source.Specs, staged)...)
 	}
@@ -77,7 +77,7 @@ func Evictions(in Evicting) (all []Eviction) {
 	return all
 }
 
-// kindFor returns the kind of a workload, nil without a Partition in its spec or an entry in the table.
+// kindFor returns the kind of a workload; nil if the spec has no Partition and Kinds has no entry.
 func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	if spec.Partition != nil {
 		return partitioned{Partitioned: *spec.Partition}
@@ -88,10 +88,10 @@ func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 // Kind returns the workload's kind.
 func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
 
-// inTurn has the common methods of kinds whose pods are replaced in place.
+// inTurn has the common methods of kinds whose controller replaces pods in place.
 type inTurn struct{}
 
-// Reached accepts more new pods than asked, as after a scale-up or on a new node: the controller takes none back.
+// Reached accepts surplus new pods, such as after a scale-up or on a new node, because the controller takes none back.
 func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 	if want.Canary == 0 || m.Fresh.Desired <= want.Canary || m.IsTakenForAll() {
 		return want
@@ -99,27 +99,27 @@ func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 	return plan.Counts{Canary: m.Fresh.Desired, Stable: m.N - m.Fresh.Desired}
 }
 
-// Limits is a limit of s surge pods and m unavailable pods for n replicas.
+// Limits holds the surge and unavailable pods for a number of replicas.
 type Limits struct {
 	Surge, Unavailable, Replicas int
-	Back                         bool // the roles are swapped: pods of the new version go and stable pods start
+	Back                         bool // the roles are swapped: new pods go and stable pods start
 	still                        bool // no pod moves
-	asIs                         bool // nothing is written until the controller has seen the last write
+	asIs                         bool // the object stays until the controller has seen the last write
 }
 
-// LimitsOf returns the limits for a stage, false while no canary pod is asked for or stable pods are too few.
+// LimitsOf returns the limits of a stage. It is false while no canary pod is wanted, or stable has too few pods.
 func LimitsOf(m Staged, v View) (Limits, bool) {
 	want := m.resting(v)
 	known := m.Stable.Hash != ""
 	switch {
 	case want.Canary == 0 || !known && m.Fresh.Pods == 0:
-		// Until stable's ReplicaSet has its hash, the number of old pods and the Services' selector are unknown.
+		// Stable's ReplicaSet has no hash yet, so the number of old pods and the Services' selector are unknown.
 		return Limits{}, false
 	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
-		// The workload scales up from 0: while held, all its pods would be of the canary.
+		// The workload scales up from 0. While held, all its pods would be canaries.
 		return Limits{}, false
 	case m.HasStrangers(want) && !m.HasMoved(m.Progress):
-		// Pods of a third ReplicaSet, of an image set by hand, would stay for ever in place of stable ones.
+		// Pods of a third ReplicaSet, from an image set by hand, would stay for ever in place of stable pods.
 		return Limits{}, false
 	default:
 		return m.Kind().Limits(m, want, v)
@@ -127,8 +127,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
-// with a known version's hash. Of two with the new hash, neither the Deployment's, the older one is trusted if it was
-// the Deployment's again and the other has no pods. Of a StatefulSet only pods below the partition matter.
+// with a known version's hash. Of two non-current ReplicaSets with the new hash, the older one is trusted if it was
+// current again later and the other has no pods. For a StatefulSet only pods below the partition count.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
@@ -151,7 +151,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 	})
 }
 
-// resting returns the pods at the stage's end and those that proxies may still reach. Replaced old pods stay gone.
+// resting returns the counts at the stage's end and new pods that proxies may still reach. Replaced pods stay gone.
 func (m Staged) resting(v View) plan.Counts {
 	want := m.Want()
 	if m.N == 0 || !m.StillRouted(v) {
@@ -162,7 +162,7 @@ func (m Staged) resting(v View) plan.Counts {
 		kept = min(kept, m.borne())
 	}
 	if m.SharesPods() {
-		kept = min(kept, 1) // for matched requests: all others reach any pod
+		kept = min(kept, 1) // for matched requests only: other requests reach any pod
 	}
 	if kept <= want.Canary {
 		return want

@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// partitioned moves a workload of a configured kind by its partition, counted in each pass as an autoscaler changes
-// n. Its controller counts all pods that do not serve before it replaces another one.
+// partitioned moves a workload of a configured kind by its partition, counted anew in each pass because an autoscaler
+// may change n. The kind's controller counts all pods that do not serve before it replaces another one.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
-// Limits returns the new pods of the stage. With one pod per node, the controller counts only pods on released nodes,
-// so at most as many are released as may lack a serving pod. They are not taken back: a pod may be starting.
+// Limits returns the new pods of the stage. With one pod per node, the controller counts only pods on released nodes.
+// So Limits releases at most as many as may be unavailable, and takes none back: a pod may be starting there.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -34,8 +34,8 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// Hold writes a percentage where an autoscaler sets the replicas, so that the share survives scaling. Of 3 pods 2
-// stay old at 66 %, which the controller rounds up.
+// Hold writes the partition, as a percentage if an autoscaler sets the replicas, so that the share survives scaling. At
+// 66 %, 2 of 3 pods stay old, because the controller rounds up.
 func (p partitioned) Hold(o rollout.Object, f Limits) {
 	old := f.Replicas - f.Unavailable
 	var value any = int64(old)
@@ -48,14 +48,14 @@ func (p partitioned) Hold(o rollout.Object, f Limits) {
 	o.Set(value, strings.Split(p.Partition, ".")...)
 }
 
-// Own sets the partition to 0 where no step asks for fewer pods, which undoes manual changes; Kruise requires one.
+// Own sets the partition to 0 if no step asks for fewer pods. That undoes manual changes; Kruise requires the field.
 func (p partitioned) Own(o rollout.Object) {
 	if !p.CountsNew {
 		o.Set(int64(0), strings.Split(p.Partition, ".")...)
 	}
 }
 
-// room sets the fields beside the partition. A configured kind has none that gitrollout knows.
+// room sets the limits beside the partition, for the built-in Kruise kinds only.
 func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	at := p.Partition[:max(0, strings.LastIndex(p.Partition, "."))]
 	switch {
@@ -70,7 +70,7 @@ func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// evict is evictInOrder for kinds whose pods are replaced in order.
+// evict returns what evictInOrder does, for kinds whose pods are replaced in order.
 func (p partitioned) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	if !p.Ordered {
 		return nil

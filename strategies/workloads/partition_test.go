@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// oldPods returns the number of pods that Kruise computes from a partition (v1.8, pkg/util/tools.go:
-// CalculatePartitionReplicas).
+// oldPods returns how many pods Kruise keeps at a partition (v1.8, pkg/util/tools.go: CalculatePartitionReplicas).
 func oldPods(t *testing.T, partition any, n int) int {
 	t.Helper()
 	var a rollout.Amount
@@ -24,8 +23,8 @@ func oldPods(t *testing.T, partition any, n int) int {
 	return max(0, min(old, n))
 }
 
-// TestPercentIsAsManyPods checks that Kruise computes the intended number of pods for each size and share under an
-// autoscaler. The amount is a percentage wherever one exists.
+// TestPercentIsAsManyPods checks that Kruise computes the intended number of pods for each size and share under an autoscaler. The
+// partition is a percentage wherever one is exact.
 func TestPercentIsAsManyPods(t *testing.T) {
 	p := partitioned{Partitioned: *ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")}
 	for n := 1; n <= 400; n++ {
@@ -47,14 +46,14 @@ func TestPercentIsAsManyPods(t *testing.T) {
 	}
 }
 
-// TestPartitionOfEachKind checks the field of each kind's partition, and whether it counts old or new pods.
+// TestPartitionOfEachKind checks into which field each kind's partition is written, and whether it counts old or new pods.
 func TestPartitionOfEachKind(t *testing.T) {
 	counting := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "Set", Partition: "spec.rollout.canaries", CountsNew: true}
 	update := []string{"spec", "updateStrategy"}
 	rolling := []string{"spec", "updateStrategy", "rollingUpdate"}
 	for name, tc := range map[string]struct {
 		kind  *rollout.Partitioned
-		fixed bool // Git states the number of pods
+		fixed bool // Git sets the replicas
 		at    []string
 		want  any
 	}{
@@ -77,16 +76,16 @@ func TestPartitionOfEachKind(t *testing.T) {
 	}
 }
 
-// TestPartitionOnNodes checks that the partition releases no more nodes than may be without a ready pod. It takes no
-// node back before the controller has reported its pods.
+// TestPartitionOnNodes checks that no more nodes are released than may be without a ready pod. No node is taken back before the controller
+// has reported its pods.
 func TestPartitionOnNodes(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "DaemonSet")
 	for name, tc := range map[string]struct {
-		ask, may            int // nodes of the new version; nodes without a ready pod
+		ask, may            int // nodes that the step asks for; nodes that may be without a ready pod
 		fresh, old          int // pods
 		freshReady, oldDown int
-		told                int // nodes released by the current partition; -1: it has the stable template
-		want                int // nodes to release; 0: the stable template
+		told                int // nodes that the current partition releases; -1 under the stable template
+		want                int // nodes to release; 0 for the stable template
 	}{
 		"the first one":                     {4, 1, 0, 10, 0, 0, -1, 1},
 		"two at a time":                     {4, 2, 0, 10, 0, 0, -1, 2},
@@ -120,7 +119,7 @@ func TestPartitionOnNodes(t *testing.T) {
 	}
 }
 
-// ofKruise returns a built-in kind.
+// ofKruise returns the built-in description of a Kruise kind.
 func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 	t.Helper()
 	p, _ := rollout.FindPartitioned(nil, apiVersion, kind)

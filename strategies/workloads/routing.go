@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// SettledAt returns when every proxy has learnt a recorded and applied route.
+// SettledAt returns when all proxies have learnt a route, given when it was recorded and applied.
 func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
 
-// KnownOf returns how many pods of a ReplicaSet are ready, known to every proxy, and to stay.
+// KnownOf returns how many pods of a ReplicaSet are ready, known to all proxies, and not about to be removed.
 func KnownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
 	return min(r.Serving(now, Learnt(t)), r.Desired)
 }
 
-// Learnt returns how long after a pod's ready time, cut to whole seconds by Kubernetes, every proxy knows the pod.
+// Learnt returns how long after its ready time all proxies know a pod. Kubernetes truncates ready times to seconds.
 func Learnt(t *plan.Routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -27,7 +27,7 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the pods for the weight routed last, or fewer where a later step of that weight asks for fewer.
+// Planned returns the counts for the weight routed last, with fewer new pods if a later step of that weight has fewer.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
@@ -36,7 +36,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns the new pods for the weight routed last: as planned or, if an edit removed its step, its share.
+// borne returns the new pods that the routed weight needs: the planned ones or, if an edit removed its step, its share.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {
@@ -52,7 +52,7 @@ func (m Staged) NeedsRouting() bool {
 	case !ok || m.Routing == nil:
 		return false
 	case m.SharesPods() && m.Want().Canary == 0 && m.Fresh.Desired == 0:
-		return false // the only pod moves with the promotion: no new pod can receive requests
+		return false // the only pod moves with the promotion, so no new pod can get requests
 	case m.Routed == nil:
 		return m.RoutedWeight(s) > 0 || len(s.Routes) > 0
 	default:
@@ -65,18 +65,18 @@ func (m Staged) IsRouted() bool {
 	return m.Routed != nil && m.Routing != nil && (m.Routed.Weight > 0 || len(m.RoutesAt(m.Routed.Step)) > 0)
 }
 
-// StillRouted reports whether proxies may send requests to the new version, so that none of its pods may go.
+// StillRouted reports whether a proxy may still send requests to the new version. Then none of its pods may go.
 func (m Staged) StillRouted(v View) bool {
 	return m.IsRouted() || m.Routed != nil && m.Routing != nil && !m.isSettled(v)
 }
 
-// isSettled reports whether the settle time has passed since the last route. Every proxy knows it then.
+// isSettled reports whether all proxies know the last route, because the settle time has passed.
 func (m Staged) isSettled(v View) bool {
 	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }
 
-// Drained returns how many stable pods may be gone: as many as already are, until all proxies have the step's weight.
-// Then it is the step's number, within the new version's serving pods and maxUnavailable.
+// Drained returns how many stable pods may be gone. Until all proxies have the step's weight, it is as many as are gone
+// already. Then the step's number applies, limited by the new version's serving pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

@@ -10,12 +10,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// statefulSet moves a StatefulSet by its partition: pods from that ordinal on get the new template. The controller
-// replaces one pod at a time, the highest first, and waits until it is available.
+// statefulSet moves a StatefulSet by its partition: pods with that ordinal or a higher one get the new template. The
+// controller replaces one pod at a time, the highest first, and waits until it is available.
 type statefulSet struct{ inTurn }
 
-// Limits returns the new pods of the stage, counted in each pass as an autoscaler changes n. No stable pod is replaced
-// while another does not serve: Parallel does not wait for lower ordinals. Released pods are not taken back.
+// Limits returns the new pods of the stage, counted anew in each pass because an autoscaler may change n. It replaces
+// no stable pod while another one does not serve, because Parallel does not wait for that. New pods are not taken back.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -32,7 +32,7 @@ func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// onTop returns how many pods are new from the highest ordinal down without a gap.
+// onTop returns how many pods are new from the highest ordinal down, without a gap.
 func onTop(m Staged) (n int) {
 	isNew := func(at int) bool {
 		return slices.ContainsFunc(m.Fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
@@ -43,14 +43,14 @@ func onTop(m Staged) (n int) {
 	return n
 }
 
-// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that: without
-// pods a partition has no effect. Only stable is applied until it is the base again.
+// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that: with no
+// pods, a partition has no effect. Then only the stable object is applied until stable is the base version again.
 func (m Staged) IsTakenForAll() bool {
 	isByPartition := m.Kind() == (statefulSet{}) || m.Spec.Partition != nil
 	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
 }
 
-// hasAsked reports whether a step up to the present one asks for at least so many new pods.
+// hasAsked reports whether the present step or an earlier one asks for at least that many new pods.
 func (m Staged) hasAsked(pods int) bool {
 	for i := range m.Step + 1 {
 		if m.CountsAt(i, m.N).Canary >= pods {
@@ -60,7 +60,7 @@ func (m Staged) hasAsked(pods int) bool {
 	return false
 }
 
-// isNextDown reports whether the next stable pod to replace is not ready, so that no capacity is lost.
+// isNextDown reports whether the stable pod that the controller replaces next is not ready: its loss costs no capacity.
 func (m Staged) isNextDown() bool {
 	if len(m.Stable.Members) == 0 {
 		return false
@@ -74,7 +74,7 @@ func (statefulSet) Hold(o rollout.Object, f Limits) {
 	o.Set(int64(f.Replicas-f.Unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room sets maxUnavailable where the cluster knows the field. Others drop it: an apply would always seem incomplete.
+// room sets maxUnavailable if the cluster knows the field. If it is dropped, each apply would seem incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
@@ -82,7 +82,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached waits, with rebalance, until surplus new pods are evicted, unless all were new and would come back.
+// Reached waits, with rebalance, until surplus new pods are evicted, unless the base version is new: they would return.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -90,7 +90,7 @@ func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	return k.inTurn.Reached(m, want)
 }
 
-// Surplus returns why more pods are of the new version than the step asks for, "" if not.
+// Surplus returns why more pods are new than the step asks for, "" if none are.
 func (m Staged) Surplus() string {
 	asked, n := m.Want().Canary, m.Fresh.Desired
 	if m.Kind() == (deployment{}) || asked == 0 || n <= asked {
@@ -121,7 +121,7 @@ func (m Staged) Surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.N, asked, why)
 }
 
-// evict returns at most one pod: with rebalance a new one below the partition, otherwise one blocking the controller.
+// evict returns at most one pod: with rebalance a new one below the partition, else one that blocks the controller.
 func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
 	spec, _ := in.spec(w)
@@ -134,11 +134,11 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 	return one
 }
 
-// evictInOrder returns the highest pod of an older version that is not ready. With OrderedReady the controller replaces
-// no pod while another one is not ready (kubernetes#67250).
+// evictInOrder returns the highest pod that is not ready and of an older version. With OrderedReady the controller
+// replaces no pod while another one is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, that is a pod of the abandoned version, once the controller has seen
-// the stable template: earlier it would come back. Otherwise it is a stable pod at or above the partition.
+// In a rollback, and at a step without new pods, that is a pod of the abandoned version. It is evicted once the
+// controller has seen the stable template, or it would return. Otherwise it is a stable pod at or above the partition.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
@@ -152,7 +152,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	}
 }
 
-// stuck returns the highest pod that is neither ready nor of the template, unless a pod is terminating already.
+// stuck returns the highest pod that is not ready and not of the current template; none while a pod terminates.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -167,7 +167,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the lowest pod of the template below the partition: one that is not ready, or any if all are ready.
+// above returns the lowest new pod below the partition, preferably one that is not ready.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
@@ -189,13 +189,13 @@ func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one [
 	return one
 }
 
-// isOrdered reports whether pods are replaced by ordinal and may wait for each other.
+// isOrdered reports whether pods are replaced in the order of their ordinals and may wait for each other.
 func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all new pods, "" if unknown. No controller observes it, or it
-// waits for an old pod that only a user may delete.
+// StandsStill returns why a workload may never get all its new pods, "" if no reason is known. Either no controller
+// observes the workload, or it waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {
@@ -210,7 +210,7 @@ func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) 
 	return ""
 }
 
-// ordinal returns the number at the end of a pod's name, 0 if there is none.
+// ordinal returns the number at the end of a pod's name, 0 if the name has none.
 func ordinal(p rollout.Pod) int {
 	n, _ := strconv.Atoi(p.Name[strings.LastIndex(p.Name, "-")+1:])
 	return n

@@ -12,16 +12,16 @@ import (
 type Staged struct {
 	*plan.Compiled
 	rollout.Progress
-	Label  string // the prefix of its analyses' names
+	Label  string // the prefix of its analysis runs' names
 	Live   rollout.ObservedWorkload
 	Exists bool // the workload exists in the cluster
 	N      int  // its desired replicas
-	leaves bool // the release is rolled back: no pod of the new version starts
+	leaves bool // the release is rolled back, so no new pod starts
 	Stable rollout.Revision
-	Fresh  rollout.Revision // the new version; the zero value if it has no ReplicaSet yet
+	Fresh  rollout.Revision // of the new version; the zero value if it has no ReplicaSet yet
 }
 
-// New returns a workload of a state's release.
+// New returns a workload of the state's release.
 func New(s rollout.State, p *plan.Compiled, pr rollout.Progress, o rollout.Observed) Staged {
 	m := Staged{Compiled: p, Progress: pr, Label: labelOf(s, pr.Workload)}
 	m.Live, m.Exists = o.Workloads[pr.Workload]
@@ -31,7 +31,7 @@ func New(s rollout.State, p *plan.Compiled, pr rollout.Progress, o rollout.Obser
 	m.leaves = s.Phase == rollout.Aborting
 	isBase := func(r rollout.Revision) bool { return r.Base && !r.Current }
 	if i := slices.IndexFunc(m.Live.Revisions, isBase); i >= 0 && m.Stable.Hash == "" {
-		m.Stable = m.Live.Revisions[i] // made before gitrollout wrote a hash
+		m.Stable = m.Live.Revisions[i] // created before gitrollout wrote a hash annotation
 		m.Stable.Hash = s.StableHash(pr.Workload)
 	}
 	if m.leaves && m.N > m.Live.Replicas && m.Fresh.Desired > 0 {
@@ -40,7 +40,7 @@ func New(s rollout.State, p *plan.Compiled, pr rollout.Progress, o rollout.Obser
 	return m
 }
 
-// All returns the workloads of a state's release with a spec in the list, in the order of its progress.
+// All returns the workloads of a state's release that have a spec in the list, in the order of the state's progress.
 func All(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.Cache) []Staged {
 	if s.Release == nil {
 		return nil
@@ -54,12 +54,12 @@ func All(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.C
 	return all
 }
 
-// Workloads returns the workloads of a state's release by the specs of its source.
+// Workloads returns the workloads of a state's release that have a spec in the source.
 func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
 
-// Problem returns why new pods are not ready, or stable pods where they are replaced in place.
+// Problem returns why new pods are not ready or, in place, why stable pods are not.
 func (m Staged) Problem() string {
 	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
 		return m.Fresh.Problem
@@ -71,23 +71,23 @@ func (m Staged) Problem() string {
 	return text
 }
 
-// WaitsInTurn reports whether a stable pod that is not ready may keep a workload's controller from making new pods.
+// WaitsInTurn reports whether a stable pod that is not ready may keep the controller from creating new pods.
 func WaitsInTurn(m Staged) bool { return m.Kind() != (deployment{}) }
 
-// Blocker returns the first stable pod that is not ready while all new ones are. Kinds other than Deployments may
-// replace no pod before it is ready.
+// Blocker returns the first stable pod that is not ready while all new pods are. The controllers of all kinds but
+// Deployments may replace no pod until it is ready.
 func Blocker(m Staged) (rollout.Pod, bool) {
 	blocks := WaitsInTurn(m) && m.Fresh.Problem == "" && m.Fresh.Ready() == m.Fresh.Pods
 	return rollout.Find(m.Stable.Members, func(p rollout.Pod) bool { return blocks && !p.Ready && !p.Terminating })
 }
 
-// Stage returns the stage in progress, the zero value after the last one.
+// Stage returns the present stage, the zero value after the last one.
 func (m Staged) Stage() plan.Stage {
 	s, _ := m.At(m.Step)
 	return s
 }
 
-// Want returns the pods at the step's end. A rollback adds no pod of the new version, even with more replicas.
+// Want returns the counts at the step's end. A rollback adds no new pod, even if the replicas grow.
 func (m Staged) Want() plan.Counts {
 	c := m.CountsAt(m.Step, m.N)
 	if m.leaves && m.Fresh.Desired > 0 {
@@ -99,7 +99,7 @@ func (m Staged) Want() plan.Counts {
 // IsThrough reports whether all steps are done.
 func (m Staged) IsThrough() bool { return m.Step >= m.Of }
 
-// labelOf returns the prefix of a workload's run names: its name, with its namespace if that is ambiguous: web@east.
+// labelOf returns the prefix of a workload's run names: its name or, if another namespace has that name too, web@east.
 func labelOf(s rollout.State, w rollout.Workload) string {
 	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
 	if slices.ContainsFunc(s.Progress, namesake) {
@@ -110,20 +110,20 @@ func labelOf(s rollout.State, w rollout.Workload) string {
 
 // View holds the input of Desired besides the state.
 type View struct {
-	Applied  time.Time        // as in Input
+	Applied  time.Time        // see strategies.Input
 	Now      time.Time        // for minReadySeconds
 	Source   *rollout.Render  // the render at State.Source
-	Stable   *rollout.Render  // the render at State.Stable.Commit; only where NeedsStable says so
-	Observed rollout.Observed // for the replicas and the ReplicaSets' hashes
-	Plans    plan.Cache       `json:"-"` // of a decision
+	Stable   *rollout.Render  // the render at State.Stable.Commit; set only if NeedsStable
+	Observed rollout.Observed // provides replicas and the ReplicaSets' hashes
+	Plans    plan.Cache       `json:"-"` // the decision's cache
 }
 
-// servingOf returns how many pods of a ReplicaSet serve and are to stay.
+// servingOf returns how many pods of a ReplicaSet serve and are not about to be removed.
 func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
 	return min(r.Serving(now, plan.MinReady(spec)), r.Desired)
 }
 
-// Replicas returns the replicas of a workload: Git's, or those that the cluster's autoscaler has set.
+// Replicas returns the replicas of a workload from Git or, if Git has none, from its autoscaler.
 func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload) int {
 	if n := Asked(s, spec); n != nil {
 		return *n
@@ -131,7 +131,7 @@ func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 	return live.Replicas
 }
 
-// ServesNext returns when the next ready pod will have been ready for minReady, zero if all have.
+// ServesNext returns when the next ready pod will have been ready for minReady; zero if there is none.
 func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
 	for _, v := range versions {
 		for _, since := range v.ReadySince {
@@ -143,7 +143,7 @@ func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revis
 	return due
 }
 
-// IsHeld reports whether the state holds the workloads: between steps, and in a rollback until canary pods may go.
+// IsHeld reports whether a state holds its workloads: between steps, and in a rollback until the new pods may go.
 func IsHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
@@ -155,7 +155,7 @@ func IsHeld(s rollout.State) bool {
 	}
 }
 
-// commitOf returns the commit of a staged template's release, "" for unstaged ones: each push would write the newest.
+// commitOf returns the commit of a staged template's release. Others have "", or each push would write the workload.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
@@ -167,7 +167,7 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	}
 }
 
-// Reopened returns a recorded state with Draining as a release in flight.
+// Reopened returns a state with its Draining converted to a release in flight.
 func Reopened(s rollout.State) rollout.State {
 	if s.Draining == nil || s.Stable == nil || s.Release != nil {
 		return s
@@ -179,7 +179,7 @@ func Reopened(s rollout.State) rollout.State {
 	return s
 }
 
-// IsPromoting reports whether a release has passed its steps: with the user's objects Kubernetes replaces the rest.
+// IsPromoting reports whether a release has passed its steps, so that Kubernetes replaces the remaining pods.
 func IsPromoting(s rollout.State) bool {
 	isStill := func(p rollout.Progress) bool { return p.Step < p.Of }
 	isReleasing := s.Stable != nil && s.Release != nil
