@@ -25,8 +25,7 @@ type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps a network or protocol error with its sentinel. Only Classify reads the texts of servers and
-// x/crypto/ssh.
+// Classify wraps a network or protocol error with its sentinel. Nothing else reads servers' and x/crypto/ssh's texts.
 func Classify(err error) error {
 	switch {
 	case err == nil:

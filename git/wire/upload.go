@@ -18,8 +18,7 @@ type Refs struct {
 	Head string            // full name of the branch that HEAD points to; "" if unknown
 }
 
-// LookUp returns the refs with one of the prefixes. In version 2 the server filters: 212 bytes, not 1.3 MB, at 20,000
-// refs.
+// LookUp returns the refs with one of the prefixes. A version 2 server filters: 212 bytes, not 1.3 MB, at 20,000 refs.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
