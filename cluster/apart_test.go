@@ -15,8 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apart is the longest permitted call of a healthy app while another app has trouble: half of the 30 s that a call of the troubled app
-// takes.
+// apart is the longest permitted call of a healthy app while another app has trouble. A call of the troubled app takes twice as long, 30 s.
 const apart = 15 * time.Second
 
 // small returns an app of two objects.

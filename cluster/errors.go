@@ -19,7 +19,7 @@ import (
 type Reason string
 
 const (
-	Forbidden     Reason = "Forbidden"     // the user lacks a right
+	Forbidden     Reason = "Forbidden"     // the client's user lacks a right
 	Quota         Reason = "Quota"         // a ResourceQuota is used up
 	Denied        Reason = "Denied"        // an admission webhook or policy refused it
 	Immutable     Reason = "Immutable"     // the change of a field that cannot change on a live object

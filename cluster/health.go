@@ -18,7 +18,7 @@ func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	}
 	result, err := status.Compute(u)
 	if err != nil || result.Status == status.CurrentStatus {
-		return "", "" // the status has an unusual form: health is unknown
+		return "", "" // healthy, or its status has an unknown form
 	}
 	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
 }

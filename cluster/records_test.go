@@ -324,7 +324,7 @@ func TestTableOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestRefusedWatchIsAList checks that a list follows a refused watch. etcd may have been restored from a backup: then a watch from the
+// TestRefusedWatchIsAList checks that a list follows a refused watch. etcd may have been restored from a backup. Then a watch from the
 // known version brings no events, or events of other objects.
 func TestRefusedWatchIsAList(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}

@@ -48,8 +48,8 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 }
 
 // byOrdinals sets each revision's desired pods. A missing pod gets the base revision below the partition, else the
-// current one. The current revision gets the StatefulSet's hash: a revision from before the adoption has none, and
-// after a change of API server defaults it may have another hash.
+// current one. The current revision gets the StatefulSet's hash. Its own annotation may be missing after an adoption,
+// or another's after a change of the API server's defaults.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // ordinal -> index of the revision
 	index := func(name string) int {

@@ -45,8 +45,8 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return s, err == nil
 }
 
-// Bring fetches the given commits that the mirror lacks. It takes one request if the server has all of them, and more
-// to find the missing ones. missing lists commits that the server does not send. Errors: ErrAuth and ErrUnreachable.
+// Bring fetches the given commits that the mirror lacks, with one request if the server has all of them. missing lists
+// the commits that the server does not send; finding these takes more requests. Errors: ErrAuth and ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {

@@ -79,8 +79,8 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 // graphDepths are the depths that Outside tries. A commit without files takes about 200 bytes.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns those of the commits that are neither commit nor an ancestor, at any depth. Ids cover parents, so a
-// server cannot forge ancestry. In a truncated history, a commit not found is outside. ErrNotFound: commit is gone.
+// Outside returns which of the commits are neither commit nor an ancestor, at any depth. Ids cover parents, so a server
+// cannot forge ancestry. In a truncated history, a commit not found is outside. ErrNotFound: commit is gone.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fake is a forge in memory, with the parts that GitHub and GitLab have in common. fake_github_test.go and fake_gitlab_test.go have the
-// documented paths, headers, fields and status codes. A request that violates these fails the test.
+// fake is a forge in memory, with the common parts of GitHub and GitLab. Their documented paths, headers, fields and status codes are in
+// fake_github_test.go and fake_gitlab_test.go. A request that violates these fails the test.
 type fake struct {
 	t      *testing.T
 	server *httptest.Server

@@ -279,7 +279,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		return
 	default:
 		w.report(err)
-		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // a right, or the forge is late
+		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // these may pass by themselves
 		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
 	if w.jobs[key] != j { // a newer order has replaced it

@@ -24,7 +24,7 @@ const (
 
 // Options configure the server of a port.
 type Options struct {
-	Address string // the listening address; with Public, it determines the accepted names (ownNames)
+	Address string // as configured; with Public, the URL in browsers, it determines the accepted names (ownNames)
 	Public  string
 	Server  *http.Server // its Handler and ErrorLog are used; this package sets the bounds
 	Ended   func(error)  // receives the error if serving ends with one

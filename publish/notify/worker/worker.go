@@ -67,7 +67,7 @@ type Worker struct {
 	trouble   retry             // for the record itself
 	foreign   string            // the claim of another process, "" if there is none
 	since     time.Time         // since when foreign has not changed
-	reported  map[string]string // the last problem by receiver; "" is the record
+	reported  map[string]string // the last problem by subject: a receiver, its template, or "" for the record
 }
 
 // retry holds the number of failures and the time of the next try.
