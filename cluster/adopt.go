@@ -62,9 +62,9 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	return dropped(meant, podTemplate(&unstructured.Unstructured{Object: d.object})) == nil, nil
 }
 
-// only returns the object as JSON with its name and a spec.
+// only returns an object as JSON with nothing but its kind, its name and a spec.
 func (d *desired) only(spec map[string]any) []byte {
-	raw, _ := json.Marshal(map[string]any{ // of JSON values: cannot fail
+	raw, _ := json.Marshal(map[string]any{ // cannot fail for JSON values
 		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
 		"metadata": map[string]any{"name": d.ref.Name}, "spec": spec,
 	})
@@ -101,7 +101,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 		return nil
 	}
 	if seen && l.isVersion(d.annotation(rollout.AnnotationHash)) {
-		adopts = false // the template of a workload only changes with the next version
+		adopts = false // a workload's template changes only with the next version
 	}
 	return repeated(ctx, races, apierrors.IsConflict, func() error {
 		u, err := s.get(ctx, d.kind, d.ref)
@@ -156,7 +156,7 @@ type jsonPatch struct {
 // with its manager. The patch includes the resource version, so it fails after any other change.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
-		return nil, nil // its paths may mean other fields: the apply that follows records them anew
+		return nil, nil // paths of another version may mean other fields; the next apply records them anew
 	}
 	claimed, isChanged := ownedFields(object), false
 	if adopts {
@@ -207,10 +207,10 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []js
 // meantFields returns the fields that other tools (see tools) applied and still own.
 func meantFields(object map[string]any) map[string]any {
 	var last, meant map[string]any
-	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if invalid
+	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if it is invalid
 	for _, e := range managedEntries(object) {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
-			continue // of another version: its paths may mean other fields
+			continue // paths of another version may mean other fields
 		}
 		fields := childOf(e, "fieldsV1")
 		if e["operation"] != "Apply" {

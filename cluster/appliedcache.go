@@ -12,7 +12,7 @@ import (
 type known struct {
 	app    string // the app that applied it
 	digest string // the applied digest
-	print  string // fingerprint of the owned fields after the apply
+	print  string // fingerprint of the owned fields after that apply
 
 	repairs  int       // how often in a row the object was put back, with less than peaceful between repairs
 	repaired time.Time // time of the last repair
@@ -25,7 +25,7 @@ type known struct {
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute // without a repair, after which counting restarts
+	peaceful      = 5 * time.Minute // after this time without a repair, counting starts again
 )
 
 // A HorizontalPodAutoscaler acts every 15 s: its second change is the second repair. A single change is not reported.
@@ -62,7 +62,7 @@ type appliedCache struct {
 	known map[rollout.Ref]known
 }
 
-// of returns the record of an object.
+// of returns the record of an object, and whether there is one.
 func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -125,7 +125,7 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		w           workload
-		fresh, old  int // pods
+		fresh, old  int // pods of each revision
 		synced      bool
 		want        [2]int // desired pods: new, old
 		ready       int    // ready pods of the new revision

@@ -16,7 +16,7 @@ import (
 // Election describes a Lease of several replicas, for liveness only: Git's compare-and-swap lets only one advance.
 type Election struct {
 	Namespace, Name string // of the Lease
-	ID              string // of this process
+	ID              string // the identity of this process
 	Duration        time.Duration
 	Renew, Retry    time.Duration
 	Leading         func()              // called when this process holds the Lease
@@ -71,7 +71,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 		<-turn.ended
 		return turn.err
 	default:
-		return nil // stopped before it held the Lease
+		return nil // Lead was stopped before it held the Lease
 	}
 }
 

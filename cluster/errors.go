@@ -25,11 +25,11 @@ const (
 	Immutable     Reason = "Immutable"     // the change of a field that cannot change on a live object
 	Invalid       Reason = "Invalid"       // the object itself is wrong
 	UnknownKind   Reason = "UnknownKind"   // no such kind: its CRD is not installed
-	NamespaceGone Reason = "NamespaceGone" // its namespace is being deleted
-	Missing       Reason = "Missing"       // its namespace does not exist
+	NamespaceGone Reason = "NamespaceGone" // the object's namespace is being deleted
+	Missing       Reason = "Missing"       // the object's namespace does not exist
 	Contested     Reason = "Contested"     // the object is in two apps
 	Overwritten   Reason = "Overwritten"   // another writer changes the same fields repeatedly
-	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded: retry
+	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded, so retry
 	Unexpected    Reason = "Unexpected"    // none of the others
 )
 

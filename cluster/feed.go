@@ -15,7 +15,7 @@ import (
 // feed is the store of a client-go Reflector, for the objects of one namespace or of all. It writes to a table.
 type feed[R row] struct {
 	*table[R]
-	namespace string // "" for all, and for a kind without namespaces
+	namespace string // "" for all namespaces, and for a kind without namespaces
 
 	seen   string        // the newest resource version from the watch
 	newest string        // the newest resource version from the watch and all writes
@@ -98,7 +98,7 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	asOf := version
 	f.mu.Lock()
 	if newer(f.asked, version) {
-		asOf, f.seen, f.newest = "", version, version // nothing is newer than ""
+		asOf, f.seen, f.newest = "", version, version // with the version "", no row counts as newer
 	}
 	f.mu.Unlock()
 	for _, k := range gone {

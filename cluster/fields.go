@@ -60,7 +60,7 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 		return
 	}
 	if len(fields) == 0 {
-		raw, _ := json.Marshal(value) // of JSON values: cannot fail
+		raw, _ := json.Marshal(value) // cannot fail for JSON values
 		h.Write(raw)
 		h.Write([]byte{';'})
 		return
@@ -91,7 +91,7 @@ func holds(owned map[string]any, desired map[string]any) bool {
 
 func holdsNode(owned map[string]any, want any) bool {
 	if len(owned) == 0 {
-		return true // a leaf
+		return true // the leaf is owned as a whole
 	}
 	switch want := want.(type) {
 	case map[string]any:

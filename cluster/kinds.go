@@ -188,7 +188,7 @@ func (w *kinds) noteGone(k *kind, err error) {
 	w.forget(k)
 	w.begin()
 	for _, f := range k.live.feeds {
-		_ = f.Replace(nil, "") // an empty list reads nothing that could fail
+		_ = f.Replace(nil, "") // cannot fail: an empty list has no objects to read
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // nothing is written. The Deployment controller would copy an annotation, but not a label, to the ReplicaSet.
 const LabelApplied = "gitrollout.dev/applied"
 
-// live is the record of one applied object or of one workload.
+// live is the record of one applied object, or of one workload even if it is not applied.
 type live struct {
 	stamp
 	ref          rollout.Ref
@@ -72,7 +72,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 		l.replicas = n
 	}
 	if _, known := c.applied.of(ref); owned != nil && l.applied != "" && !known {
-		raw, _ := json.Marshal(owned) // of JSON values: cannot fail
+		raw, _ := json.Marshal(owned) // cannot fail for JSON values
 		l.pending = string(raw)
 	}
 	var err error

@@ -42,6 +42,6 @@ func (s *server) nowAlways(ctx context.Context, d *desired) error {
 func (s *server) annotate(
 	ctx context.Context, d *desired, metadata map[string]any,
 ) (*unstructured.Unstructured, error) {
-	body, _ := json.Marshal(map[string]any{"metadata": metadata}) // of JSON values: cannot fail
+	body, _ := json.Marshal(map[string]any{"metadata": metadata}) // cannot fail for JSON values
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.MergePatchType, body: body})
 }

@@ -18,7 +18,7 @@ type desired struct {
 	ref    rollout.Ref
 	gvk    schema.GroupVersionKind
 	object map[string]any
-	digest string // of the object without LabelApplied
+	digest string // digest of the object without LabelApplied
 	once   bool   // rollout.Object.CreateOnly
 	kind   *kind  // nil while the CRD, which the same Apply writes, does not exist
 }

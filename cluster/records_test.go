@@ -410,7 +410,7 @@ func TestBlind(t *testing.T) {
 		sees("the API server does not answer")
 		tab.begin()
 		tab.report(nil)
-		time.Sleep(time.Hour) // during a watch
+		time.Sleep(time.Hour) // while a watch works
 		sees("<nil>")
 		tab.begin()
 		tab.report(errors.New("one"))
@@ -632,7 +632,7 @@ func TestRefusalsInWords(t *testing.T) {
 	if err := explain(fmt.Errorf("x: %w", known), node, "patch"); !errors.Is(err, known) || isRefused(errors.New("x")) {
 		t.Errorf("it is explained twice: %v", err)
 	}
-	for reason, is := range map[Reason][2]bool{ // temporary, refused
+	for reason, is := range map[Reason][2]bool{ // whether it is temporary, and refused
 		Unavailable: {true, false}, NamespaceGone: {true, true}, Unexpected: {false, false}, Denied: {false, true},
 	} {
 		if e := (&Error{Reason: reason}); e.Temporary() != is[0] || isRefused(e) != is[1] {
@@ -765,7 +765,7 @@ func TestOverwritten(t *testing.T) {
 	}
 	d := &desired{ref: rollout.Ref{Kind: "ConfigMap", Name: "a"}, digest: "d"}
 	for name, c := range map[string]struct {
-		changes []int // seconds
+		changes []int // the seconds of changes
 		told    []int // the seconds of reports, checked every 5 s
 	}{
 		"one":                      {[]int{0}, nil},

@@ -22,8 +22,8 @@ type revision struct {
 	template  string // digest of the pod template without pod-template-hash
 	created   time.Time
 	desired   int
-	pods      int // status
-	available int // status
+	pods      int // status.replicas, of a ReplicaSet only
+	available int // status.availableReplicas, of a ReplicaSet only
 	late      bool
 	failure   string
 	configs   []configRef

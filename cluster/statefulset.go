@@ -51,7 +51,7 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 // current one. The current revision gets the StatefulSet's hash. Its own annotation may be missing after an adoption,
 // or another's after a change of the API server's defaults.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
-	of := map[int]int{} // ordinal -> index of the revision
+	of := map[int]int{} // from ordinal to the index of its revision
 	index := func(name string) int {
 		return slices.IndexFunc(out.Revisions, func(r rollout.Revision) bool { return r.Name == name })
 	}

@@ -23,7 +23,7 @@ func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	return newSnapshot(st, id)
 }
 
-// having returns a commit's id and a store with the full commit, fetched if necessary.
+// having returns a commit's id and a store with the full commit. It fetches the commit if necessary.
 func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st *store, err error) {
 	if id, err = parseID(commit); err == nil {
 		st, err = r.ensure(ctx, id)

@@ -25,7 +25,7 @@ type Keys struct {
 	files KeyFiles
 
 	mu                        sync.Mutex
-	data                      [4][]byte // as last read
+	data                      [4][]byte // content of the files as last read
 	reads                     int       // how often the content has changed
 	commits, promoters, state sign.Policy
 }

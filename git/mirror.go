@@ -24,7 +24,7 @@ type mirror struct {
 	store     *store
 	live      int64                             // size of the store after the last renew
 	downloads int                               // downloads in progress
-	heads     rollout.Heads                     // latest known; Main is "" before the first Fetch
+	heads     rollout.Heads                     // the latest known heads; Main is "" before the first Fetch
 	arrived   int                               // completed pushes
 	pushed    map[string]pushed                 // pushes by branch that a lookup in progress may have missed
 	uses      int                               // number of reads of commits other than heads
@@ -224,7 +224,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
-		if m.heads.Main != "" { // else nothing was fetched yet
+		if m.heads.Main != "" { // else nothing was fetched yet, and there are no heads
 			m.place(&m.heads, c.Ref.Short(), id)
 		}
 	}

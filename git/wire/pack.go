@@ -173,7 +173,7 @@ type content struct {
 	length int
 }
 
-// Write appends p.
+// Write appends p to the content.
 func (c *content) Write(p []byte) (int, error) {
 	if len(c.data)+len(p) > cap(c.data) {
 		c.data = append(make([]byte, 0, max(c.length, len(c.data)+len(p))), c.data...)
@@ -192,7 +192,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // the size of the base
+	_, of := binary.Uvarint(d.data) // the number of bytes of the base's size, which is skipped
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}

@@ -65,7 +65,7 @@ func appending(base int, text string) []byte { return appendingTo(base, base, te
 func appendingTo(base, first int, text string) []byte {
 	d := binary.AppendUvarint(nil, uint64(base))
 	d = binary.AppendUvarint(d, uint64(first+len(text)))
-	d = append(d, 0x80|0x10|0x20|0x40, byte(first), byte(first>>8), byte(first>>16)) // copy from 0
+	d = append(d, 0x80|0x10|0x20|0x40, byte(first), byte(first>>8), byte(first>>16)) // copies from offset 0
 	return append(append(d, byte(len(text))), text...)
 }
 

@@ -26,7 +26,7 @@ type sshDialer struct {
 	auth   Auth
 
 	mu     sync.Mutex
-	key    []byte // as last read
+	key    []byte // content of the key file as last read
 	signer ssh.Signer
 }
 

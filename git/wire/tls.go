@@ -30,7 +30,7 @@ type Clients struct {
 	proxy func(*http.Request) (*url.URL, error)
 
 	mu     sync.Mutex
-	files  [3][]byte // as last read
+	files  [3][]byte // content of the files as last read
 	client *http.Client
 }
 

@@ -53,7 +53,7 @@ func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 		if !ok {
 			return found, nil
 		}
-		// <id> <name> [symref-target:<name>] [peeled:<id>]
+		// A line is <id> <name> [symref-target:<name>] [peeled:<id>].
 		fields := strings.Split(text, " ")
 		if len(fields) < 2 {
 			return Refs{}, fmt.Errorf("the answer is not Git's protocol: %q", oneLine(text))

@@ -153,7 +153,7 @@ type event struct {
 }
 
 func parseEvent(contentType string, body []byte) (e event, ok bool) {
-	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // GitHub's other form
+	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // GitHub's other format of a webhook
 		values, err := url.ParseQuery(string(body))
 		if err != nil {
 			return e, false

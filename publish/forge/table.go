@@ -113,7 +113,7 @@ type status struct {
 
 type statusState string
 
-// The states, as GitHub and Gitea name them.
+// These states have the names that GitHub and Gitea use.
 const (
 	pending statusState = "pending"
 	success statusState = "success"

@@ -16,7 +16,7 @@ import (
 
 // Options selects the repository of a Worker.
 type Options struct {
-	Cluster string // the cluster of the proposals
+	Cluster string // the cluster whose proposals are shown
 	Remote  string // the repository's URL without credentials
 	Branch  string // the users' branch, which is the base of pull requests
 	Trusted string // an address that may get the token, besides the remote's host; "" if there is none
