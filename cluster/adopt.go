@@ -18,20 +18,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lastAppliedAnnotation has the object that a client-side apply sent, as by kubectl apply or Argo CD.
+// lastAppliedAnnotation holds the manifest of the last client-side apply, as by kubectl apply or Argo CD.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists the field managers of programs that apply files, besides "kubectl-…". Fields of all other managers stay.
+// tools lists field managers of programs that apply manifests, besides "kubectl-…". Other managers keep their fields.
 var tools = []string{
-	"kubectl", "before-first-apply", // the latter is the API server's name for writers before managed fields
+	"kubectl", "before-first-apply", // the API server's name for writers before the object had managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// races bounds how often an overtaken write is repeated, within 2.5 s: a starting Deployment's status changes often.
+// races bounds the retries of a write that conflicts with a status update: 8 attempts within 2.5 s.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
-// SameTemplate reports whether applying an existing Deployment keeps its live pod template, so that its adoption
-// restarts no pod. A dry run alone knows defaults and admission. Other tools' fields, which takeOver removes, count.
+// SameTemplate reports whether applying an existing Deployment keeps its live pod template, so that its pods stay. A
+// dry run is needed for defaults and admission. Fields of other tools that takeOver removes count as changes.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -49,7 +49,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(err, ref, "get")
 	}
-	// A wrong label of the app must not fail the dry run.
+	// The dry run sends only the spec: a wrong label of the app must not make it fail.
 	only := d.only(rollout.Object(d.object).Map("spec"))
 	after, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: only, force: true, dryRun: true})
 	if err != nil {
@@ -62,9 +62,9 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	return dropped(meant, podTemplate(&unstructured.Unstructured{Object: d.object})) == nil, nil
 }
 
-// only returns the object as JSON with its name and a spec.
+// only returns an object as JSON with nothing but its kind, its name and a spec.
 func (d *desired) only(spec map[string]any) []byte {
-	raw, _ := json.Marshal(map[string]any{ // of JSON values: cannot fail
+	raw, _ := json.Marshal(map[string]any{ // cannot fail for JSON values
 		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
 		"metadata": map[string]any{"name": d.ref.Name}, "spec": spec,
 	})
@@ -75,9 +75,9 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 	return rollout.Object(u.Object).Map("spec", "template")
 }
 
-// handOverReplicas releases spec.replicas when Git leaves it to an autoscaler. Server-side apply would remove the
-// field of its only owner and leave one pod. So a second manager applies the live number, without force, and owns it
-// until the autoscaler's first scaling.
+// handOverReplicas gives up spec.replicas when Git leaves the field to an autoscaler. Server-side apply removes a field
+// without other owners, so the Deployment would fall to one pod. Therefore a second manager applies the live number,
+// without force, and owns the field until the autoscaler first scales.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -91,17 +91,17 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return err
 }
 
-// takeOver takes from all other managers the fields that gitrollout owns and the object lacks, so that the apply
-// removes them. With adopts, gitrollout first owns the fields that other tools applied, not edited. spec.replicas
-// stays. An object without fields of other managers costs no request. client-go's csaupgrade would remove fields that
-// Git never had (docs/adr/0031-fields-that-leave-git.md).
+// takeOver removes other managers' ownership of fields that gitrollout owns and Git no longer has, so that the apply
+// deletes these fields. With adopts, gitrollout also takes fields that other tools applied, but not edited ones or
+// spec.replicas. An object without other managers' fields costs no request. client-go's csaupgrade would remove fields
+// that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
-	if seen && !l.shared || !seen && !adopts { // an object with fields of gitrollout has its label, and is seen
+	if seen && !l.shared || !seen && !adopts { // gitrollout's objects have the app's label, so the watch has them
 		return nil
 	}
 	if seen && l.isVersion(d.annotation(rollout.AnnotationHash)) {
-		adopts = false // the template of a workload only changes with the next version
+		adopts = false // a workload's template changes only with the next version
 	}
 	return repeated(ctx, races, apierrors.IsConflict, func() error {
 		u, err := s.get(ctx, d.kind, d.ref)
@@ -127,7 +127,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	})
 }
 
-// repeated calls do, again after passing errors, with pauses. retry.OnError would take do's deadline as a success.
+// repeated calls do until success, with pauses after passing errors. retry.OnError would take do's deadline as success.
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
@@ -136,7 +136,7 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 	return err
 }
 
-// pause waits before a repetition, or until the context ends, with its error.
+// pause waits for d and returns nil, or returns the context's error when the context ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -152,11 +152,11 @@ type jsonPatch struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// ownershipChange returns takeOver's patch of owners, nil if they stay, and the fields that leave, each with its
-// manager. The patch names the resource version, so it fails after any change.
+// ownershipChange returns takeOver's patch of the managed fields, nil if nothing changes, and the removed fields, each
+// with its manager. The patch includes the resource version, so it fails after any other change.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
-		return nil, nil // its paths may mean other fields: the apply that follows records them anew
+		return nil, nil // paths of another version may mean other fields; the next apply records them anew
 	}
 	claimed, isChanged := ownedFields(object), false
 	if adopts {
@@ -204,13 +204,13 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []js
 	return patch, taken
 }
 
-// meantFields returns the fields that other tools applied and still own.
+// meantFields returns the fields that other tools (see tools) applied and still own.
 func meantFields(object map[string]any) map[string]any {
 	var last, meant map[string]any
-	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if invalid
+	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if it is invalid
 	for _, e := range managedEntries(object) {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
-			continue // of another version: its paths may mean other fields
+			continue // paths of another version may mean other fields
 		}
 		fields := childOf(e, "fieldsV1")
 		if e["operation"] != "Apply" {
@@ -221,14 +221,14 @@ func meantFields(object map[string]any) map[string]any {
 	return meant
 }
 
-// isShared reports whether another manager owns a field of ours, or another tool has applied the object.
+// isShared reports whether another manager owns one of gitrollout's fields, or another tool has applied the object.
 func isShared(object map[string]any, ours map[string]any) bool {
 	return slices.ContainsFunc(managedEntries(object), func(e map[string]any) bool {
 		return !isOwn(e) && overlap(ours, childOf(e, "fieldsV1")) || isTools(e) && (ours == nil || e["operation"] == "Apply")
 	})
 }
 
-// isTools reports whether an entry of the managed fields is a tool's. Only other programs write subresources.
+// isTools reports whether an entry of the managed fields belongs to one of tools. Entries for a subresource never do.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

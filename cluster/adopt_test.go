@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withReplicas is the app before an autoscaler manages it.
+// withReplicas is the manifest of the app before an autoscaler sets its replicas.
 var withReplicas = strings.Replace(withoutReplicas, "spec:\n", "spec:\n  replicas: 4\n", 1)
 
 func TestReplicasAreHandedOver(t *testing.T) {
@@ -45,7 +45,7 @@ func TestReplicasAreHandedOverAfterARace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", withReplicas)
-	// The autoscaler writes before the watch shows it: its number stays, whichever of both the client has seen.
+	// The autoscaler's write may not be in the watch yet. Its number stays, whether the client has seen 4 or 7 replicas.
 	w.scale("shop", 7)
 	w.apply("shop", withoutReplicas)
 	w.wantReplicas("after the autoscaler's write", 7)
@@ -66,7 +66,7 @@ func (w *world) scale(name string, replicas int32) {
 	must(w.t, err)
 }
 
-// kubectl runs the real kubectl, because adoption depends on its managed fields.
+// kubectl runs the real kubectl, because adoption depends on the managed fields that kubectl writes.
 func (w *world) kubectl(stdin string, args ...string) {
 	w.t.Helper()
 	command := exec.Command(testcluster.Kubectl(w.t), append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
@@ -78,7 +78,7 @@ func (w *world) kubectl(stdin string, args ...string) {
 	}
 }
 
-// adopted is Git's manifest of a Deployment created by hand.
+// adopted is Git's manifest of a Deployment that another program has created.
 const adopted = `
 apiVersion: apps/v1
 kind: Deployment
@@ -155,8 +155,8 @@ func serverSide(manager string) []string {
 	return []string{"apply", "--server-side", "--field-manager=" + manager, "-f", "-"}
 }
 
-// TestWhatAToolAddedGoesInOneWrite adopts an object with additional fields of another GitOps tool, such as its
-// tracking label. They are removed in the same write, so pods are replaced once.
+// TestWhatAToolAddedGoesInOneWrite checks the adoption of an object with additional fields of another tool, such as its tracking label. The
+// write that adopts the object also removes these fields, so pods are replaced once.
 func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 	extra := strings.NewReplacer("tier: web}", "tier: web, kustomize.toolkit.fluxcd.io/name: shop}",
 		"log:v1\"}", "log:v1\"}\n      - {name: mesh, image: \"mesh:v1\"}").Replace(adopted)
@@ -185,8 +185,8 @@ func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 	}
 }
 
-// TestWhatAToolSharesLeavesWithTheNextVersion checks an object adopted by an older program, with fields that another
-// tool still owns. No pods are replaced for these; they leave with the next version.
+// TestWhatAToolSharesLeavesWithTheNextVersion checks an adopted object with a field that another tool still owns and Git lacks. Another
+// write does not remove the field, as this would replace pods. The next version removes it.
 func TestWhatAToolSharesLeavesWithTheNextVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -236,8 +236,8 @@ func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
 	}
 }
 
-// TestAdoptionOutlastsABurstOfWrites adopts a Deployment whose pods start: each write of its status outdates the
-// version just read.
+// TestAdoptionOutlastsABurstOfWrites checks the adoption of a Deployment whose pods are starting. Each update of its status makes the
+// resource version in the patch outdated.
 func TestAdoptionOutlastsABurstOfWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -263,7 +263,7 @@ func TestAdoptionKeepsReplicasThatGitLeavesToAnAutoscaler(t *testing.T) {
 	w.wantReplicas("after the adoption", 4)
 }
 
-// held adds a hold to a manifest, as strategies does.
+// held adds the fields to a manifest with which package strategies holds a release at a step.
 func held(manifest string) string {
 	return strings.Replace(manifest, "spec:\n", "spec:\n  minReadySeconds: 2147483646\n  progressDeadlineSeconds: 2147483647\n"+
 		"  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 20%, maxUnavailable: 0}}\n", 1)
@@ -313,8 +313,8 @@ func TestServiceSelectorGainsAndLosesThePodHash(t *testing.T) {
 	}
 }
 
-// TestDroppedFieldsOfAnotherManagerAreRemoved checks that a field dropped from Git is removed once, with a message,
-// even if an unlisted manager owns it too. Fields never in Git stay, also in remaining objects.
+// TestDroppedFieldsOfAnotherManagerAreRemoved checks that a field dropped from Git is removed once, with a message, even if a manager
+// outside of the list also owns it. Fields that were never in Git stay.
 func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -344,8 +344,8 @@ func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	w.wantWrites(0, "the apply after the removal", func() { w.apply("shop", smaller) })
 }
 
-// TestEmptyMapClaimsNoFieldOfAnotherManager drops empty maps from Git. Fields that another manager has set in them
-// stay.
+// TestEmptyMapClaimsNoFieldOfAnotherManager checks that an empty map that leaves Git removes no field that another manager has set in the
+// map.
 func TestEmptyMapClaimsNoFieldOfAnotherManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -365,8 +365,8 @@ func TestEmptyMapClaimsNoFieldOfAnotherManager(t *testing.T) {
 	}
 }
 
-// TestDroppedPortOfAnotherManagerMakesRoom changes the number of a port. The dropped entry is removed in the same
-// write, since the API server refuses two ports of one name.
+// TestDroppedPortOfAnotherManagerMakesRoom checks that a port with a new number replaces the old port in one write. The API server refuses
+// two ports of one name.
 func TestDroppedPortOfAnotherManagerMakesRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

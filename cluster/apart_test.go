@@ -15,8 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apart is the longest permitted call of an app beside a faulty one: half of the 30 seconds of each of the other's
-// calls.
+// apart is the longest permitted call of a healthy app while another app has trouble. A call of the troubled app takes twice as long, 30 s.
 const apart = 15 * time.Second
 
 // small returns an app of two objects.
@@ -25,7 +24,7 @@ func (w *world) small(name, text string) []rollout.Object {
 	return w.objects(documents(coreManifest("ConfigMap", name, "data: {text: "+text+"}"), deployment))
 }
 
-// life runs the calls of a pass for an app, a few times with new content, and returns the longest one.
+// life runs the calls of a pass for an app several times, with new content each time, and returns the longest call.
 func (w *world) life(app string) (longest time.Duration, what string) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -58,8 +57,8 @@ func (w *world) life(app string) (longest time.Duration, what string) {
 	return longest, what
 }
 
-// wantApart checks that no call of three healthy apps takes longer than apart while another app has trouble. A busy
-// machine may delay a single round of three; an app that waits for the other is slow in each.
+// wantApart checks that no call of three healthy apps takes longer than apart while another app has trouble. One round in three may be
+// slow, because the machine may be busy. An app that waits for the other app is slow in each round.
 func (w *world) wantApart(trouble string, apart time.Duration) {
 	w.t.Helper()
 	var told string
@@ -85,7 +84,7 @@ func (w *world) wantApart(trouble string, apart time.Duration) {
 	w.t.Error(told)
 }
 
-// deaf returns the address of a server that accepts connections and never answers.
+// deaf returns the address of a server that accepts connections and never answers a request.
 func deaf(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -107,7 +106,7 @@ func deaf(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// slowWebhook delays every write of objects labelled slow by the longest webhook timeout, and returns when it works.
+// slowWebhook installs a webhook that delays each write of an app's objects by 30 s, the longest timeout. It returns once that works.
 func (w *world) slowWebhook(app string) {
 	w.t.Helper()
 	w.kubectl(strings.NewReplacer("DEAF", deaf(w.t), "APP", app).Replace(`
@@ -168,7 +167,7 @@ func TestAppOfManyObjectsHoldsNoOther(t *testing.T) {
 		fmt.Fprintf(&many, "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: many-%d, namespace: NS}\ndata: {text: ROUND}", i)
 	}
 	round := 0
-	took := make(chan time.Duration, 1) // in the first round
+	took := make(chan time.Duration, 1) // the duration of the first round
 	w.inBackground(func(ctx context.Context) {
 		began := time.Now()
 		round++
@@ -190,8 +189,8 @@ func TestAppOfManyObjectsHoldsNoOther(t *testing.T) {
 	w.wantApart("an app of 500 objects", <-took/2)
 }
 
-// converted is a CRD with two versions. Without a webhook its objects are stored as v1; with a dead webhook they
-// cannot be read as v2.
+// converted is a CRD with two versions, of which tests choose the stored one. With a dead conversion webhook, objects stored as v1 cannot
+// be read as v2.
 const converted = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

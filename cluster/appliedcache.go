@@ -8,40 +8,40 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known is the record of an object that this process applied or found applied.
+// known is the record of an object that this process applied or found already applied.
 type known struct {
 	app    string // the app that applied it
 	digest string // the applied digest
-	print  string // fingerprint of the owned fields after the apply
+	print  string // fingerprint of the owned fields after that apply
 
-	repairs  int       // how often in a row it was put back, with no change in Git and little time between
-	repaired time.Time // when last
-	since    time.Time // when first of those with less than recent between
-	by       string    // who had changed it last
+	repairs  int       // how often in a row the object was put back, with less than peaceful between repairs
+	repaired time.Time // time of the last repair
+	since    time.Time // time of the first repair in a series with less than recent between two repairs
+	by       string    // the writer that changed the object last
 }
 
-// An object that another writer changes is put back at once the first few times, then after 1 s, 2 s, 4 s … 1 min.
-// Two programs would repeat their writes at the speed of the watch.
+// An object that another writer changes is put back at once the first five times, then after 1 s, 2 s, 4 s, … 1 min.
+// Without these pauses two programs would overwrite each other at the speed of the watch.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute // without a repair, after which counting restarts
+	peaceful      = 5 * time.Minute // after this time without a repair, counting starts again
 )
 
-// An autoscaler looks every 15 s: two repairs are its second change. A single change is not reported.
+// A HorizontalPodAutoscaler acts every 15 s: its second change is the second repair. A single change is not reported.
 const (
 	recent  = 30 * time.Second
 	lasting = 10 * time.Second
 )
 
-// fighting reports whether an object was put back so often that the next time waits.
+// fighting reports whether an object was put back so often that the next repair has to wait.
 func (k known) fighting(now time.Time) bool {
 	wait := min(time.Second<<min(max(k.repairs-promptRepairs, 0), 6), longestRepair)
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// overwritten is the error of an object that another writer changes repeatedly, nil if none does now. If that lasts it
-// is rollout.ErrOverwritten: a release is decided by its pods and goes on.
+// overwritten returns an error if another writer changes an object repeatedly, nil otherwise. The error wraps
+// rollout.ErrOverwritten if the changes last: such an object does not stop a release, which depends on its pods.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -62,7 +62,7 @@ type appliedCache struct {
 	known map[rollout.Ref]known
 }
 
-// of returns the record of an object.
+// of returns the record of an object, and whether there is one.
 func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +70,7 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 	return k, ok
 }
 
-// note records an applied object, and a repair of another writer's change.
+// note records an applied object. If Git did not change, it counts as a repair of another writer's change.
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,14 +87,14 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 	m.known[d.ref] = k
 }
 
-// doubt makes the next Apply write an object again: whether its last write arrived is unknown, and its digest old.
+// doubt makes the next Apply write an object again, after an error that leaves open whether the API server stored it.
 func (m *appliedCache) doubt(d *desired) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}
 }
 
-// Forget drops a removed app's records. Its objects stay.
+// Forget drops all records of a removed app. The app's objects stay in the cluster.
 func (c *Client) Forget(app string) {
 	c.mu.Lock()
 	maps.DeleteFunc(c.routes, func(_ rollout.Ref, of string) bool { return of == app })
@@ -107,7 +107,7 @@ func (c *Client) Forget(app string) {
 	c.applied.mu.Unlock()
 }
 
-// forget drops the record of an object, which is new if it comes back.
+// forget drops the record of an object. An object that is created again counts as new.
 func (m *appliedCache) forget(ref rollout.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

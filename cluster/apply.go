@@ -13,20 +13,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Result lists an Apply's objects by its effect on them, in order.
+// Result lists the objects of one Apply that it wrote and those that it left unchanged, in order.
 type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply applies the objects in order, each with one server-side apply that takes over fields which others set. An
-// object unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
+// Apply applies the objects in order, each with one forced server-side apply, which takes over fields of other
+// managers. An object that is unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
 // rollout.AnnotationCluster and LabelApplied.
 //
-// Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on it.
-// An object that another writer changes again and again is put back, at last with growing pauses. Its error,
-// rollout.ErrOverwritten, comes last and stops nothing. An object with rollout.AnnotationGenerated takes over no
-// object of another owner; of an existing rollout.Object.CreateOnly only the owner is written. The result is valid
-// with an error, too. Apply may be repeated.
+// Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on it. An
+// object that another writer changes repeatedly is put back, with growing pauses. Its error, rollout.ErrOverwritten,
+// comes last and stops nothing. An object with rollout.AnnotationGenerated takes over no object of another owner. Of an
+// existing rollout.Object.CreateOnly only the owner is written. The result is valid even with an error. Apply may be
+// repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -55,14 +55,14 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// toApply returns the objects to write.
+// toApply returns the objects to write, and adds the others to result.Unchanged.
 func (c *Client) toApply(
 	ctx context.Context, app string, objects []rollout.Object, result *Result,
 ) (todo []*desired, err error) {
 	all := make([]*desired, 0, len(objects))
 	for _, o := range objects {
 		if o.Annotation(rollout.AnnotationSealed) != "" {
-			continue // its values are unknown here: it stays as it is
+			continue // this process does not know its values, so the object stays as it is
 		}
 		d, err := c.prepare(app, o)
 		if err != nil {
@@ -100,8 +100,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested refuses an object with another app's label that is in that app's newest commit, so that no second app
-// takes it. An object that is never deleted, such as a Namespace, may be in several apps with equal content.
+// contested returns an error for an object that has another app's label and is in that app's newest commit. An object
+// that is never deleted, such as a Namespace, may be in several apps with equal content: then shared is true.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app {
@@ -123,7 +123,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 
-// isApplied reports, without a request, whether the live object is the last applied and desired one.
+// isApplied reports, without a request, whether the live object equals the desired object that was applied last.
 func (m *appliedCache) isApplied(d *desired) bool {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	k, remembered := m.of(d.ref)
@@ -141,7 +141,7 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	default:
 		return false
 	}
-	if l.pending != "" { // only the first comparison needs pending
+	if l.pending != "" { // only the first comparison reads pending, so free its memory
 		compared := *l
 		compared.pending = ""
 		d.kind.live.swap(l, &compared)
@@ -149,7 +149,7 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes one object and remembers the result.
+// applyOne writes one object and records the result in the cache.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {
@@ -183,7 +183,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// inFields returns the fields of Git that another writer owns, as " in spec.replicas"; "" if none can be read.
+// inFields returns which fields of Git another writer owns, such as " in spec.replicas", or "" if there are none.
 func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
 	u, err := s.get(ctx, d.kind, d.ref)
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write sends one object, and returns the written object.
+// write sends one object and returns the object as stored by the API server.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)

@@ -126,8 +126,8 @@ spec:
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
 
-// TestObjectInTwoAppsIsRefusedAndMayMove checks that the second app does not get the object, before and after a
-// restart.
+// TestObjectInTwoAppsIsRefusedAndMayMove checks that a second app cannot apply an object of a first app, also after a restart. It can once
+// Git removes the object from the first app.
 func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +147,7 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 		}
 		w.restart()
 	}
-	w.wanted["a"] = nil // Git removes it from a: it moves, and may move back later
+	w.wanted["a"] = nil // Git removes the object from a, so b may apply it
 	w.apply("b", service)
 	if gone, kept, err := w.Prune(t.Context(), "a", []rollout.Ref{ref}); len(gone) != 1 || len(kept) != 0 || err != nil {
 		t.Errorf("gone %v, kept %v, %v", gone, kept, err)
@@ -162,7 +162,7 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	w.wantWrites(0, "an apply of the app that has it again", func() { w.apply("a", service) })
 }
 
-// TestAnObjectWaitsUntilItsAppIsKnown checks that a new process waits until the other app's objects are known.
+// TestAnObjectWaitsUntilItsAppIsKnown checks that an app cannot apply another app's object while that app's commit is unknown.
 func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +174,7 @@ func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfSeveralApps checks a Namespace that several overlays share by their base.
+// TestNamespaceOfSeveralApps checks that several apps may apply the same Namespace, as overlays with one base do, if its content is equal.
 func TestNamespaceOfSeveralApps(t *testing.T) {
 	w := newWorld(t)
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS, labels: {team: a}}"
@@ -185,12 +185,12 @@ func TestNamespaceOfSeveralApps(t *testing.T) {
 	if err := w.tried("b", other); err == nil {
 		t.Error("the second app writes another label on it")
 	}
-	w.wants("a", other) // in both at once: the first one writes it
+	w.wants("a", other) // both apps have the new label, and the first app writes it
 	w.wantWrites(0, "the new label in the second app", func() { w.apply("b", other) })
 	w.wantWrites(1, "the new label in the first app", func() { w.apply("a", other) })
 }
 
-// wants sets Git's objects of an app.
+// wants sets the objects that an app has in Git's newest commit.
 func (w *world) wants(app, manifests string) { w.wanted[app] = w.objects(manifests) }
 
 func (w *world) tried(app, manifests string) error {

@@ -10,13 +10,13 @@ import (
 
 type accountKey struct{}
 
-// As returns a context whose writes, dry runs and reads of single objects use a service account's rights:
+// As returns a context for writes, dry runs and reads of single objects with a service account's rights. account is
 // namespace/name, or "" for the client's own. Watches, OtherOwners and Serves always use the client's own.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
 
-// impersonating sends each request as its context's account.
+// impersonating sends each request as the service account in its context.
 type impersonating struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -25,7 +25,7 @@ func (t impersonating) RoundTrip(r *http.Request) (*http.Response, error) {
 	if account == "" {
 		return t.next.RoundTrip(r)
 	}
-	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{ // the API server adds its groups
+	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{ // the API server adds groups
 		UserName: "system:serviceaccount:" + strings.ReplaceAll(account, "/", ":"),
 	}, t.next).RoundTrip(r)
 }

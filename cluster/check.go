@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server, by dry runs, whether Apply would be accepted. It changes only the owners of fields that
-// leave Git. An object may have several forms. The error is the first object's *Error. Objects of kinds or namespaces
-// among them are not checked.
+// Check asks the API server by dry runs whether it would accept an Apply. It changes only the ownership of fields that
+// leave Git. One object may occur in several forms. The error is the *Error of the first refused object. Check skips
+// objects whose new CRD, or whose Namespace, the same Apply writes.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -32,8 +32,8 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries bounds a dry run's retries. Without them a check of 300 objects by a server that fails one request in a
-// hundred succeeds once in twenty times (0.99^300 = 5%).
+// tries bounds a dry run's retries. Without retries, a check of 300 objects against a server that fails 1% of requests
+// would succeed only once in twenty times (0.99^300 = 5%).
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 // rehearse sends each object as a dry run.
@@ -44,7 +44,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 			namespaces[d.ref.Name] = true
 		}
 	}
-	// A request without an answer within requestTimeout is not repeated.
+	// A request that got no answer within requestTimeout is not repeated.
 	isPassing := func(err error) bool {
 		var e *Error
 		return errors.As(err, &e) && e.Reason == Unavailable && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -66,10 +66,10 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 	}
 	if d.once {
 		if _, err := c.server.get(ctx, d.kind, d.ref); !apierrors.IsNotFound(err) {
-			return explain(err, d.ref, "get") // it stays as it is
+			return explain(err, d.ref, "get") // an existing CreateOnly object stays as it is
 		}
 	}
-	err := c.server.takeOver(ctx, d, false) // otherwise the dry run may refuse a new entry beside the old one
+	err := c.server.takeOver(ctx, d, false) // else the dry run may refuse a new list entry beside the old one
 	if err == nil {
 		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 	}

@@ -18,41 +18,41 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// requestTimeout bounds every request but watches. An apply takes milliseconds; the API server gives up after 60 s.
+// requestTimeout bounds every request except watches. An apply takes milliseconds; the API server gives up after 60 s.
 const requestTimeout = 30 * time.Second
 
-// syncWithin bounds Start's wait for first lists: a starting server refuses a few.
+// syncWithin bounds how long Start waits for the first lists: an API server that is starting refuses a few requests.
 const syncWithin = time.Minute
 
-// manager is the field manager and the user agent.
+// manager is gitrollout's field manager and user agent.
 const manager = "gitrollout"
 
 // Options configure a Client.
 type Options struct {
 	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
 
-	// OnChange is called when an app's live object changed for Observe or the next Apply, often several times for one
-	// change. It must return at once and may be nil.
+	// OnChange is called when a live object of an app changed in a way that matters to Observe or the next Apply. It may
+	// be called several times for one change, must return at once, and may be nil.
 	OnChange func(app string)
 
-	// Wants returns an object in the newest commit of its label's app; nil lets another app take it, an error means
-	// unknown yet. Without Wants any app may take any object.
+	// Wants returns an object in the newest commit of an app, nil if the commit lacks it, so that another app may take it.
+	// An error means that the commit is not known yet. If Wants is nil, any app may take any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
 
-	// Namespaces are the only ones watched and written to; none: the whole cluster.
+	// Namespaces limits watches and writes to these namespaces; empty means the whole cluster.
 	Namespaces []string
 
-	// UID is an earlier result of Client.UID, "" for none, to ask the same namespace.
+	// UID is an earlier result of Client.UID, "" for none. With it, UID reads the uid of the same namespace again.
 	UID string
 
-	// MayHave returns why an app may not have a cluster-scoped kind, nil if it may; nil allows all.
+	// MayHave returns why an app may not have a cluster-scoped kind, nil if it may. A nil MayHave allows all kinds.
 	MayHave func(app, kind string) *rollout.InvalidError
 
-	// Taken, which may be nil, receives an object's fields, with managers, that left Git and are removed.
+	// Taken receives the fields of an object that left Git and are removed, with their managers. It may be nil.
 	Taken func(ref rollout.Ref, fields string)
 }
 
-// Client talks to one cluster, for concurrent use. Calls for one app must not overlap: appliers undo each other.
+// Client talks to one cluster, for concurrent use. Calls for one app must not overlap: they would undo each other.
 type Client struct {
 	opts   Options
 	counts *counters
@@ -66,12 +66,12 @@ type Client struct {
 	seesNodes sync.Once
 
 	mu       sync.Mutex
-	routes   map[rollout.Ref]string // routes with an observed status: the app that observed it last
+	routes   map[rollout.Ref]string // routes with an observed status, and the app that observed each last
 	troubles troubles
 }
 
-// New returns a client for a kubeconfig's cluster, without a request. Its config has no client-side rate limit, as
-// the API server's priority and fairness decides better, and no warnings.
+// New returns a client for the cluster of a kubeconfig and sends no request. The client has no rate limit, because the
+// API server's priority and fairness decides better. It prints no warnings.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -98,7 +98,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.QPS, own.RateLimiter = -1, nil
 	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	// At the transport it counts retries and reconnecting watches, too.
+	// The counter wraps the transport, so it also counts retries and reconnecting watches.
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{c.counts, next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
 	if err := c.connect(own); err != nil {
@@ -108,7 +108,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 }
 
 func (c *Client) connect(config *rest.Config) error {
-	// All clients share one transport with its connections and counters.
+	// All clients share one transport, and so its connections and counters.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *Client) connect(config *rest.Config) error {
 	}
 	c.server = &server{dynamic: anyKind, taken: c.opts.Taken}
 	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
-		Transport: shared.Transport, Timeout: requestTimeout, // this client takes no context
+		Transport: shared.Transport, Timeout: requestTimeout, // discovery takes no context
 	})
 	c.kinds = &kinds{
 		background: &background{}, resources: &resources{server: finder}, dynamic: anyKind, namespaces: c.opts.Namespaces,
@@ -133,13 +133,13 @@ func (c *Client) connect(config *rest.Config) error {
 	return err
 }
 
-// Start watches Deployments, ReplicaSets and Pods, and returns after their first lists. Background work ends with
-// ctx; Wait waits for that. The error is one sentence: the silent server, or the forbidden verb and resource.
+// Start watches workloads, their revisions and Pods, and returns after the first lists. Background work ends with ctx;
+// Wait waits for that end. The error is one sentence, with the silent server or the forbidden verb and resource.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// The first request fails at once for an unreachable server; a watch would retry.
+	// The first request fails at once if the server is unreachable; a watch would retry.
 	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}
@@ -161,7 +161,7 @@ func Readable(ctx context.Context, config *rest.Config, namespaces []string) []s
 // Wait returns when all background work has ended.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
-// UID returns the cluster's identity, the uid of kube-system; with Namespaces NAMESPACE/UID of the first one.
+// UID returns the cluster's identity: the uid of kube-system, or NAMESPACE/UID of the first of Options.Namespaces.
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

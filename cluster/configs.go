@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// configRef names a ConfigMap or Secret in the namespace of its user.
+// configRef names a ConfigMap or Secret in the namespace of the pod that uses it.
 type configRef struct{ kind, name string }
 
-// configsOf returns a pod's ConfigMaps and Secrets, each once, in a list because most pods have few.
+// configsOf returns the ConfigMaps and Secrets of a pod, each once and sorted. Most pods have few, so a list suffices.
 func configsOf(spec *corev1.PodSpec) []configRef {
 	var refs []configRef
 	add := func(kind, name string) {

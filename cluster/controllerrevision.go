@@ -11,12 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// readControllerRevision keeps the references of a revision's pods. The workload's annotations are copied to it once.
+// readControllerRevision returns a ControllerRevision's record. Its annotations are the workload's at its creation.
 func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
-	_ = json.Unmarshal(r.Data.Raw, &data) // the data of other controllers may be anything, and is not used
+	_ = json.Unmarshal(r.Data.Raw, &data) // other controllers may store other data, which is not used
 	out, err := newRevision("ControllerRevision", &r.ObjectMeta, &data.Spec.Template)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func isBaseOrUpdate(objects *kind, r *revision) bool {
 	return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
 }
 
-// podsOfRevision returns a revision's pods where the workload owns its pods itself.
+// podsOfRevision returns the pods of a ControllerRevision. The workload itself owns the pods.
 func podsOfRevision(all *table[*pod], l *live, r *revision) []*pod {
 	return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.pin.Value })
 }

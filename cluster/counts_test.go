@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPartitionIsRead checks that a workload's fields are read by its description, and that its partition is the
-// number of old pods.
+// TestPartitionIsRead checks that a workload is read by the fields that its kind's description names, and that the partition is the number
+// of old pods.
 func TestPartitionIsRead(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	counting := *clones
@@ -44,8 +44,8 @@ func TestPartitionIsRead(t *testing.T) {
 	compare.Check(t, want, *got)
 }
 
-// TestNodesAreRead checks a kind with a pod per node: the status has their number, and the pods' label names the
-// template's revision.
+// TestNodesAreRead checks a kind with a pod per node. Its status has the number of nodes, and a label of the pods names the current
+// revision.
 func TestNodesAreRead(t *testing.T) {
 	agents, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "DaemonSet")
 	got := readPartitioned(*agents, rollout.Object{
@@ -68,8 +68,8 @@ func TestNodesAreRead(t *testing.T) {
 	}
 }
 
-// TestFieldsThatAreNotThere checks that a described field missing in the object is reported after a pod of the newest
-// version is ready. Earlier it may be missing because it is 0.
+// TestFieldsThatAreNotThere checks that a missing status field is reported once a pod of the newest version is ready. Before that, the
+// field may be missing because its value is 0.
 func TestFieldsThatAreNotThere(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	quiet := *clones
@@ -111,8 +111,8 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestPodsAreCounted checks that missing pods count for the base up to the partition, and for the template beyond it.
-// The controller's status gives the number of ready pods.
+// TestPodsAreCounted checks that missing pods count for the base revision up to the partition, and for the current revision beyond it. The
+// controller's status limits the number of ready pods.
 func TestPodsAreCounted(t *testing.T) {
 	since := func(n int) (all []time.Time) {
 		for i := range n {
@@ -125,11 +125,11 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		w           workload
-		fresh, old  int // pods
+		fresh, old  int // pods of each revision
 		synced      bool
-		want        [2]int // requested: new, old
-		ready       int    // of the new pods
-		base, whole bool   // base: the template's revision is the base; whole: complete
+		want        [2]int // desired pods: new, old
+		ready       int    // ready pods of the new revision
+		base, whole bool   // base: the current revision is the base; whole: complete
 	}{
 		"all there":                       {of(5, 4, "a", 1), 1, 4, true, [2]int{1, 4}, 1, false, false},
 		"one to be made old":              {of(5, 4, "a", 1), 1, 3, true, [2]int{1, 4}, 1, false, false},
@@ -162,8 +162,8 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRevisionOfADaemonSet checks a watch of ControllerRevisions behind the watch of DaemonSets. A revision that is
-// not visible yet counts as none. Otherwise the former one would count as the new version, with all its pods.
+// TestRevisionOfADaemonSet checks the current revision while the watch of ControllerRevisions lags behind the watch of DaemonSets. It is
+// nil then. Otherwise the former revision, with all its pods, would count as the new version.
 func TestRevisionOfADaemonSet(t *testing.T) {
 	old, next := &revision{number: 1, template: "a", hash: "h1-a"}, &revision{number: 2, template: "b", hash: "h1-b"}
 	byHand := &revision{number: 3, template: "c", hash: "h1-b"}

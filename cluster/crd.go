@@ -23,7 +23,7 @@ func defined(all []*desired, d *desired) bool {
 	})
 }
 
-// awaitedOf returns why a CRD is not served yet, "" if it is, and for other kinds.
+// awaitedOf returns why a CRD is not established yet; "" if it is, and for other kinds.
 func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	if !isCRD(ref) {
 		return ""
@@ -37,7 +37,7 @@ func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	return "is not looked at yet"
 }
 
-// condition returns the message of an object's condition with that status, on one line; false if it has none.
+// condition returns the message of the condition with this type and status, on one line; false if there is none.
 func condition(o rollout.Object, kind, status string) (message string, is bool) {
 	conditions, _ := o.Map("status")["conditions"].([]any)
 	for _, c := range conditions {
@@ -49,13 +49,13 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 	return "", false
 }
 
-// A CRD is served about 100 ms after it was accepted, with names found free and schema published.
+// The API server serves a CRD about 100 ms after its creation, once it has checked the names and published the schema.
 const (
 	establishedWithin = 10 * time.Second
 	establishedEvery  = 100 * time.Millisecond
 )
 
-// awaitEstablished waits until objects of a new CRD can be applied.
+// awaitEstablished waits until the API server serves a new CRD, so that its objects can be applied.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSets are apps/v1 DaemonSets, with a ControllerRevision per template and a directly owned pod per node.
+// daemonSets describes apps/v1 DaemonSets, with a ControllerRevision per template and a directly owned pod per node.
 var daemonSets = workloadKind{
 	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read:    readDaemonSet,
@@ -19,7 +19,7 @@ var daemonSets = workloadKind{
 	onNodes: true,
 }
 
-// isOfTemplate reports whether a workload makes pods of a revision, which is only the newest template's.
+// isOfTemplate reports whether a workload may create pods of a revision: only the newest template's revision gets pods.
 func isOfTemplate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && l.workload.hash == r.hash
@@ -33,9 +33,9 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 	return out, err
 }
 
-// equalRevision returns the newest revision with the workload's template, as its controller compares (k8s.io/kubernetes
-// pkg/controller/daemon, update.go: Match). If none is, as with a controller of another version than the API server, it
-// is one with the applied hash. The revision number does not suffice: both watches are not in step.
+// equalRevision returns the newest ControllerRevision whose template equals the current one, as Match does in
+// k8s.io/kubernetes pkg/controller/daemon/update.go. If none does, as with a controller of another version, it returns
+// one with the applied hash. The revision number does not suffice: both watches are not in step.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -48,8 +48,8 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	return nil
 }
 
-// byNodes counts each revision's nodes; nodes without a pod belong to the newest. That gets the DaemonSet's hash,
-// whatever it was made with. A revision with pods and no hash is older than the adoption.
+// byNodes sets each revision's desired pods; nodes without a pod count for the current revision. That revision gets the
+// DaemonSet's hash, whatever its own annotation. A revision with pods but no hash is older than the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
 	out.Floor = w.partition

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// deployments are apps/v1 Deployments with a ReplicaSet, which owns the pods, per template.
+// deployments describes apps/v1 Deployments: a ReplicaSet for each template, which owns the pods.
 var deployments = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	read:         readDeployment,
@@ -27,7 +27,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation is the Deployment controller's number of a template, on Deployment and ReplicaSets.
+// revisionAnnotation has the Deployment controller's number of a template, on the Deployment and its ReplicaSets.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -70,8 +70,8 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the present template's ReplicaSet, nil if not made yet. The revision number identifies it while
-// controller and watch are in step; else the template does, and the oldest of equals, as in FindNewReplicaSet.
+// currentOf returns the current template's ReplicaSet, nil if there is none yet. The revision number identifies it
+// while controller and watch are in step. Else it is the oldest with an equal template, as in FindNewReplicaSet.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -95,8 +95,8 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	}
 }
 
-// templateDigest is the same for a Deployment and its ReplicaSet, which has one more label. It is compared within one
-// process only: both templates have the same API server's defaults.
+// templateDigest returns a digest of a pod template without pod-template-hash, so a Deployment and its ReplicaSet have
+// the same. Digests are compared within one process only, where both templates have the same API server's defaults.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -5,14 +5,14 @@
 //
 // Server-side apply (stable since Kubernetes 1.22) records in metadata.managedFields which manager set which field.
 // A field that gitrollout owned and another manager changed is drift. An autoscaler's replicas, a controller's status
-// or a foreign annotation never were gitrollout's fields. So:
+// or another tool's annotation are not drift, as gitrollout never owned these fields. So:
 //
-//   - a known object is written with one PATCH, without a read before;
+//   - a known object is written with one PATCH and no read before it;
 //   - it is written again only when its content in Git or gitrollout's fields
 //     of the live object changed, which a watch shows;
 //   - a field that leaves Git is removed or set back to its default by the API
 //     server, unless another manager owns it too: gitrollout first takes over
 //     fields that other tools applied.
 //
-// The applied object's digest is on it (LabelApplied): a restarted process finds that nothing has to be written.
+// The applied object carries its digest (LabelApplied), so a restarted process finds that it has nothing to write.
 package cluster

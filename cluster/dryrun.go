@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// DryRunner asks the API server for the result of an apply.
+// DryRunner reads objects of a cluster, and asks its API server for the result of an apply without applying.
 type DryRunner struct{ anyKind }
 
 // NewDryRunner returns a DryRunner for the cluster of a kubeconfig.
@@ -34,7 +34,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
-// Compare returns the live object, nil if missing, and the one after an apply, unchanged if only created.
+// Compare returns the live object, nil if missing, and the object after an apply, unchanged if it is CreateOnly.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	return found.Object, made.Object, nil
 }
 
-// Get returns an object that exists and is the app's, else nil.
+// Get returns an object if it exists and has the app's label, else nil.
 func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
 	_, found, err := d.get(ctx, ref, "")
 	if err != nil || found == nil || found.GetLabels()[rollout.LabelApp] != app {
@@ -66,13 +66,13 @@ func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollo
 	return found.Object, nil
 }
 
-// anyKind reads objects of any kind.
+// anyKind reads objects of any kind, without watches.
 type anyKind struct {
 	*resources
 	dynamic dynamic.Interface
 }
 
-// resource returns a kind's client, in one namespace if namespaced, without a version in the preferred one.
+// resource returns the client of a kind, in a namespace if the kind is namespaced. Version "" means the preferred one.
 func (a anyKind) resource(
 	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {
@@ -86,7 +86,7 @@ func (a anyKind) resource(
 	return a.dynamic.Resource(mapping.Resource), nil
 }
 
-// get returns a kind's client like resource, and one object, nil if missing.
+// get returns the client of the object's kind, as resource does, and the object, nil if missing.
 func (a anyKind) get(
 	ctx context.Context, ref rollout.Ref, version string,
 ) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {

@@ -13,18 +13,18 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election is for a Lease of several processes, for liveness alone: Git's compare-and-swap lets only one advance.
+// Election describes a Lease of several replicas, for liveness only: Git's compare-and-swap lets only one advance.
 type Election struct {
 	Namespace, Name string // of the Lease
-	ID              string // of this process
+	ID              string // the identity of this process
 	Duration        time.Duration
 	Renew, Retry    time.Duration
 	Leading         func()              // called when this process holds the Lease
 	Waiting         func(leader string) // called when another process holds it
 }
 
-// Lead calls work while this process holds the Lease, released when work returns. If it is lost, work's context ends
-// and Lead returns an error: the process should end, and then wait again.
+// Lead calls work while this process holds the Lease, and releases the Lease when work returns. If the Lease is lost,
+// work's context ends and Lead returns an error. The process should then exit, and compete again after its restart.
 func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
@@ -59,7 +59,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // work ends by itself
+		case <-turn.begun: // work ends by itself, as it has ctx
 		default:
 			stop()
 		}
@@ -71,17 +71,17 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 		<-turn.ended
 		return turn.err
 	default:
-		return nil // stopped before it held the Lease
+		return nil // Lead was stopped before it held the Lease
 	}
 }
 
-// turn is the time of a process with the Lease.
+// turn is the period in which this process holds the Lease.
 type turn struct {
 	begun, ended chan struct{}
 	err          error
 }
 
-// take calls work until ctx ends or the Lease is lost.
+// take calls work, whose context ends with ctx or when the Lease is lost.
 func (t *turn) take(ctx, leading context.Context, work func(context.Context) error) {
 	close(t.begun)
 	defer close(t.ended)

@@ -15,31 +15,31 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reason is why the API server refused an object, in one word.
+// Reason says in one word why the API server refused an object.
 type Reason string
 
 const (
 	Forbidden     Reason = "Forbidden"     // the client's user lacks a right
 	Quota         Reason = "Quota"         // a ResourceQuota is used up
 	Denied        Reason = "Denied"        // an admission webhook or policy refused it
-	Immutable     Reason = "Immutable"     // a field that cannot change on a live object
+	Immutable     Reason = "Immutable"     // the change of a field that cannot change on a live object
 	Invalid       Reason = "Invalid"       // the object itself is wrong
 	UnknownKind   Reason = "UnknownKind"   // no such kind: its CRD is not installed
-	NamespaceGone Reason = "NamespaceGone" // its namespace is being deleted
-	Missing       Reason = "Missing"       // its namespace does not exist
-	Contested     Reason = "Contested"     // it is in two apps
+	NamespaceGone Reason = "NamespaceGone" // the object's namespace is being deleted
+	Missing       Reason = "Missing"       // the object's namespace does not exist
+	Contested     Reason = "Contested"     // the object is in two apps
 	Overwritten   Reason = "Overwritten"   // another writer changes the same fields repeatedly
-	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded: retry
-	Unexpected    Reason = "Unexpected"    // none of these
+	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded, so retry
+	Unexpected    Reason = "Unexpected"    // none of the others
 )
 
-// Error is a refusal of the API server: object, reason and fix. Its text is one line, always the same, for a state.
+// Error is a refusal of an object, with reason and fix. Its text is one line, and always the same for the same state.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
 	Msg    string // the API server's message on one line
-	Fix    string // the fix, "" if the message has it
-	Err    error  // the library's error
+	Fix    string // the fix, "" if Msg already says it
+	Err    error  // the wrapped error of client-go, nil if there is none
 }
 
 // Error returns "Kind namespace/name: message; fix".
@@ -47,22 +47,22 @@ func (e *Error) Error() string {
 	return strings.TrimSuffix(e.Ref.Title()+": "+e.Msg+"; "+e.Fix, "; ")
 }
 
-// Unwrap returns the library's error.
+// Unwrap returns the wrapped error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Temporary reports whether a retry can succeed without a user's change.
+// Temporary reports whether a retry can succeed without a change by a user.
 func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason == NamespaceGone }
 
 // IsForbidden reports whether the API server refused a request for lack of rights.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// isRefused reports whether the API server has refused an object.
+// isRefused reports whether the API server, or a check before the request, has refused an object.
 func isRefused(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain makes a library's error an *Error, nil for nil, without a Secret's content. verb is as in RBAC.
+// explain turns an error of client-go into an *Error without a Secret's content; nil stays nil. verb is the RBAC verb.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -90,18 +90,18 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed matches the key of a field such as data[password], plainField a Secret's field without its key.
+// bracketed matches the key in a field such as data[password]; plainField matches a Secret's field without its key.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
 )
 
-// hideContent reduces a refused Secret's error to fields without keys: its message could carry content to the state.
+// hideContent reduces a refused Secret's error, which the state branch stores, to field names without keys or content.
 func (e *Error) hideContent(err error) {
 	const left = "the server's answer is left out, because it may quote the content"
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return // an error of the network, not of the server
+		return // an error of the network: it quotes no content
 	}
 	switch e.Reason {
 	case Denied:
@@ -114,7 +114,7 @@ func (e *Error) hideContent(err error) {
 	}
 }
 
-// fieldsOf lists the refused fields, without keys.
+// fieldsOf lists the refused fields in parentheses, without keys.
 func fieldsOf(status apierrors.APIStatus) string {
 	details := status.Status().Details
 	if details == nil {
@@ -140,7 +140,7 @@ func kindAndGroup(ref rollout.Ref) string {
 	return ref.Kind + "." + ref.Group
 }
 
-// serverMessage returns the API server's message without the repeated object's name.
+// serverMessage returns the API server's message without the prefix that repeats the object's name.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -153,8 +153,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause returns the first wrong field and the number of others. One wrong label is reported five times, for the
-// object and made ones, with 250 characters of regular expression each. The server lists labels in any order.
+// firstCause returns the first wrong field and how many more there are. The API server may report one wrong label five
+// times, with 250 characters of regular expression each. It lists labels in random order, so the causes are sorted.
 func firstCause(causes []metav1.StatusCause) string {
 	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
@@ -169,8 +169,8 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf classifies errors by code, and by text where a code has several causes. 403 is RBAC, quota, admission or a
-// namespace being deleted; 422 a bad object or an immutable field.
+// reasonOf classifies an error by its status code, and by its text where a code has several causes. Code 403 may be
+// RBAC, quota, admission or a terminating namespace; 422 may be an invalid object or an immutable field.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -191,7 +191,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Immutable, "this field cannot change on a live object: take the change back, use a new name, " +
 			"or delete the object and let it be created anew"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
-		strings.Contains(msg, "failed to create typed patch object"): // server-side apply's 500 for another type or field
+		strings.Contains(msg, "failed to create typed patch object"): // server-side apply's 500 for a wrong type
 		return Invalid, ""
 	case apierrors.IsNotFound(err):
 		return Missing, ""
@@ -202,8 +202,8 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	}
 }
 
-// isImmutable matches the API server's phrases: mostly "field is immutable", for Services "may not change once set";
-// some list the changeable fields, claims and roles differ.
+// isImmutable matches the API server's phrases: mostly "field is immutable", for Services "may not change once set".
+// Other kinds list the changeable fields; claims and roles have their own phrases.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
@@ -213,7 +213,7 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports errors that pass by themselves. One without a status is the network's or the client's deadline.
+// transient reports errors that pass by themselves. Without a status, the network or the client's deadline failed.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -16,7 +16,7 @@ import (
 // EventKind is the type field of a Kubernetes Event.
 type EventKind string
 
-// The two values that Kubernetes knows.
+// The two types that the Kubernetes API allows.
 const (
 	Normal  EventKind = "Normal"
 	Warning EventKind = "Warning"
@@ -26,7 +26,7 @@ const (
 const maxNote = 1024
 
 // Record writes a Kubernetes event about an object, for kubectl describe and events. Reason and action are CamelCase
-// words, the message is one sentence. Refused events are only counted (Stats.LostEvents): nothing depends on them.
+// words, the message is one sentence. Refused events are only counted (Stats.LostEvents), as nothing depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version
 		}
 	}
-	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // where events of cluster-scoped objects are kept
+	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // where events of cluster-scoped objects belong
 	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),
@@ -54,10 +54,10 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	}
 }
 
-// eventName leaves room for the API server's unique suffix.
+// eventName returns a prefix for the name that leaves room for the API server's unique suffix.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
-// cut returns a text's longest prefix of at most limit bytes that splits no character.
+// cut returns the longest prefix of s that has at most limit bytes and splits no UTF-8 character.
 func cut(s string, limit int) string {
 	for limit < len(s) && limit > 0 && !utf8.RuneStart(s[limit]) {
 		limit--

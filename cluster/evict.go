@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Evict deletes a pod, unless it is gone or replaced, and shows it as terminating. It uses the client's own rights: a
-// release's service account needs none to delete pods.
+// Evict deletes a pod unless it is gone or replaced, and marks it as terminating in the cache. It uses the client's own
+// rights, so a release's service account needs no right to delete pods.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()
@@ -27,7 +27,7 @@ func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	return fmt.Errorf("cannot delete pods: %w", explain(err, ref, "delete"))
 }
 
-// evicted shows a pod as terminating before the watch does.
+// evicted marks a pod as terminating before the watch reports it.
 func (w *workloads) evicted(at key, uid string) {
 	if was, known := w.pods.get(at); known && string(was.uid) == uid {
 		is := *was

@@ -21,13 +21,13 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 )
 
-// faulty is a proxy of the real API server that breaks chosen requests.
+// faulty is a proxy in front of the real API server that breaks chosen requests.
 type faulty struct {
 	*httptest.Server
 	spoiler atomic.Pointer[spoiler]
 }
 
-// spoiler answers a request, or reports false to leave it to the API server.
+// spoiler answers a request and returns true, or returns false to leave the request to the API server.
 type spoiler func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 
 func (f *faulty) spoil(by spoiler) { f.spoiler.Store(&by) }
@@ -56,7 +56,7 @@ func (w *world) faulty() *faulty {
 	return f
 }
 
-// once breaks the first request with a method and a part of its path.
+// once breaks the first request whose method and path match.
 func (f *faulty) once(method, path string, how func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
 	var done atomic.Bool
 	f.spoil(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
@@ -68,7 +68,7 @@ func (f *faulty) once(method, path string, how func(w http.ResponseWriter, r *ht
 	})
 }
 
-// fail answers as the API server answers a failed request.
+// fail answers with a Status, as the API server does for a failed request.
 func fail(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -99,8 +99,7 @@ func TestServerErrorIsReportedAndTheNextApplyGoesOn(t *testing.T) {
 	}
 }
 
-// TestDryRunIsTriedAgain checks that a temporary error of a request does not end a dry run. A permanent error is
-// reported.
+// TestDryRunIsTriedAgain checks that a dry run is retried after a temporary error, and that a permanent error is reported.
 func TestDryRunIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	fails := func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -130,7 +129,7 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	w := newWorld(t)
 	w.faulty().once(http.MethodPatch, "/deployments/shop", func(_ http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler) // the write succeeds, the connection breaks
+		panic(http.ErrAbortHandler) // the write succeeds, but the connection breaks before the answer
 	})
 	w.wantError(withoutReplicas, "Deployment", cluster.Unavailable)
 	generation := w.deployment("shop").Generation
@@ -142,8 +141,8 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsDoubted loses the answer of a successful write while the watch lags behind. The earlier content is
-// written again on request, although the watch shows it, because later objects depend on it.
+// TestLostAnswerIsDoubted checks a write that succeeds but whose answer is lost, while the watch lags. The next apply of the earlier
+// content writes again, although the watch still shows that content, because later objects depend on it.
 func TestLostAnswerIsDoubted(t *testing.T) {
 	w := newWorld(t)
 	f := w.faulty()
@@ -180,7 +179,7 @@ func TestLostAnswerIsDoubted(t *testing.T) {
 	})
 }
 
-// late answers when nothing holds the lock.
+// late is a ResponseWriter that blocks while a test holds the lock.
 type late struct {
 	http.ResponseWriter
 	held *sync.RWMutex
@@ -206,7 +205,7 @@ func TestSilentServerIsNotWaitedForLongerThanTheCaller(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, err := w.Apply(ctx, "shop", w.objects(withoutReplicas)) // the server answers after the test
+	_, err := w.Apply(ctx, "shop", w.objects(withoutReplicas)) // the server does not answer before the test ends
 	if !wantRefusal(t, "Apply", err, cluster.Unavailable).Temporary() || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
@@ -225,7 +224,7 @@ func TestAdoptionThatLosesARaceTriesAgain(t *testing.T) {
 	})
 	w.apply("shop", adopted)
 	d := w.deployment("shop")
-	// The Deployment controller writes too, so there may be several conflicts.
+	// The Deployment controller also writes, so there may be several conflicts.
 	if seen.Load() < 2 || d.Annotations["example.com/by"] != "hand" {
 		t.Errorf("%d patches of the owners, annotations %v", seen.Load(), d.Annotations)
 	}
@@ -238,12 +237,12 @@ func TestAdoptionThatLosesARaceTriesAgain(t *testing.T) {
 }
 
 func TestNothingIsLeftRunning(t *testing.T) {
-	w := newWorld(t) // from here on, connections of the test itself are open
+	w := newWorld(t) // the connections of the test itself are open from here on
 	time.Sleep(100 * time.Millisecond)
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(context.Background())
 	config := rest.CopyConfig(w.cluster.Config)
-	config.UserAgent = "leaks" // a separate transport, whose connections are counted
+	config.UserAgent = "leaks" // gives the client its own transport, whose goroutines are counted
 	client, err := cluster.New(config, cluster.Options{})
 	must(t, err)
 	must(t, client.Start(ctx))

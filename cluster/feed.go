@@ -12,23 +12,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed is the store of a client-go Reflector (list, watch, recovery), for one namespace's objects or all.
+// feed is the store of a client-go Reflector, for the objects of one namespace or of all. It writes to a table.
 type feed[R row] struct {
 	*table[R]
-	namespace string // "" for all, and for a kind without namespaces
+	namespace string // "" for all namespaces, and for a kind without namespaces
 
-	seen   string        // the newest version from the watch
-	newest string        // the newest version from the watch and all writes
-	asked  string        // newest at the request of the next list
+	seen   string        // the newest resource version from the watch
+	newest string        // the newest resource version from the watch and all writes
+	asked  string        // the value of newest when the last list was requested
 	synced chan struct{} // closed after the first list
-	err    error         // the newest error of the watch
-	begun  time.Time     // of the list or watch that is not answered yet
-	lost   error         // the first error since the watch worked, nil while it works
-	since  time.Time     // of lost
-	failed chan struct{} // closed, and replaced, when err changes
+	err    error         // the newest error of a list or watch
+	begun  time.Time     // when the unanswered list or watch was requested; zero if all are answered
+	lost   error         // the first error since the last success, nil after a success
+	since  time.Time     // the time of lost
+	failed chan struct{} // closed and replaced when err changes
 }
 
-// see records the newest version from the watch.
+// see records a resource version from the watch, if it is the newest.
 func (f *feed[R]) see(version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,14 +44,14 @@ func (f *feed[R]) advance(version string) {
 	}
 }
 
-// ask records that a list of the present state is requested.
+// ask records that a list of the newest state is requested.
 func (f *feed[R]) ask() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = f.newest
 }
 
-// Add stores a new object, or one that now matches.
+// Add stores an object that is new, or that now matches the selector.
 func (f *feed[R]) Add(obj any) error {
 	r, err := f.read(obj)
 	if err != nil {
@@ -65,7 +65,7 @@ func (f *feed[R]) Add(obj any) error {
 // Update stores a newer state of an object.
 func (f *feed[R]) Update(obj any) error { return f.Add(obj) }
 
-// Delete removes a deleted or no longer matching object, given its last state.
+// Delete removes an object that was deleted or no longer matches the selector. obj is its last state.
 func (f *feed[R]) Delete(obj any) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -76,8 +76,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list, at the start or after a lost watch, for rows that are not newer. A list older than
-// the newest version at its request is of a cluster restored from a backup: it changes all rows.
+// Replace stores a complete list, at the start or after a lost watch, but keeps newer rows. If the list is older than
+// the newest version at its request, the cluster was restored from a backup, and Replace overwrites all rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -98,7 +98,7 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	asOf := version
 	f.mu.Lock()
 	if newer(f.asked, version) {
-		asOf, f.seen, f.newest = "", version, version // nothing is newer than ""
+		asOf, f.seen, f.newest = "", version, version // with the version "", no row counts as newer
 	}
 	f.mu.Unlock()
 	for _, k := range gone {
@@ -120,7 +120,7 @@ func (f *feed[R]) Replace(list []any, version string) error {
 // Resync does nothing: the table has no queue.
 func (f *feed[R]) Resync() error { return nil }
 
-// Transformer makes rows while the reflector collects its first list, so that 10,000 pods are never whole in memory.
+// Transformer turns objects into rows while the reflector collects its first list: 10,000 whole pods would fill memory.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		r, err := f.read(obj)
@@ -151,7 +151,7 @@ func (f *feed[R]) begin() {
 	f.begun = time.Now()
 }
 
-// report records the result of a list or watch: nil, or why it failed.
+// report records the result of a list or watch: nil for success, else the error.
 func (f *feed[R]) report(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,10 +168,10 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered is how long the server may take to accept a watch. client-go tries ten times, a second each.
+// unanswered is how long the server may take to accept a watch. client-go tries ten times, one second each.
 const unanswered = 2 * time.Second
 
-// blind returns since when the feed gets no changes, and why; nil if it does.
+// blind returns since when the feed gets no changes, and the reason; the error is nil while the feed works.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,7 +191,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await returns when the feed has all objects, or its watch's newest error: permanent ones at once, others last.
+// await returns nil after the first list. It returns permanent errors at once, and the newest other error at the end.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ownedFields returns the fieldsV1 of gitrollout's applies, nil when there are none.
+// ownedFields returns the fieldsV1 of gitrollout's applies, nil if there are none.
 func ownedFields(object map[string]any) map[string]any {
 	own, _ := rollout.Find(managedEntries(object), isOwn)
 	return childOf(own, "fieldsV1")
@@ -23,7 +23,7 @@ func isOwn(entry map[string]any) bool {
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns the other manager that changed an object last, except for its status.
+// writerOf returns the newest field manager of an object other than gitrollout, ignoring writes to its status.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
@@ -47,7 +47,7 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint returns a digest of owned fields and live values, which changes only if another manager changes one.
+// fingerprint returns a digest of owned fields and their live values. Only another manager's change of one changes it.
 func fingerprint(fields map[string]any, live any) string {
 	h := sha256.New()
 	printNode(h, fields, live, true)
@@ -60,7 +60,7 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 		return
 	}
 	if len(fields) == 0 {
-		raw, _ := json.Marshal(value) // of JSON values: cannot fail
+		raw, _ := json.Marshal(value) // cannot fail for JSON values
 		h.Write(raw)
 		h.Write([]byte{';'})
 		return
@@ -79,8 +79,8 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether gitrollout owns exactly desired's fields. With LabelApplied as desired's digest an apply
-// would change nothing, for a new process too. Values need no comparison: another manager's change ends ownership.
+// holds reports whether gitrollout owns exactly desired's fields. If LabelApplied also equals desired's digest, an
+// apply changes nothing, even in a new process. Values need no comparison: another manager's change ends the ownership.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {
@@ -91,7 +91,7 @@ func holds(owned map[string]any, desired map[string]any) bool {
 
 func holdsNode(owned map[string]any, want any) bool {
 	if len(owned) == 0 {
-		return true // a leaf
+		return true // the leaf is owned as a whole
 	}
 	switch want := want.(type) {
 	case map[string]any:

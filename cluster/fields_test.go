@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tree decodes JSON like the clients: whole numbers are int64 in objects, and field trees have none.
+// tree decodes JSON as Kubernetes' clients do: whole numbers are int64.
 func tree(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -49,7 +49,7 @@ const liveService = `{
 	"status": {"loadBalancer": {}}
 }`
 
-// TestFingerprintSeesOwnedFieldsOnly has changes of a live object, and whether they affect owned fields.
+// TestFingerprintSeesOwnedFieldsOnly checks which changes of a live object change its fingerprint: only those of owned fields.
 func TestFingerprintSeesOwnedFieldsOnly(t *testing.T) {
 	edits := map[string]struct {
 		edit  func(o map[string]any)
@@ -157,7 +157,7 @@ func TestFieldTrees(t *testing.T) {
 	}
 }
 
-// FuzzFieldTrees checks that no field tree from the server crashes a pass.
+// FuzzFieldTrees checks that no field tree from the API server makes the functions for field trees panic.
 func FuzzFieldTrees(f *testing.F) {
 	f.Add(ownedService, liveService, desiredService)
 	f.Add(`{"f:a": {"v:{\"port\":80}": {}}}`, `{"a": [{"port": 80}]}`, `{"a": [{"port": 80}]}`)
@@ -181,8 +181,8 @@ func FuzzFieldTrees(f *testing.F) {
 	})
 }
 
-// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom checks that maxUnavailable is supported if the API server returns
-// the field.
+// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom checks that Room is true only if the API server has kept maxUnavailable, which it drops
+// without its feature gate.
 func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	for rolling, want := range map[string]bool{`{"partition": 0}`: false, `{"partition": 0, "maxUnavailable": 1}`: true} {
 		w, err := readStatefulSet(tree(t, `{"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": `+rolling+`}}}`))
@@ -194,8 +194,8 @@ func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	}
 }
 
-// TestDeploymentIsBehindItsReplicaSets checks that a Deployment is synced only when the watch of ReplicaSets has its
-// template's one. A paused Deployment gets none.
+// TestDeploymentIsBehindItsReplicaSets checks that a Deployment is synced only when the watch has the ReplicaSet of its template. A paused
+// Deployment is synced without one, as the controller creates none.
 func TestDeploymentIsBehindItsReplicaSets(t *testing.T) {
 	kinds := newWorkloads(func(string) {})
 	table := kinds.kinds[slices.Index(workloadKinds, &deployments)]
@@ -220,8 +220,7 @@ func TestDeploymentIsBehindItsReplicaSets(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsBehindItsRevisions checks that a StatefulSet is synced only when the watch of revisions has its
-// newest one.
+// TestStatefulSetIsBehindItsRevisions checks that a StatefulSet is synced only when the watch has its update revision.
 func TestStatefulSetIsBehindItsRevisions(t *testing.T) {
 	w := &workload{replicas: 3, base: "db-1", update: "db-2"}
 	for known, want := range map[string]bool{"db-1": false, "db-2": true} {

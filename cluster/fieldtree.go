@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A field tree is one entry's fieldsV1 in metadata.managedFields: "f:x" is field x, "k:{...}" the list element with
-// those keys, "v:..." the element of a set with that value, "." the map or element itself. An empty node is owned as
-// a whole: a scalar, list or map.
+// A field tree is the fieldsV1 of one entry in metadata.managedFields. "f:x" is field x, "k:{...}" the list element
+// with these keys, "v:..." the set element with this value, and "." the map or element itself. An empty node means that
+// the whole scalar, list or map is owned.
 //
 //	{"f:spec": {"f:replicas": {}, "f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}}
 
@@ -31,15 +31,15 @@ func elements(fields map[string]any) int {
 	return len(fields)
 }
 
-// keyRule says which of its keys a list element must have.
+// keyRule says which of the keys in a "k:" element a list element must have.
 type keyRule bool
 
 const (
 	allKeys   keyRule = false
-	givenKeys keyRule = true // given ones: others were defaulted, such as a port's protocol TCP
+	givenKeys keyRule = true // only the keys that the element has: others were defaulted, as a port's protocol TCP
 )
 
-// step follows one path element into a value.
+// step returns the part of a value that one path element names, and whether it exists.
 func step(value any, element string, rule keyRule) (any, bool) {
 	prefix, rest, _ := strings.Cut(element, ":")
 	switch prefix {
@@ -88,12 +88,12 @@ func hasKeys(item, keys map[string]any, rule keyRule) bool {
 	return found > 0
 }
 
-// existing returns the part of a field tree that exists in a value, nil if none.
+// existing returns the part of a field tree that exists in a value, nil if there is none.
 func existing(fields map[string]any, value any) map[string]any {
 	return difference(fields, dropped(fields, value))
 }
 
-// dropped returns a tree's fields that a value lacks, nil if none. A missing list element is a leaf.
+// dropped returns the fields of a tree that a value lacks, nil if there are none. A missing list element is one leaf.
 func dropped(fields map[string]any, value any) map[string]any {
 	var out map[string]any
 	for element := range fields {
@@ -117,14 +117,14 @@ func dropped(fields map[string]any, value any) map[string]any {
 	return out
 }
 
-// areApart reports whether one tree owns an empty map at an element, which claims no field, and the other fields in
-// it. A list element is owned with all its fields.
+// areApart reports whether exactly one of two trees owns the map at an element as a whole, empty map. Such a tree
+// claims no field in the map, so the trees do not overlap. A list element is always owned with all its fields.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// difference returns the fields of a that are not in b, nil if none. A list element that is a leaf of either goes
-// whole. Ownership of a map (".") beside its fields does not count.
+// difference returns the fields of a that are not in b, nil if there are none. If a list element is a leaf in a or b,
+// the whole element is left out. Ownership of a map itself (".") does not count.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {
@@ -145,7 +145,7 @@ func difference(a, b map[string]any) map[string]any {
 	return out
 }
 
-// paths lists the leaves of a field tree: spec.ports[{"port":80}].name.
+// paths lists the leaves of a field tree, such as spec.ports[{"port":80}].name.
 func paths(fields map[string]any, at string) []string {
 	if len(fields) == 0 {
 		return []string{strings.TrimPrefix(at, ".")}

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refuseForeign keeps a release's generated object from taking over one that is not the app's, without a request if
-// the watch shows the app's. Its owner has not given it away in Git, and it would be deleted at the release's end.
+// refuseForeign stops a release's generated object from taking over an object that is not the app's. Git does not give
+// that object away, and the release's end would delete it. An app's object in the watch costs no request.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

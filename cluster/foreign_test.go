@@ -21,11 +21,11 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}
 
 var madeIngress = documents(coreManifest("ConfigMap", "first", ""), ingress)
 
-// TestWhatIsMadeForAReleaseTakesNothingOver checks that a generated object adopts no existing object of its name,
-// because Git does not name it.
+// TestWhatIsMadeForAReleaseTakesNothingOver checks that an object generated for a release adopts no existing object of the same name,
+// because Git does not contain the object.
 func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	for _, c := range []struct {
-		name, labels, want string // "": it is adopted
+		name, labels, want string // "" if the object is applied
 	}{
 		{"foreign", "", "exists and is none of this app's objects, and Rollout web would make an object of this name for its release"},
 		{"another app's", "gitrollout.dev/app: other",
@@ -62,8 +62,8 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	}
 }
 
-// TestWhatIsMadeAgainCostsOneRequest checks that a changed object costs one write and no read, since the watch names
-// its app.
+// TestWhatIsMadeAgainCostsOneRequest checks that a change of a generated object costs one write and no read, because the watch shows its
+// app.
 func TestWhatIsMadeAgainCostsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// timeout is a long timeout, so that a busy machine fails no test.
+// timeout is long, so that no test fails because the machine is busy.
 const timeout = 5 * time.Minute
 
 // world is a namespace of the test cluster and a client under test.
@@ -33,11 +33,11 @@ type world struct {
 	cluster    *testcluster.Cluster
 	ns         string
 	changes    *changes
-	wanted     map[string][]rollout.Object // Git's objects, by app
-	unknown    error                       // why those are unknown
+	wanted     map[string][]rollout.Object // the objects in Git's newest commit, by app
+	unknown    error                       // the error of Wants for other objects, nil if they are known to be missing
 	namespaces []string                    // cluster.Options.Namespaces
 	taken      []string                    // the calls of cluster.Options.Taken
-	kinds      string                      // the cluster-scoped kinds permitted to apps; "" for any
+	kinds      string                      // the cluster-scoped kinds that apps may have; "" for any
 }
 
 // changes counts the calls of OnChange.
@@ -58,7 +58,7 @@ func (c *changes) of(app string) int {
 	return c.seen[app]
 }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart replaces the client by a new one, as a new process does.
+// restart replaces the client by a new one, as a restart of the process would.
 func (w *world) restart() {
 	w.t.Helper()
 	w.connect(w.cluster.Config)
@@ -113,7 +113,7 @@ func (w *world) ask(app string, ref rollout.Ref) (rollout.Object, error) {
 	return nil, w.unknown
 }
 
-// objects reads manifests; NS is the namespace of the test.
+// objects parses manifests, in which NS stands for the test's namespace.
 func (w *world) objects(manifests string) []rollout.Object {
 	w.t.Helper()
 	var out []rollout.Object
@@ -129,7 +129,7 @@ func (w *world) objects(manifests string) []rollout.Object {
 	return out
 }
 
-// apply applies and expects success.
+// apply applies manifests and fails the test on an error.
 func (w *world) apply(app, manifests string) cluster.Result {
 	w.t.Helper()
 	result, err := w.Apply(context.Background(), app, w.objects(manifests))
@@ -137,7 +137,7 @@ func (w *world) apply(app, manifests string) cluster.Result {
 	return result
 }
 
-// requests returns how many requests f makes.
+// requests returns the numbers of requests that f makes.
 func (w *world) requests(f func()) (made cluster.Stats) {
 	w.t.Helper()
 	before := w.Stats()
@@ -146,7 +146,7 @@ func (w *world) requests(f func()) (made cluster.Stats) {
 	return cluster.Stats{Writes: after.Writes - before.Writes, DryRuns: after.DryRuns - before.DryRuns, Reads: after.Reads - before.Reads}
 }
 
-// wantWrites checks that f makes that many writing requests.
+// wantWrites checks the number of writing requests that f makes.
 func (w *world) wantWrites(want int, what string, f func()) {
 	w.t.Helper()
 	if got := w.requests(f).Writes; got != want {
@@ -154,7 +154,7 @@ func (w *world) wantWrites(want int, what string, f func()) {
 	}
 }
 
-// wantRefusal checks that an error refuses an object for a reason, and the parts of its text.
+// wantRefusal checks that an error is an *Error with a reason, and that its text contains the given parts.
 func wantRefusal(t testing.TB, what string, err error, reason cluster.Reason, says ...string) *cluster.Error {
 	t.Helper()
 	var refusal *cluster.Error
@@ -165,7 +165,7 @@ func wantRefusal(t testing.TB, what string, err error, reason cluster.Reason, sa
 	return refusal
 }
 
-// until waits for a condition, or fails with the text of the last look.
+// until calls look until it returns true. After the timeout it fails the test with look's last text.
 func (w *world) until(what string, look func() (bool, string)) {
 	w.t.Helper()
 	deadline := time.Now().Add(timeout)
@@ -181,7 +181,7 @@ func (w *world) until(what string, look func() (bool, string)) {
 	}
 }
 
-// healed applies the manifests until an Apply writes: the watch may see a foreign change late.
+// healed applies the manifests until an Apply writes, because the watch may show another writer's change late.
 func (w *world) healed(app, manifests string) cluster.Result {
 	w.t.Helper()
 	var result cluster.Result
@@ -192,7 +192,7 @@ func (w *world) healed(app, manifests string) cluster.Result {
 	return result
 }
 
-// await waits until an observation of a workload fulfils a condition.
+// await calls look until the observed workload satisfies a condition.
 func (w *world) await(what string, look func() rollout.ObservedWorkload, is func(rollout.ObservedWorkload) bool) rollout.ObservedWorkload {
 	w.t.Helper()
 	var seen rollout.ObservedWorkload
@@ -217,7 +217,7 @@ func (w *world) service(name string) *corev1.Service {
 	return s
 }
 
-// edit changes a Deployment as kubectl edit does.
+// edit patches a Deployment as kubectl edit does.
 func (w *world) edit(name, patch string) {
 	w.t.Helper()
 	_, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Patch(context.Background(), name,
@@ -225,13 +225,13 @@ func (w *world) edit(name, patch string) {
 	must(w.t, err)
 }
 
-// observe returns one workload of the test's namespace.
+// observe returns the observation of one workload in the test's namespace.
 func (w *world) observe(app, name string) rollout.ObservedWorkload {
 	at := rollout.Workload{Namespace: w.ns, Name: name}
 	return w.Observe(app, []rollout.Workload{at}, nil).Workloads[at]
 }
 
-// complete waits until the watches of Deployments, ReplicaSets and pods all show the newest template for every pod.
+// complete waits until the watches of Deployments, ReplicaSets and Pods show that all pods have the newest template.
 func (w *world) complete(app, name string) rollout.ObservedWorkload {
 	w.t.Helper()
 	look := func() rollout.ObservedWorkload { return w.observe(app, name) }
@@ -248,7 +248,7 @@ func (w *world) ref(group, kind, name string) rollout.Ref {
 	return rollout.Ref{Group: group, Kind: kind, Namespace: w.ns, Name: name}
 }
 
-// coreManifest returns the manifest of an object of the core group, with more after its metadata.
+// coreManifest returns the manifest of an object of the core group. more is appended after the metadata.
 func coreManifest(kind, name, more string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: NS}\n%s\n", kind, name, more)
 }
@@ -282,7 +282,7 @@ func (w *world) deleteDefinition(name string) error {
 	return crds.Do(context.Background()).Error()
 }
 
-// shop is a typical app: the API server changes the form of its amounts, drops fields, and completes lists.
+// shop is a typical app, for which the API server converts quantities, drops fields and adds defaults to lists.
 const shop = `
 apiVersion: v1
 kind: ConfigMap

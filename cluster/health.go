@@ -11,19 +11,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// healthOf returns an object's health, "" if it is healthy, and the reason.
+// healthOf returns an object's health and its reason, both "" if the object is healthy.
 func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	if u.GetDeletionTimestamp() != nil {
 		return status.TerminatingStatus, deleting(strings.Join(u.GetFinalizers(), ", "))
 	}
 	result, err := status.Compute(u)
 	if err != nil || result.Status == status.CurrentStatus {
-		return "", "" // its status does not follow its kind: health is unknown
+		return "", "" // healthy, or its status has an unknown form
 	}
 	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
 }
 
-// deleting returns why an object that is being deleted still exists.
+// deleting returns the reason that an object with a deletion timestamp still exists.
 func deleting(finalizers string) string {
 	if finalizers == "" {
 		return "is being deleted"
@@ -31,13 +31,13 @@ func deleting(finalizers string) string {
 	return "is being deleted, and waits for its finalizers: " + finalizers
 }
 
-// maxWhy bounds the kept part of a controller's message, in bytes.
+// maxWhy is the most that is kept of a controller's message, in bytes.
 const maxWhy = 500
 
 // troubles holds the unhealthy objects of each app.
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note updates an object's health. One applied for another cluster's branch is another app's, even of the same name.
+// note updates an object's health. An object applied for another cluster belongs to another app, even of the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {
@@ -53,7 +53,7 @@ func (t troubles) note(was, is *live, cluster string) {
 	t[is.app][is.ref] = rollout.Trouble{Ref: is.ref, Failed: is.health == status.FailedStatus, Message: is.why}
 }
 
-// of returns an app's unhealthy objects, sorted; nil for none.
+// of returns an app's unhealthy objects, sorted; nil if there are none.
 func (t troubles) of(app string) []rollout.Trouble {
 	return slices.SortedFunc(maps.Values(t[app]), func(a, b rollout.Trouble) int { return a.Ref.Compare(b.Ref) })
 }

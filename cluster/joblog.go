@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog returns the end of the log of a Job's last pod, "" if not recorded, or why it is unreadable.
+// jobLog returns the end of the log of a Job's newest pod, or why it is unreadable; "" if it is not to be recorded.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""
@@ -30,7 +30,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 			last = pod
 		}
 	}
-	// The API server limits the bytes from the first of the last lines on.
+	// The API server counts LimitBytes from the first of the TailLines, so the last bytes may be missing.
 	lines, bytes := int64(50), int64(64<<10)
 	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
 		Container: spoke(last), TailLines: &lines, LimitBytes: &bytes,
@@ -41,7 +41,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	return rollout.Tail(string(text), rollout.MaxHookLog)
 }
 
-// spoke returns the container to read: the first failed one, else the first.
+// spoke returns the container whose log is read: the first failed one, or else the first container.
 func spoke(pod corev1.Pod) string {
 	for _, all := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range all {

@@ -20,18 +20,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is one kind of applied object: its resource in URLs, and the watch of its objects with rollout.LabelApp, so
-// that 50,000 foreign Secrets cost nothing. Workloads are watched without selector.
+// kind is one kind of applied object: its resource in URLs, and the watch of its objects. The watch selects
+// rollout.LabelApp, so 50,000 foreign Secrets cost nothing. Workloads are watched without a selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
 	namespaced bool
 	live       *table[*live]
 	stop       context.CancelFunc
-	late       atomic.Bool // a call has waited for the first list in vain
+	late       atomic.Bool // a call has waited for the first list until its timeout
 }
 
-// key returns an object's key, without a namespace for a cluster-scoped kind, whatever the manifest has.
+// key returns the key of an object. A cluster-scoped kind's key has no namespace, even if the manifest sets one.
 func (k *kind) key(ref rollout.Ref) key {
 	if !k.namespaced {
 		return key{name: ref.Name}
@@ -39,7 +39,7 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// kinds holds all kinds with an applied or requested object, each with its watch.
+// kinds holds each kind of which an object was applied or requested, with its watch.
 type kinds struct {
 	*background
 	*resources
@@ -47,18 +47,18 @@ type kinds struct {
 	namespaces []string // Options.Namespaces
 	read       func(*kind, *unstructured.Unstructured) (*live, error)
 	changed    func(was, is *live)
-	// runsPods reports whether objects of a kind are workloads
+	// runsPods reports whether objects of a kind are workloads.
 	runsPods func(schema.GroupVersionKind) bool
 
 	mu  sync.Mutex
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout bounds a call's wait for a kind's first list: 5,000 Deployments take 0.3 s. A failing list, as with a
-// CRD's dead conversion webhook, is retried in the background; no call waits for it a second time.
+// listTimeout bounds how long a call waits for a kind's first list: 5,000 Deployments take 0.3 s. A failing list, as
+// with a CRD's dead conversion webhook, is retried in the background. No later call waits for it.
 const listTimeout = 5 * time.Second
 
-// of returns a kind whose watch is in sync. The first call for a kind starts its watch.
+// of returns a kind whose watch is in sync. The first call for a kind starts the watch.
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	k, err := w.watching(ctx, gvk)
 	if err != nil {
@@ -84,12 +84,12 @@ func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, err
 	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
 }
 
-// outside is an error about an object outside Options.Namespaces.
+// outside is the error for an object or kind outside Options.Namespaces.
 type outside string
 
 func (e outside) Error() string { return string(e) }
 
-// reach returns an error for an object outside Options.Namespaces.
+// reach returns an error if an object is outside Options.Namespaces.
 func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	if k.namespaced && len(w.namespaces) > 0 && !slices.Contains(w.namespaces, ref.Namespace) {
 		return outside(fmt.Sprintf("is in namespace %q, which --namespaces leaves out", ref.Namespace))
@@ -97,7 +97,7 @@ func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	return nil
 }
 
-// watching returns a kind whose watch is started.
+// watching returns a kind and starts its watch if necessary, without waiting for the first list.
 func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	w.mu.Lock()
 	k := w.all[gvk]
@@ -128,7 +128,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	return k, nil
 }
 
-// forget makes the next call for the kind start over.
+// forget ends a kind's watch. The next call of watching for this kind starts a new one.
 func (w *kinds) forget(k *kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +138,7 @@ func (w *kinds) forget(k *kind) {
 	k.stop()
 }
 
-// again makes the next call for a kind start over, if its watch had started.
+// again ends the watch of a kind, if there is one, so that the next call starts a new one.
 func (w *kinds) again(gvk schema.GroupVersionKind) {
 	w.mu.Lock()
 	k := w.all[gvk]
@@ -148,13 +148,13 @@ func (w *kinds) again(gvk schema.GroupVersionKind) {
 	}
 }
 
-// run fills the table of a kind until forget or the end of the client.
+// run fills a kind's table from watches until forget is called or the client ends.
 func (w *kinds) run(k *kind) {
 	watching, stop := context.WithCancel(w.context())
 	k.stop = stop
 	selector := rollout.LabelApp
 	if w.runsPods(k.gvk) {
-		selector = "" // workloads not yet adopted have no label
+		selector = "" // workloads that are not adopted yet have no label
 	}
 	example := &unstructured.Unstructured{}
 	example.SetGroupVersionKind(k.gvk)
@@ -177,22 +177,22 @@ func (w *kinds) run(k *kind) {
 	}
 }
 
-// noteGone ends the watch of a kind whose CRD was deleted, with all objects.
+// noteGone ends a kind's watch after the deletion of its CRD, which has deleted all objects of the kind.
 func (w *kinds) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) {
 		return
 	}
 	if !k.live.inSync() {
-		return // the first list: its caller reports the error
+		return // the caller that waits for the first list reports the error
 	}
 	w.forget(k)
 	w.begin()
 	for _, f := range k.live.feeds {
-		_ = f.Replace(nil, "") // an empty list reads nothing that could fail
+		_ = f.Replace(nil, "") // cannot fail: an empty list has no objects to read
 	}
 }
 
-// ofRef returns the kind of a reference without version: the watched one, or else the API server's preferred one.
+// ofRef returns a reference's kind, which has no version: the watched one, or else the API server's preferred one.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	if k, ok := w.watched(ref); ok {
 		return k, w.reach(k, ref)
@@ -208,7 +208,7 @@ func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	return k, w.reach(k, ref)
 }
 
-// watched returns the kind of a reference if its watch is in sync.
+// watched returns the kind of a reference if the kind is watched and in sync.
 func (w *kinds) watched(ref rollout.Ref) (*kind, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

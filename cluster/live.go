@@ -12,10 +12,10 @@ import (
 )
 
 // LabelApplied is an applied object's digest. If it is unchanged and gitrollout still owns the fields (see holds),
-// nothing has to be written. The Deployment controller would copy an annotation to the ReplicaSet at each step.
+// nothing is written. The Deployment controller would copy an annotation, but not a label, to the ReplicaSet.
 const LabelApplied = "gitrollout.dev/applied"
 
-// live is the record of one applied object or of one workload.
+// live is the record of one applied object, or of one workload even if it is not applied.
 type live struct {
 	stamp
 	ref          rollout.Ref
@@ -23,25 +23,25 @@ type live struct {
 	app          string // rollout.LabelApp
 	cluster      string // rollout.AnnotationCluster
 	once         bool   // rollout.Object.CreateOnly
-	keep         string // the annotation that forbids its deletion, with its value
+	keep         string // the annotation that forbids pruning, with its value
 	terminating  bool
 	finalizers   string
 	applied      string        // LabelApplied
-	print        string        // fingerprint of the fields that our manager owns, "" for none
-	shared       bool          // another tool owns some of the same fields, or has applied the object
+	print        string        // fingerprint of the fields that gitrollout owns, "" if there are none
+	shared       bool          // another manager owns one of these fields, or another tool has applied the object
 	writer       string        // the other field manager that changed the object last
-	ownsReplicas bool          // our manager owns spec.replicas
-	replicas     int64         // spec.replicas, -1 if that is not a number
+	ownsReplicas bool          // gitrollout's manager owns spec.replicas
+	replicas     int64         // spec.replicas, -1 if it is not a number
 	health       status.Status // "" if healthy
-	why          string        // the reason of health
+	why          string        // the reason for health
 	awaited      string        // why a CRD is not served yet, "" if it is
 	generation   int64
-	status       string    // as JSON, only where a router may write it
-	pending      string    // our manager's fields as JSON, until the first Apply has compared them
-	workload     *workload // nil if it runs no pods
+	status       string    // as JSON, only of kinds with a router's status
+	pending      string    // gitrollout's managed fields as JSON, until the first Apply has compared them
+	workload     *workload // nil if the object runs no pods
 }
 
-// readLive makes the record of an object.
+// readLive returns the record of an object.
 func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) {
 	o := rollout.Object(u.Object)
 	ref := o.Ref()
@@ -72,7 +72,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 		l.replicas = n
 	}
 	if _, known := c.applied.of(ref); owned != nil && l.applied != "" && !known {
-		raw, _ := json.Marshal(owned) // of JSON values: cannot fail
+		raw, _ := json.Marshal(owned) // cannot fail for JSON values
 		l.pending = string(raw)
 	}
 	var err error
@@ -80,7 +80,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 	return l, err
 }
 
-// without returns a copy of a mapping without some of its fields.
+// without returns a copy of a mapping that lacks some fields.
 func without(m map[string]any, fields ...string) map[string]any {
 	out := make(map[string]any, len(m)+1)
 	for name, value := range m {
@@ -91,7 +91,7 @@ func without(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// provenBy reports whether label and managed fields show an apply of the desired object.
+// provenBy reports whether the digest label and the managed fields prove that the desired object was applied.
 func (l *live) provenBy(d *desired) bool {
 	if l.applied != d.digest || l.pending == "" {
 		return false
@@ -105,7 +105,7 @@ func (l *live) isVersion(hash string) bool {
 	return hash != "" && l.workload != nil && string(l.workload.hash) == hash
 }
 
-// same reports whether two records do not differ for readers.
+// same reports whether two records are equal in all fields that matter to Observe and Apply.
 func (l *live) same(o *live) bool {
 	a, b := *l, *o
 	a.version, b.version, a.pending, b.pending, a.status, b.status = "", "", "", "", "", ""
@@ -121,7 +121,7 @@ func (l *live) same(o *live) bool {
 	return *l.workload == *o.workload
 }
 
-// liveChanged notifies the app of an object, and its previous app.
+// liveChanged calls OnChange for the app of a changed object, and for its previous app if that differs.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
 	c.troubles.note(was, is, c.opts.Cluster)

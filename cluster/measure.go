@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret and keeps no content. If a label is given, a Secret without it is Forbidden.
+// SecretData returns a Secret's data and caches nothing. If label is set, a Secret without label: "true" is Forbidden.
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -35,8 +35,8 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// CheckJob asks the API server by a dry run whether it would accept a Job, without unknown fields. It is nil if the
-// namespace does not exist yet or a webhook supports no dry run.
+// CheckJob asks the API server by a dry run whether it would accept a Job, and refuses unknown fields. It returns nil
+// if the namespace does not exist yet or a webhook supports no dry run.
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob makes a Job unless its name exists or it has begun, and returns its state. Another value of the
-// annotation is another run's: Taken. An owner without uid is looked up, and left out if missing.
+// EnsureJob creates a Job and returns its state. With begun, or if the name exists, it creates nothing. If the existing
+// Job's annotation differs, another run created it: Taken. An owner that cannot be read is left out.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -88,14 +88,14 @@ func (c *Client) EnsureJob(
 	}
 	state, err = c.kube.jobState(ctx, live)
 	state.UID, state.Started = string(live.UID), live.CreationTimestamp.UTC()
-	if live.Status.StartTime != nil { // it is set again when a suspended Job resumes
+	if live.Status.StartTime != nil { // the Job controller sets startTime again when a suspended Job resumes
 		state.Started = live.Status.StartTime.UTC()
 	}
 	state.Suspended = live.Spec.Suspend != nil && *live.Spec.Suspend
 	return state, err
 }
 
-// nameOwners completes a new Job's owners, whose deletion deletes it, without unreadable ones.
+// nameOwners sets the uids of a new Job's owners, with which Kubernetes deletes the Job. It drops unreadable owners.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -107,7 +107,7 @@ func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	}
 }
 
-// DeleteJob removes a Job and its pods.
+// DeleteJob deletes a Job and, in the background, its pods. A missing Job is no error.
 func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -119,7 +119,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// stuck lists a container's waiting reasons that do not pass.
+// stuck lists the waiting reasons of containers that do not pass by themselves.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

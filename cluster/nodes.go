@@ -19,7 +19,7 @@ func readNode(n *corev1.Node) (*node, error) {
 	return &node{stamp: stampOf(&n.ObjectMeta), labels: n.Labels}, nil
 }
 
-// Nodes returns all nodes' labels by name. The first call starts a watch: only users of nodeOrder need the right.
+// Nodes returns the labels of all nodes by name. The first call starts the watch: only nodeOrder needs this right.
 func (c *Client) Nodes(ctx context.Context) (map[string]map[string]string, error) {
 	if c.kinds.context() == nil {
 		return nil, errNotStarted

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// release returns the app at a version, with the marks of strategies.
+// release returns the app's manifest at a version, with the annotation that package strategies sets.
 func release(image string, replicas int, hash rollout.Hash) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -33,7 +33,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		t.Errorf("right after the apply: %+v", seen)
 	}
 	one := w.complete("shop", "shop")
-	if len(one.Revisions) != 1 || one.Hash != "h1-one" || one.Replicas != 4 || one.Surge != 1 { // the API server's 25 % of 4
+	if len(one.Revisions) != 1 || one.Hash != "h1-one" || one.Replicas != 4 || one.Surge != 1 { // Surge is the default maxSurge, 25 % of 4
 		t.Fatalf("observed %+v", one)
 	}
 	first := one.Revisions[0]
@@ -69,7 +69,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		t.Errorf("OnChange was called %d times during a rollout", w.changes.of("shop")-changes)
 	}
 
-	// A return to v1: the controller reuses the old ReplicaSet with a new number.
+	// Back to v1: the Deployment controller reuses the old ReplicaSet and gives it a new revision number.
 	w.apply("shop", release("shop:v1", 4, "h1-one"))
 	back := w.complete("shop", "shop")
 	if r := back.Revisions[0]; r.Name != first.Name || r.Number != 3 || !r.Current || r.Hash != "h1-one" {
@@ -89,7 +89,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 		two, ok := seen.Find("h1-two")
 		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current
 	})
-	for range 20 { // it stays there
+	for range 20 { // the hold keeps this state
 		seen = look()
 		one, _ := seen.Find("h1-one")
 		two, _ := seen.Find("h1-two")
@@ -105,7 +105,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	if two.Ready() != 10 || done.Surge != 3 { // 25 % of 10, rounded up
 		t.Errorf("promoted: %+v", done)
 	}
-	// The pods of the step remain after the promotion.
+	// The promotion keeps the pods of the step.
 	before, _ := seen.Find("h1-two")
 	for _, m := range before.Members {
 		if !strings.Contains(fmt.Sprint(two.Members), m.Name) {
@@ -114,7 +114,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	}
 }
 
-// problem waits until the problem of a revision has all parts, and its first member a part of its status.
+// problem waits until a revision's problem contains all parts, and its first pod's status contains status.
 func (w *world) problem(hash rollout.Hash, status string, parts ...string) (r rollout.Revision) {
 	w.t.Helper()
 	w.until("the problem", func() (bool, string) {
@@ -181,12 +181,11 @@ func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestTroubledObjects checks that an object of any kind with a problem is shown until it is healthy, for its own app
-// only.
+// TestTroubledObjects checks that Observe reports an unhealthy object of any kind until it is healthy, and only to its own app.
 func TestTroubledObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.ns // other tests' objects, which are deleted later, belong to other apps
+	app := w.ns // a name of its own, because other tests' objects may be deleted during this test
 	others := documents(coreManifest("ConfigMap", "c", ""), coreManifest("PersistentVolumeClaim", "data",
 		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}"))
 	w.apply(app, documents(others, release("shop:v1-neverready", 2, "h1-one")))

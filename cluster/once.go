@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// makeOnce creates an object, without force, in case another is made now. On an existing one, whose random content a
-// database may use, it writes only the owner. It does not apply, which would remove an earlier apply's fields.
+// makeOnce creates an object, without force in case another writer creates it too. If the object exists, makeOnce
+// writes only its owner: a database may use its random content. An apply would remove fields of an earlier apply.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
@@ -26,7 +26,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 		}})
 }
 
-// nowAlways removes the mark of a created object that now follows Git.
+// nowAlways removes the CreateOnly annotation of an object that from now on follows Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
 		return nil
@@ -38,10 +38,10 @@ func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	return err
 }
 
-// annotate writes metadata of an existing object.
+// annotate merges metadata into an existing object.
 func (s *server) annotate(
 	ctx context.Context, d *desired, metadata map[string]any,
 ) (*unstructured.Unstructured, error) {
-	body, _ := json.Marshal(map[string]any{"metadata": metadata}) // of JSON values: cannot fail
+	body, _ := json.Marshal(map[string]any{"metadata": metadata}) // cannot fail for JSON values
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.MergePatchType, body: body})
 }

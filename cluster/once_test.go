@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wantValue checks that the Secret has one value.
+// wantValue checks that the Secret has exactly one key, with a value.
 func (w *world) wantValue(what, key, want string) {
 	w.t.Helper()
 	s, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), "auth", metav1.GetOptions{})
@@ -24,8 +24,8 @@ const (
 	onceAuth = anyAuth + `, annotations: {gitrollout.dev/create-only: "true"}}` + "\n"
 )
 
-// TestMadeOnce checks that a create-only Secret is created when it is missing, and that any content stays:
-// gitrollout's, another process's, a user's or Helm's. Without the annotation, Git's content is applied again.
+// TestMadeOnce checks that a create-only Secret is created if it is missing and never changed, whoever wrote its content: gitrollout, a
+// user or Helm. When the annotation leaves Git, Git's content is applied again.
 func TestMadeOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -59,7 +59,7 @@ func TestMadeOnce(t *testing.T) {
 	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")}, w.ref("", "Secret", "auth"))
 }
 
-// TestMadeOnceByAnother checks that a Secret older than the app is adopted, and keeps its content.
+// TestMadeOnceByAnother checks that a create-only Secret that existed before the app is adopted and keeps its content.
 func TestMadeOnceByAnother(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The marks of other controllers on their objects.
+// Other controllers set these labels and annotations on their objects.
 const (
 	argoHash      = "rollouts-pod-template-hash"
 	argoManaged   = "argo-rollouts.argoproj.io/managed-by-rollouts"
@@ -23,16 +23,16 @@ const (
 	kruiseRelease = "rollouts.kruise.io/in-progressing"
 )
 
-// recently is how long ago an active GitOps tool may have applied an object: they do so every few minutes.
+// recently bounds the age of an active GitOps tool's last apply: these tools apply every few minutes.
 const recently = 10 * time.Minute
 
-// gitOps are the field managers of tools that apply from Git all the time.
+// gitOps maps field managers that apply from Git continuously to the names of their tools.
 var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
 
-// OtherOwners returns the signs that another app or controller manages an app's objects. It requests each object, so it
-// is for once, before an app is taken over.
+// OtherOwners returns the signs that another app or controller manages an app's objects. It requests each object, so
+// callers use it once, before an app is adopted.
 func (c *Client) OtherOwners(
 	ctx context.Context, app string, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
@@ -65,14 +65,14 @@ func (c *Client) OtherOwners(
 	return append(signs, others...), err
 }
 
-// OtherOwners returns the signs that another controller manages objects.
+// OtherOwners returns the signs that another controller manages the objects.
 func (d *DryRunner) OtherOwners(
 	ctx context.Context, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
 	return hands{d.anyKind, now}.of(ctx, objects)
 }
 
-// hands looks for signs of other managers of objects.
+// hands looks for signs that other programs manage objects.
 type hands struct {
 	anyKind
 	now time.Time
@@ -119,7 +119,7 @@ func (h hands) live(ctx context.Context, ref rollout.Ref, version string) (*unst
 	return found, err
 }
 
-// workload looks for other controllers of releases of a workload's pods.
+// workload looks for another controller that manages releases of a workload's pods.
 func (h hands) workload(
 	ctx context.Context, o rollout.Object, live *unstructured.Unstructured,
 ) (rollout.Foreign, error) {
@@ -152,7 +152,7 @@ func (h hands) workload(
 	return h.argo(ctx, o)
 }
 
-// argo looks for ReplicaSets of a workload's pods that a Rollout of Argo owns.
+// argo looks for a ReplicaSet that an Argo Rollout owns and that has pods of the workload's selector.
 func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -166,7 +166,7 @@ func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, err
 		wanted[name], _ = value.(string)
 	}
 	if len(wanted) == 0 {
-		return rollout.Foreign{}, nil // a selector of expressions alone is the API server's to judge
+		return rollout.Foreign{}, nil // only the API server can match a selector of expressions
 	}
 	found, err := sets.List(ctx, metav1.ListOptions{LabelSelector: labels.FormatLabels(wanted)})
 	if err != nil {
@@ -213,7 +213,7 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "move it over as docs/coming-from-argo-rollouts.md says"}
 }
 
-// flagger is the sign of a Canary that owns a live object, with its effect; zero if none does.
+// flagger returns a sign if a Canary owns the live object, else a sign without By. does is what the Canary does to it.
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {
@@ -223,7 +223,7 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 		Fix: fmt.Sprintf("move it over as docs/coming-from-flagger.md says; Canary %s must not simply be deleted", canary)}
 }
 
-// ownedBy returns the name of an object's controller, "" for another kind or no object.
+// ownedBy returns the name of an object's controller if it has this group and kind, else "".
 func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	if u == nil {
 		return ""

@@ -18,12 +18,12 @@ import (
 
 const anyContent = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 
-// mine are Git's objects of the app.
+// mine holds the app's manifests in Git.
 var mine = documents(coreManifest("Service", "shop", "spec: {selector: {app: shop}, ports: [{port: 80}]}"),
 	coreManifest("ConfigMap", "shop", ""), withoutReplicas)
 
-// TestForeignControllers checks that each controller's mark names the controller and the way to end its ownership.
-// The check writes nothing.
+// TestForeignControllers checks that the sign of another controller names this controller and how to end its ownership. The check writes
+// nothing.
 func TestForeignControllers(t *testing.T) {
 	const service, deployment = 0, 2
 	owned := func(w *world, o map[string]any, group, kind string) {
@@ -35,7 +35,7 @@ func TestForeignControllers(t *testing.T) {
 		o["metadata"].(map[string]any)[field] = map[string]any{name: value}
 	}
 	cases := map[string]struct {
-		make  func(w *world, all []rollout.Object) // changes the cluster
+		make  func(w *world, all []rollout.Object) // changes the app's objects in the cluster
 		by    string
 		sign  string
 		warns bool
@@ -119,7 +119,7 @@ func TestForeignControllers(t *testing.T) {
 	}
 }
 
-// ssa applies an object as another tool.
+// ssa applies an object with another tool's field manager.
 func (w *world) ssa(o rollout.Object, manager string) {
 	w.t.Helper()
 	raw, err := json.Marshal(o)

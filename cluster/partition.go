@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches workloads of kinds that not every cluster serves, and waits once for a kind's first list.
-// Observed.Unseen reports an unwatchable one; an unknown one has no objects.
+// Know starts watches for kinds of workloads that not every cluster serves, and waits for each kind's first list.
+// Observed.Unseen reports a kind that cannot be watched. A kind that the cluster does not know has no objects.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -19,7 +19,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
-		if isNew { // workloads that are not adopted yet have not been watched
+		if isNew { // so far the watch had a selector, without workloads that are not adopted yet
 			c.kinds.again(t.gvk)
 		}
 		ctx, cancel := context.WithTimeout(root, listTimeout)
@@ -32,7 +32,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 }
 
-// know returns a kind's table in one version, with a watch and all objects. A new description replaces the table.
+// know returns the table of a described kind. A changed description replaces the table of the same version.
 func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,13 +41,13 @@ func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	}
 	gvk := schema.FromAPIVersionAndKind(p.APIVersion, p.Kind)
 	others := slices.DeleteFunc(slices.Clone(w.more), func(t *workloadTable) bool { return t.gvk == gvk })
-	revisions := w.kinds[len(w.kinds)-1].revisions // ControllerRevisions of whatever owns them
+	revisions := w.kinds[len(w.kinds)-1].revisions // the watch of ControllerRevisions has those of all kinds
 	t = &workloadTable{workloadKind: partitionedKind(p), revisions: revisions}
 	w.more = append(others, t)
 	return t, true
 }
 
-// looked records a kind's objects, or why they cannot be watched.
+// looked records the objects of a kind, or the error why they cannot be watched.
 func (w *workloads) looked(t *workloadTable, objects *kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *workloads) all() []*workloadTable {
 	return slices.Concat(w.kinds, w.more)
 }
 
-// partitionedKind reads workloads by their kind's fields, with ControllerRevisions.
+// partitionedKind describes a kind with ControllerRevisions, whose fields in the spec and status p names.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
 		gvk:       schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
@@ -118,8 +118,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first missing status field, "" if none. Only fields of a ready pod are checked: a controller may
-// omit a count of 0, as of available pods before minReadySeconds.
+// unsaid returns the first described status field that is missing, "" if there is none. It counts only with a ready
+// pod: a controller may omit a count of 0, such as available pods before minReadySeconds.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -130,9 +130,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts counts each revision's pods. Missing ones get the base up to the partition's number, else the template,
-// whose revision gets the workload's hash. A pod replaced in place has its new label before its new containers, and
-// still counts as ready. So at most as many are ready as the controller reports.
+// byCounts sets each revision's desired pods. Missing pods get the base revision up to the partition's number, the
+// others the current revision, which gets the workload's hash. A pod updated in place has its new label before its new
+// containers, and is still ready. So at most as many pods count as ready as the controller reports.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	for i := range out.Revisions {

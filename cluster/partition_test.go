@@ -38,13 +38,13 @@ func (w *world) know(apiVersion, kind string) {
 	w.Know([]rollout.Partitioned{*p})
 }
 
-// TestCloneSetsAreKnownWhenTheyAreNamed checks that objects of a kind are visible after its registration, adopted or
-// not. A kind that the cluster does not serve has no objects.
+// TestCloneSetsAreKnownWhenTheyAreNamed checks that Know makes a kind's objects visible, adopted or not. A kind that the cluster does not
+// serve has no objects.
 func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
 	v1 := strings.ReplaceAll(cloneManifest, "HASH", "v1")
-	w.apply("other", v1) // now watched by its label
+	w.apply("other", v1) // now the kind is watched, but only objects with the label
 	see := func() (rollout.ObservedWorkload, bool) {
 		seen := w.Observe("web", []rollout.Workload{w.clone()}, nil)
 		if seen.Unseen != "" {
@@ -66,18 +66,18 @@ func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
 	}
 	served := w.Client
 	w.restart()
-	w.know("apps.kruise.io/v1beta1", "CloneSet") // in a version that v1.8 does not serve
+	w.know("apps.kruise.io/v1beta1", "CloneSet") // Kruise v1.8 does not serve this version
 	if live, exists := see(); exists {
 		t.Errorf("in a version that the cluster does not serve it is %+v", live)
 	}
-	w.know("apps.kruise.io/v1alpha1", "CloneSet") // with another description, as after a change of the configuration
+	w.know("apps.kruise.io/v1alpha1", "CloneSet") // another description, as after a change of the configuration
 	if live, exists := see(); !exists || live.Available != 3 {
 		t.Errorf("in the version that it serves it is %t %+v", exists, live)
 	}
 	w.Client = served
 }
 
-// TestKindThatCannotBeWatchedIsUnseen checks that objects of a kind that may not be watched do not count as missing.
+// TestKindThatCannotBeWatchedIsUnseen checks that a workload whose kind may not be watched is reported in Unseen, not as missing.
 func TestKindThatCannotBeWatchedIsUnseen(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
@@ -93,7 +93,7 @@ func TestKindThatCannotBeWatchedIsUnseen(t *testing.T) {
 	}
 }
 
-// TestReplicasOfACloneSetAreHandedOver checks that the current number stays when an autoscaler takes over.
+// TestReplicasOfACloneSetAreHandedOver checks that the live number of replicas stays when Git leaves the field to an autoscaler.
 func TestReplicasOfACloneSetAreHandedOver(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
@@ -107,7 +107,7 @@ func TestReplicasOfACloneSetAreHandedOver(t *testing.T) {
 	})
 }
 
-// withoutKruise returns a configuration for an account with the rights to list and watch built-in kinds only.
+// withoutKruise returns the configuration of an account that may list and watch only built-in kinds.
 func (w *world) withoutKruise() *rest.Config {
 	w.t.Helper()
 	account := w.account("plain")

@@ -15,11 +15,11 @@ import (
 type pod struct {
 	stamp
 	created     time.Time
-	node        string    // only for kinds with a pod on each node
-	pin         string    // the value of the label that identifies its version
-	readySince  time.Time // zero while it is not Ready
+	node        string    // only for kinds with a pod on each node, else ""
+	pin         string    // the label value that identifies the pod's revision
+	readySince  time.Time // zero while the pod is not Ready
 	terminating bool
-	finished    bool // Succeeded or Failed: it does not restart and its controller does not count it
+	finished    bool // Succeeded or Failed: the pod does not restart, and its controller does not count it
 	restarts    int
 	status      string
 	trouble     trouble
@@ -50,8 +50,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
-	// A pod updated in place has its new label and old containers until its kubelet reports it as not Ready. A
-	// readiness gate is unmet before that.
+	// A pod updated in place has its new label and its old containers until its kubelet reports it as not Ready. A
+	// readiness gate is unmet even before that.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

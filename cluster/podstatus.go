@@ -12,7 +12,7 @@ import (
 // nodeLost is the reason that the node controller sets on pods of an unreachable node.
 const nodeLost = "NodeLost"
 
-// podStatus returns kubectl's STATUS column (printPod in k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
+// podStatus returns kubectl's STATUS column, as printPod does (k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
 func podStatus(p *corev1.Pod) string {
 	status := cmp.Or(p.Status.Reason, string(p.Status.Phase))
 	if conditionOf(p, corev1.PodScheduled).Reason == corev1.PodReasonSchedulingGated {
@@ -36,7 +36,7 @@ func podStatus(p *corev1.Pod) string {
 	}
 }
 
-// initStatus returns the status of the first unfinished init container.
+// initStatus returns the status of the first unfinished init container, and whether there is one.
 func initStatus(p *corev1.Pod) (string, bool) {
 	for i, s := range p.Status.InitContainerStatuses {
 		switch {
@@ -54,7 +54,7 @@ func initStatus(p *corev1.Pod) (string, bool) {
 	return "", false
 }
 
-// isSidecar reports whether an init container keeps running.
+// isSidecar reports whether an init container has restartPolicy Always, so that it keeps running.
 func isSidecar(p *corev1.Pod, name string) bool {
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
@@ -76,7 +76,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	}
 }
 
-// containerStatus returns the status of the first container with a reason, or else the given one.
+// containerStatus returns the status of the first container that has a reason, or else the given status.
 func containerStatus(p *corev1.Pod, status string) string {
 	running, failure := false, ""
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
@@ -111,7 +111,7 @@ func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return conditionOf(p, kind).Status == corev1.ConditionTrue
 }
 
-// conditionOf returns a pod's condition, zero if it has none of that type.
+// conditionOf returns a pod's condition of a type, the zero value if it has none.
 func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	found, _ := rollout.Find(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	return found

@@ -16,7 +16,7 @@ type trouble struct {
 	text string
 }
 
-// rank orders reasons by how well they explain a stalled release: a pod that can never start before a starting one.
+// rank orders reasons by how well they explain a stalled release: "can never start" ranks above "is starting".
 type rank int
 
 const (
@@ -33,7 +33,7 @@ const (
 
 func (t trouble) worseThan(o trouble) bool { return t.rank > o.rank }
 
-// podTrouble returns in one line why a pod is not Ready, without an age or counter but restarts.
+// podTrouble returns why a pod is not Ready, in one line. The text has no age and no counter except the restarts.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
@@ -57,7 +57,7 @@ func podTrouble(p *corev1.Pod) trouble {
 	return worst
 }
 
-// gates names an unmet readiness gate, as of a load balancer's controller.
+// gates returns the first unmet readiness gate, such as a load balancer controller's, as text; "" if all are met.
 func gates(p *corev1.Pod) string {
 	for _, gate := range p.Spec.ReadinessGates {
 		if !hasCondition(p, gate.ConditionType) {
@@ -122,7 +122,7 @@ func times(restarts int32) string {
 	return fmt.Sprintf("%d restarts", restarts)
 }
 
-// lastLine returns a termination message's end: with FallbackToLogsOnError the end of the container's log.
+// lastLine returns the last line of a termination message, which FallbackToLogsOnError takes from the container's log.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return shortened(rollout.OneLine(lines[len(lines)-1]))
@@ -133,7 +133,7 @@ func joined(parts ...string) string {
 	return shortened(rollout.OneLine(strings.Join(kept, ": ")))
 }
 
-// maxTrouble keeps long scheduler or registry output out of the state.
+// maxTrouble bounds a reason in bytes, so that long scheduler or registry output stays out of the state branch.
 const maxTrouble = 300
 
 func shortened(s string) string {

@@ -13,18 +13,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// desired is one object to apply.
+// desired is one object to apply, with gitrollout's labels and annotations.
 type desired struct {
 	ref    rollout.Ref
 	gvk    schema.GroupVersionKind
 	object map[string]any
-	digest string // of the object without LabelApplied
+	digest string // digest of the object without LabelApplied
 	once   bool   // rollout.Object.CreateOnly
-	kind   *kind  // nil until its CRD, which is applied with it, exists
+	kind   *kind  // nil while the CRD, which the same Apply writes, does not exist
 }
 
-// prepare adds gitrollout's labels and annotations to the object's metadata alone: in a pod template they would start
-// a release, in a selector stay for ever.
+// prepare adds gitrollout's labels and annotations to the object's own metadata only. In a pod template they would
+// start a release, and a selector could never lose them.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
@@ -57,9 +57,9 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body returns an apply's content on demand: most passes write nothing.
+// body encodes the object for an apply. It does so on demand, as most passes write nothing.
 func (d *desired) body() []byte {
-	raw, _ := json.Marshal(d.object) // it was encoded before, without the label: cannot fail
+	raw, _ := json.Marshal(d.object) // it was encoded before: cannot fail
 	return raw
 }
 
@@ -70,7 +70,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. The API server does so without an owner: keys that leave Git would stay.
+// encodeStringData moves stringData to data. The API server moves it without an owner: keys that leave Git would stay.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {
@@ -90,7 +90,7 @@ func encodeStringData(object map[string]any) {
 	object["data"] = data
 }
 
-// omitsReplicas reports whether an autoscaler sets spec.replicas.
+// omitsReplicas reports whether the manifest leaves spec.replicas to an autoscaler.
 func (d *desired) omitsReplicas() bool {
 	spec, ok := d.object["spec"].(map[string]any)
 	return ok && spec["replicas"] == nil

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes an app's former objects, workloads before ConfigMaps, in the background as kubectl does. It returns
-// the candidates that are gone or not the app's, and why others remain. A refused deletion or an unreadable kind stops
-// no others; another error ends Prune, which may be repeated. Candidates kept by the watches cost no request.
+// Prune deletes an app's former objects, workloads before ConfigMaps, with background propagation as kubectl does. It
+// returns the candidates that are gone or not the app's, and why others remain. After a refused deletion or an
+// unreadable kind it continues; another error ends it. Prune may be repeated. Objects that are kept cost no request.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -25,7 +25,7 @@ func (c *Client) Prune(
 		k, l, failed := c.candidate(ctx, app, ref)
 		if failed = explain(failed, ref, "list and watch"); failed != nil {
 			if err = errors.Join(err, failed); isRefused(failed) || apierrors.ReasonForError(failed) != "" {
-				continue // the API server answered: this kind only
+				continue // the API server answered, so only this kind fails
 			}
 			return gone, kept, err
 		}
@@ -46,7 +46,7 @@ func (c *Client) Prune(
 			}
 			c.applied.forget(ref)
 		}
-		if l.terminating || l.finalizers != "" { // the watch shows when it is gone
+		if l.terminating || l.finalizers != "" { // the watch shows when the object is gone
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
 		} else {
 			gone = append(gone, ref)
@@ -55,7 +55,7 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns an app's existing objects that may be deleted with it, and why others stay. It changes nothing.
+// Removable returns an app's existing objects that may be deleted, and why the others stay. It changes nothing.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {
@@ -74,11 +74,11 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object if it is still the app's, else nil: without rollout.LabelApp it stays.
+// candidate returns the live object if it has the app's label and cluster, else nil: then it stays.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
-		return nil, nil, nil // all objects of the kind were deleted with its CRD
+		return nil, nil, nil // the CRD's deletion has deleted all objects of the kind
 	}
 	if err != nil {
 		return nil, nil, err
@@ -93,7 +93,7 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 	return k, l, nil
 }
 
-// whyKept returns why an object must stay, "" if it may be deleted.
+// whyKept returns why an object must stay now, "" if it may be deleted.
 func (w *workloads) whyKept(l *live) string {
 	switch why := staysForGood(l); {
 	case l.terminating:
@@ -108,7 +108,7 @@ func (w *workloads) whyKept(l *live) string {
 	return ""
 }
 
-// staysForGood returns why an object is never deleted, "" if it may be: a Namespace, CRD or claim has users' content.
+// staysForGood returns why an object is never deleted, "" if it may be. Namespaces, CRDs and claims hold users' data.
 func staysForGood(l *live) string {
 	switch {
 	case l.keep != "":
@@ -119,7 +119,7 @@ func staysForGood(l *live) string {
 	return ""
 }
 
-// pruneRank orders deletions: senders of traffic or pods, then objects that pods read, last CRDs and Namespaces.
+// pruneRank orders deletions: senders of traffic, then workloads, objects that pods read, and last CRDs and Namespaces.
 func pruneRank(ref rollout.Ref) int {
 	if _, runsPods := rollout.WorkloadOf(ref); runsPods {
 		return 1

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// prune checks the pruned objects; every other candidate must be kept with a reason.
+// prune checks which candidates Prune returns as gone. It must return a reason for each other candidate.
 func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	w.t.Helper()
 	gone, kept, err := w.Prune(context.Background(), "shop", candidates)
@@ -32,7 +32,7 @@ func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	}
 }
 
-// untilHidden waits until the watches show an object no more as the app's.
+// untilHidden waits until the watches no longer show an object as the app's.
 func (w *world) untilHidden(ref rollout.Ref) {
 	w.t.Helper()
 	w.until(ref.Name+" being hidden", func() (bool, string) { return !w.Shows(context.Background(), "shop", ref), "" })
@@ -53,7 +53,7 @@ func TestPruneDeletesOnlyWhatIsTheAppsAndMayGo(t *testing.T) {
 		w.ref("", "PersistentVolumeClaim", "data"), {Kind: "Namespace", Name: w.ns}, w.ref("nowhere.dev", "Thing", "x"),
 	}
 	w.untilHidden(service("released"))
-	// The app did not apply the Namespace: prune forgets it without deleting it.
+	// The app did not apply the Namespace, so Prune returns it as gone without deleting it.
 	w.prune(all, service("plain"), service("released"), service("moved"), service("never-was"), rollout.Ref{Kind: "Namespace", Name: w.ns},
 		w.ref("nowhere.dev", "Thing", "x"))
 	for name, want := range map[string]bool{"plain": false, "kept": true, "released": true, "moved": true} {
@@ -108,9 +108,7 @@ spec:
 	w.complete("shop", "shop")
 }
 
-// TestPruneListsWhatIsStillThere checks that an object with a finalizer is reported as remaining until the finalizer
-// ends. A refused deletion does not stop other deletions.
-// TestPruneOfAnUnreadableKind checks that a kind that cannot be listed keeps its own objects only.
+// TestPruneOfAnUnreadableKind checks that a kind that cannot be listed does not stop the deletion of other kinds' objects.
 func TestPruneOfAnUnreadableKind(t *testing.T) {
 	t.Parallel()
 	for code, reason := range map[int]metav1.StatusReason{
@@ -132,6 +130,8 @@ func TestPruneOfAnUnreadableKind(t *testing.T) {
 	}
 }
 
+// TestPruneListsWhatIsStillThere checks that an object with a finalizer is kept, with the reason, until the finalizer is removed. A refused
+// deletion does not stop the other deletions.
 func TestPruneListsWhatIsStillThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -30,7 +30,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -47,7 +47,7 @@ func podOf(t *testing.T, text string) *corev1.Pod {
 	return p
 }
 
-// objectOf reads an object like the API server's clients.
+// objectOf parses an object as Kubernetes' dynamic client does.
 func objectOf(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -57,8 +57,8 @@ func objectOf(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// TestPodsInWords has pods' statuses as kubelets write them, the status that kubectl get pods prints, and the reason
-// why the pod is not Ready.
+// TestPodsInWords checks, for statuses as kubelets write them, the status that kubectl get pods prints and the reason why the pod is not
+// Ready.
 func TestPodsInWords(t *testing.T) {
 	const since, going = `lastTransitionTime: "2026-01-01T00:00:00Z"`, `metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}`
 	const aReady, bReady = "{name: a, ready: true, state: {running: {}}}", "{name: b, ready: true, state: {running: {}}}"
@@ -235,7 +235,7 @@ func TestTableKeepsTheNewest(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: "uid-" + "x", ResourceVersion: version,
 			OwnerReferences: []metav1.OwnerReference{{UID: "owner-" + "y", Name: owner, Controller: &yes}}}}
 	}
-	answer := func(version string) func() error { // to an own write
+	answer := func(version string) func() error { // the response to gitrollout's own write
 		return func() error {
 			r, err := readPod(object("p", version, "r"))
 			tab.put(r)
@@ -284,8 +284,8 @@ func TestTableKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// TestTableOfTwoNamespaces checks that each feed changes only its namespace's objects. The table needs all feeds in
-// sync, and reports the error of the feed that failed earliest.
+// TestTableOfTwoNamespaces checks that each feed changes only its namespace's objects. The table is in sync when all feeds are, and reports
+// the feed that failed first.
 func TestTableOfTwoNamespaces(t *testing.T) {
 	tab := newTable(reading(readPod), func(_, _ *pod) {}, "a", "b")
 	a, b := tab.feedOf("a"), tab.feedOf("b")
@@ -324,8 +324,8 @@ func TestTableOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestRefusedWatchIsAList checks that a refused watch causes a list. The server or its etcd may have been restored
-// from a backup. It then reports no event to a watch from a later version, or from one with other objects.
+// TestRefusedWatchIsAList checks that a list follows a refused watch. etcd may have been restored from a backup. Then a watch from the
+// known version brings no events, or events of other objects.
 func TestRefusedWatchIsAList(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
@@ -342,7 +342,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
 			lists, watches, open := 0, 0, make(chan struct{})
-			var blind error // the table's state after the refusal
+			var blind error // what blind returns after the refusal
 			b := &background{}
 			runWatch(ctx, b, tab, "pods", &corev1.Pod{}, source{
 				list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -353,7 +353,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 				},
 				watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 					if o.SendInitialEvents != nil {
-						// A list follows.
+						// The reflector falls back to a list.
 						return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
 					}
 					if watches++; watches == 1 {
@@ -368,7 +368,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			})
 			<-open
 			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				if _, why := tab.blind(); why == nil { // the watch is reported after its start
+				if _, why := tab.blind(); why == nil { // the success of the watch is recorded after it has started
 					break
 				}
 			}
@@ -384,8 +384,8 @@ func TestRefusedWatchIsAList(t *testing.T) {
 	}
 }
 
-// TestBlind checks that a table reports since when and why it gets no changes, with its first error. It reports
-// nothing during a watch or its renewal.
+// TestBlind checks that a feed reports since when it gets no changes, with the first error of the outage. It reports nothing while a watch
+// works or is renewed.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
@@ -406,11 +406,11 @@ func TestBlind(t *testing.T) {
 		if since := sees("the API server does not answer"); !since.Equal(began) {
 			t.Errorf("blind since %s, and the server does not answer since %s", since, began)
 		}
-		tab.report(errors.New("connection refused")) // of the same outage
+		tab.report(errors.New("connection refused")) // belongs to the same outage
 		sees("the API server does not answer")
 		tab.begin()
 		tab.report(nil)
-		time.Sleep(time.Hour) // during a watch
+		time.Sleep(time.Hour) // while a watch works
 		sees("<nil>")
 		tab.begin()
 		tab.report(errors.New("one"))
@@ -421,7 +421,7 @@ func TestBlind(t *testing.T) {
 	})
 }
 
-// TestRecordsOfAnyObject checks that fields of custom kinds may have any type; replicas need not be a number.
+// TestRecordsOfAnyObject checks that spec.replicas of a custom kind may have any type.
 func TestRecordsOfAnyObject(t *testing.T) {
 	c, err := New(&rest.Config{Host: "http://localhost"}, Options{})
 	must(t, err)
@@ -444,7 +444,7 @@ func TestRecordsOfAnyObject(t *testing.T) {
 	}
 }
 
-// TestHealth checks the health of each kind.
+// TestHealth checks the health of objects of several kinds.
 func TestHealth(t *testing.T) {
 	const thing = "{kind: Thing, apiVersion: a.b/v1, "
 	for name, c := range map[string]struct{ object, want string }{
@@ -469,7 +469,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// answer returns an error of the API server.
+// answer returns an error as the API server sends it.
 func answer(code int32, reason metav1.StatusReason, msg string, causes ...metav1.StatusCause) error {
 	s := metav1.Status{Code: code, Reason: reason, Message: msg}
 	if causes != nil {
@@ -478,7 +478,7 @@ func answer(code int32, reason metav1.StatusReason, msg string, causes ...metav1
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// TestRefusalsAreSorted has messages of the API server and its plugins.
+// TestRefusalsAreSorted checks the Reason of messages that the API server and its plugins send.
 func TestRefusalsAreSorted(t *testing.T) {
 	forbidden := func(msg string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", errors.New(msg))
@@ -573,7 +573,7 @@ func TestCutSplitsNoCharacter(t *testing.T) {
 	}
 }
 
-// TestRefusalsInWords checks the text shown to users for an object that the API server refused.
+// TestRefusalsInWords checks the text that users see when the API server refuses an object.
 func TestRefusalsInWords(t *testing.T) {
 	service := rollout.Ref{Kind: "Service", Namespace: "a", Name: "web"}
 	node := rollout.Ref{Group: "apps", Kind: "Thing", Name: "one"}
@@ -632,7 +632,7 @@ func TestRefusalsInWords(t *testing.T) {
 	if err := explain(fmt.Errorf("x: %w", known), node, "patch"); !errors.Is(err, known) || isRefused(errors.New("x")) {
 		t.Errorf("it is explained twice: %v", err)
 	}
-	for reason, is := range map[Reason][2]bool{ // temporary, refused
+	for reason, is := range map[Reason][2]bool{ // whether it is temporary, and refused
 		Unavailable: {true, false}, NamespaceGone: {true, true}, Unexpected: {false, false}, Denied: {false, true},
 	} {
 		if e := (&Error{Reason: reason}); e.Temporary() != is[0] || isRefused(e) != is[1] {
@@ -641,8 +641,8 @@ func TestRefusalsInWords(t *testing.T) {
 	}
 }
 
-// TestTroublesAreNoted checks that problems are kept by app, and removed when they end or their object is deleted.
-// Objects for another state branch, which may have an app of the same name, are ignored.
+// TestTroublesAreNoted checks that unhealthy objects are recorded by app, until they are healthy or deleted. Objects of another cluster's
+// branch, which may have an app of the same name, are ignored.
 func TestTroublesAreNoted(t *testing.T) {
 	at := func(name, app, cluster, health string) *live {
 		l := &live{ref: rollout.Ref{Kind: "Job", Name: name}, app: app, cluster: cluster, why: "because"}
@@ -671,7 +671,7 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// checkSame checks that another version alone is no change of a record, and that each of the changes is one.
+// checkSame checks that another resource version alone is no change of a record, and that each of changes is one.
 func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func(*T), changes map[string]func(*T)) {
 	t.Helper()
 	next := was
@@ -686,7 +686,7 @@ func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func
 	}
 }
 
-// TestPodsThatAreTheSame checks that a watch event without a relevant change notifies nothing.
+// TestPodsThatAreTheSame checks which changes of a pod notify its app.
 func TestPodsThatAreTheSame(t *testing.T) {
 	was := pod{stamp: stamp{key: key{"ns", "a"}, version: "1"}, pin: "p", status: "Running", restarts: 1}
 	checkSame(t, was, (*pod).same, func(p *pod) { p.version = "2" }, map[string]func(*pod){
@@ -696,7 +696,7 @@ func TestPodsThatAreTheSame(t *testing.T) {
 	})
 }
 
-// TestRevisionsThatAreTheSame checks that an event of a ReplicaSet without a relevant change notifies nothing.
+// TestRevisionsThatAreTheSame checks which changes of a ReplicaSet notify its app.
 func TestRevisionsThatAreTheSame(t *testing.T) {
 	was := revision{stamp: stamp{key: key{"ns", "a"}, version: "1"}, hash: "h", desired: 1}
 	checkSame(t, was, (*revision).same, func(r *revision) { r.version = "2" }, map[string]func(*revision){
@@ -708,8 +708,8 @@ func TestRevisionsThatAreTheSame(t *testing.T) {
 	})
 }
 
-// TestFighting checks that repeated heals of an object slow down, and that the next heal after five minutes of peace
-// is immediate.
+// TestFighting checks the growing pauses between repairs of an object, and that after five minutes without a repair the next one is
+// immediate.
 func TestFighting(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
@@ -746,8 +746,8 @@ func TestFighting(t *testing.T) {
 	}
 }
 
-// TestOverwritten checks that an object changed every 15 s by another writer is reported from the second change until
-// the changes end. One change, several within seconds, and two a minute apart are not reported.
+// TestOverwritten checks that an object that another writer changes every 15 s is reported from the second change until the changes end.
+// One change, several within seconds, and two that are a minute apart are not reported.
 func TestOverwritten(t *testing.T) {
 	fights := known{repairs: promptRepairs + 3, since: time.Unix(0, 0), repaired: time.Unix(8, 0)}
 	if err := fights.overwritten(rollout.Ref{}, time.Unix(9, 0)); err == nil || errors.Is(err, rollout.ErrOverwritten) {
@@ -765,8 +765,8 @@ func TestOverwritten(t *testing.T) {
 	}
 	d := &desired{ref: rollout.Ref{Kind: "ConfigMap", Name: "a"}, digest: "d"}
 	for name, c := range map[string]struct {
-		changes []int // seconds
-		told    []int // seconds of the reports, of each fifth
+		changes []int // the seconds of changes
+		told    []int // the seconds of reports, checked every 5 s
 	}{
 		"one":                      {[]int{0}, nil},
 		"within seconds":           {[]int{0, 2, 3, 6}, nil},
@@ -793,13 +793,13 @@ func TestOverwritten(t *testing.T) {
 	}
 }
 
-// TestReadPods checks the kept fields of a pod.
+// TestReadPods checks the fields that the record of a pod keeps.
 func TestReadPods(t *testing.T) {
 	const made, ready = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 	const since, gate = `lastTransitionTime: "` + ready + `"`, "spec: {readinessGates: [{conditionType: InPlaceUpdateReady}]}"
 	for name, c := range map[string]struct {
 		pod      string
-		since    string // "" if it is not ready
+		since    string // "" if the pod is not ready
 		finished bool
 		restarts int
 	}{
@@ -831,8 +831,8 @@ func TestReadPods(t *testing.T) {
 	}
 }
 
-// TestDeploymentsAreRead checks that missing numbers have Kubernetes' defaults, and that a failure is reported while
-// it lasts.
+// TestDeploymentsAreRead checks that missing numbers get Kubernetes' defaults, and that a ReplicaFailure is reported only while the
+// condition is true.
 func TestDeploymentsAreRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, status string
@@ -870,7 +870,7 @@ func TestDeploymentsAreRead(t *testing.T) {
 	if _, err := reading(readReplicaSet)(&corev1.Pod{}); err == nil {
 		t.Error("a pod is read as a ReplicaSet")
 	}
-	// A ReplicaSet's template has one more label than the Deployment's.
+	// A ReplicaSet's template has the label pod-template-hash in addition to the Deployment's labels.
 	labelled := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a", rollout.LabelPodHash: "x"}}}
 	plain := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}}
 	one, err := templateDigest(labelled)

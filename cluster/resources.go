@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// ErrUnknownKind is the error of a kind that the API server does not serve.
+// ErrUnknownKind is the error for a kind that the API server does not serve.
 var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is ErrUnknownKind for a kind served in another version.
+// unserved is the ErrUnknownKind of a kind that is served in another version only.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
@@ -25,24 +25,24 @@ func (e unserved) Error() string {
 
 func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
 
-// resources maps each kind to the API server's resource. Only a kind that the last discovery lacks waits for a new
-// one, as its CRD may be new. With client-go's deferred mapper all callers wait.
+// resources maps kinds to the API server's resources. A call waits for a new discovery only if the last one lacks the
+// kind, whose CRD may be new. With client-go's deferred mapper all callers would wait.
 type resources struct {
 	server discovery.DiscoveryInterface
 
 	mu   sync.Mutex
-	last *look // the newest successful discovery, nil before
+	last *look // the newest successful discovery, nil before the first
 	next *look // the discovery in progress, nil if there is none
 }
 
 type look struct {
 	done   chan struct{} // closed when the other fields are set
 	mapper meta.RESTMapper
-	unseen map[schema.GroupVersion]error // groups whose API did not answer, with the error
+	unseen map[schema.GroupVersion]error // the group versions whose API did not answer, with the error
 	err    error
 }
 
-// find returns an error for a kind in a group that may not have answered.
+// find returns a kind's resource. If a group's API did not answer, the error says so rather than ErrUnknownKind.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {
@@ -59,7 +59,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return nil, ErrUnknownKind
 }
 
-// candid is a discovery client that keeps which groups are missing; restmapper does not.
+// candid is a discovery client that keeps the groups that failed, which restmapper ignores.
 type candid struct {
 	discovery.DiscoveryInterface
 	unseen map[schema.GroupVersion]error
@@ -71,7 +71,7 @@ func (c *candid) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRe
 	return groups, all, err
 }
 
-// find returns a kind's resource, in the API server's preferred version if gvk names none.
+// find returns a kind's resource, in the API server's preferred version if gvk has no version.
 func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	r.mu.Lock()
 	seen := r.last
@@ -81,7 +81,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// A discovery already in progress may have missed a new CRD: only a second one began after the call.
+	// A discovery already in progress may have missed a new CRD. Only a second one has certainly begun after this call.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {
@@ -93,7 +93,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a discovery, and reports whether it had begun before.
+// look waits for a discovery. joined reports whether that discovery had begun before the call.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {
@@ -104,7 +104,7 @@ func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) 
 	}
 }
 
-// begin starts a discovery unless one is in progress, with requestTimeout for each request.
+// begin starts a discovery unless one is in progress. Each of its requests has requestTimeout.
 func (r *resources) begin() (l *look, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// TestEtcdIsRestored restores the control plane from a backup older than the watches. The running process applies the
-// objects missing in the backup again.
+// TestEtcdIsRestored checks the restore of the control plane from a backup that is older than the process's watches. The running process
+// applies the objects that the backup lacks again.
 func TestEtcdIsRestored(t *testing.T) {
 	tier.All(t)
 	dir := filepath.Join(t.TempDir(), "state")
@@ -35,7 +35,7 @@ func TestEtcdIsRestored(t *testing.T) {
 	}
 	c, stop := launch()
 	w := &world{t: t, cluster: c, ns: "default"}
-	same := rest.CopyConfig(c.Config) // one address for all three servers
+	same := rest.CopyConfig(c.Config) // the client keeps one address for all three servers
 	var open sync.Map
 	same.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address.Load().(string))
@@ -44,7 +44,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		}
 		return conn, err
 	}
-	kill := func() { // as a killed process: no last answers, and no listener on its port
+	kill := func() { // like a killed process: no last answers, and no listener on its port
 		address.Store("127.0.0.1:1")
 		open.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
 		stop()
@@ -61,7 +61,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		_, err := w.Apply(t.Context(), "shop", w.objects(newest))
 		return err == nil, fmt.Sprint(err)
 	})
-	for i := range 500 { // the versions continue beyond the restored server's first ones
+	for i := range 500 { // the resource versions get ahead of those that the restored server starts with
 		w.apply("busy", config("busy", fmt.Sprint("t", i)))
 	}
 	w.wantWrites(0, "the same objects again", func() { w.apply("shop", newest) })

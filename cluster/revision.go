@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision is the record of a workload's template, such as a ReplicaSet.
+// revision is the record of an object that holds a workload's template, such as a ReplicaSet.
 type revision struct {
 	stamp
 	kind      string // such as ReplicaSet
@@ -22,14 +22,14 @@ type revision struct {
 	template  string // digest of the pod template without pod-template-hash
 	created   time.Time
 	desired   int
-	pods      int // status
-	available int // status
+	pods      int // status.replicas, of a ReplicaSet only
+	available int // status.availableReplicas, of a ReplicaSet only
 	late      bool
 	failure   string
 	configs   []configRef
 }
 
-// newRevision returns the part that all kinds of revisions share.
+// newRevision returns a revision with the fields that all kinds of revisions share.
 func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplateSpec) (*revision, error) {
 	digest, err := templateDigest(template)
 	return &revision{
@@ -46,7 +46,7 @@ func (r *revision) same(o *revision) bool {
 		a.failure == b.failure && a.late == b.late
 }
 
-// observe returns a revision with its pods.
+// observe returns a revision with its pods, and the worst reason why pods are not ready.
 func (r *revision) observe(pods []*pod) rollout.Revision {
 	out := rollout.Revision{
 		Name: r.name, Hash: r.hash, Pin: r.pin, Number: r.number, Desired: r.desired,
@@ -81,7 +81,7 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 	return out
 }
 
-// byRevision sorts revisions newest first.
+// byRevision sorts revisions by number, newest first.
 func byRevision(sets []*revision) {
 	slices.SortFunc(sets, func(a, b *revision) int {
 		return cmp.Or(cmp.Compare(b.number, a.number), b.created.Compare(a.created), cmp.Compare(a.name, b.name))

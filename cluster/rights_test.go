@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// account creates a ServiceAccount in the test's namespace, without rights.
+// account creates a ServiceAccount without rights in the test's namespace.
 func (w *world) account(name string) rbacv1.Subject {
 	w.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -24,7 +24,7 @@ func (w *world) account(name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: w.ns, Name: name}
 }
 
-// login returns a configuration with the token of an account.
+// login returns a configuration with a token of the account.
 func (w *world) login(account rbacv1.Subject) *rest.Config {
 	w.t.Helper()
 	accounts := w.cluster.Kube.CoreV1().ServiceAccounts(account.Namespace)
@@ -35,7 +35,7 @@ func (w *world) login(account rbacv1.Subject) *rest.Config {
 	return config
 }
 
-// rule permits verbs on resources of groups, each a list of words. The core group is "".
+// rule permits verbs on resources of API groups, each a list separated by spaces. The core group is "".
 func rule(verbs, groups, resources string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: strings.Fields(verbs), APIGroups: strings.Split(groups, " "), Resources: strings.Fields(resources),
 		ResourceNames: names}
@@ -68,7 +68,7 @@ func (w *world) permitEverywhere(subject rbacv1.Subject, rules ...rbacv1.PolicyR
 	})
 }
 
-// TestMissingRightToWatchIsNamed starts a client without rights, and then with all rights but one.
+// TestMissingRightToWatchIsNamed checks that the error of Start names the missing right: without any rights, and with all but one.
 func TestMissingRightToWatchIsNamed(t *testing.T) {
 	w := newWorld(t)
 	poor := w.account("poor")

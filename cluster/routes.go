@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WatchRoutes starts the watches for Observe of routes that this process does not apply.
+// WatchRoutes starts the watches of routes' kinds, so that Observe has routes that this process does not apply.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
@@ -22,7 +22,7 @@ func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	return nil
 }
 
-// observeRoutes returns the status of routers' objects. Only Apply starts watches for them.
+// observeRoutes returns the generation and status of routes whose kind is watched. It starts no watch itself.
 func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
 	if len(routes) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref
 		}
 		route := rollout.ObservedRoute{Generation: l.generation}
 		if l.status != "" && json.Unmarshal([]byte(l.status), &route.Status) != nil {
-			route.Status = nil // it was stored as JSON
+			route.Status = nil // cannot happen: the status was stored as JSON
 		}
 		seen[ref] = route
 	}
@@ -57,10 +57,10 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// maxStatus bounds a kept status. An HTTPRoute with 32 parents, Gateway API's maximum, has about 30 kB.
+// maxStatus bounds a stored status. An HTTPRoute with 32 parents, Gateway API's maximum, has about 30 kB.
 const maxStatus = 64 << 10
 
-// statusOf returns the status, as JSON, of routers' kinds.
+// statusOf returns the status of a kind that a router may write, as JSON; "" for other kinds.
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
@@ -73,8 +73,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves asks the API server whether a Service has a ready endpoint among a version's pods, given by
-// pod-template-hash. Proxies learn of endpoints, not of pods.
+// Serves asks the API server whether a Service has a ready endpoint among the pods of a version, given by its
+// pod-template-hash. It reads EndpointSlices, because proxies follow these and not the pods.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

@@ -21,12 +21,12 @@ metadata: {name: other, namespace: NS}
 spec: {rules: [{backendRefs: [{name: web, port: 80}]}]}
 `
 
-// TestObservedRoutes checks that a router's status of an object is read with its observed generation. It causes a
-// pass only if a release reads it, since controllers write statuses all the time.
+// TestObservedRoutes checks that Observe returns a route's status with its generation. A new status calls OnChange only if a release
+// observes the route, because controllers write statuses all the time.
 func TestObservedRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.ns // other tests' objects, which are deleted later, belong to other apps
+	app := w.ns // a name of its own, because other tests' objects may be deleted during this test
 	crds.Apply(t, w.cluster.Config, crds.GatewayAPI)
 	w.apply(app, fmt.Sprintf(twoRoutes, 1))
 	ref := w.ref("gateway.networking.k8s.io", "HTTPRoute", "seen")
@@ -57,13 +57,13 @@ func TestObservedRoutes(t *testing.T) {
 	if route.Generation != 2 || len(parents) != 1 {
 		t.Errorf("it is %+v", route)
 	}
-	// A watch has a fixed order: an event after all others came last.
+	// A watch keeps the order of events, so this event comes after all others.
 	w.until("OnChange", func() (bool, string) { return w.changes.of(app) > before, "it was not called" })
 	if n := w.changes.of(app) - before; n != 1 {
 		t.Errorf("OnChange was called %d times, want once: the other route is not observed", n)
 	}
 	w.accept("other", 3)
-	w.accept("seen", 2) // the current status
+	w.accept("seen", 2) // the status that the route already has
 	w.accept("seen", 3)
 	w.until("the last status being shown", func() (bool, string) {
 		route, _ := look()
@@ -75,7 +75,7 @@ func TestObservedRoutes(t *testing.T) {
 	w.wantWrites(0, "a pass after that", func() { w.apply(app, fmt.Sprintf(twoRoutes, 2)) })
 }
 
-// accept writes a status as a Gateway's controller does.
+// accept writes a route's status, as a Gateway's controller does.
 func (w *world) accept(name string, generation int64) {
 	w.t.Helper()
 	status := fmt.Sprintf(`{"status": {"parents": [{"controllerName": "example.com/gateway", "parentRef": {"name": "public"},

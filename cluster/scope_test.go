@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestKindsWithoutNamespace checks that the cluster decides whether a kind has a namespace, whatever the object says.
-// Existing objects are not forbidden.
+// TestKindsWithoutNamespace checks that the API server, not the manifest, decides whether a kind has a namespace. An app keeps the objects
+// of a forbidden kind that it already has.
 func TestKindsWithoutNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.kinds = "example.com/Widget"
@@ -26,11 +26,10 @@ func TestKindsWithoutNamespace(t *testing.T) {
 	must(t, w.Check(t.Context(), "shop", w.objects(class)))
 	w.apply("shop", class)
 	w.kinds = "example.com/Widget"
-	must(t, w.Check(t.Context(), "shop", w.objects(class))) // it has it
+	must(t, w.Check(t.Context(), "shop", w.objects(class))) // the app already has this object
 }
 
-// TestNamespaces checks that a client of two namespaces needs only a Role in each. It reads and writes no other
-// namespace.
+// TestNamespaces checks that a client of two namespaces needs only a Role in each of them, and reads and writes no other namespace.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	tc := testcluster.Shared(t)

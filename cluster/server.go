@@ -19,7 +19,7 @@ type server struct {
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
 }
 
-// of returns the client for an object's kind and namespace. It sends nothing if a name is no path segment: "../"
+// of returns the client for an object's kind and namespace. The client refuses a name that is no path segment: "../"
 // would address another kind or namespace.
 func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	if !k.namespaced {
@@ -28,11 +28,11 @@ func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	return s.dynamic.Resource(k.resource).Namespace(ref.Namespace)
 }
 
-// patch is one PATCH request: a server-side apply unless it has another form.
+// patch is one PATCH request, by default a server-side apply.
 type patch struct {
 	kind    *kind
 	ref     rollout.Ref
-	form    types.PatchType // default apply
+	form    types.PatchType // default: server-side apply
 	body    []byte
 	manager string // default: manager
 	force   bool
@@ -59,7 +59,7 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	return s.of(k, ref).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
-// delete deletes exactly the observed object, by its uid.
+// delete deletes the observed object. The uid keeps it from deleting a new object of the same name.
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

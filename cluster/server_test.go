@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzPath checks that a request addresses exactly the object of its reference, or is not sent.
+// FuzzPath checks that a request addresses exactly the object that its reference names, or is not sent.
 func FuzzPath(f *testing.F) {
 	for _, name := range []string{"web", "system:node", "../../payments/secrets/s", "..", ".", "a/b", "a%2fb", "a?x=y", "a#b", "ä",
 		"", "a//b", "a;b"} {
@@ -42,7 +42,7 @@ func FuzzPath(f *testing.F) {
 			want := "/prefix/apis/rbac.authorization.k8s.io/v1/clusterroles/" + url.PathEscape(name)
 			switch {
 			case k.namespaced && namespace == "":
-				want = "/prefix/api/v1/secrets/" + url.PathEscape(name) // the API server does not serve this
+				want = "/prefix/api/v1/secrets/" + url.PathEscape(name) // the API server does not serve this path
 			case k.namespaced:
 				want = "/prefix/api/v1/namespaces/" + url.PathEscape(namespace) + "/secrets/" + url.PathEscape(name)
 			}

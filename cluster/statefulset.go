@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// statefulSets are apps/v1 StatefulSets, with a ControllerRevision per template and a directly owned pod per ordinal.
+// statefulSets describes apps/v1 StatefulSets, with a ControllerRevision per template and an owned pod per ordinal.
 var statefulSets = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 	read:         readStatefulSet,
@@ -24,7 +24,7 @@ var statefulSets = workloadKind{
 	inUse:   isBaseOrUpdate,
 }
 
-// appsStatus has the status fields of Deployments and StatefulSets.
+// appsStatus names the status fields of Deployments and StatefulSets.
 var appsStatus = rollout.PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	Available: "status.availableReplicas", CurrentRevision: "status.currentRevision",
@@ -39,7 +39,7 @@ func readStatefulSet(o rollout.Object) (*workload, error) {
 	return out, nil
 }
 
-// updateRevisionOf returns the controller's revision for the template, by name or label; nil if not seen yet.
+// updateRevisionOf returns the revision that the controller reports for the current template, nil if not seen yet.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
 	found, _ := rollout.Find(revisions, func(r *revision) bool {
 		return synced && (r.name == w.update || r.pin.Value == w.update)
@@ -47,11 +47,11 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals counts each revision's pods: a missing one gets the base below the partition, else the template. The
-// template's revision gets the StatefulSet's hash, whatever it was made with: an adopted one has none, and one with
-// other API server's defaults has another's.
+// byOrdinals sets each revision's desired pods. A missing pod gets the base revision below the partition, else the
+// current one. The current revision gets the StatefulSet's hash. Its own annotation may be missing after an adoption,
+// or another's after a change of the API server's defaults.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
-	of := map[int]int{} // ordinal -> index of the revision
+	of := map[int]int{} // from ordinal to the index of its revision
 	index := func(name string) int {
 		return slices.IndexFunc(out.Revisions, func(r rollout.Revision) bool { return r.Name == name })
 	}
@@ -81,7 +81,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	// The watch of revisions may lag: without the newest revision the state is not synced.
+	// The watch of revisions may lag. The state is not synced until the newest revision is known.
 	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
 	out.Complete = out.Complete && w.base == w.update && out.Synced
 }

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns a StatefulSet with more fields of its spec, such as the strategy.
+// ordinals returns the manifest of a StatefulSet. more has further fields of its spec, such as the update strategy.
 func ordinals(image string, replicas int, hash rollout.Hash, more string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -40,7 +40,7 @@ func (w *world) observeSet() rollout.ObservedWorkload {
 	return w.Observe("db", []rollout.Workload{name}, nil).Workloads[name]
 }
 
-// awaitPods waits until each revision, the newest first, has so many ready pods.
+// awaitPods waits until the revisions, newest first, have these numbers of desired and ready pods.
 func (w *world) awaitPods(pods ...int) rollout.ObservedWorkload {
 	w.t.Helper()
 	return w.awaitSet(fmt.Sprintf("pods %v of the revisions", pods), func(seen rollout.ObservedWorkload) bool {
@@ -52,7 +52,7 @@ func (w *world) awaitPods(pods ...int) rollout.ObservedWorkload {
 	})
 }
 
-// awaitSet waits until an observation of the StatefulSet fulfils a condition.
+// awaitSet waits until the observed StatefulSet satisfies a condition.
 func (w *world) awaitSet(what string, is func(rollout.ObservedWorkload) bool) rollout.ObservedWorkload {
 	w.t.Helper()
 	return w.await(what, w.observeSet, is)
@@ -98,13 +98,13 @@ func TestStatefulSetIsHeldByItsPartition(t *testing.T) {
 	}
 }
 
-// TestAdoptedStatefulSetHasAVersion adopts a StatefulSet whose revision has no mark of gitrollout.
+// TestAdoptedStatefulSetHasAVersion checks the adoption of a StatefulSet whose revision has no annotation of gitrollout.
 func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	unmarked := strings.Replace(ordinals("db:v1", 2, "", ""), ", annotations: {"+rollout.AnnotationHash+`: ""}`, "", 1)
 	w.kubectl(unmarked, "create", "--field-manager=provisioner", "-f", "-")
-	// The controller copies annotations into a new revision, so the revision must exist before the adoption.
+	// The controller copies annotations only into a new revision, so the revision must exist before the adoption.
 	w.until("the revision of the other writer", func() (bool, string) {
 		set, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Get(t.Context(), "db", metav1.GetOptions{})
 		return err == nil && set.Status.CurrentRevision != "", fmt.Sprintf("%+v, %v", set, err)
@@ -121,8 +121,8 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	}
 }
 
-// TestPodIsEvictedIfItIsTheSame is about kubernetes#67250: the controller does not replace a pod that never becomes
-// ready, not even by the former version.
+// TestPodIsEvictedIfItIsTheSame checks that Evict deletes a pod only if its uid matches. Eviction is needed for kubernetes#67250: the
+// StatefulSet controller never replaces a pod that does not become ready, even after a rollback.
 func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -145,7 +145,7 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	other := broken
 	other.UID = "another"
 	for _, p := range []rollout.Pod{other, {Name: "db-9", UID: "none"}} {
-		must(t, w.Evict(t.Context(), w.ns, p)) // an eviction of a pod that is gone succeeds
+		must(t, w.Evict(t.Context(), w.ns, p)) // evicting a pod that is gone succeeds
 	}
 	p, err := w.cluster.Kube.CoreV1().Pods(w.ns).Get(t.Context(), broken.Name, metav1.GetOptions{})
 	if err != nil || string(p.UID) != broken.UID || p.DeletionTimestamp != nil {
@@ -158,8 +158,7 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	})
 }
 
-// TestConfigurationOfAStatefulSetsBaseStays checks that the configuration of stable pods stays even while none of
-// them exists.
+// TestConfigurationOfAStatefulSetsBaseStays checks that the configuration of the base revision is kept even while no pod of it exists.
 func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,7 +170,7 @@ func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 	w.quota("pods")
 	ctx, kube := context.Background(), w.cluster.Kube.CoreV1()
 	w.awaitSet("no pod", func(seen rollout.ObservedWorkload) bool {
-		_ = kube.Pods(w.ns).Delete(ctx, "db-0", metav1.DeleteOptions{}) // again, until the quota is enforced
+		_ = kube.Pods(w.ns).Delete(ctx, "db-0", metav1.DeleteOptions{}) // repeated until the quota is enforced
 		return len(seen.Revisions) == 2 && len(seen.Revisions[1].Members) == 0 && seen.Revisions[1].Desired == 1
 	})
 	if gone, kept, err := w.Prune(ctx, "db", []rollout.Ref{config}); err != nil || len(gone) > 0 || len(kept) != 1 {

@@ -5,16 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// Stats counts requests to the API server since New, and present records.
+// Stats counts the requests to the API server since New, and the records in the cache.
 type Stats struct {
-	Writes     int // POST, PUT, PATCH and DELETE that change something, with events
+	Writes     int // POST, PUT, PATCH and DELETE without dryRun, including events
 	DryRuns    int // the same verbs with dryRun, which change nothing
-	Reads      int // GET: objects, lists, watches, discovery
+	Reads      int // GET: objects, lists, watches and discovery
 	LostEvents int // events that the API server refused
-	Known      int // objects of present apps that were applied or found applied
+	Known      int // records of objects that this process applied or found applied
 }
 
-// Stats returns the numbers up to now.
+// Stats returns the current counts.
 func (c *Client) Stats() Stats {
 	c.applied.mu.Lock()
 	defer c.applied.mu.Unlock()

@@ -18,8 +18,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestDeletedBeforeItsAnswer deletes an object so fast that the watch event precedes the answer to its creation. The
-// object does not count as existing: the next apply creates it again.
+// TestDeletedBeforeItsAnswer checks an object that is deleted so fast that its watch event comes before the answer to its creation. The
+// client must not count it as existing, so the next apply creates it again.
 func TestDeletedBeforeItsAnswer(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -46,14 +46,14 @@ func TestDeletedBeforeItsAnswer(t *testing.T) {
 					break
 				}
 			}
-			// The event is also on its way to the client's watch, without a visible sign.
+			// The client's own watch also gets the event, but the test cannot see when.
 			time.Sleep(500 * time.Millisecond)
 			return answer, nil
 		})
 	})
 	w.connect(config)
 	first := coreManifest("Secret", "first", "")
-	w.apply("shop", first) // now Secrets are watched
+	w.apply("shop", first) // starts the watch of Secrets
 	both := documents(first, coreManifest("Secret", "flash", ""))
 	w.apply("shop", both)
 	if deletions.Load() != 1 {
@@ -66,7 +66,7 @@ func TestDeletedBeforeItsAnswer(t *testing.T) {
 	})
 }
 
-// TestReplicasThatAreNoNumber checks that replicas of a custom kind may have any type, and change.
+// TestReplicasThatAreNoNumber checks that spec.replicas of a custom kind may have any type, and may change its type.
 func TestReplicasThatAreNoNumber(t *testing.T) {
 	w := newWorld(t)
 	group := w.ns + ".example.com"

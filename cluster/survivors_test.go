@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOnlyWhatWasSeenIsDeleted checks that a newer object of the same name is not deleted.
+// TestOnlyWhatWasSeenIsDeleted checks that a deletion names the uid, so that it spares a newer object of the same name.
 func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
 	compare.Contains(t, asked, "DELETE /api/v1/namespaces/shop/services/web", `"uid":"uid-of-the-first"`, `"Background"`)
 }
 
-// TestWhatHoldsDataIsKept checks that objects are kept if their deletion would delete users' data.
+// TestWhatHoldsDataIsKept checks that Prune keeps objects whose deletion would delete users' data.
 func TestWhatHoldsDataIsKept(t *testing.T) {
 	kept := map[rollout.Ref]bool{
 		{Kind: "Namespace", Name: "a"}:                                                              true,
@@ -53,8 +53,8 @@ func TestWhatHoldsDataIsKept(t *testing.T) {
 	}
 }
 
-// TestFinishedPods checks that a Succeeded or Failed pod counts as not ready, whatever its last condition says, and
-// needs no configuration.
+// TestFinishedPods checks that a Succeeded or Failed pod counts as not ready, whatever its Ready condition says, and that Prune need not
+// keep its configuration.
 func TestFinishedPods(t *testing.T) {
 	configs := []configRef{{"ConfigMap", "settings"}}
 	since := time.Unix(1_700_000_000, 0)
@@ -76,8 +76,8 @@ func TestFinishedPods(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAnotherVersion checks that fields of another API version are released and not removed, because their
-// paths may mean other fields.
+// TestFieldsOfAnotherVersion checks that an adoption releases fields that a tool applied in another API version, but does not remove them.
+// Their paths may mean other fields.
 func TestFieldsOfAnotherVersion(t *testing.T) {
 	object := map[string]any{
 		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
@@ -104,7 +104,7 @@ func TestFieldsOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestMemoryOfManyApps checks that apps visited at once all record their applied objects.
+// TestMemoryOfManyApps checks that concurrent applies of several apps all record their objects.
 func TestMemoryOfManyApps(t *testing.T) {
 	m := &appliedCache{known: map[rollout.Ref]known{}}
 	var all sync.WaitGroup

@@ -17,7 +17,7 @@ import (
 // key identifies an object of a kind.
 type key struct{ namespace, name string }
 
-// stamp is the part of a record that a table needs.
+// stamp holds the fields of a record that a table needs.
 type stamp struct {
 	key
 	uid     types.UID
@@ -27,7 +27,7 @@ type stamp struct {
 
 func (s *stamp) at() *stamp { return s }
 
-// stampOf takes the owner's uid from the controller reference: names can be reused, and labels show no ownership.
+// stampOf takes the owner's uid from the controller reference: a name can be reused, and a label proves no ownership.
 func stampOf(m *metav1.ObjectMeta) stamp {
 	owner := types.UID("")
 	if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
@@ -36,25 +36,25 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row holds the used fields of one object: a few hundred bytes instead of 5 to 20 kB. Rows in a table do not change.
+// row holds the used fields of one object: a few hundred bytes instead of 5 to 20 kB. Rows in a table are immutable.
 type row interface {
 	comparable
 	at() *stamp
 }
 
-// table holds one kind's newest known objects, from feeds and responses: after a write no reader sees older ones.
+// table holds one kind's newest known objects, from feeds and responses. After a write, no reader gets an older state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // either may be the zero value
 	feeds   []*feed[R]
 
-	mu    sync.RWMutex // guards the feeds, too
+	mu    sync.RWMutex // also guards the fields of the feeds
 	rows  map[key]R
 	byUID map[types.UID]R
 	owned map[types.UID]map[key]R
 }
 
-// newTable returns a table with a feed for each namespace, or one for all.
+// newTable returns a table with a feed for each namespace, or one feed for all namespaces.
 func newTable[R row](read func(any) (R, error), changed func(was, is R), namespaces ...string) *table[R] {
 	t := &table[R]{
 		read: read, changed: changed,
@@ -91,14 +91,14 @@ func (t *table[R]) withUID(uid types.UID) (R, bool) {
 	return r, ok
 }
 
-// ownedBy returns the objects that a controller owns, in no order.
+// ownedBy returns the objects that a controller owns, unsorted.
 func (t *table[R]) ownedBy(uid types.UID) []R {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.Collect(maps.Values(t.owned[uid]))
 }
 
-// each calls f for every row until it returns false.
+// each calls f for every row until f returns false.
 func (t *table[R]) each(f func(R) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -109,10 +109,10 @@ func (t *table[R]) each(f func(R) bool) {
 	}
 }
 
-// put stores a row unless a newer one, or its deletion, is known: the watch may precede the response.
+// put stores a row unless the table has a newer one or its deletion: the watch may be faster than the response.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
-// take stores a row as of a version, unless the table is newer.
+// take stores a row that was read as of a resource version, unless the table is newer.
 func (t *table[R]) take(r R, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
@@ -127,7 +127,7 @@ func (t *table[R]) take(r R, asOf string) {
 	t.changed(was, r)
 }
 
-// drop removes a row that the cluster lacked at a resource version, unless the row is newer.
+// drop removes a row that the cluster lacked at a resource version, unless the row is newer than that.
 func (t *table[R]) drop(k key, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[k]
@@ -141,7 +141,7 @@ func (t *table[R]) drop(k key, asOf string) {
 	t.changed(was, none)
 }
 
-// swap replaces a row by another row of the same version, without a notification.
+// swap replaces a row by another row of the same resource version, without calling changed.
 func (t *table[R]) swap(was, is R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,13 +176,13 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b, as defined since Kubernetes 1.35, else by arrival.
+// newer reports whether resource version a is newer than b, false if they cannot be compared (before Kubernetes 1.35).
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// blind returns since when a feed has failed, and why; nil if none has.
+// blind returns since when a feed gets no changes, and the reason; the error is nil if all feeds work.
 func (t *table[R]) blind() (since time.Time, why error) {
 	for _, f := range t.feeds {
 		if at, err := f.blind(); err != nil && (why == nil || at.Before(since)) {
@@ -192,12 +192,12 @@ func (t *table[R]) blind() (since time.Time, why error) {
 	return since, why
 }
 
-// inSync reports whether all feeds have their first lists.
+// inSync reports whether all feeds have got their first lists.
 func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }
 
-// await returns when all feeds are in sync, or the first error.
+// await returns when all feeds are in sync, or the first error of a feed.
 func (t *table[R]) await(ctx context.Context, timeout time.Duration) error {
 	end := time.NewTimer(timeout)
 	defer end.Stop()

@@ -15,8 +15,8 @@ var cloneSets = func() (of [2]rollout.Partitioned) {
 	return of
 }()
 
-// TestTwoVersionsOfAKind checks that two apps with two versions of a kind both keep their watch, however often they
-// are visited.
+// TestTwoVersionsOfAKind checks that two apps with two versions of one kind both keep their watch, however often their kinds are
+// registered.
 func TestTwoVersionsOfAKind(t *testing.T) {
 	w := newWorkloads(func(string) {})
 	begun := 0
@@ -37,7 +37,7 @@ func TestTwoVersionsOfAKind(t *testing.T) {
 	}
 }
 
-// TestUnwatchableKindHoldsItsApps checks that a kind that cannot be watched holds only the apps that use it.
+// TestUnwatchableKindHoldsItsApps checks that a kind that cannot be watched is reported only to the apps that use it.
 func TestUnwatchableKindHoldsItsApps(t *testing.T) {
 	w := newWorkloads(func(string) {})
 	table, _ := w.know(cloneSets[0])

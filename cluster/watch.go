@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// background holds a client's goroutines until its start's context ends.
+// background runs a client's goroutines until the context of its start ends.
 type background struct {
 	mu      sync.Mutex
 	root    context.Context // nil before start
@@ -43,19 +43,19 @@ func (b *background) context() context.Context {
 	return b.root
 }
 
-// source lists and watches one kind.
+// source lists and watches the objects of one kind.
 type source struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// typedSource has the methods of a typed client's resource.
+// typedSource is implemented by a typed client's resource, such as kube.core.Pods("").
 type typedSource[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// watchTyped fills a table with a built-in kind's objects, by each namespace's client.
+// watchTyped fills a table with the objects of a built-in kind. in returns the client for a namespace.
 func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	b *background, t *table[R], name string, example runtime.Object, in func(namespace string) C,
 ) {
@@ -68,7 +68,7 @@ func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	}
 }
 
-// reading returns a function that makes rows of a watch's objects of one type.
+// reading returns a function that turns a watch's objects of type O into rows.
 func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	return func(obj any) (r R, err error) {
 		o, is := obj.(O)
@@ -79,9 +79,9 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// runWatch fills a table through a feed until ctx ends. The reflector restarts after a broken connection or a too old
-// version. It lists the newest objects, also after a refused watch: a list older than the known objects shows a
-// restored cluster. client-go would ask for changes after its version, of which that cluster sends none.
+// runWatch fills a table through a feed until ctx ends. The reflector restarts after a broken connection or an expired
+// version. It then lists the newest objects, even after a refused watch: a list older than the known objects reveals a
+// restored cluster. client-go would resume at its own version, after which a restored cluster sends nothing.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
@@ -107,23 +107,23 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 			w, err := s.watch(ctx, o)
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
-				err = errors.New(err.Error()) // without a class, so that the reflector does not retry this version
+				err = errors.New(err.Error()) // hides the error's type: the reflector lists instead of retrying this version
 			}
 			return w, err
 		},
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// A broken connection heals in milliseconds; a server that is down should not be hammered.
+		// A broken connection heals in milliseconds, but a server that is down should not get many requests.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
-	// The table reports what the reflector would log.
-	ctx = klog.NewContext(ctx, klog.Logger{}) // a logger without a sink discards
+	// The feed reports the errors that the reflector would log.
+	ctx = klog.NewContext(ctx, klog.Logger{}) // a logger without a sink discards everything
 	b.running.Go(func() { reflector.RunWithContext(ctx) })
 }
 
-// overloaded reports a running server under load that a list would increase. One without etcd, maybe in a restore,
-// also returns 429, with initializing storage (k8s.io/apiserver/pkg/storage/cacher).
+// overloaded reports a running server under load, which a list would increase. A server without etcd, perhaps during a
+// restore, also returns 429, with "initializing" in its message (k8s.io/apiserver/pkg/storage/cacher).
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wire is a TCP connection to the API server that tests can break.
+// wire forwards TCP connections to the API server, and tests can break these.
 type wire struct {
 	net.Listener
 	to string
@@ -59,7 +59,7 @@ func (w *wire) serve() {
 	}
 }
 
-// cut breaks all connections, and refuses new ones while down.
+// cut closes all connections. If down is set, new ones are refused.
 func (w *wire) cut(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func TestDroppedWatchesCatchUp(t *testing.T) {
 	w.apply("shop", shop)
 	w.complete("shop", "shop")
 	wire.cut(true)
-	// During the outage a field is edited, an object deleted, and pods replaced.
+	// During the outage a field is edited, an object is deleted, and pods are replaced.
 	w.edit("shop", `{"metadata":{"labels":{"team":"b"}}}`)
 	core := w.cluster.Kube.CoreV1()
 	must(t, core.Services(w.ns).Delete(context.Background(), "shop", metav1.DeleteOptions{}))

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestObjectsOfAnotherClusterAreLeftAlone checks two configurations of a repository for the same API server, each
-// with an app of that name.
+// TestObjectsOfAnotherClusterAreLeftAlone checks two reconcilers on one API server whose clusters have different names in Git, and an app
+// of the same name in both.
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -29,10 +29,10 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	must(t, w.WatchRoutes(ctx, []rollout.Ref{ref}))
 	w.until("the Service being seen", func() (bool, string) { return w.changes.of("shop") > 0, "" })
 	w.prune([]rollout.Ref{ref}, ref)
-	w.service("shop") // it is the other cluster's, and is still there
+	w.service("shop") // the other cluster's Service still exists
 }
 
-// TestSerialOfAnotherApp checks that a Deployment's serial counts for the app that wrote it, and for no other.
+// TestSerialOfAnotherApp checks that a Deployment's serial is only visible to the app that wrote it.
 func TestSerialOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,7 +43,7 @@ func TestSerialOfAnotherApp(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatAreNotReady checks that unready endpoints do not count, since proxies send them nothing.
+// TestEndpointsThatAreNotReady checks that Serves ignores endpoints that are not ready, because proxies send them no requests.
 func TestEndpointsThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,34 +15,34 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// workloadKind describes a kind of object that runs pods: one value in a separate file, one entry in workloadKinds.
+// workloadKind describes a kind of object that runs pods. Each kind has its own file and an entry in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
 	described    rollout.Partitioned                     // the fields of a kind that not every cluster serves
-	read         func(rollout.Object) (*workload, error) // without the annotations
+	read         func(rollout.Object) (*workload, error) // all fields but annotations and labels
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions is nil for a kind with the former one's revisions in workloadKinds.
+	// watchRevisions is nil if the kind shares the revisions of the kind before it in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
 
-	// current returns the template's revision, nil if not made yet. synced: the controller has seen the newest spec;
-	// revisions are the workload's, newest first.
+	// current returns the current template's revision, nil if there is none yet. synced means that the controller has seen
+	// the newest spec. revisions are the workload's revisions, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 
-	// pods returns a revision's pods, in no order.
+	// pods returns the pods of a revision, unsorted.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
 
-	// finish adds an observed workload's values that no revision has; nil for none.
+	// finish sets the fields of an observed workload that depend on several revisions. It may be nil.
 	finish func(w *workload, out *rollout.ObservedWorkload)
 
-	// inUse reports whether a revision has pods or may get some.
+	// inUse reports whether a revision has pods or may get new ones.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes is true with a pod for each node, also for a described kind of the same name.
+	// onNodes is true for a kind with a pod on each node. It also holds for a described kind of the same name.
 	onNodes bool
 }
 
 var workloadKinds = []*workloadKind{&deployments, &statefulSets, &daemonSets}
 
-// kindOf returns nil for objects that run no pods.
+// kindOf returns the description of a kind that runs pods, nil for other kinds.
 func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	if k, is := rollout.Find(w.all(), func(k *workloadTable) bool { return k.gvk == gvk }); is {
 		return k.workloadKind
@@ -50,32 +50,32 @@ func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	return nil
 }
 
-// workload is the record of an object that runs pods, besides live. It is comparable.
+// workload is the part of a live record that only objects with pods have. It is comparable.
 type workload struct {
 	hash           rollout.Hash
 	serial         int
 	commit, status string // rollout.AnnotationCommit and .AnnotationStatus
 
-	number               int    // the number of the newest revision
+	number               int    // the number of the newest revision, 0 if not known
 	template             string // digest of the pod template
-	generation, observed int64  // the newest, and the one that the controller has seen
-	replicas             int    // spec
-	surge                int    // of a Deployment: spec.strategy's maxSurge in pods
-	total                int    // status: all pods, of any template
-	updated              int    // status: pods of the newest template
-	available            int    // status
+	generation, observed int64  // the newest generation, and the generation that the controller has seen
+	replicas             int    // desired pods: spec.replicas, or the number of nodes
+	surge                int    // spec.strategy.rollingUpdate.maxSurge of a Deployment, in pods
+	total                int    // status: all pods, of any revision
+	updated              int    // status: pods of the current template
+	available            int    // status: available pods
 	failure              string
-	revised              bool // the controller creates a ReplicaSet for each template
+	revised              bool // the controller creates a ReplicaSet for each new template
 
-	// for StatefulSets, and kinds with a partition alike
+	// Only StatefulSets and other kinds with a partition have these fields.
 	base, update     string // status.currentRevision and .updateRevision
-	partition, first int    // the pods that keep the base revision, and spec.ordinals.start
-	room             bool   // maxUnavailable is set, which API servers drop without their feature gate
-	updatedReady     int    // status: ready pods of the newest template; -1 if the status lacks it
-	unsaid           string // a described field that the controller does not write
+	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
+	room             bool   // spec has maxUnavailable, which API servers without its feature gate drop
+	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
+	unsaid           string // a described status field that the controller does not write, "" if there is none
 }
 
-// readWorkload returns the record of an object, nil if it runs no pods.
+// readWorkload returns the workload part of an object's record, nil if the object runs no pods.
 func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	if kind == nil {
 		return nil, nil
@@ -89,23 +89,23 @@ func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	return w, nil
 }
 
-// workloads observes all live objects that run pods.
+// workloads holds all live objects that run pods, with their revisions and pods.
 type workloads struct {
 	pods  *table[*pod]
 	kinds []*workloadTable
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // the app that observes a workload without a label
+	owners map[rollout.Workload]string // for workloads without a label: the app that observes them
 	more   []*workloadTable
 }
 
-// workloadTable holds the objects of one kind, and their revisions.
+// workloadTable holds the objects of one kind and their revisions.
 type workloadTable struct {
 	*workloadKind
 	objects   atomic.Pointer[kind] // nil before the first list
 	revisions *table[*revision]
-	unseen    error // why the objects cannot be watched
+	unseen    error // the error why the objects cannot be watched
 }
 
 func newWorkloads(tell func(app string), namespaces ...string) *workloads {
@@ -123,7 +123,7 @@ func newWorkloads(tell func(app string), namespaces ...string) *workloads {
 	return w
 }
 
-// start watches all workloads, revisions and pods, and returns after their first lists.
+// start watches all workloads, revisions and pods, and returns after the first lists.
 func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods)
 	for _, k := range w.kinds {
@@ -154,8 +154,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the observation of some workloads may be outdated, "" if not. It is the first failing watch of
-// theirs, or of Kubernetes' built-in kinds, which all apps need.
+// unseen returns why the observation of some workloads may be outdated, "" if it is current. The reason is from the
+// watch that failed first: of the workloads' kinds, or of the built-in kinds, which all apps need.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -181,7 +181,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// own records the app of workloads without a label, to notify it of changes.
+// own records the app that observes workloads without a label, so that changes notify this app.
 func (w *workloads) own(app string, of []rollout.Workload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +190,7 @@ func (w *workloads) own(app string, of []rollout.Workload) {
 	}
 }
 
-// appOf returns an object's app: its label's, or a not yet adopted workload's observer.
+// appOf returns an object's app: that of its label or, before the adoption of a workload, the app that observes it.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -217,7 +217,7 @@ func changedOf[R interface {
 	}
 }
 
-// tellOwner notifies a workload's app, given the workload's or a revision's uid.
+// tellOwner notifies the app of a workload. uid is the uid of the workload or of one of its revisions.
 func (w *workloads) tellOwner(uid types.UID) {
 	for _, k := range w.all() {
 		objects := k.objects.Load()
@@ -236,12 +236,12 @@ func (w *workloads) tellOwner(uid types.UID) {
 	}
 }
 
-// is reports whether an object is of the table's kind, in any version.
+// is reports whether an object has the table's kind, in any version.
 func (k *workloadTable) is(ref rollout.Ref) bool {
 	return k.gvk.Kind == ref.Kind && k.gvk.Group == ref.Group
 }
 
-// get returns a live workload, nil if there is none.
+// get returns a live workload with its table, nil if there is none.
 func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
 	ref := name.Ref()
 	for _, k := range w.all() {
@@ -271,7 +271,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	byRevision(revisions)
 	current := k.current(d, out.Synced, revisions)
 	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
-	// As in kubectl rollout status: all pods have the newest template and are available, without older ones.
+	// As in kubectl rollout status: all pods have the current template and are available, and no older pods exist.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))
@@ -287,8 +287,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns an object with a ConfigMap or Secret: a pod, even stopping, or a revision that has or wants pods.
-// Both versions in flight need their configuration.
+// userOf returns an object that uses a ConfigMap or Secret: a pod, even a terminating one, or a revision that has pods
+// or may get some. Both versions of a release need their configuration.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""

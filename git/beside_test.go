@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestBeside checks that two users of a mirror share fetched and pushed commits. Neither waits while the other's
-// push, or request for an older commit, hangs.
+// TestBeside checks that two Repos with one mirror share fetched and pushed commits. Neither waits while a push of the other, or its
+// request for an older commit, hangs.
 func TestBeside(t *testing.T) {
 	repo := gittest.New(t)
 	older := repo.CommitFiles("first", map[string]string{"a": "1\n"})
@@ -49,7 +49,7 @@ func TestBeside(t *testing.T) {
 	}
 	server.Fault(gittest.Faults{})
 	pushed := push(t, first, stateUpdate("", "x", "1"))[0]
-	snapshot(t, first, older) // it does not wait for the second
+	snapshot(t, first, older) // does not wait for the second Repo
 	if found := fetch(t, first); found.Main != newest {
 		t.Errorf("fetched %+v", found)
 	}

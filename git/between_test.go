@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestWhatIsBetween checks that a fetch asks for the commits between the last head and the next. If that is not
-// enough, another request follows: the files are always correct, and unread history is not fetched.
+// TestWhatIsBetween checks that a fetch asks for the commits between the last head and the next, and asks again if the response is not
+// enough. The files are always correct, and history that is not needed is not fetched.
 func TestWhatIsBetween(t *testing.T) {
 	t.Parallel()
 	type repo struct {
 		*gittest.Repo
-		big string // does not compress
+		big string // a file that does not compress
 	}
 	begun := repo{gittest.New(t), randomText(20_000)}
 	files := map[string]string{"big": begun.big}
@@ -26,7 +26,7 @@ func TestWhatIsBetween(t *testing.T) {
 	begun.CommitFiles("bad", map[string]string{"big": "small"})
 	for name, c := range map[string]struct {
 		change   func(repo)
-		packs    int64 // the maximum number of requests
+		packs    int64 // the maximum number of fetch requests
 		received int64
 	}{
 		"a commit":          {func(r repo) { r.CommitFiles("one", map[string]string{"new": "x"}) }, 1, 1500},
@@ -48,7 +48,7 @@ func TestWhatIsBetween(t *testing.T) {
 	} {
 		for _, bitmaps := range []bool{false, true} {
 			if bitmaps && testing.Short() && c.packs == 1 {
-				continue // a server that counts differently matters most if the first answer is not enough
+				continue // bitmaps change which objects the server sends, which matters most if the first response is not enough
 			}
 			t.Run(fmt.Sprintf("%s, bitmaps %t", name, bitmaps), func(t *testing.T) {
 				t.Parallel()
@@ -72,7 +72,7 @@ func TestWhatIsBetween(t *testing.T) {
 				}
 				sameAsGit(w, mirror, heads.Main)
 				sameAsGit(w, mirror, state)
-				// Earlier commits are read with their files, not just as far as they were fetched by chance.
+				// The files of earlier commits are complete, even of those that the fetch has brought without all files.
 				n := 0
 				if _, err := mirror.Log(t.Context(), heads.Main, 5, func(s *git.Snapshot) (bool, error) {
 					n++
@@ -86,13 +86,13 @@ func TestWhatIsBetween(t *testing.T) {
 	}
 }
 
-// commit commits without a push.
+// commit commits all changes without a push.
 func commit(r *gittest.Repo, message string) {
 	r.Git("add", "--all")
 	r.Git("commit", "-q", "-m", message)
 }
 
-// rewritten gives each commit of main another id, with a longer history than a fetch asks for.
+// rewritten replaces the history of main by a new one, which is larger than a fetch between two heads accepts.
 func rewritten(r *gittest.Repo) {
 	r.Git("checkout", "-q", "--orphan", "anew")
 	for i := range 6 {

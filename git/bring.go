@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads a commit, fetched by id if the mirror lacks it. ErrNotFound (and fs.ErrNotExist): the server does
-// not have it. Also ErrAuth and ErrUnreachable.
+// Snapshot reads a commit, and fetches it by id if the mirror lacks it. Errors: ErrNotFound (and fs.ErrNotExist) if the
+// server lacks the commit, ErrAuth and ErrUnreachable.
 func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -23,7 +23,7 @@ func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	return newSnapshot(st, id)
 }
 
-// having returns a commit's id and a store with the full commit, fetched if necessary.
+// having returns a commit's id and a store with the full commit. It fetches the commit if necessary.
 func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st *store, err error) {
 	if id, err = parseID(commit); err == nil {
 		st, err = r.ensure(ctx, id)
@@ -31,7 +31,7 @@ func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st 
 	return id, st, err
 }
 
-// Held reads a commit that the mirror holds, without network access.
+// Held reads a commit without network access. held is false if the mirror lacks the commit.
 func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	id, err := parseID(commit)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 }
 
 // Bring fetches the given commits that the mirror lacks, with one request if the server has all of them. missing lists
-// those that it does not send; their search takes more requests. Errors include ErrAuth and ErrUnreachable.
+// the commits that the server does not send; finding these takes more requests. Errors: ErrAuth and ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
@@ -56,7 +56,7 @@ func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, e
 	return rollout.Mapped(lost, plumbing.Hash.String), err
 }
 
-// ensure returns a store with the full commit, fetched if necessary.
+// ensure returns a store with the full commit, and fetches the commit if necessary.
 func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	if st, ok := r.held(id); ok {
 		return st, nil
@@ -76,7 +76,7 @@ func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	return st, nil
 }
 
-// ensureAll fetches commits into the mirror, and returns the ones that the server lacks.
+// ensureAll fetches commits into the mirror, and returns the commits that the server lacks.
 func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
 	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
 		wants, main := r.wanted(ids)
@@ -91,8 +91,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches commits by id, except missing ones. git's server names one missing commit and refuses the whole
-// request, so the next request asks which it has.
+// bringByID fetches commits by id, except missing ones. git's server refuses the whole request and names one missing
+// commit. Therefore the next request asks which commits the server has.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -124,7 +124,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 
 func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
 
-// bringAll fetches all commits or none with one request, and reports protocol v2.
+// bringAll fetches all commits or none, with one request. v2 reports whether the server speaks protocol version 2.
 func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 	return s.V2(), r.bring(ctx, s, ids, false)
 }
 
-// thoseThere returns the commits that the server has, or all of ids without a commit known to be there.
+// thoseThere returns the commits that the server has. If the server cannot be asked, it returns all of ids.
 func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	r.mu.Lock()
 	main := plumbing.NewHash(r.heads.Main)
@@ -154,7 +154,7 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 	return there, err
 }
 
-// bringByHistory takes the commits from the branches' whole history, for a server that sends only its refs.
+// bringByHistory takes the commits from the whole history of the branches, for a server that sends only its refs.
 func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {

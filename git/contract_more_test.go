@@ -32,7 +32,7 @@ func atomicPush(w *world) {
 	if pushes := r.Stats().Pushes; pushes != 1 {
 		w.Errorf("%d pushes for one Push", pushes)
 	}
-	// One outdated update rejects the whole push.
+	// One update with an outdated Old makes the server refuse the whole push.
 	w.server.InBare("update-ref", "-d", "refs/heads/gitrollout/promote/prod/cart")
 	refs := w.server.Refs()
 	_, err := pushAll(w.Context(), r, stateUpdate(ids[0], "x", "2"),
@@ -68,7 +68,7 @@ func proposals(w *world) {
 	}
 	push(w, r, remove) // a repeated removal is harmless
 
-	// A revert proposal: files as they were.
+	// A revert proposal restores the files of the app.
 	main = w.server.CommitFiles("bad", map[string]string{"apps/shop/app.yaml": "v2\n", "apps/shop/new": "x", "other": "stays"})
 	push(w, r, rollout.Update{Branch: "gitrollout/revert/prod/shop", Parent: main, Message: "revert", When: when,
 		Edits: map[string][]byte{"apps/shop/app.yaml": []byte("v1\n"), "apps/shop/new": nil}})
@@ -101,7 +101,7 @@ func deterministic(w *world) {
 	heads := fetch(w, a)
 	updates := []rollout.Update{stateUpdate("", "x/y", "1"), proposal("shop", "", heads.Main)}
 	first := push(w, a, updates...)
-	// The same push by a process that does not know of its success: success, and the same commits.
+	// A process that does not know of the push's success repeats it: the result is a success with the same commits.
 	fetch(w, b)
 	if again := push(w, b, updates...); !compare.Equal(first, again) {
 		w.Errorf("made %v, then %v", first, again)
@@ -170,7 +170,7 @@ func fetchByID(w *world) {
 	if r.Stats() != before {
 		w.Error("a commit that is here was fetched again")
 	}
-	// Without an earlier Fetch, as after a restart.
+	// A new mirror has no heads yet, as after a restart.
 	sameAsGit(w, w.open(), w.server.InBare("rev-parse", "main~3"))
 	for _, id := range []string{"", "main", first[:12], strings.ToUpper(first), first + "0"} {
 		if _, err := r.Snapshot(w.Context(), id); err == nil {

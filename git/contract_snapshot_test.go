@@ -36,7 +36,7 @@ func sameAsGit(w *world, r *git.Repo, commit string) {
 	compare.CheckNamed(w, "snapshot of "+commit, want, got)
 }
 
-// walk visits the entries of a folder and of its folders.
+// walk calls visit for all entries below a folder.
 func walk(t testing.TB, s *git.Snapshot, dir string, visit func(path string, e rollout.Entry)) {
 	t.Helper()
 	entries, err := s.ReadDir(dir)
@@ -55,7 +55,7 @@ func walk(t testing.TB, s *git.Snapshot, dir string, visit func(path string, e r
 	}
 }
 
-// describe prints an entry like git ls-tree. An entry does not know whether its file is executable.
+// describe prints an entry as git ls-tree does. An Entry does not say whether a file is executable, so all files have 100644.
 func describe(e rollout.Entry) string {
 	switch e.Kind {
 	case rollout.Dir:

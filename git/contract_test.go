@@ -24,7 +24,7 @@ import (
 
 var when = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// transports are all ways to access a repository. Each case of the contract runs over each.
+// transports has all ways to access a repository. The contract runs over each of them.
 var transports = map[string]func(*gittest.Repo) git.Options{
 	"http": func(r *gittest.Repo) git.Options { return git.Options{URL: r.HTTP(gittest.HTTPOptions{}).URL} },
 	"http-v0": func(r *gittest.Repo) git.Options {
@@ -43,7 +43,7 @@ var transports = map[string]func(*gittest.Repo) git.Options{
 	"file":   func(r *gittest.Repo) git.Options { return git.Options{URL: "file://" + r.Bare} },
 }
 
-// caFile returns a file with the certificate of a server.
+// caFile writes a server's certificate to a file and returns its path.
 func caFile(r *gittest.Repo, s *gittest.Server) string {
 	file := filepath.Join(filepath.Dir(r.Bare), "ca.pem")
 	if err := os.WriteFile(file, s.CA, 0o600); err != nil {
@@ -56,14 +56,14 @@ func sshOptions(s *gittest.Server) git.Options {
 	return git.Options{URL: s.URL, Auth: wire.Auth{SSHKeyFile: s.KeyFile, KnownHosts: s.KnownHosts}}
 }
 
-// world is one repository with one transport.
+// world is a repository and the options of one transport to it.
 type world struct {
 	*testing.T
 	server *gittest.Repo
 	opts   git.Options
 }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -71,7 +71,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantError checks the kind of an error, which is nil for a success, and the parts of its text.
+// wantError checks that err is (errors.Is) of a kind, nil for success, and that its text contains parts.
 func wantError(t testing.TB, what string, err, kind error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -94,7 +94,7 @@ func fetch(t testing.TB, r *git.Repo) rollout.Heads {
 	return heads
 }
 
-// wantState fetches, and checks the commit of the state branch.
+// wantState fetches, and checks which commit the state branch is at.
 func wantState(t testing.TB, what string, r *git.Repo, want string) {
 	t.Helper()
 	if heads := fetch(t, r); heads.State != want {
@@ -116,7 +116,7 @@ func push(t testing.TB, r *git.Repo, updates ...rollout.Update) []string {
 	return ids
 }
 
-// open opens another mirror of the world's repository.
+// open opens a new mirror of the world's repository.
 func (w *world) open() *git.Repo {
 	w.Helper()
 	opts := w.opts
@@ -125,7 +125,7 @@ func (w *world) open() *git.Repo {
 	return open(w, opts)
 }
 
-// pushAll pushes updates, and returns the new commit of each: "" for an unchanged or removed branch.
+// pushAll pushes updates and returns the new commit of each branch, "" if the branch did not change or was deleted.
 func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]string, error) {
 	heads, err := r.Push(ctx, updates)
 	if err != nil {
@@ -140,10 +140,10 @@ func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]str
 	return ids, nil
 }
 
-// held reports whether a commit can be read without the network.
+// held reports whether the mirror has a commit, so that it can be read without network access.
 func held(r *git.Repo, commit string) bool { _, held := r.Held(commit); return held }
 
-// newRepo returns a repository with one commit.
+// newRepo returns a repository with one commit of the files.
 func newRepo(t testing.TB, files map[string]string) *gittest.Repo {
 	t.Helper()
 	repo := gittest.New(t)
@@ -157,15 +157,15 @@ func stateUpdate(base, path, content string) rollout.Update {
 	return update(stateBranch, base, "prod: "+path, map[string][]byte{path: []byte(content)})
 }
 
-// update returns a commit on top of a branch.
+// update returns an update that adds a commit to a branch at base.
 func update(branch, base, message string, edits map[string][]byte) rollout.Update {
 	return rollout.Update{Branch: branch, Old: base, Parent: base, Edits: edits, Message: message, When: when}
 }
 
-// story is one case of the contract. Its repository's first content is made once for all transports.
+// story is one case of the contract. begin makes the first content of its repository, once for all transports.
 type story struct {
 	play  func(*world)
-	begin func(*testing.T, *gittest.Repo) // nil: one commit is enough
+	begin func(*testing.T, *gittest.Repo) // nil if one commit is enough
 }
 
 func TestContract(t *testing.T) {
@@ -215,14 +215,14 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// plays reports whether a transport plays a story, by its number. With -short, transports with a common link each
-// play a third. Each story still runs over HTTP and over a stream, in either version of the protocol.
+// plays reports whether a transport plays the story with number n. With -short, similar transports share the stories. Each story still runs
+// over HTTP and over a stream, and with both versions of the protocol.
 func plays(transport string, n int) bool {
 	switch transport {
 	case "http", "path":
 		return true
 	case "file":
-		// The address becomes the same wire.Remote as the path: TestParseRemote.
+		// The file URL gives the same wire.Remote as the path, which TestParseRemote checks.
 		return n == 0
 	case "http-v0":
 		return !testing.Short() || n%3 == 0
@@ -260,7 +260,7 @@ func idlePoll(w *world) {
 	}
 }
 
-// busyHistory adds content that must not be fetched.
+// busyHistory adds commits with content that a fetch need not download.
 func busyHistory(t *testing.T, r *gittest.Repo) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
@@ -294,7 +294,7 @@ func fetchNew(w *world) {
 		sameAsGit(w, r, heads.Main)
 	}
 	received("a commit", 2000, func() { w.server.CommitFiles("one line", map[string]string{"apps/3/61/blob2": "small"}) })
-	// The reverted content is older than the clone, so it must be fetched, and nothing else.
+	// The reverted content is older than the clone, so it must be fetched, but nothing else.
 	received("a revert beyond the clone", 4500, func() { w.server.Revert("HEAD~1") })
 	received("a merge of a branch older than the clone", 2500, func() {
 		w.server.Git("checkout", "-q", "old-topic")
@@ -322,7 +322,7 @@ func orphanState(w *world) {
 	}
 	compare.CheckNamed(w, "files", []string{"apps/shop/a.yaml", "apps/shop/b.yaml"}, w.server.Files(stateBranch))
 	compare.CheckNamed(w, "log", []string{"prod: apps/shop/b.yaml", "prod: apps/shop/a.yaml"}, w.server.Log(stateBranch))
-	// The same content again makes no commit and no request.
+	// The same content again makes no commit and sends no request.
 	before = r.Stats()
 	if ids := push(w, r, stateUpdate(second, "apps/shop/b.yaml", "phase: Paused\n")); ids[0] != "" {
 		w.Errorf("an update without a change made %v", ids)
@@ -330,7 +330,7 @@ func orphanState(w *world) {
 	if r.Stats() != before {
 		w.Errorf("an update without a change talked to the server")
 	}
-	// Another process continues from here.
+	// Another process continues at the same state branch.
 	other := w.open()
 	wantState(w, "another mirror", other, second)
 	third := push(w, other, update(stateBranch, second, "clear", map[string][]byte{"apps": nil, "cluster.yaml": {}}))[0]
@@ -338,7 +338,7 @@ func orphanState(w *world) {
 	compare.CheckNamed(w, "files", []string{"cluster.yaml"}, w.server.Files(stateBranch))
 }
 
-// fetched fetches a branch of the server into the worktree, like plain git clone.
+// fetched fetches a branch of the server into the worktree with the real git, and returns its name there.
 func fetched(w *world, branch string) string {
 	w.Helper()
 	w.server.Git("fetch", "-q", "origin", branch)
@@ -363,7 +363,7 @@ func staleWriter(w *world) {
 		wantError(w, name, err, git.ErrConflict)
 		compare.CheckNamed(w, name, refs, w.server.Refs())
 	}
-	// The loser fetches the winner's commit, and continues.
+	// The second writer fetches the first one's commit and continues.
 	wantState(w, "the loser", b, first)
 	push(w, b, stateUpdate(first, "x", "b"))
 }
@@ -371,7 +371,7 @@ func staleWriter(w *world) {
 func racingWriters(w *world) {
 	writers, commits := 8, 10
 	if testing.Short() || !strings.Contains(w.Name(), "/http/") {
-		writers, commits = 3, 3 // the server does the same work; one thorough race is enough
+		writers, commits = 3, 3 // the server does the same work for each transport, so one thorough race is enough
 	}
 	errs := make([]error, writers)
 	concurrently(writers, func(n int) {

@@ -7,16 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one path that differs between two snapshots. Old or New is the zero Entry if missing there. A one-sided
-// directory is reported as its files.
+// Change is one path that differs between two snapshots. Old or New is the zero Entry if the path is missing there. A
+// directory that exists in one snapshot only is reported as its files.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry
 }
 
-// Changes lists the differing files, symbolic links and submodules below a directory ("" for all), by path. It
-// descends only into directories with different ids, so the cost follows the changes. go-git's DiffTree takes 800 ms
-// for one change among 5,000 apps, this 2 ms.
+// Changes lists the files, symbolic links and submodules below dir ("" for all) that differ, sorted by path. It reads
+// only directories with different ids, so its time depends on the number of changes. For one change among 5,000 apps,
+// go-git's DiffTree takes 800 ms and Changes 2 ms.
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {
@@ -39,7 +39,7 @@ type differ struct {
 	changes  []Change
 }
 
-// pair compares both sides at one path; a mode of 0 means absent.
+// pair compares two entries at one path. A mode of 0 means that the entry is missing.
 func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	if from.Hash == to.Hash && from.Mode == to.Mode {
 		return nil
@@ -59,7 +59,7 @@ func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	return d.merge(path, olds, news)
 }
 
-// side returns a directory's entries; any other entry goes to leaf.
+// side returns the entries of a directory. It stores any other entry in leaf.
 func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry, error) {
 	if e.Mode == filemode.Dir {
 		return s.tree(e.Hash)
@@ -68,7 +68,7 @@ func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry
 	return nil, nil
 }
 
-// merge walks two sorted directories side by side.
+// merge compares two sorted directories entry by entry.
 func (d *differ) merge(dir string, olds, news []object.TreeEntry) error {
 	for len(olds) > 0 || len(news) > 0 {
 		var from, to object.TreeEntry

@@ -1,8 +1,8 @@
-// Package git reads commits from one remote repository and pushes commits to it: steps 1 and 6 of a reconciler's pass.
+// Package git reads commits of one remote repository and pushes commits to it: steps 1 and 6 of a reconciler's pass.
 //
 // A [Repo] is a shallow mirror in memory. [Repo.Fetch] looks up the configured branches with one request and fetches
-// only new objects. [Repo.Snapshot] reads, and [Repo.Push] writes, commits without a worktree; a push moves any number
-// of refs with one compare-and-swap. Its users do not depend on Git's formats. Package wire talks to the server;
+// only new objects. [Repo.Snapshot] reads commits and [Repo.Push] writes commits, without a worktree. One push moves
+// any number of refs by compare-and-swap. Git's formats stay inside this package. Package wire talks to the server;
 // package sign verifies signatures.
 //
 // Files, in the order of a pass:

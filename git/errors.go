@@ -5,17 +5,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Errors for errors.Is; all others are plain. None holds a credential.
+// Callers test for these errors with errors.Is. No error contains a credential.
 var (
-	// ErrConflict: a ref was not at the expected commit: nothing was written. Fetch and decide again.
+	// ErrConflict: a ref was not at the expected commit, and nothing was written. The caller fetches and decides again.
 	ErrConflict = rollout.ErrConflict
-	// ErrAuth: our credentials, or the server's host key, are not accepted.
+	// ErrAuth: the server refuses the credentials, or its host key is not accepted.
 	ErrAuth = wire.ErrAuth
-	// ErrUnreachable: no connection, no response in time, or a server failure. A push's outcome is unknown: the next
-	// Fetch shows it, and a repetition is harmless.
+	// ErrUnreachable: no connection, no response in time, or a server failure. After a push, the next Fetch shows whether
+	// the server has applied the push. A repeated push is harmless.
 	ErrUnreachable = wire.ErrUnreachable
-	// ErrNotFound: no such repository, branch or commit.
+	// ErrNotFound: the repository, branch or commit does not exist.
 	ErrNotFound = wire.ErrNotFound
-	// ErrRejected: the server refused a push (a hook, a protected branch); its message is in the text.
+	// ErrRejected: the server refused a push because of a hook or protected branch. The text has the server's message.
 	ErrRejected = wire.ErrRejected
 )

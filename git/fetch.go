@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lane admits one network operation at a time. Lookups, downloads of older commits and pushes have one each, so that
-// a hanging one blocks only its kind.
+// lane admits one network operation at a time. Lookups, downloads of older commits and pushes each have a lane, so an
+// operation that hangs blocks only its own kind.
 type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork runs one operation in its lane, within the time limit. Errors name operation and repository.
+// onNetwork runs an operation in its lane, within the time limit. Errors name the operation and the repository.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -38,10 +38,10 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	return nil
 }
 
-// Fetch looks up the branches with one request and fetches new commits of Main, State and Policy with a second one.
+// Fetch looks up the branches with one request, and downloads new commits of Main, State and Policy with a second.
 // Proposals are only looked up. If the keys refuse the users' head, Main is the commit to follow instead. If the
-// configuration names a new state branch, Fetch looks up again. ErrNotFound: no such repository or users' branch.
-// Also ErrAuth and ErrUnreachable. An error returns no heads.
+// configuration names a new state branch, Fetch looks up again. On an error it returns no heads. Errors: ErrNotFound
+// (no such repository or users' branch), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	var heads rollout.Heads
 	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
@@ -56,7 +56,7 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 			return err
 		}
 		again, err := r.fetch(ctx)
-		heads.State, heads.Proposals = again.State, again.Proposals // a newer head is judged next time
+		heads.State, heads.Proposals = again.State, again.Proposals // the next Fetch judges a newer head
 		return err
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	return heads, nil
 }
 
-// fetch looks up the branches and downloads new commits in one session.
+// fetch looks up the branches and downloads their new commits in one session.
 func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
 	before := r.arrivals()
 	s, err := r.server.ToFetch(ctx)
@@ -117,7 +117,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update sets the mirror to a lookup's result, except branches pushed since: before is the count of pushes then.
+// update sets the mirror's heads to found, except branches pushed meanwhile. before is the number of pushes by then.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -145,13 +145,12 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits into the mirror and verifies that they are complete. ahead reports that they are new heads of
-// branches whose older heads are here.
+// bring downloads commits into the mirror and verifies that they are complete. ahead means that the commits are new
+// heads, and that the mirror has older heads of the same branches.
 //
-// The cheapest question claims everything that our heads reach, and gets the commits in between without a merged old
-// branch's history. But a revert to content older than our heads may come without its files, or as deltas. The next
-// question declares that our history ends with our heads, for which git's server reads every folder of the heads (80 ms
-// of CPU at 5,000). The last question declares an empty mirror.
+// It tries up to three questions. The first claims everything that the heads reach, and gets the commits in between.
+// After a revert to old content, the response may lack files. The second declares that the history ends with the heads;
+// git's server then reads every folder of the heads (80 ms of CPU at 5,000 folders). The third claims nothing.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()
@@ -182,7 +181,7 @@ func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash
 
 func (m *mirror) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
-	if q.Between() { // the commits in between may lack their files: do not keep them
+	if q.Between() { // the commits in between may lack files, so they are not kept
 		into = newStore()
 		into.under = st
 	}

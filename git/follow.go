@@ -9,18 +9,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// followed holds the last Fetch's verdict on the users' branch.
+// followed records which commit of the users' branch the last Fetch accepted.
 type followed struct {
 	configured string // the commit whose configuration was read
 
-	judged  string // the judged head and the version of the keys
-	trusted string // the last accepted head; "": none yet
+	judged  string // the head that was judged last, and the version of the keys
+	trusted string // the last accepted head, "" if there is none yet
 	refused *rollout.Refusal
 	base    string // the commit to read while the head is refused
 }
 
-// judge sets heads.Main to the commit to read and, for a refused head, heads.Refused. Main is then the last accepted
-// head or, after a restart, the nearest signed commit, for its configuration only.
+// judge sets heads.Main to the commit to read and, if the keys refuse the head, heads.Refused. Main is then the last
+// accepted head. After a restart it is the nearest signed commit, of which only the configuration is used.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {
@@ -66,8 +66,8 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads the state branch's name from a commit's configuration and reports a change. An invalid one,
-// which other readers report, changes nothing.
+// followStateBranch reads the state branch's name from the configuration in a commit. moved reports whether the name
+// has changed. An invalid configuration changes nothing here; other readers report it.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil
@@ -91,8 +91,8 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 	return moved, nil
 }
 
-// Approve returns the signer of the commit or merge that brought a promotion file. An error that wraps a
-// *rollout.InvalidError means that no accepted key signed it; any other decides nothing.
+// Approve returns the signer of the commit or merge that introduced a promotion file. An error that wraps a
+// *rollout.InvalidError means that no accepted key signed it. Any other error leaves that open.
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {

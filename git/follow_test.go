@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// configured commits the configuration of cluster prod.
+// configured commits the configuration of cluster prod, with more appended.
 func configured(repo *gittest.Repo, more string) string {
 	return repo.CommitFiles("configuration", map[string]string{
 		rollout.ConfigPath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" + more,
@@ -31,7 +31,7 @@ func TestStateBranchIsFollowed(t *testing.T) {
 	fetch(w, stays)
 	first := push(w, r, stateUpdate("", "a", "1"))[0]
 
-	// The other branch has a history with unread content, which is not fetched.
+	// The other branch has older content that the fetch need not download.
 	s := importer{clock: 100}
 	for i := range 50 {
 		s.commit(other, 0)
@@ -60,7 +60,7 @@ func TestStateBranchIsFollowed(t *testing.T) {
 	wantState(t, "the first branch again", r, first)
 }
 
-// trusted returns a function that signs commits with a new key, and its public line for a file of keys.
+// trusted creates a key. It returns a function that signs commits with the key, and the key's line for an allowed_signers file.
 func trusted(t *testing.T, repo *gittest.Repo, who string) (commit func([]byte) ([]byte, error), public string) {
 	t.Helper()
 	file := repo.NewKeyFile()

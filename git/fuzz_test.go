@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzTreeEdits compares edits in memory with a map of paths. TestEditsAgainstModel is slower and compares with git
+// FuzzTreeEdits compares edits of trees with edits of a map from paths to content. TestEditsAgainstModel is slower, but compares with git
 // itself.
 func FuzzTreeEdits(f *testing.F) {
 	for seed := range uint64(20) {
@@ -81,7 +81,7 @@ func applyToMap(files map[string]string, edits map[string][]byte) (map[string]st
 	sort.Strings(all)
 	for i := 1; i < len(all); i++ {
 		if strings.HasPrefix(all[i], all[i-1]) {
-			return nil, false // a file and a directory of the same name
+			return nil, false // a path is both a file and a directory
 		}
 	}
 	return next, true

@@ -12,21 +12,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrUnapproved reports a signature that does not count or is missing; its text has the reason.
+// ErrUnapproved means that a signature is missing or does not count; its text has the reason.
 var ErrUnapproved = errors.New("not signed by an allowed signer")
 
-// depths are a search's successive depths in commits: the mirror's own, 50, nearly always enough, and maxDepth.
+// depths are the depths that a search tries, in commits: the mirror's own, 50 (nearly always enough), and maxDepth.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// logDepths are Log's successive depths, each about five times the former: a short log costs little, a long one few
-// requests. The last one is the limit.
+// logDepths are the depths that Log tries. Each is about five times the former, so a short log downloads little and a
+// long log takes few requests. The last depth is the limit.
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
 // Log visits a commit and its ancestors along first parents, newest first, until visit returns false or limit commits
-// were visited. whole reports a reached root. Missing commits are fetched with files, in steps. Also ErrNotFound,
-// ErrAuth and ErrUnreachable; visit's error is returned unchanged.
+// were visited. whole reports whether it reached a root commit. It fetches missing commits with their files, in steps.
+// Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error unchanged.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
@@ -42,7 +42,7 @@ func (r *Repo) Log(
 				return false, err
 			}
 			if !ok {
-				break // the next depth includes it
+				break // the next depth includes this commit
 			}
 			visited++
 			if more, err := visit(s); err != nil || !more {
@@ -60,9 +60,9 @@ func (r *Repo) Log(
 	return false, nil
 }
 
-// Line lists the commits after one commit up to another along first parents, oldest first. The first snapshot is
-// `after` itself, empty for "": then all commits follow. ErrNotFound: `after` is not among the thousand commits
-// before upTo. Also ErrAuth and ErrUnreachable.
+// Line lists the commits from `after` to upTo along first parents, oldest first. The first snapshot is `after` itself.
+// If `after` is "", it is empty and all commits follow. Errors: ErrNotFound if `after` is not among the thousand
+// commits before upTo, ErrAuth and ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
 	var line []*Snapshot
 	there := false
@@ -82,8 +82,8 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error
 	return line, nil
 }
 
-// LastSigned returns the nearest commit, along first parents, whose signature counts. ErrUnapproved: none of the last
-// thousand does. Also ErrNotFound, ErrAuth and ErrUnreachable.
+// LastSigned returns the nearest commit, along first parents, whose signature v accepts. Errors: ErrUnapproved if none
+// of the last thousand commits has one, ErrNotFound, ErrAuth and ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -97,12 +97,12 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 	return id, err
 }
 
-// Introducer returns the signer of the commit that brought the content of a path into the given commit. That is
+// Introducer returns the signer of the commit that introduced the present content of a path. This commit is either
 //   - the commit that wrote the content, if its signature counts, or
 //   - a merge whose signature counts and whose first parent did not have the content.
 //
-// ErrUnapproved: the signature does not count, or the content is older than a thousand commits. Also ErrNotFound (no
-// such path), ErrAuth and ErrUnreachable.
+// Errors: ErrUnapproved if its signature does not count or the content is older than a thousand commits, ErrNotFound if
+// the path does not exist, ErrAuth and ErrUnreachable.
 func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) (signer string, err error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -117,7 +117,7 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 	return "", fmt.Errorf("%w: %s is older than the last %d commits; change it once more", ErrUnapproved, path, maxDepth)
 }
 
-// history returns a store with a commit's history, with trees, to at least the depth.
+// history returns a store with at least d commits of a commit's history, with their trees.
 func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil || d == wire.Shallow {
@@ -136,7 +136,7 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 	return st, err
 }
 
-// at reads a commit of the history; ok is false past its end, and where an interrupted download left out files.
+// at reads a commit of the history. ok is false beyond the history's end, or if an interrupted download left out files.
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
 	hash, err := parseID(id)
 	if err != nil || st.verify(hash) != nil {
@@ -146,7 +146,7 @@ func at(st *store, id string) (s *Snapshot, ok bool, err error) {
 	return s, err == nil, err
 }
 
-// walk searches for the commit that introduced a path's content.
+// walk searches for the commit that introduced the content of a path.
 type walk struct {
 	store    *store
 	path     string
@@ -154,13 +154,13 @@ type walk struct {
 	seen     map[string]bool
 }
 
-// maxWalk bounds the visited commits; forks have several for each step.
+// maxWalk bounds the number of visited commits. With forks, each step of the history has several commits.
 const maxWalk = 20_000
 
-// errShallow reports a history that ends before the introducing commit.
+// errShallow means that the known history ends before the introducing commit.
 var errShallow = errors.New("the history is not deep enough")
 
-// from searches from a commit on; behind a merge whose signature does not count, from each parent with the content.
+// from starts at a commit. At a merge without a valid signature, the search goes on at each parent with the content.
 func (w *walk) from(commit string) (signer string, err error) {
 	s, ok, err := at(w.store, commit)
 	if err != nil || !ok {
@@ -197,7 +197,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		// The first parent goes on in this loop: forks are few.
+		// The loop continues with the first of these parents, and find recurses for the others: forks are few.
 		for _, parent := range having[1:] {
 			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
@@ -207,7 +207,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 	}
 }
 
-// parentsWith returns the parents with the same content, and whether the first is one.
+// parentsWith returns the parents with the same content, and whether the first parent is among them.
 func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
 	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)

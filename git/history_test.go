@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// promoted is a repository in which Ann's signature is trusted.
+// promoted is a repository with a key of Ann, whose signatures count.
 type promoted struct {
 	*gittest.Repo
 	t    *testing.T
@@ -32,7 +32,7 @@ func newPromoted(t *testing.T) *promoted {
 	return p
 }
 
-// signs makes the next commits signed with a key; "" for unsigned.
+// signs makes the next commits signed with a key, or unsigned if key is "".
 func (p *promoted) signs(key string) *promoted {
 	p.Git("config", "commit.gpgsign", fmt.Sprint(key != ""))
 	p.Git("config", "user.signingkey", key)
@@ -40,12 +40,12 @@ func (p *promoted) signs(key string) *promoted {
 	return p
 }
 
-// promote commits the promotion file; other commits change other files.
+// promote commits a promotion file with this content.
 func (p *promoted) promote(content string) string {
 	return p.CommitFiles("promote", map[string]string{promotion: content})
 }
 
-// other adds commits without a change to main; unsigned ones in one step.
+// other adds n commits without changed files to main. Unsigned ones take a single step.
 func (p *promoted) other(n int) {
 	if !p.signing {
 		p.CommitNothing(n)
@@ -59,7 +59,7 @@ func (p *promoted) other(n int) {
 
 func (p *promoted) branch(name string, do func()) { onBranch(p.Repo, name, "main", do) }
 
-// onBranch runs do on a new branch at a commit, and returns to main.
+// onBranch runs do on a new branch that starts at a commit, and then checks out main.
 func onBranch(r *gittest.Repo, name, at string, do func()) {
 	r.Git("checkout", "-q", "-b", name, at)
 	do()

@@ -28,7 +28,7 @@ func httpWorld(t *testing.T) (*world, *gittest.Server) {
 	return &world{T: t, server: server, opts: git.Options{URL: s.URL}}, s
 }
 
-// TestHTTPRequests checks the promised costs of each request.
+// TestHTTPRequests checks which HTTP requests each operation sends.
 func TestHTTPRequests(t *testing.T) {
 	w, s := httpWorld(t)
 	r := w.open()
@@ -69,7 +69,7 @@ func TestHTTPRequests(t *testing.T) {
 	}
 }
 
-// greetings counts requests for a server's capabilities before a push.
+// greetings counts the requests for a server's capabilities that precede pushes.
 func greetings(s *gittest.Server) (n int) {
 	for _, request := range s.Requests() {
 		if strings.HasSuffix(request, "/info/refs?service=git-receive-pack") {
@@ -82,7 +82,7 @@ func greetings(s *gittest.Server) (n int) {
 func TestHTTPFaults(t *testing.T) {
 	cases := map[string]struct {
 		faults gittest.Faults
-		want   error // of the push
+		want   error // the error of the push
 		landed bool
 	}{
 		"the server is overloaded":                     {gittest.Faults{RejectPushes: 1}, git.ErrUnreachable, false},
@@ -231,7 +231,7 @@ func TestHTTPCredentials(t *testing.T) {
 	}
 }
 
-// TestHTTPRedirect checks that credentials stay with their server.
+// TestHTTPRedirect checks that credentials are sent only to the server that they are for.
 func TestHTTPRedirect(t *testing.T) {
 	w, s := httpWorld(t)
 	var authorized, posted bool
@@ -266,11 +266,11 @@ func TestHTTPRedirect(t *testing.T) {
 	}
 }
 
-// TestIncompletePack sends a commit without its file: it does not become a head.
+// TestIncompletePack checks that a commit that the server sends without its file does not become a head.
 func TestIncompletePack(t *testing.T) {
 	w, s := httpWorld(t)
 	const line = "packfile\n"
-	alone := exec.Command("git", "pack-objects", "-q", "--stdout") // the commit without its files
+	alone := exec.Command("git", "pack-objects", "-q", "--stdout") // packs the commit without its files
 	alone.Dir, alone.Env, alone.Stdin = w.server.Bare, gittest.Env(), strings.NewReader(w.server.Head()+"\n")
 	pack, err := alone.Output()
 	must(t, err)
@@ -296,8 +296,7 @@ func TestIncompletePack(t *testing.T) {
 	}
 }
 
-// TestPushOneByOne pushes to a server that cannot update two branches at once. Each is pushed alone, up to the first
-// refusal.
+// TestPushOneByOne checks pushes to a server without atomic updates. Branches are pushed one by one, up to the first refusal.
 func TestPushOneByOne(t *testing.T) {
 	w, _ := httpWorld(t)
 	w.server.InBare("config", "receive.advertiseAtomic", "false")
@@ -319,7 +318,7 @@ func TestPushOneByOne(t *testing.T) {
 	}
 }
 
-// randomText returns text that does not compress.
+// randomText returns n bytes of text that does not compress.
 func randomText(n int) string {
 	text := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(text)

@@ -11,26 +11,26 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// KeyFiles names the files of accepted signing keys, in allowed_signers format; Keyring is armored OpenPGP. ""
-// requires no signatures.
+// KeyFiles names files of accepted signing keys in the format of allowed_signers. Keyring is armored OpenPGP instead.
+// With "", no signatures are required.
 type KeyFiles struct {
-	Commits   string // the users' branch is followed only to commits signed with one of these keys
-	Keyring   string // the same; with both files, a key in either suffices
+	Commits   string // only commits of the users' branch that one of these keys signed are followed
+	Keyring   string // like Commits; with both files, a key in either file suffices
 	Promoters string // promotion files count only if one of these keys signed their commit or merge
-	State     string // the state counts only if one of these keys signed the state branch's newest commit
+	State     string // the state branch counts only if one of these keys signed its newest commit
 }
 
-// Keys holds KeyFiles' policies, read at each poll so that changes take effect. It is safe for concurrent use.
+// Keys holds the keys in KeyFiles' files, read at each poll so that changes take effect. It is for concurrent use.
 type Keys struct {
 	files KeyFiles
 
 	mu                        sync.Mutex
-	data                      [4][]byte // as last read
-	reads                     int       // how often data has changed
+	data                      [4][]byte // content of the files as last read
+	reads                     int       // how often the content has changed
 	commits, promoters, state sign.Policy
 }
 
-// OpenKeys reads the files, so that startup reports mistakes. It is nil without files.
+// OpenKeys reads the files, so that mistakes in them are startup errors. It returns nil if no file is named.
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -39,7 +39,7 @@ func OpenKeys(files KeyFiles) (*Keys, error) {
 	return k, k.Read()
 }
 
-// Read reads the files and parses changed ones. After an error the previous keys stay in force.
+// Read reads the files, and parses them again if they changed. After an error the previous keys stay in force.
 func (k *Keys) Read() error {
 	var data [4][]byte
 	for i, f := range []struct{ flag, name string }{
@@ -81,14 +81,14 @@ func (k *Keys) Read() error {
 	return nil
 }
 
-// Version returns a string that changes with the accepted keys.
+// Version returns a string that changes whenever the accepted keys change.
 func (k *Keys) Version() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return strconv.Itoa(k.reads)
 }
 
-// Files returns the names of the key files; a nil Keys has none.
+// Files returns the names of the key files. A nil Keys has none.
 func (k *Keys) Files() KeyFiles {
 	if k == nil {
 		return KeyFiles{}

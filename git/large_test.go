@@ -16,19 +16,19 @@ import (
 
 const megabyte = 1 << 20
 
-// Most tests use files an eighth as large as the user's limit; TestTheUsualBounds uses the real one.
+// Most tests use an eighth of the real limit of a file's size; TestTheUsualBounds uses the real limit.
 const (
 	times  = 8
-	atMost = 16 * megabyte / times // per file
+	atMost = 16 * megabyte / times // largest kept file, in bytes
 )
 
-// narrow opens a mirror with a limit of atMost for a file.
+// narrow opens a mirror that keeps files of at most atMost bytes.
 func narrow(t *testing.T, repo *gittest.Repo) *git.Repo {
 	t.Helper()
 	return open(t, git.Options{URL: repo.Bare, Branch: "main"}).Narrow(times)
 }
 
-// readable checks whether files of the newest commit can be read, or are too large.
+// readable checks which files of the newest commit can be read; the others must be ErrTooLarge.
 func readable(t *testing.T, r *git.Repo, want map[string]bool) {
 	t.Helper()
 	s, held := r.Held(fetch(t, r).Main)
@@ -45,15 +45,15 @@ func readable(t *testing.T, r *git.Repo, want map[string]bool) {
 
 func zeros(size int) string { return strings.Repeat("\x00", size) }
 
-// noise returns bytes that do not compress, so that Git sends only the difference to the next version.
+// noise returns bytes that do not compress. For the next version of such a file, Git sends a delta.
 func noise(size int) []byte {
 	data := make([]byte, size)
 	_, _ = io.ReadFull(rand.NewChaCha8([32]byte{}), data)
 	return data
 }
 
-// TestTheUsualBounds checks that a file of 16 MiB is kept, and one with another byte is not. It uses servers that can
-// omit such files and servers that cannot.
+// TestTheUsualBounds checks that a file of 16 MiB is kept and a file with one more byte is not. It uses a server with filters and one
+// without.
 func TestTheUsualBounds(t *testing.T) {
 	repo := newRepo(t, map[string]string{"limit.bin": zeros(16 * megabyte), "more.bin": zeros(16*megabyte + 1)})
 	for _, filter := range []string{"false", "true"} {
@@ -62,8 +62,8 @@ func TestTheUsualBounds(t *testing.T) {
 	}
 }
 
-// TestLargeFilesAreNotKept checks that only the id of a too large file is kept, sent whole or as a delta. Everything
-// else works, also in later commits and after a renewal of the store. A server that can omit such files is asked to.
+// TestLargeFilesAreNotKept checks that only the id of a too large file is kept, whether the server sends it whole or as a delta. All other
+// files can be read, also in later commits and after a renewal of the store. A server with filters does not send such files.
 func TestLargeFilesAreNotKept(t *testing.T) {
 	for _, filter := range []string{"false", "true"} {
 		t.Run("filter "+filter, func(t *testing.T) { largeFilesAreNotKept(t, filter) })
@@ -89,7 +89,7 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	if came := r.Stats().Received; (came < atMost/16) != (filter == "true") {
 		t.Errorf("%d bytes came, of which %d are a file that is not kept", came, len(old))
 	}
-	// The store is renewed, and later deltas refer to missing files.
+	// The store is renewed, and later deltas have bases that were omitted.
 	for i := range map[string]int{"false": 3, "true": 1}[filter] {
 		changed[i*atMost/16] ^= 1
 		repo.CommitFiles(fmt.Sprint("again ", i), map[string]string{"a.yaml": fmt.Sprintf("a: %d\n", i),
@@ -103,8 +103,8 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	readable(t, narrow(t, repo), want)
 }
 
-// TestManyLargeFilesAreNotKept checks that all files together take at most eight times the limit of one file, and
-// that small files are kept.
+// TestManyLargeFilesAreNotKept checks that large files together take at most eight times the limit of one file, and that small files are
+// still kept.
 func TestManyLargeFilesAreNotKept(t *testing.T) {
 	repo := gittest.New(t)
 	files := map[string]string{"z.yaml": "a: 1\n"}
@@ -119,7 +119,7 @@ func TestManyLargeFilesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestALargeFileIsAnEntry checks that a large file is a normal entry of its folder.
+// TestALargeFileIsAnEntry checks that ReadDir lists a file that is too large like any other file.
 func TestALargeFileIsAnEntry(t *testing.T) {
 	repo := newRepo(t, map[string]string{"a.yaml": "a: 1\n", "big.bin": zeros(atMost * 20 / 16)})
 	r := narrow(t, repo)

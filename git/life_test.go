@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStoreIsRenewed checks that a process that runs for months does not keep all fetched and pushed objects.
+// TestStoreIsRenewed checks that the store does not keep all fetched and pushed objects, so that a process may run for months.
 func TestStoreIsRenewed(t *testing.T) {
 	repo := gittest.New(t)
 	files := map[string]string{}
@@ -40,7 +40,7 @@ func TestStoreIsRenewed(t *testing.T) {
 	if !renewed {
 		t.Error("the store was never renewed")
 	}
-	// Old and current snapshots stay complete.
+	// The oldest and the current snapshots are still complete.
 	if got := readAll(t, oldest); len(got) != len(files) || got["apps/1/app.yaml"] != files["apps/1/app.yaml"] {
 		t.Errorf("the oldest snapshot has %d files", len(got))
 	}
@@ -51,7 +51,7 @@ func TestStoreIsRenewed(t *testing.T) {
 	}
 }
 
-// TestStoreIsRenewedByFetches checks that a process that only reads drops old commits of the users' branch, too.
+// TestStoreIsRenewedByFetches checks that fetches alone also make the store drop old commits of the users' branch.
 func TestStoreIsRenewedByFetches(t *testing.T) {
 	const size, commits = 1 << 20, 8
 	repo := newRepo(t, map[string]string{"big": randomText(size)})
@@ -67,7 +67,7 @@ func TestStoreIsRenewedByFetches(t *testing.T) {
 	}
 }
 
-// TestCostsDoNotGrow checks that a poll, a clone and a state commit cost the same with more refs and history.
+// TestCostsDoNotGrow checks that the costs of a poll, a clone and a state commit do not grow with refs and history.
 func TestCostsDoNotGrow(t *testing.T) {
 	cost := func(refs, commits int) (poll, clone, commit git.Stats) {
 		repo := newRepo(t, map[string]string{"f": "1"})
@@ -96,15 +96,15 @@ func TestCostsDoNotGrow(t *testing.T) {
 	if clone2.Received > clone1.Received+100 || clone2.Objects != clone1.Objects {
 		t.Errorf("clone: %+v at 10 commits, %+v at 500", clone1, clone2)
 	}
-	// The first push reads the server's capabilities, which list all refs; later ones do not.
+	// The first push reads the server's capabilities, which list all refs. Later pushes do not.
 	if push2.Sent > push1.Sent+10 || push2.Requests != 2 {
 		t.Errorf("push: %+v at 10 commits, %+v at 500", push1, push2)
 	}
 	t.Logf("poll %+v\nclone %+v\npush %+v", poll2, clone2, push2)
 }
 
-// TestCompactCostsNothingLater checks that a new start of a branch costs one small push. Later commits cost the same
-// as before, for the compacting and for a new process.
+// TestCompactCostsNothingLater checks that Compact costs one small push. Later commits cost the same as before, in this process and in a
+// new one.
 func TestCompactCostsNothingLater(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	var s importer
@@ -142,7 +142,7 @@ func TestCompactCostsNothingLater(t *testing.T) {
 	if now := fresh(); now.Objects != cloned.Objects || apart(now.Received, cloned.Received) > 200 {
 		t.Errorf("a new process: %+v before, %+v after", cloned, now)
 	}
-	// Only the compressed sizes of hashes differ; neither a push nor a poll lists the 200 refs.
+	// Only the compressed sizes of hashes differ. Neither a push nor a poll lists the 200 refs.
 	now := commit(2002)
 	if apart(now.Sent, was.Sent) > 20 || apart(now.Received, was.Received) > 20 || now.Requests != 1 || now.Received > 300 {
 		t.Errorf("a state commit: %+v before, %+v after", was, now)

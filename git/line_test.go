@@ -8,18 +8,18 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestLine reads the commits after a given one, near and far, with only the head in the mirror.
+// TestLine checks Line for commits near and far from the head, with a mirror that has only the head at first.
 func TestLine(t *testing.T) {
 	p := &promoted{Repo: gittest.New(t), t: t}
 	first := p.CommitFiles("first", map[string]string{"f": "1"})
 	second := p.CommitFiles("second", map[string]string{"f": "2"})
-	p.other(120) // more than the first requested depth
+	p.other(120) // more commits than the first requested depth
 	last := p.CommitFiles("last", map[string]string{"f": "3"})
 	r := open(t, git.Options{URL: p.Bare})
 	fetch(t, r)
 	for name, c := range map[string]struct {
 		after, upTo string
-		n           int // including the commit before them
+		n           int // number of snapshots, with the first one, `after`
 		before      string
 	}{
 		"none":          {last, last, 1, "3"},

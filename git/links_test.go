@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// knownAt returns a known_hosts file with the key of a server at another address.
+// knownAt returns a known_hosts file with the server's key, listed for another address.
 func knownAt(t *testing.T, addr string, s *gittest.Server) (file string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -28,7 +28,7 @@ func TestSSHTrust(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	s, other := repo.SSH(gittest.SSHOptions{}), repo.SSH(gittest.SSHOptions{})
 	empty := write(t, filepath.Join(t.TempDir(), "known_hosts"), "")
-	// The other server's key under this server's name, as in an attack in the middle.
+	// This file lists another server's key for this server, as a man in the middle would need.
 	addr, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "ssh://git@"), "/")
 	changed := knownAt(t, addr, other)
 	cases := map[string]struct {
@@ -68,7 +68,7 @@ func TestUnreachable(t *testing.T) {
 		_, err := r.Fetch(t.Context())
 		wantError(t, opts.URL+" is gone", err, git.ErrUnreachable)
 	}
-	// A server that accepts and never answers must not exceed the time limit, in any phase.
+	// A server that accepts and never answers must not exceed the time limit, in any phase of a connection.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
@@ -76,7 +76,7 @@ func TestUnreachable(t *testing.T) {
 	auth := wire.Auth{SSHKeyFile: ssh.KeyFile, KnownHosts: knownAt(t, addr, ssh)}
 	for _, url := range []string{"http://" + addr + "/x", "git://" + addr + "/x", "ssh://git@" + addr + "/x"} {
 		r := open(t, git.Options{URL: url, Branch: "main", Timeout: 100 * time.Millisecond, Auth: auth})
-		_, err := r.Fetch(t.Context()) // without the limit this would never return
+		_, err := r.Fetch(t.Context()) // without the time limit, Fetch would never return
 		wantError(t, url, err, git.ErrUnreachable)
 		wantError(t, url, err, context.DeadlineExceeded)
 	}
@@ -86,7 +86,7 @@ func TestLocalRepository(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	repo.Git("branch", "other")
 	t.Chdir(repo.Work)
-	// As in a hook, where git sets these variables for another repository.
+	// In a hook, git sets these variables for the hook's own repository.
 	t.Setenv("GIT_DIR", "/nonexistent")
 	t.Setenv("GIT_INDEX_FILE", "/nonexistent/index")
 	r := open(t, git.Options{URL: ".", Branch: "main"})

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestLog checks that a log is read in steps, and no further than needed.
+// TestLog checks that a log is fetched in steps, and no further than visit needs.
 func TestLog(t *testing.T) {
 	const commits = 250
 	repo, tip := logged(t, commits)
@@ -65,7 +65,7 @@ func mirrorOf(t testing.TB, repo *gittest.Repo) *git.Repo {
 	return open(t, git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
 }
 
-// logged returns a repository with a branch of so many commits, each of which changes a file, and its newest commit.
+// logged returns a repository and the newest commit of a branch, whose commits each change one file.
 func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	t.Helper()
 	repo = newRepo(t, map[string]string{"f": "0"})
@@ -79,13 +79,13 @@ func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	return repo, repo.Ref("state")
 }
 
-// TestLogAfterACutOffAnswer cuts off a request for the history, so commits lack their files. The next request fetches
-// them, instead of reporting a missing object.
+// TestLogAfterACutOffAnswer checks a log after a history request was cut off, so that commits lack their files. The next Log fetches the
+// files, instead of reporting a missing object.
 func TestLogAfterACutOffAnswer(t *testing.T) {
-	const commits = 90 // fit into one answer
+	const commits = 90 // few enough for one response
 	repo, tip := logged(t, commits)
 	server := repo.HTTP(gittest.HTTPOptions{})
-	var left atomic.Int64 // bytes until answers are cut off; below 0: never
+	var left atomic.Int64 // bytes until a response is cut off; below 0 means never
 	left.Store(-1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		server.Proxy().ServeHTTP(&cutOff{w, &left}, req)
@@ -119,7 +119,7 @@ func TestLogAfterACutOffAnswer(t *testing.T) {
 	}
 }
 
-// cutOff ends answers after so many bytes.
+// cutOff breaks a response after a number of bytes.
 type cutOff struct {
 	http.ResponseWriter
 	left *atomic.Int64

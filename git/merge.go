@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns a commit's changes to its only parent, and whether they merge into onto without a conflict, after
-// fetching. Without exactly one parent it is zero. ErrNotFound: one is gone. Also ErrAuth and ErrUnreachable.
+// Merge returns a commit's changes to its only parent, and whether they merge into onto without a conflict. It fetches
+// missing commits. Without exactly one parent it is zero. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	base, err := r.Snapshot(ctx, s.parents[0])
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return rollout.Merge{}, nil // no branch reaches it, so it is not an ancestor of onto
+		return rollout.Merge{}, nil // no branch reaches the parent, so it is no ancestor of onto
 	case err != nil:
 		return rollout.Merge{}, err
 	}
@@ -36,7 +36,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick returns a commit's changes to its parent base, clean if the target has base's entry at each changed path.
+// pick returns a commit's changes to base. They are clean if target has base's entry at each changed path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -49,7 +49,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 				return m, err
 			}
 		default:
-			m.Clean = false // gitrollout proposes no links
+			m.Clean = false // gitrollout never proposes links or submodules
 		}
 		now, _, err := target.Lookup(c.Path)
 		if err != nil {
@@ -60,7 +60,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	return m, err
 }
 
-// descends reports whether from is an ancestor of commit, within a thousand steps.
+// descends reports whether from is an ancestor of commit, within a thousand commits.
 func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -76,11 +76,11 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// graphDepths are Outside's successive depths. A commit without files takes some 200 bytes.
+// graphDepths are the depths that Outside tries. A commit without files takes about 200 bytes.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns the given commits that are neither commit nor an ancestor, however far back. Ids cover parents: no
-// server can answer wrongly. In a truncated history an unfound commit is outside. ErrNotFound: commit is gone.
+// Outside returns which of the commits are neither commit nor an ancestor, at any depth. Ids cover parents, so a server
+// cannot forge ancestry. In a truncated history, a commit not found is outside. ErrNotFound: commit is gone.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
 }
 
-// graph fetches a commit's history to a depth. Servers without partial clone send its files, too.
+// graph fetches a commit's history without files to a depth. Servers without partial clone also send the files.
 func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
 	st, done := r.filling()
 	defer done()
@@ -124,8 +124,8 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 	return into, err
 }
 
-// lineage searches commit and its ancestors, as far as parents are known or in st, and deletes found commits from
-// sought. whole is false if a parent is unknown.
+// lineage deletes commit and its ancestors from sought, as far as their parents are in st or in the mirror. whole is
+// false if some parent is unknown.
 func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}
@@ -153,10 +153,10 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 	return parents, known
 }
 
-// mostParents bounds the commits with remembered parents.
+// mostParents bounds the number of commits whose parents the mirror records.
 const mostParents = 10_000
 
-// noteParents remembers parents of commits on the way to new heads, so that checking descent takes no request.
+// noteParents records the parents of commits on the way to new heads, so that descends takes no request for them.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,31 +13,31 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror holds the branch heads and commits' objects of a Repo and its Beside copies, without network I/O.
+// mirror holds the heads of branches and the objects of commits. A Repo and its Beside copies share it. It does no I/O.
 type mirror struct {
-	cluster string // "": no proposals
+	cluster string // "" if proposals are not looked up
 
 	mu        sync.Mutex
 	stateRef  string // short name
-	policyRef string // short name; "": none
+	policyRef string // short name; "" if there is none
 	branch    string // short name; "" until the server's default branch is known
 	store     *store
-	live      int64                             // size of the store after its last renewal
+	live      int64                             // size of the store after the last renew
 	downloads int                               // downloads in progress
-	heads     rollout.Heads                     // latest known; Main is "" before the first Fetch
+	heads     rollout.Heads                     // the latest known heads; Main is "" before the first Fetch
 	arrived   int                               // completed pushes
-	pushed    map[string]pushed                 // by branch: pushes that a lookup in progress may have missed
-	uses      int                               // reads of commits other than heads
-	recent    map[plumbing.Hash]int             // commit -> its last value of uses
-	gone      map[plumbing.Hash]string          // commits missing on the server -> Main at that time
-	parents   map[plumbing.Hash][]plumbing.Hash // of fetched commits; noteParents sets them
+	pushed    map[string]pushed                 // pushes by branch that a lookup in progress may have missed
+	uses      int                               // number of reads of commits other than heads
+	recent    map[plumbing.Hash]int             // commit to the value of uses at its last read
+	gone      map[plumbing.Hash]string          // commits that the server lacks, with Main when it was asked
+	parents   map[plumbing.Hash][]plumbing.Hash // of commits on the way to heads; see noteParents
 }
 
-// recentBytes bounds the recent commits that renew keeps beside the heads: over a thousand in flight. With a thousand
-// apps in one folder, each costs the folder's tree, 40 KB.
+// recentBytes bounds the recent commits that renew keeps in addition to the heads: more than a thousand. With a
+// thousand apps in one folder, each commit has its own tree of that folder, 40 KB.
 const recentBytes = 64 << 20
 
-// follow initializes an empty mirror for the given cluster and branches.
+// follow initializes an empty mirror for a cluster and its branches.
 func (m *mirror) follow(cluster, branch, state, policy string) error {
 	if strings.Contains(cluster, "/") {
 		return fmt.Errorf("cluster name %q must not contain a slash", cluster)
@@ -58,14 +58,14 @@ func (m *mirror) follow(cluster, branch, state, policy string) error {
 	return nil
 }
 
-// Branch returns the users' branch; "" before the first Fetch if Options names none.
+// Branch returns the users' branch. It is "" before the first Fetch if Options names none.
 func (m *mirror) Branch() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.branch
 }
 
-// StateBranch returns the state branch; "" if Options sets neither Cluster nor StateBranch.
+// StateBranch returns the state branch. It is "" if Options sets neither Cluster nor StateBranch.
 func (m *mirror) StateBranch() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +78,7 @@ func (m *mirror) holds(id plumbing.Hash) bool {
 	return m.store.holds(id)
 }
 
-// held returns the store if it holds the full commit, and marks that as used.
+// held returns the store if it holds the full commit, and marks the commit as used.
 func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +89,7 @@ func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	return m.store, true
 }
 
-// use marks a commit as most recently used, for renew; heads are kept anyway. The caller holds mu.
+// use marks a commit as most recently used, so that renew keeps it. Heads are kept anyway. The caller holds mu.
 func (m *mirror) use(id plumbing.Hash) {
 	if name := id.String(); name != m.heads.Main && name != m.heads.State && name != m.heads.Policy {
 		m.uses++
@@ -97,7 +97,7 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the heads of the users' and state branches in st: at most two, to bound the server's negotiation.
+// haves returns the heads of the users' and state branches in st: at most two, to keep the negotiation short.
 func (m *mirror) haves(st *store) []plumbing.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *mirror) haves(st *store) []plumbing.Hash {
 	return haves
 }
 
-// lacking returns the commits that the mirror lacks, without duplicates and "".
+// lacking returns the commits that the mirror lacks, without duplicates and without "".
 func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	var wants []plumbing.Hash
 	seen := map[string]bool{"": true}
@@ -130,7 +130,7 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	return wants, nil
 }
 
-// wanted returns the commits that are neither held nor known to be missing at the current Main, and that Main.
+// wanted returns the commits to request, without those that the server lacked at the current Main, and this Main.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	return wants, m.heads.Main
 }
 
-// taken marks held commits as used and returns the others as lost, recorded with Main against repeated requests.
+// taken marks held commits as used. It returns the others, recorded with Main so that they are not requested again.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +160,7 @@ func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) 
 	return lost
 }
 
-// pushed records where our push moved a branch; "" after a deletion.
+// pushed records the commit to which a push moved a branch, "" after a deletion.
 type pushed struct {
 	number int // sequence number of the push
 	id     string
@@ -173,8 +173,8 @@ func (m *mirror) arrivals() int {
 	return m.arrived
 }
 
-// overtaken merges a lookup's result with refs pushed since it began, which win: the order is unknown, and the next
-// lookup corrects it. The caller holds mu.
+// overtaken adds refs that were pushed after a lookup began to its result. They win because the order of push and
+// lookup is unknown; the next lookup corrects the result. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -184,7 +184,7 @@ func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	return found
 }
 
-// place sets a configured branch's id in heads; "" removes a proposal.
+// place sets the id of a configured branch in heads. An id of "" removes a proposal.
 func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
@@ -202,7 +202,7 @@ func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	}
 }
 
-// proposals returns the cluster's prefixes of proposal branches.
+// proposals returns the prefixes of the cluster's proposal branches.
 func (m *mirror) proposals() []string {
 	if m.cluster == "" {
 		return nil
@@ -210,7 +210,7 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster)
 }
 
-// land adds pushed commits to the mirror: no Fetch downloads or reports them, and one in progress keeps them.
+// land adds pushed commits to the mirror. No Fetch downloads or reports them, and one in progress keeps them as heads.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,18 +220,18 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 		id := ""
 		if !c.New.IsZero() {
 			id = c.New.String()
-			// The commit is complete if its parent's objects are here; else the next read fetches it.
+			// The commit is complete if the mirror has the parent's objects. Otherwise the next read fetches the commit.
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
-		if m.heads.Main != "" { // else nothing was fetched yet
+		if m.heads.Main != "" { // else nothing was fetched yet, and there are no heads
 			m.place(&m.heads, c.Ref.Short(), id)
 		}
 	}
 	m.renew()
 }
 
-// filling returns the store for a download. renew keeps it until done: a response may refer to any of its objects.
+// filling returns the store for a download. Until done is called, renew keeps it: the response may refer to any object.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,8 +243,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew replaces the store by one with only heads' and recent commits' objects, once it has grown by a seventh and 1
-// MiB and no download runs. Snapshots keep their store. The caller holds mu.
+// renew replaces the store by a new one with only the objects of heads and recent commits. It does so when no download
+// runs and the store has grown by a seventh plus 1 MiB. Snapshots keep their store. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {
@@ -253,7 +253,7 @@ func (m *mirror) renew() {
 	fresh := newStore()
 	for _, head := range []string{m.heads.Main, m.heads.State, m.heads.Policy} {
 		if !m.moveTo(fresh, plumbing.NewHash(head)) {
-			return // keep the old store: it has all verified objects
+			return // keep the old store, which has all verified objects
 		}
 	}
 	_, most := fresh.usage()
@@ -268,8 +268,8 @@ func (m *mirror) renew() {
 	_, m.live = fresh.usage()
 }
 
-// moveTo copies a commit with its files into a new store, and reports whether nothing is missing, as if the commit is
-// not held. The caller holds mu.
+// moveTo copies a commit with its files into a new store. It returns false if an object is missing, and true if the
+// mirror does not hold the commit. The caller holds mu.
 func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
 	return !m.store.holds(id) || m.store.reach(id, fresh) == nil
 }

@@ -12,7 +12,7 @@ import (
 
 const headsPrefix = "refs/heads/"
 
-// branchRef returns a branch's full ref, given as "main" or "refs/heads/main".
+// branchRef returns the full ref of a branch, which is given as "main" or "refs/heads/main".
 func branchRef(branch string) (plumbing.ReferenceName, error) {
 	short := strings.TrimPrefix(branch, headsPrefix)
 	ref := plumbing.ReferenceName(headsPrefix + short)
@@ -22,7 +22,7 @@ func branchRef(branch string) (plumbing.ReferenceName, error) {
 	return ref, nil
 }
 
-// parseID parses a full commit id: abbreviations may be ambiguous.
+// parseID parses a full commit id. It refuses abbreviations, which may be ambiguous.
 func parseID(id string) (plumbing.Hash, error) {
 	if len(id) != 40 || !plumbing.IsHash(id) || strings.ToLower(id) != id {
 		return plumbing.ZeroHash, fmt.Errorf("%q is not a commit id of 40 hex digits", id)
@@ -30,7 +30,7 @@ func parseID(id string) (plumbing.Hash, error) {
 	return plumbing.NewHash(id), nil
 }
 
-// cleanPath validates a path to read: slashes, no dot segments, "." or "" for the root.
+// cleanPath validates a path to read: with slashes, without dot segments. It returns "" for the root ("" or ".").
 func cleanPath(name string) (string, error) {
 	if name == "" || name == "." {
 		return "", nil
@@ -41,7 +41,7 @@ func cleanPath(name string) (string, error) {
 	return name, nil
 }
 
-// checkEditPath refuses paths that a checkout would refuse or misread, by the rules of fsck --strict.
+// checkEditPath refuses paths that a checkout would refuse or misread, following the rules of git fsck --strict.
 func checkEditPath(name string) error {
 	if name == "." || !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("%q is not a path inside the repository", name)

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestOutside distinguishes the ancestors of a branch, by any parent, from other pushed commits, with only the head
-// in the mirror. Servers with and without filters are tested.
+// TestOutside checks that Outside distinguishes ancestors of a branch, through any parent, from other commits on the server. The mirror has
+// only the head, and the server has filters or not.
 func TestOutside(t *testing.T) {
 	for name, filter := range map[string]string{"commits alone": "true", "with their files": "false"} {
 		t.Run(name, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestOutside(t *testing.T) {
 			last := p.CommitFiles("last", map[string]string{"f": "2"})
 			r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL})
 			fetch(t, r)
-			snapshot(t, r, stranger) // its presence proves nothing
+			snapshot(t, r, stranger) // that the mirror has this commit must not count
 			unknown := "0123456789012345678901234567890123456789"
 			got, err := r.Outside(t.Context(), last, []string{first, stranger, side, unknown, last})
 			if want := []string{stranger, unknown}; err != nil || !slices.Equal(got, want) {

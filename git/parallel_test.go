@@ -18,13 +18,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gate is a proxy of a server that delays chosen requests, before the real server is asked or before its answer is
-// sent.
+// gate is a proxy in front of a Git server. It delays chosen requests before the server gets them, or their responses.
 type gate struct {
 	*httptest.Server
 	mu       sync.Mutex
 	before   func(*http.Request) // runs before the request is forwarded
-	after    func(*http.Request) // runs before the answer is forwarded
+	after    func(*http.Request) // runs before the response is forwarded
 	requests int
 }
 
@@ -60,10 +59,10 @@ func (g *gate) hold(before, after func(*http.Request)) {
 	g.before, g.after = before, after
 }
 
-// fetches reports whether a request looks up branches, or fetches.
+// fetches reports whether a request is for a lookup or a fetch, not for a push.
 func fetches(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/git-upload-pack") }
 
-// waiting delays requests: entered reports that one has arrived, and leave releases all.
+// waiting returns a hook that delays the requests that match which. entered gets a value for each; leave releases all.
 func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered chan struct{}, leave func()) {
 	entered, left := make(chan struct{}, 100), make(chan struct{})
 	return func(req *http.Request) {
@@ -77,7 +76,7 @@ func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered 
 	}, entered, sync.OnceFunc(func() { close(left) })
 }
 
-// openGate opens a mirror of a repository behind a gate, and fetches its heads.
+// openGate opens a mirror of a repository through a gate, and fetches once.
 func openGate(t *testing.T, repo *gittest.Repo) (*gate, *world, *git.Repo) {
 	t.Helper()
 	g := newGate(t, repo)
@@ -87,8 +86,8 @@ func openGate(t *testing.T, repo *gittest.Repo) (*gate, *world, *git.Repo) {
 	return g, w, r
 }
 
-// TestHangingFetchHoldsUpNothing delays the look-up of a Fetch. Earlier commits can be read, and pushes and further
-// fetches work meanwhile.
+// TestHangingFetchHoldsUpNothing checks that a Fetch whose lookup hangs delays no reads of earlier commits, no pushes and no further
+// fetches.
 func TestHangingFetchHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -123,7 +122,7 @@ func TestHangingFetchHoldsUpNothing(t *testing.T) {
 	must(t, <-ended)
 }
 
-// TestHangingPushHoldsUpNoFetch delays a Push. Branches are looked up and fetched meanwhile.
+// TestHangingPushHoldsUpNoFetch checks that branches are looked up and fetched while a push hangs.
 func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	t.Parallel()
 	repo := newRepo(t, map[string]string{"a": "1\n"})
@@ -146,7 +145,7 @@ func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	}
 }
 
-// TestPushOvertakesFetch delays the answer to a look-up while pushes succeed: they are not undone.
+// TestPushOvertakesFetch checks that a lookup whose response arrives late does not undo pushes that succeeded meanwhile.
 func TestPushOvertakesFetch(t *testing.T) {
 	t.Parallel()
 	const ours = "gitrollout/promote/prod/shop"
@@ -175,19 +174,19 @@ func TestPushOvertakesFetch(t *testing.T) {
 	must(t, got.error)
 	compare.CheckNamed(t, "the fetch that was overtaken", want, got.Heads)
 	compare.CheckNamed(t, "the next fetch", want, fetch(w, r))
-	// Only a running look-up is doubted: the next one sees others' changes.
+	// Pushes override only a lookup in progress. The next lookup sees other writers' changes.
 	repo.InBare("update-ref", "refs/heads/"+stateBranch, second)
 	wantState(t, "after a push by another client", r, second)
 }
 
-// TestDownloadAndRenewal delays a download while pushes fill the mirror until it drops old objects.
+// TestDownloadAndRenewal checks a download that hangs while pushes make the mirror large enough to drop old objects.
 func TestDownloadAndRenewal(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
 	big := strings.Repeat("0123456789abcdef", 100<<10)
 	main := repo.CommitFiles("first", map[string]string{"a": "1\n", "big": big})
 	g, w, r := openGate(t, repo)
-	repo.CommitFiles("second", map[string]string{"a": "2\n", "big": big + "2"}) // a delta against the first
+	repo.CommitFiles("second", map[string]string{"a": "2\n", "big": big + "2"}) // git sends a delta against the first version
 
 	posts := 0
 	hold, entered, leave := waiting(func(req *http.Request) bool {
@@ -216,7 +215,7 @@ func TestDownloadAndRenewal(t *testing.T) {
 	}
 }
 
-// TestEverythingAtOnce runs all calls at once, for the race detector, and compares the content with git.
+// TestEverythingAtOnce runs all methods concurrently, for the race detector, and compares the content with git's.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -259,7 +258,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	repo.Fsck()
 }
 
-// TestBringMany restarts with many releases in flight: one request fetches all recorded commits.
+// TestBringMany checks that Bring gets the commits of a thousand apps with one request, as after a restart.
 func TestBringMany(t *testing.T) {
 	t.Parallel()
 	const apps = 1000
@@ -282,7 +281,7 @@ func TestBringMany(t *testing.T) {
 	if n := after.Requests - before.Requests; n != 1 {
 		t.Errorf("%d requests, want 1", n)
 	}
-	// Renewals keep all of them: each push below changes a megabyte.
+	// A renewal keeps all these commits. Each push adds a megabyte, to cause a renewal.
 	base := ""
 	for i := range 4 {
 		base = push(w, r, stateUpdate(base, "x", strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
@@ -309,7 +308,7 @@ func twelveCommits(t *testing.T, r *gittest.Repo) {
 	}
 }
 
-// bringSome is a case of the contract: commits lost by the server do not affect the others.
+// bringSome is a case of the contract: commits that the server has lost do not prevent the download of others.
 func bringSome(w *world) {
 	var ids, lost []string
 	for i, id := range strings.Fields(w.server.InBare("rev-list", "--reverse", "--max-count=12", "main")) {

@@ -14,15 +14,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Push makes the commits and moves all branches with one push. It is atomic where the server supports it (git, GitHub,
-// GitLab, Gitea); elsewhere the updates go one by one, in order, up to the first failure.
+// Push makes commits and moves all branches with one push. The push is atomic if the server supports that, as git,
+// GitHub, GitLab and Gitea do. Otherwise the updates are sent one by one, in order, up to the first failure.
 //
-// It returns the new head of each branch that it does not delete. An update that changes nothing, or makes the commit
-// that the branch is at, is left out. If no update is left, nothing is sent.
+// Push returns the new head of each branch that it does not delete. It leaves out an update that changes no file, or
+// whose commit the branch already has. If no update is left, it sends nothing.
 //
-// ErrConflict: a branch was not at Old; an atomic push wrote nothing. ErrRejected: a hook or a protected branch
-// refused. ErrUnreachable: the outcome is unknown if the connection broke after sending; the next Fetch shows it. A
-// repeated push makes the same commits, and succeeds if they have already arrived.
+// Errors: ErrConflict if a branch was not at Old; an atomic push then wrote nothing. ErrRejected if a hook or a
+// protected branch refused. ErrUnreachable if the outcome is unknown, which the next Fetch shows. A repeated push makes
+// the same commits, and succeeds if they have already arrived.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
 	made := newStore()
@@ -56,7 +56,7 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 	return heads, nil
 }
 
-// prepare validates an update and makes its objects. send is false if it changes nothing.
+// prepare validates an update and makes its objects. send is false if the update changes nothing.
 func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wire.Command, send bool, err error) {
 	if c, err = commandOf(u); err != nil {
 		return c, false, err
@@ -93,7 +93,7 @@ func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wi
 	return c, c.New != c.Old, nil
 }
 
-// commit makes an update's commit object, signed if Sign is set.
+// commit makes the commit object of an update, signed if Sign is set.
 func (o *Options) commit(into *store, tree, parent plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	data, err := encodeCommit(tree, parent, cmp.Or(u.Author, o.Identity), u.When, u.Message)
 	if err == nil && o.Sign != nil {
@@ -129,7 +129,7 @@ func commandOf(u rollout.Update) (c wire.Command, err error) {
 	return c, nil
 }
 
-// root applies edits to the root tree, the only one that may be empty.
+// root applies edits to the root tree. Only the root tree may be empty.
 func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	edits, err := plan(u.Edits)
 	if err != nil {
@@ -142,7 +142,7 @@ func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, err
 	return after, err
 }
 
-// send pushes the commands; resolve classifies a failure.
+// send pushes the commands. resolve finds the reason of a failure.
 func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) error {
 	s, err := r.server.ToPush(ctx)
 	if err != nil {
@@ -174,9 +174,9 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve classifies a failed push by the refs, as servers use one message for several causes. git's "failed to
-// update ref" is a moved ref, a lost race for its lock, or a full disk. A race lost twice without a moved ref is
-// ErrRejected: the lock is stale, or another branch's name blocks the ref.
+// resolve classifies a failed push by the present refs, because servers use one message for several causes. git's
+// "failed to update ref" means a moved ref, a lock lost to another push, or a full disk. If two pushes in a row lose
+// the lock and no ref has moved, the lock is stale or another branch's name blocks the ref: ErrRejected.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -206,7 +206,7 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	return fmt.Errorf("%w: %w", ErrRejected, cause)
 }
 
-// lookUpRefs returns the ids of a push's branches; nil after an error.
+// lookUpRefs returns the ids of the branches in commands, nil on an error.
 func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (map[string]string, error) {
 	s, err := at.ToFetch(ctx)
 	if err != nil {
@@ -214,15 +214,15 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 	}
 	defer s.Close()
 	names := rollout.Mapped(commands, func(c wire.Command) string { return string(c.Ref) })
-	found, err := s.LookUp(ctx, names) // without ids where there is an error
+	found, err := s.LookUp(ctx, names) // IDs is nil on an error
 	return found.IDs, err
 }
 
-// CommitAttempts bounds CommitToBranch's attempts while others push.
+// CommitAttempts bounds the attempts of CommitToBranch while other writers push.
 const CommitAttempts = 5
 
-// CommitToBranch pushes one commit to a branch with other writers. It passes the branch's Snapshot, or an empty one, to
-// build, pushes, and repeats on ErrConflict. build sets only Edits, Message and When. The id is "" without changes.
+// CommitToBranch pushes a commit to a branch with other writers, and repeats on ErrConflict. It passes the branch's
+// Snapshot, empty for a new branch, to build, which sets only Edits, Message and When. It returns "" without changes.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

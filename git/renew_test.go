@@ -11,8 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// TestRenewalKeepsWhatIsUsed checks that a renewal keeps the heads and the last used commits, unless they are too
-// large.
+// TestRenewalKeepsWhatIsUsed checks that a renewal keeps the heads, and the most recently used commits up to the limit of their size.
 func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	const size, commits = 8 << 20, 16
 	r := &mirror{store: newStore(), recent: map[plumbing.Hash]int{}}
@@ -41,7 +40,7 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 			t.Fatal("the added commit is not held")
 		}
 	}
-	r.held(ids[0]) // it is used again
+	r.held(ids[0]) // marks the first commit as recently used
 	unused := add(commits + 1)
 
 	r.downloads = 1
@@ -72,7 +71,7 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestStoreIsShared uses one store for fetches, pushes and readers at once.
+// TestStoreIsShared checks concurrent fetches, pushes and reads of one store, for the race detector.
 func TestStoreIsShared(t *testing.T) {
 	const writers, objects = 8, 500
 	st := newStore()

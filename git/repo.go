@@ -11,32 +11,32 @@ import (
 
 // Options selects the repository to mirror and its branches.
 type Options struct {
-	// URL is https, http, ssh, git, user@host:path, file or a local path. Its user name and password, removed by
-	// Open, count unless Auth has HTTP credentials.
+	// URL is https, http, ssh, git, user@host:path, file or a local path. Open removes a user name and password in it, and
+	// uses them if Auth has no HTTP credentials.
 	URL  string
 	Auth wire.Auth
-	// Branch is the users' branch; "": the server's default.
+	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state and proposal branches; "" selects none. Its configuration, read at each new head of
-	// the users' branch, names the state branch: rollout.StateBranch until then.
+	// Cluster selects the state and proposal branches; "" selects none. The configuration of the cluster in each new head
+	// of the users' branch names the state branch. Until then it is rollout.StateBranch.
 	Cluster string
-	// StateBranch overrides the configured state branch.
+	// StateBranch overrides the state branch of the configuration.
 	StateBranch string
 	// Policy is another branch to look up and fetch; "" means none.
 	Policy string
 	// Keys are the accepted signing keys; nil requires no signatures.
 	Keys *Keys
-	// Identity is the author and committer of pushed commits; zero: Self.
+	// Identity is the author and committer of pushed commits (default Self).
 	Identity rollout.Identity
-	// Sign, if set, adds a signature to a commit object, equal for equal commits so that a repeated push is harmless.
+	// Sign, if set, adds a signature to a commit object. It is the same for equal commits, so pushes can be repeated.
 	Sign func(commit []byte) ([]byte, error)
-	// Timeout bounds each operation (default 2 minutes), MaxBytes each response (default 1 GiB).
+	// Timeout bounds each operation (default 2 minutes). MaxBytes bounds each response (default 1 GiB).
 	Timeout  time.Duration
 	MaxBytes int64
 }
 
-// Repo is a shallow mirror of the configured branches, in memory, for concurrent use. A Fetch, a Push and a download
-// of older commits wait only for their kind. Reads never wait for the network.
+// Repo is a shallow mirror of the configured branches, in memory, for concurrent use. Lookups, pushes and downloads of
+// older commits each wait only for operations of their own kind. Reads never wait for the network.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -45,12 +45,12 @@ type Repo struct {
 	looking, bringing, pushing lane
 
 	followed *followed    // guarded by the looking lane
-	raced    *atomic.Bool // the last push lost a race although no ref had moved
+	raced    *atomic.Bool // the last push lost a lock to another push although no ref had moved
 
 	*mirror
 }
 
-// Open validates options, key and known hosts without a connection: a reconciler can start before its Git server.
+// Open validates options, keys and known hosts without a connection, so a reconciler can start before its Git server.
 func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, nil
 }
 
-// Beside returns a Repo on the same mirror with separate lanes for pushes and older commits. Lookups share one.
+// Beside returns a Repo on the same mirror with its own lanes for pushes and older commits. Lookups share one lane.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)
@@ -96,7 +96,7 @@ func (r *Repo) Beside() *Repo {
 // Remote returns the repository's address.
 func (r *Repo) Remote() wire.Remote { return r.remote }
 
-// Stats counts a Repo's operations since Open, and its store's objects and bytes.
+// Stats counts the operations of a Repo since Open, and the objects and bytes in its store.
 type Stats struct {
 	wire.Stats
 	Objects, Bytes int64

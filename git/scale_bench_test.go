@@ -16,10 +16,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// BenchmarkLargeRepository compares this package with the git command for the same tasks, in turns, on one server,
-// and prints a table. The command gets its best case: clones with only the needed branches, shallow for fetches, and
-// whole for pushes, which are slower from a shallow clone. Times are not asserted; TestCostsDoNotGrow and its
-// neighbours have exact costs. docs/performance.md explains the table.
+// BenchmarkLargeRepository compares this package with the git command for the same tasks, in turns on one server, and prints a table. git
+// gets its best case: clones of the needed branches only, shallow for fetches and whole for pushes, which are slower from a shallow clone.
+// TestCostsDoNotGrow checks exact costs; times are not checked. docs/performance.md explains the table.
 func BenchmarkLargeRepository(b *testing.B) {
 	size := scaleOf()
 	start := time.Now()
@@ -27,7 +26,7 @@ func BenchmarkLargeRepository(b *testing.B) {
 	fmt.Printf("\n\n%s: made in %.0f s\n", size, time.Since(start).Seconds())
 	server := repo.HTTP(gittest.HTTPOptions{})
 	http := &largeWorld{size: size, repo: repo, server: server, url: server.URL, cliURL: server.URL}
-	// The versions differ, or the second side would find its changes made.
+	// Both worlds write different versions, or the second world's changes would already exist.
 	path := &largeWorld{size: size, repo: repo, url: repo.Bare, cliURL: "file://" + repo.Bare, version: 1_000_000}
 	http.table(b, "http")
 	path.table(b, "path")
@@ -35,7 +34,7 @@ func BenchmarkLargeRepository(b *testing.B) {
 	b.Run("http/long-life", http.longLife)
 }
 
-// table measures all rows and prints them.
+// table runs all rows and prints their table.
 func (w *largeWorld) table(b *testing.B, transport string) {
 	var table strings.Builder
 	w.columns = tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -53,14 +52,14 @@ func (w *largeWorld) table(b *testing.B, transport string) {
 	fmt.Printf("\n\n%s\n%s\n", table.String(), w.notes.String())
 }
 
-// maintain repacks the server's repository, as real servers do by themselves. Without it, the object files of each
-// push slow down all later ones.
+// maintain repacks the server's repository, as a real server does regularly. Otherwise the loose objects of each push slow down all later
+// pushes.
 func (w *largeWorld) maintain() { w.repo.InBare("repack", "-d", "-q") }
 
-// minRounds is the minimum number of rounds for each side and task; fast rows run up to a second.
+// minRounds is the minimum number of rounds of each task. Fast tasks run for up to a second.
 const minRounds = 12
 
-// rounds runs a round as often as the benchmark asks, once.
+// rounds runs round as often as the benchmark asks, but at least minRounds times.
 func rounds(b *testing.B, round func(i int)) {
 	n := 0
 	for ; b.Loop(); n++ {
@@ -72,11 +71,11 @@ func rounds(b *testing.B, round func(i int)) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// largeWorld is the large repository over one transport.
+// largeWorld is the large repository and one transport to it.
 type largeWorld struct {
 	size        scale
 	repo        *gittest.Repo
-	server      *gittest.Server // nil with a path
+	server      *gittest.Server // nil for a local path
 	url, cliURL string
 	version     int
 
@@ -84,11 +83,11 @@ type largeWorld struct {
 	notes   strings.Builder // printed after the table
 }
 
-// cost is the total cost of one side in its rounds.
+// cost is the cost of one side (gitrollout or git) of a task.
 type cost struct {
 	walls          []time.Duration
-	received, sent int64  // in all rounds; -1: unknown
-	memory         string // for the table
+	received, sent int64  // total of all rounds; -1 if unknown
+	memory         string // the table's text
 }
 
 func (c *cost) median() time.Duration {
@@ -111,7 +110,7 @@ func millis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/floa
 
 func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// row adds both sides to the table and the benchmark's output.
+// row adds the costs of both sides to the table, and reports them as metrics.
 func (w *largeWorld) row(b *testing.B, what string, ours, plain *cost) {
 	ratio := float64(plain.median()) / float64(ours.median())
 	_, _ = fmt.Fprintf(w.columns, "%s\t%s\t%s\t1 : %.1f\n", what, ours, plain, ratio)
@@ -124,7 +123,7 @@ func (w *largeWorld) row(b *testing.B, what string, ours, plain *cost) {
 	}
 }
 
-// ours measures one step of a mirror.
+// ours measures one operation of a mirror.
 func (c *cost) ours(r *git.Repo, step func()) {
 	before, start := r.Stats(), time.Now()
 	step()
@@ -137,7 +136,7 @@ func (c *cost) poll(b *testing.B, r *git.Repo) {
 	c.ours(r, func() { fetch(b, r) })
 }
 
-// plain measures one step of the git command.
+// plain measures one script of the git command.
 func (w *largeWorld) plain(c *cost, in cli, script string) {
 	if w.server == nil {
 		c.walls, c.received, c.sent = append(c.walls, in.run(script)), -1, -1
@@ -149,7 +148,7 @@ func (w *largeWorld) plain(c *cost, in cli, script string) {
 	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
 }
 
-// resident runs a script of the git command again. With a path the server's programs are its children.
+// resident runs a script of the git command again and returns its peak RSS. With a path it is unknown, as the server's programs run in it.
 func (w *largeWorld) resident(in cli, script string) string {
 	if peak := in.resident(script); w.server != nil {
 		return "RSS " + mib(peak)
@@ -165,7 +164,7 @@ func (w *largeWorld) open(b *testing.B, state string) (*git.Repo, rollout.Heads)
 	return r, fetch(b, r)
 }
 
-// mirror returns a bare clone with the two branches only.
+// mirror returns a bare clone of main and the state branch only.
 func (w *largeWorld) mirror(b *testing.B) cli {
 	c := cli{b, b.TempDir()}
 	c.run("git init -q --bare . && git config gc.auto 0 && git remote add origin " + w.cliURL +
@@ -176,8 +175,7 @@ func (w *largeWorld) mirror(b *testing.B) cli {
 
 const firstFetch, nextFetch = "git fetch -q --no-tags --depth 1 origin", "git fetch -q --no-tags origin"
 
-// firstFetch starts a new process until it can read both branches. For gitrollout this is the test program, with its
-// own start.
+// firstFetch measures a new process until it can read both branches. For gitrollout, the process is this test program.
 func (w *largeWorld) firstFetch(b *testing.B) {
 	var ours, plain cost
 	var heap, resident int64
@@ -230,7 +228,7 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 		w.version++
 		usersPush(w.repo, w.version)
 		both := []func(){func() { ours.poll(b, r) }, func() { w.plain(&plain, clone, nextFetch) }}
-		both[i%2]() // the second side finds the server's files in the system's cache
+		both[i%2]() // the second one finds the server's files in the page cache
 		both[1-i%2]()
 	})
 	w.version++
@@ -242,18 +240,18 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 	w.row(b, "fetch of one commit", &ours, &plain)
 }
 
-// committer commits with both sides to a branch with some history.
+// committer commits with both sides to a state branch of a given length.
 type committer struct {
 	commits     int
 	r           *git.Repo
 	state       string
 	clone       cli
 	ours, plain cost
-	// first is gitrollout's first push, which also reads the server's capabilities with all refs.
+	// first is the cost of gitrollout's first push, which also reads the server's capabilities with all refs.
 	first cost
 }
 
-// stateCommits commits the records of n apps to branches with histories of different lengths, in turns.
+// stateCommits measures commits of n apps' records to branches with histories of different lengths, in turns.
 func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 	var all []*committer
 	for _, commits := range histories {
@@ -287,7 +285,7 @@ func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 	}
 }
 
-// records returns new records of n apps.
+// records returns new records of n apps, as edits.
 func (w *largeWorld) records(n int) map[string][]byte {
 	w.version++
 	edits := map[string][]byte{}
@@ -307,7 +305,7 @@ func (c *committer) commit(b *testing.B, w *largeWorld, n int, into *cost) {
 	}
 }
 
-// script writes the records as cheaply as possible, and returns the commands for git.
+// script writes new records to the clone and returns the git commands that commit and push them.
 func (c *committer) script(b *testing.B, w *largeWorld, n int) string {
 	for path, content := range w.records(n) {
 		must(b, os.WriteFile(c.clone.dir+"/"+path, content, 0o644))
@@ -319,7 +317,7 @@ func (c *committer) commitByCLI(b *testing.B, w *largeWorld, n int) {
 	w.plain(&c.plain, c.clone, c.script(b, w, n))
 }
 
-// longLife polls and commits a thousand times, with some pushes by users.
+// longLife polls and commits a thousand times, with some users' pushes in between, and reports the memory.
 func (w *largeWorld) longLife(b *testing.B) {
 	const life = 1000
 	c := &committer{commits: w.size.longest()}
@@ -327,7 +325,7 @@ func (w *largeWorld) longLife(b *testing.B) {
 	c.r, c.state = r, heads.State
 	var polls cost
 	var early int64
-	var most [2]int64 // in each half, since the heap grows until the store is renewed
+	var most [2]int64 // the peak of each half, because the heap grows until the store is renewed
 	for i := range life {
 		if i%100 == 0 {
 			w.maintain()

@@ -19,10 +19,10 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// scale is the size of BenchmarkLargeRepository's repository.
+// scale is the size of the repository in BenchmarkLargeRepository.
 type scale struct {
 	apps, refs, history int
-	states              []int // commits on each of the state branches
+	states              []int // number of commits on each state branch
 }
 
 func scaleOf() scale {
@@ -40,20 +40,20 @@ func (s scale) String() string {
 
 func appFile(i int) string { return fmt.Sprintf("apps/%02d/app-%04d/kustomization.yaml", i/100, i) }
 
-// recordFile returns a path in folders, like package rollout's StatePath.
+// recordFile returns the path of an app's record, in folders as in package rollout's StatePath.
 func recordFile(i int) string {
 	name := fmt.Sprintf("app-%04d", i)
 	sum := sha256.Sum256([]byte(name))
 	return fmt.Sprintf("apps/%x/%s.yaml", sum[:1], name)
 }
 
-// record returns a record of typical length: 1.3 kB, with hashes that do not compress.
+// record returns an app's record of typical length: 1.3 kB, with hashes that do not compress.
 func record(app, version int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "apiVersion: gitrollout.dev/v1alpha1\nkind: AppState\napp: app-%04d\nserial: %d\n", app, version)
 	for i := range 14 {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%d %d", app, i))
-		if i < 4 { // changed by each step
+		if i < 4 { // these change with each step
 			sum = sha256.Sum256(fmt.Appendf(nil, "%d %d %d", app, i, version))
 		}
 		fmt.Fprintf(&text, "  - field: %02d\n    what: some name of a thing\n    hash: %x\n", i, sum[:20])
@@ -63,10 +63,10 @@ func record(app, version int) string {
 
 func stateOf(commits int) string { return fmt.Sprintf("gitrollout/state/after-%d", commits) }
 
-// byCLI returns the git command's branch, which begins at the same commit as stateOf's.
+// byCLI returns the branch for the git command. It begins at the same commit as that of stateOf.
 func byCLI(commits int) string { return fmt.Sprintf("cli/state/after-%d", commits) }
 
-// importer writes a stream for git fast-import.
+// importer builds an input for git fast-import.
 type importer struct {
 	strings.Builder
 	clock int
@@ -85,15 +85,15 @@ func (s *importer) file(path, content string) {
 	fmt.Fprintf(s, "M 100644 inline %s\ndata %d\n%s\n", path, len(content), content)
 }
 
-// topics adds branches at main.
+// topics adds n branches at main.
 func (s *importer) topics(n int) {
 	for i := range n {
 		fmt.Fprintf(s, "reset refs/heads/topic/%d\nfrom refs/heads/main\n\n", i)
 	}
 }
 
-// largeRepo creates the repository. It has refs on commits in all of main's history, and state branches with the same
-// files and separate histories. It also has the results of a server's maintenance (packed refs, a commit-graph).
+// largeRepo creates the repository. Its refs point to commits in all of main's history. The state branches have the same files and separate
+// histories. Refs are packed and there is a commit-graph, as after a server's maintenance.
 func largeRepo(b *testing.B, size scale) *gittest.Repo {
 	b.Helper()
 	repo := gittest.New(b)
@@ -137,7 +137,7 @@ func largeRepo(b *testing.B, size scale) *gittest.Repo {
 	return repo
 }
 
-// usersPush commits a change of one app to main, without a worktree.
+// usersPush commits a change of one app to main, directly on the server.
 func usersPush(repo *gittest.Repo, version int) {
 	s := importer{clock: 200_000 + version}
 	s.commit("main", 0)
@@ -146,7 +146,7 @@ func usersPush(repo *gittest.Repo, version int) {
 	repo.FastImport(s.String())
 }
 
-// A new process is this test program: TestMain runs fresh instead of the tests.
+// A new process is this test program again: with freshURL set, TestMain runs fresh instead of the tests.
 const (
 	freshURL   = "GITROLLOUT_BENCH_FRESH_URL"
 	freshState = "GITROLLOUT_BENCH_FRESH_STATE"
@@ -163,7 +163,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fresh runs all Git calls of a new process, and prints bytes received, heap after GC, and peak RSS.
+// fresh makes the Git calls of a new process, and prints received bytes, heap after a collection, and peak RSS.
 func fresh(url, state string) error {
 	ctx := context.Background()
 	r, err := git.Open(ctx, git.Options{URL: url, Branch: "main", StateBranch: state})
@@ -179,24 +179,24 @@ func fresh(url, state string) error {
 	return err
 }
 
-// liveHeap returns the size of the heap after a collection.
+// liveHeap returns the size of the heap after a garbage collection.
 func liveHeap() int64 {
 	runtime.GC()
-	runtime.GC() // the second collection frees the rest after the first one's sweep and finalizers
+	runtime.GC() // the second collection frees objects whose finalizers ran after the first
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// allocated returns the total of all allocations.
+// allocated returns the number of bytes allocated since the start of the process.
 func allocated() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.TotalAlloc)
 }
 
-// residentPeak returns the largest resident size of a process since its exec; 0 without /proc. Linux's rusage
-// includes the time before the exec, when the process was a copy of the test.
+// residentPeak returns a process's peak RSS since its exec, 0 without /proc. Linux's rusage also counts the time before the exec, when the
+// process was a copy of the test.
 func residentPeak(pid int) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := bytes.Cut(status, []byte("VmHWM:"))
@@ -208,7 +208,7 @@ func residentPeak(pid int) int64 {
 	return kB << 10
 }
 
-// children returns the child processes of a process, with their own children.
+// children returns a process and all its descendants.
 func children(pid int) []int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	all := []int{pid}
@@ -220,7 +220,7 @@ func children(pid int) []int {
 	return all
 }
 
-// cli runs git commands in a folder, as a shell script.
+// cli runs shell scripts with git commands in a folder.
 type cli struct {
 	b   *testing.B
 	dir string
@@ -241,7 +241,7 @@ func (c cli) run(script string) time.Duration {
 	return time.Since(start)
 }
 
-// resident returns the peak of a script's largest git process, sampled once a millisecond.
+// resident runs a script and returns the peak RSS of its largest process, sampled every millisecond.
 func (c cli) resident(script string) int64 {
 	c.b.Helper()
 	cmd := c.command(script)

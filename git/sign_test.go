@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// signer reads a key and returns it with the function for git.Options.Sign.
+// signer reads a private key and returns it with a function for git.Options.Sign.
 func signer(t *testing.T, file string) (*sign.Key, func([]byte) ([]byte, error)) {
 	t.Helper()
 	key, err := sign.ParseKey([]byte(read(t, file)), nil)
@@ -25,7 +25,7 @@ func signer(t *testing.T, file string) (*sign.Key, func([]byte) ([]byte, error))
 	}
 }
 
-// TestGitVerifiesOurCommits verifies pushed commits with the real git and with SignedBy.
+// TestGitVerifiesOurCommits checks that the real git and SignedBy accept the signatures of pushed commits.
 func TestGitVerifiesOurCommits(t *testing.T) {
 	repo := gittest.New(t)
 	main := repo.CommitFiles("first", map[string]string{"f": "1"})
@@ -52,7 +52,7 @@ func TestGitVerifiesOurCommits(t *testing.T) {
 	if again := push(t, r, proposal("shop", ids[1], main)); again[0] != "" {
 		t.Errorf("pushed again: %v", again)
 	}
-	// Edits by hand: signed with another key, and unsigned.
+	// Commits by another writer are refused: one signed with another key, one unsigned.
 	for name, sign2 := range map[string]func([]byte) ([]byte, error){"not in": sign2, "not signed": nil} {
 		other := mirror(sign2)
 		id := push(t, other, stateUpdate(repo.Ref(stateBranch), "cluster.yaml", name))[0]

@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// Signer signs with a file's key, read for each commit and parsed again if changed.
+// Signer signs with the key in a file. It reads the file for each commit, and parses it again if it changed.
 type Signer struct {
 	File       string
-	Passphrase string // of the key; "": none
+	Passphrase string // passphrase of the key, "" for none
 
 	mu   sync.Mutex
 	data []byte
 	key  *sign.Key
 }
 
-// Read returns the key, or why it cannot be used.
+// Read returns the key, or an error that says why the key cannot be used.
 func (s *Signer) Read() (*sign.Key, error) {
 	data, err := os.ReadFile(s.File)
 	if err != nil {

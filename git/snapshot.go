@@ -14,15 +14,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads one commit's files without a worktree, for concurrent use and without I/O. It stays complete while
-// referenced. Paths use slashes, relative to the root, which is "" or ".". Symbolic links are not followed. A lookup
-// is one search per path element; trees are decoded once and shared.
+// Snapshot reads the files of one commit without a worktree and without I/O, for concurrent use. Its objects stay in
+// memory while it is referenced. Paths use slashes and are relative to the root, "" or ".". Symbolic links are not
+// followed. Trees are decoded once and shared, so a lookup is one binary search per path element.
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit
 	message string
 	parents []string
-	root    plumbing.Hash // zero: no files
+	root    plumbing.Hash // zero if there are no files
 }
 
 func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
@@ -42,21 +42,21 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	}, nil
 }
 
-// EmptySnapshot returns a snapshot without files and commit, for a missing branch.
+// EmptySnapshot returns a snapshot without files and without a commit, for a branch that does not exist.
 func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
 
-// Commit returns the commit, with ID "" for the empty snapshot.
+// Commit returns the commit. Its ID is "" for the empty snapshot.
 func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 
 // Message returns the commit's full message.
 func (s *Snapshot) Message() string { return s.message }
 
-// Verifier returns the signer of a commit in Git's format, or why the signature does not count.
+// Verifier returns the signer of a commit in Git's format, or an error why the signature does not count.
 type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
 
-// SignedBy returns the commit's signer, as v verifies it. The error says why the signature does not count.
+// SignedBy returns the commit's signer according to v. The error says why the signature does not count.
 func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if s.commit.ID == "" {
 		return "", errors.New("there is no commit")
@@ -102,7 +102,7 @@ func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err err
 	return at, true, nil
 }
 
-// entryOf converts a tree entry; a mode of 0 gives the zero Entry.
+// entryOf converts a tree entry. A mode of 0 gives the zero Entry.
 func entryOf(e object.TreeEntry) rollout.Entry {
 	entry := rollout.Entry{Name: e.Name, ID: e.Hash.String(), Kind: rollout.File}
 	switch e.Mode {
@@ -118,7 +118,7 @@ func entryOf(e object.TreeEntry) rollout.Entry {
 	return entry
 }
 
-// ReadFile returns a file's content or link's target, owned by the caller. A missing one is an fs.ErrNotExist.
+// ReadFile returns a copy of a file's content or a link's target. If it is missing, the error is fs.ErrNotExist.
 func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	entry, ok, err := s.Lookup(path)
 	switch {
@@ -132,7 +132,7 @@ func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	return s.ReadBlob(entry.ID)
 }
 
-// ReadDir returns a directory's entries, by name. A missing one is an fs.ErrNotExist.
+// ReadDir returns the entries of a directory, sorted by name. If it is missing, the error is fs.ErrNotExist.
 func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	dir, ok, err := s.lookup(path)
 	switch {
@@ -152,7 +152,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	return rollout.Mapped(names, entryOf), nil
 }
 
-// ReadBlob returns a file's or symbolic link's content by ID, owned by the caller.
+// ReadBlob returns a copy of the content of a file or symbolic link, given its ID.
 func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
 	hash, err := parseID(id)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestRefThatCannotBeWritten checks a ref that the server cannot write, without a concurrent push. The first try
-// returns the server's error, and a later one succeeds when the cause is gone.
+// TestRefThatCannotBeWritten checks a push to a ref that the server cannot write although no other push runs. The push returns the server's
+// error, and succeeds once the cause is removed.
 func TestRefThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	lockOf := func(repo *gittest.Repo) string { return filepath.Join(repo.Bare, "refs/heads", stateBranch+".lock") }

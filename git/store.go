@@ -16,28 +16,28 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// store holds Git objects in memory, by id, for concurrent use and with removal, unlike go-git's.
+// store holds Git objects in memory, by id. Unlike go-git's, it allows concurrent use and can remove objects.
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
 	omitted map[plumbing.Hash]bool // files that are too large to keep
 	lost    bool                   // some omitted files have unknown ids
 	size    int64                  // bytes of content and overhead
-	under   *store                 // fallback for reads; may be nil
+	under   *store                 // store to read from if an object is not here; may be nil
 }
 
-// stored is one immutable object, shared by stores.
+// stored is one immutable object. Stores share it.
 type stored struct {
 	kind plumbing.ObjectType
 	id   plumbing.Hash
 	data []byte
-	// entries caches the decoded tree by name, since the first read.
+	// entries caches the decoded tree, sorted by name, after the first read.
 	entries atomic.Pointer[[]object.TreeEntry]
-	// complete: a store was seen to hold every object that this tree or commit reaches.
+	// complete is true once a store has held every object that this tree or commit reaches.
 	complete atomic.Bool
 }
 
-// overhead is an object's memory beside content: map bucket, struct, slice rounding.
+// overhead is the memory of an object in addition to its content: map bucket, struct and rounding of the slice.
 const overhead = 160
 
 func newStore() *store {
@@ -55,8 +55,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive sets whether missing files count as omitted, of unknown id, if there are any. They do after a download of a
-// whole commit, but not after one that leaves out files that should be here.
+// forgive keeps (is) or clears the flag lost. While lost is set, missing files count as omitted. That holds after a
+// download of a whole commit, but not after one that leaves out files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *store) omits(id plumbing.Hash) bool {
 	return omits || s.under != nil && s.under.omits(id)
 }
 
-// file returns a file's object; nil without an error if too large to keep.
+// file returns the object of a file. It returns nil without an error if the file was too large to keep.
 func (s *store) file(id plumbing.Hash) (*stored, error) {
 	o, err := s.typed(plumbing.BlobObject, id)
 	if errors.Is(err, errMissing) && s.omits(id) {
@@ -108,7 +108,7 @@ func (s *store) Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte
 	return plumbing.InvalidObject, nil, false
 }
 
-// Keep stores data, whose slice it owns, as an object. It implements wire.Store.
+// Keep stores data as an object and takes ownership of data. It implements wire.Store.
 func (s *store) Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash {
 	o := &stored{kind: kind, id: plumbing.ComputeHash(kind, data), data: data}
 	s.put(o)
@@ -121,7 +121,7 @@ func (s *store) addAll(from *store) {
 	}
 }
 
-// ids returns all objects' ids, sorted: equal objects make equal packs.
+// ids returns the ids of all objects, sorted, so that equal objects make equal packs.
 func (s *store) ids() []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -147,8 +147,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns a tree's entries, sorted by the bytes of their names. Git itself sorts the directory a after the file
-// a.b. Do not change the shared slice.
+// tree returns the entries of a tree, sorted by the bytes of their names; Git itself sorts the directory a after the
+// file a.b. Callers must not change the shared slice.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {
@@ -178,14 +178,14 @@ func (s *store) commit(id plumbing.Hash) (*object.Commit, error) {
 	return c, nil
 }
 
-// holds reports whether a commit can be read in full.
+// holds reports whether the store has a commit with all its objects.
 func (s *store) holds(commit plumbing.Hash) bool {
 	o := s.get(commit)
 	return o != nil && o.complete.Load()
 }
 
-// verify checks that all objects of a commit are here and marks it complete. It descends only into unmarked trees, so
-// the cost follows new objects. It detects a server that misunderstands shallow clones at the fetch.
+// verify checks that a commit's objects are all here, and marks it complete. It reads only unmarked trees, so its time
+// depends on new objects. It detects at the fetch that a server misunderstands shallow clones.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {
@@ -217,7 +217,7 @@ func (s *store) verifyTree(id plumbing.Hash) error {
 	return err
 }
 
-// below calls folder and file for a tree's direct entries, without submodules.
+// below calls folder or file for each direct entry of a tree, except submodules.
 func (s *store) below(id plumbing.Hash, folder, file func(plumbing.Hash) error) error {
 	entries, err := s.tree(id)
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *store) reach(commit plumbing.Hash, into *store) error {
 }
 
 func (s *store) reachTree(id plumbing.Hash, into *store) error {
-	if o := into.get(id); o != nil && o.complete.Load() { // otherwise an interrupted download may have left it
+	if o := into.get(id); o != nil && o.complete.Load() { // an interrupted download may have left a tree without its files
 		return nil
 	}
 	folder := func(id plumbing.Hash) error { return s.reachTree(id, into) }
@@ -268,7 +268,7 @@ func (s *store) reachTree(id plumbing.Hash, into *store) error {
 	return err
 }
 
-// The methods below implement plumbing.EncodedObject, for go-git's decoding.
+// These methods implement plumbing.EncodedObject, which go-git's decoders read.
 
 func (o *stored) Hash() plumbing.Hash             { return o.id }
 func (o *stored) Type() plumbing.ObjectType       { return o.kind }

@@ -17,22 +17,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder makes one commit's objects: blobs, and trees on their paths. Objects of the mirror go into made too: the
-// server may have dropped them, and would refuse a push.
+// builder makes the objects of one commit: blobs, and the trees on their paths. Objects that the mirror already has
+// also go into made. Otherwise the server, which may have dropped them, would refuse the push.
 type builder struct {
 	from *store
 	made *store
 }
 
-// edit is a node of the tree of edits.
+// edit is a node in the tree of edits.
 type edit struct {
 	remove   bool
-	content  []byte // a file's new content, when set
+	content  []byte // the new content of a file if set is true
 	set      bool
 	children map[string]*edit
 }
 
-// plan arranges edits by path. Deletions come first: "a" deleted and "a/b" written replaces the old "a".
+// plan arranges edits as a tree. Deletions come first: "a" deleted and "a/b" written puts a directory in place of "a".
 func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {
@@ -65,7 +65,7 @@ func (e *edit) at(path string) (*edit, error) {
 	return e, nil
 }
 
-// check refuses a path that would be a file and a directory at once.
+// check refuses edits that would make a path both a file and a directory.
 func (e *edit) check(path string) error {
 	for name, child := range e.children {
 		if e.set && !child.onlyRemoves() {
@@ -78,7 +78,7 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to a tree (zero id: none) and returns the new id, zero if empty: Git has no empty directories.
+// tree applies edits to a tree (zero id: a new one). It returns zero if it is empty: Git has no empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -126,7 +126,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to one name; keep is false if nothing is left. A mode of 0 means a new name.
+// child applies an edit to one entry. A mode of 0 means that the entry is new. keep is false if the entry is removed.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -144,7 +144,7 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 	return next, err == nil && !next.Hash.IsZero(), err
 }
 
-// clear applies an edit's deletions at its name; its writes come afterwards.
+// clear applies the deletions of an edit to an entry. The caller applies the writes afterwards.
 func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.TreeEntry, error) {
 	none := object.TreeEntry{Name: old.Name}
 	if e.remove {
@@ -160,7 +160,7 @@ func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.Tree
 	return none, err
 }
 
-// file writes content. Only an executable file stays executable.
+// file returns the entry for new content. An executable file stays executable; any other entry becomes a regular file.
 func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular}
 	next.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
@@ -173,13 +173,13 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	return next
 }
 
-// onlyRemoves reports whether a node only deletes, without an effect below a file.
+// onlyRemoves reports whether a node and its children only delete, which does nothing below a file.
 func (e *edit) onlyRemoves() bool {
 	writes := func(child *edit) bool { return !child.onlyRemoves() }
 	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
 }
 
-// encodeTree encodes entries in Git's order: directories sort as with a final slash.
+// encodeTree encodes entries in Git's order, in which a directory sorts as if its name ended with a slash.
 func encodeTree(entries []object.TreeEntry) []byte {
 	sort.Sort(object.TreeEntrySorter(entries))
 	var buf bytes.Buffer
@@ -190,10 +190,10 @@ func encodeTree(entries []object.TreeEntry) []byte {
 	return buf.Bytes()
 }
 
-// Self is the default author and committer. RFC 2606 reserves .invalid.
+// Self is the default author and committer. RFC 2606 reserves the top-level domain .invalid.
 var Self = rollout.Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
 
-// checkIdentity refuses an identity that a commit cannot hold.
+// checkIdentity refuses an identity that a commit object cannot represent.
 func checkIdentity(i rollout.Identity) error {
 	name, email := strings.TrimSpace(i.Name), strings.TrimSpace(i.Email)
 	if name == "" || email == "" || strings.ContainsAny(name+email, "<>\n\x00") {
@@ -202,8 +202,8 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit encodes a commit object with one identity, in whole seconds UTC. Equal inputs give equal bytes, so a
-// push without a response can be repeated.
+// encodeCommit encodes a commit object with one identity and a time in whole seconds UTC. Equal inputs give equal
+// bytes, so a push whose response was lost can be repeated.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

@@ -18,12 +18,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// model is a tree of files: content by path.
+// model maps the paths of files to their content.
 type model map[string]string
 
 var errModel = errors.New("not possible")
 
-// apply implements the documentation of Update.Edits.
+// apply applies edits as the documentation of Update.Edits says.
 func (m model) apply(edits map[string][]byte) (model, error) {
 	next := maps.Clone(m)
 	maps.DeleteFunc(next, func(old, _ string) bool {
@@ -66,7 +66,7 @@ func readAll(t *testing.T, s *git.Snapshot) model {
 	return m
 }
 
-// randomEdits returns edits of few names, so that they collide. Git has a special order for these names.
+// randomEdits returns edits of few names, so that they collide. Git sorts these names in a special order.
 func randomEdits(r *rand.Rand) map[string][]byte {
 	names := []string{"a", "a.b", "a-", "b", "c0", "ü"}
 	edits := map[string][]byte{}
@@ -82,8 +82,8 @@ func randomEdits(r *rand.Rand) map[string][]byte {
 	return edits
 }
 
-// TestEditsAgainstModel makes random edits in sequence. The files must equal the model's, and git fsck must accept
-// each tree with its order and modes.
+// TestEditsAgainstModel checks a sequence of random edits. The files must equal the model's, and git fsck must accept the trees' order and
+// modes.
 func TestEditsAgainstModel(t *testing.T) {
 	repo := gittest.New(t)
 	r := mirrorOf(t, repo)

@@ -1,4 +1,4 @@
-// Package program runs the git program, if any, for a working copy and the user's settings, not for contents.
+// Package program runs the git program for a working copy and the user's settings, if git is installed.
 package program
 
 import (
@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// Says returns git's output in the current folder, without surrounding white space.
+// Says returns the output of a git command in the current folder, without surrounding white space.
 func Says(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", args...).Output()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
@@ -25,7 +25,7 @@ func Says(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Repository returns the working copy's origin, or its top folder without one; "" outside of a working copy.
+// Repository returns the URL of the working copy's origin, else its top folder; "" outside of a working copy.
 func Repository(ctx context.Context) string {
 	top, err := Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -44,7 +44,7 @@ func Repository(ctx context.Context) string {
 
 var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// Commit resolves a revision to a full id: HEAD~3, a branch, a tag, an abbreviation. A full id is unchecked.
+// Commit resolves a revision to a full id: HEAD~3, a branch, a tag, an abbreviation. It does not check a full id.
 func Commit(ctx context.Context, name string) (id string, known bool) {
 	if commitID.MatchString(name) {
 		return name, true
@@ -53,7 +53,7 @@ func Commit(ctx context.Context, name string) (id string, known bool) {
 	return id, err == nil && commitID.MatchString(id)
 }
 
-// Parted returns two commits' merge base, or tip if a shallow working copy knows none.
+// Parted returns the merge base of two commits, or tip if a shallow working copy does not have it.
 func Parted(ctx context.Context, tip, other string) string {
 	if id, err := Says(ctx, "merge-base", "--end-of-options", tip, other); err == nil && commitID.MatchString(id) {
 		return id
@@ -61,7 +61,7 @@ func Parted(ctx context.Context, tip, other string) string {
 	return tip
 }
 
-// Author returns the user's name and e-mail address from environment or git's settings; "" if unset.
+// Author returns the user's name and e-mail address from the environment or git's settings; "" if neither has them.
 func Author(ctx context.Context, env func(string) string) (name, email string) {
 	if name = env("GIT_AUTHOR_NAME"); name == "" {
 		name, _ = Says(ctx, "config", "--get", "user.name")

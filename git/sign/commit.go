@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// ErrUnsigned reports a commit without a signature.
+// ErrUnsigned means that a commit has no signature.
 var ErrUnsigned = errors.New("the commit is not signed")
 
-// signed is a commit split into signature and signed content.
+// signed is a commit, split into its signature and the signed content.
 type signed struct {
 	payload   []byte // the signed bytes: the commit without its signature
 	signature string // armored
 	when      time.Time
 }
 
-// split separates the signature, gpgsig with its continuation lines, from a commit object, as git does. No header
-// that begins with gpgsig is signed. Two signatures are refused: programs differ in which they read.
+// split separates the signature, header gpgsig with its continuation lines, from a commit object, as git does. Other
+// headers that begin with gpgsig are not signed. Two signatures are refused: programs differ in which they read.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {
@@ -66,7 +66,7 @@ func split(commit []byte) (s signed, err error) {
 	return s, nil
 }
 
-// stamp parses the time of "Name <address> 1767225600 +0000"; zero for none.
+// stamp parses the time in "Name <address> 1767225600 +0000". It returns zero if there is none.
 func stamp(value []byte) time.Time {
 	i := bytes.LastIndexByte(value, '>')
 	if i < 0 {
@@ -83,7 +83,7 @@ func stamp(value []byte) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// Insert adds an armored signature to a commit object, after the last header, as git does.
+// Insert adds an armored signature to a commit object, after the last header as git does.
 func Insert(commit []byte, signature string) ([]byte, error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok || strings.TrimSpace(signature) == "" {

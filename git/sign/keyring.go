@@ -15,14 +15,14 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 )
 
-// Keyring holds the OpenPGP public keys that count.
+// Keyring holds the accepted OpenPGP public keys.
 type Keyring struct {
 	file string
 	keys openpgp.EntityList
 }
 
-// ParseKeyring parses armored public keys as of gpg --armor --export, in one or more blocks. file is for errors.
-// Private and revoked keys are refused.
+// ParseKeyring parses armored public keys, as gpg --armor --export writes them, in one or more blocks. file is a name
+// for errors. Private and revoked keys are refused.
 func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	k := &Keyring{file: file}
 	const begin = "-----BEGIN PGP "
@@ -73,12 +73,12 @@ func printable(r rune) rune {
 	return r
 }
 
-// weak lists hashes with known collisions.
+// weak lists the hashes with known collisions, whose signatures are refused.
 var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
 
 var errMalformed = errors.New("the OpenPGP signature is malformed")
 
-// check returns the signer. The library's panics on malformed input become errors.
+// check returns the signer of a commit. It turns the library's panics on malformed input into errors.
 func (k *Keyring) check(c signed) (who string, err error) {
 	defer func() {
 		if recover() != nil {
@@ -98,7 +98,7 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	if err != nil || !is {
 		return "", errMalformed
 	}
-	// A key must be valid when it signs, maybe a moment after the commit's time.
+	// The key must be valid when it signs, which may be a moment after the commit's time.
 	config := &packet.Config{Time: func() time.Time { return said.CreationTime }}
 	payload := bytes.NewReader(c.payload)
 	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, payload, bytes.NewReader(raw), config)

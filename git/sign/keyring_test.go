@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// gnupg is a home directory of the real gpg, with one key.
+// gnupg is a home directory for the real gpg, with one key.
 type gnupg struct {
 	t    *testing.T
 	home string
@@ -28,7 +28,7 @@ func newGnuPG(t *testing.T, owner string) gnupg {
 	if _, err := exec.LookPath("gpg"); err != nil {
 		t.Fatal("gpg is not installed, which makes the signatures that this test checks: make programs")
 	}
-	home, err := os.MkdirTemp("", "gpg") // its socket's path must be short
+	home, err := os.MkdirTemp("", "gpg") // gpg's socket in it needs a short path
 	must(t, err)
 	g := gnupg{t: t, home: home}
 	t.Cleanup(func() {
@@ -55,7 +55,7 @@ func (g gnupg) run(stdin string, args ...string) string {
 	return string(out)
 }
 
-// revoke imports gpg's own revocation certificate, without the colon that disables it.
+// revoke revokes the key with gpg's own certificate, after removing the colon that disables it.
 func (g gnupg) revoke() {
 	g.t.Helper()
 	files, err := filepath.Glob(filepath.Join(g.home, "openpgp-revocs.d", "*.rev"))
@@ -65,7 +65,7 @@ func (g gnupg) revoke() {
 	g.run(strings.Replace(string(read(g.t, files[0])), ":-----BEGIN", "-----BEGIN", 1), "--import")
 }
 
-// trusting returns a policy with the keys of a keyring.
+// trusting returns a policy that accepts the keys of a keyring.
 func trusting(t *testing.T, keyring string) sign.Policy {
 	t.Helper()
 	keys, err := sign.ParseKeyring("keyring", []byte(keyring))
@@ -114,8 +114,7 @@ func TestOpenPGP(t *testing.T) {
 	}
 }
 
-// openPGP creates a key and signs a text. It returns the key as gpg --export writes it, and the signature, both
-// armored.
+// openPGP creates a key and signs a text. It returns the public key as gpg --export writes it, and the signature. Both are armored.
 func openPGP(t testing.TB, text string) (public, signature string) {
 	t.Helper()
 	key, err := openpgp.NewEntity("Ann", "", "ann@example.com", nil)
@@ -129,8 +128,8 @@ func openPGP(t testing.TB, text string) (public, signature string) {
 	return exported.String(), signed.String()
 }
 
-// FuzzParseKeyring checks that a keyring is read or refused, and that a valid one has keys. The content of the armor
-// is changed separately, because its checksum rejects most changes.
+// FuzzParseKeyring checks that a keyring is refused or has keys. The content of the armor is also fuzzed alone, because the armor's
+// checksum would reject most changes.
 func FuzzParseKeyring(f *testing.F) {
 	public, signature := openPGP(f, commit)
 	signed := insert(f, commit, signature)

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Policy holds the accepted signing keys; either field may be nil.
+// Policy holds the accepted signing keys. Either field may be nil.
 type Policy struct {
 	SSH     *Signers
 	OpenPGP *Keyring
 }
 
-// Verify returns a commit's signer: a principal of the list, or a keyring key's user id and fingerprint. An error is
-// why the signature does not count: ErrUnsigned, an unlisted or then invalid key, or different content.
+// Verify returns a commit's signer: a principal of the list, or a keyring key's user id and fingerprint. The error says
+// why the signature does not count: ErrUnsigned, a key unlisted or invalid at that time, or other content.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

@@ -18,7 +18,7 @@ const commit = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n" +
 	"author Ann <ann@example.com> 1767225600 +0000\n" +
 	"committer Ann <ann@example.com> 1767225600 +0000\n\nshop: blue\n"
 
-// keygen creates a key with the real ssh-keygen and returns its file and its public line.
+// keygen creates a key with the real ssh-keygen. It returns the key's file and the line of its public key.
 func keygen(t testing.TB, args ...string) (file, public string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "key")
@@ -34,7 +34,7 @@ func sshKeygen(t testing.TB, args ...string) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -49,7 +49,7 @@ func read(t testing.TB, file string) []byte {
 	return data
 }
 
-// write writes a file to a temporary folder, and returns its path.
+// write writes content to a temporary file and returns its path.
 func write(t testing.TB, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
@@ -57,7 +57,7 @@ func write(t testing.TB, content string) string {
 	return file
 }
 
-// opensshSigns signs a commit as git does, with the real ssh-keygen.
+// opensshSigns signs content with the real ssh-keygen, as git does for a commit.
 func opensshSigns(t testing.TB, key, space, content string) string {
 	t.Helper()
 	file := write(t, content)
@@ -72,7 +72,7 @@ func insert(t testing.TB, content, signature string) []byte {
 	return signed
 }
 
-// verify checks a commit against an allowed_signers file.
+// verify verifies a commit by the text of an allowed_signers file.
 func verify(t testing.TB, signers string, signed []byte) (string, error) {
 	t.Helper()
 	list, err := sign.ParseSigners("signers", []byte(signers))
@@ -103,7 +103,7 @@ func TestSignaturesOfOpenSSH(t *testing.T) {
 func TestKeyIsChecked(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	_, other := keygen(t, "-t", "ed25519")
-	signed := insert(t, commit, opensshSigns(t, key, "git", commit)) // of 2026-01-01T00:00:00Z
+	signed := insert(t, commit, opensshSigns(t, key, "git", commit)) // the commit is of 2026-01-01T00:00:00Z
 	file := insert(t, commit, opensshSigns(t, key, "file", commit))
 	const brokenArmor = "-----BEGIN SSH SIGNATURE-----\n!!!\n-----END SSH SIGNATURE-----"
 	cases := map[string]struct {
@@ -166,7 +166,7 @@ func TestSignersThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestOpenSSHReadsOurs verifies Key's signatures with the real ssh-keygen.
+// TestOpenSSHReadsOurs checks that the real ssh-keygen accepts Key's signatures.
 func TestOpenSSHReadsOurs(t *testing.T) {
 	for _, args := range [][]string{{"-t", "ed25519"}, {"-t", "rsa", "-b", "2048"}} {
 		file, public := keygen(t, args...)
@@ -208,8 +208,8 @@ func TestKeysThatAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzVerify signs one commit with SSH and one with OpenPGP. Any verified content must equal the commit, apart from
-// its signature.
+// FuzzVerify checks that a changed commit with a valid signature is refused, unless only the signature's form has changed. One seed is
+// signed with SSH, the other with OpenPGP.
 func FuzzVerify(f *testing.F) {
 	key, public := keygen(f, "-t", "ed25519")
 	list, err := sign.ParseSigners("signers", []byte("ann "+public))
@@ -248,7 +248,7 @@ func FuzzParseSigners(f *testing.F) {
 	})
 }
 
-// TestCommitsThatCannotBeChecked checks that an incomplete header, or one without a time, verifies nothing.
+// TestCommitsThatCannotBeChecked checks that a commit with an incomplete header or without a time is refused.
 func TestCommitsThatCannotBeChecked(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	signs := func(content string) []byte { return insert(t, content, opensshSigns(t, key, "git", content)) }

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is git's for commits, so that no file's signature is valid for a commit.
+// namespace is git's namespace for commits. With it, a signature for a file is never valid for a commit.
 const namespace = "git"
 
-// Signers is a list of SSH keys in the format of allowed_signers (ssh-keygen(1)), one on each line:
+// Signers is a list of SSH keys in the format of allowed_signers (ssh-keygen(1)), one key per line:
 //
 //	ann@example.com,ann namespaces="git",valid-before="20270101" ssh-ed25519 AAAA… comment
 //
-// Options: namespaces (a pattern list; without it every namespace is allowed), valid-after and valid-before (YYYYMMDD,
-// YYYYMMDDHHMM or YYYYMMDDHHMMSS, always read as UTC). cert-authority is refused: certificates are not supported.
+// Options are namespaces (a pattern list; default all), and valid-after and valid-before (YYYYMMDD, YYYYMMDDHHMM or
+// YYYYMMDDHHMMSS, always in UTC). cert-authority is refused, as certificates are not supported.
 type Signers struct {
 	file string
 	keys []allowed
@@ -27,12 +27,12 @@ type Signers struct {
 
 // allowed is one line of the list.
 type allowed struct {
-	principal     string    // the first one on the line
+	principal     string    // the first principal on the line
 	key           []byte    // in SSH's wire format
-	after, before time.Time // zero: no bound
+	after, before time.Time // zero if there is no bound
 }
 
-// ParseSigners parses a list; file is for errors, with the line. A list without keys, surely a mistake, is an error.
+// ParseSigners parses a list. file is a name for errors. A list without keys is an error, as it is surely a mistake.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -55,7 +55,7 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 	return s, nil
 }
 
-// parseAllowed parses one line; ok is false for a key of another namespace.
+// parseAllowed parses one line. ok is false for a key that only signs in other namespaces.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
@@ -75,7 +75,7 @@ func parseAllowed(line string) (a allowed, ok bool, err error) {
 	return a, ok, err
 }
 
-// word cuts at the first space outside of double quotes.
+// word cuts s at the first space outside of double quotes.
 func word(s string) (first, rest string) {
 	quoted := false
 	i := strings.IndexFunc(s, func(r rune) bool {
@@ -88,7 +88,7 @@ func word(s string) (first, rest string) {
 	return s[:i], strings.TrimLeft(s[i:], " \t")
 }
 
-// options parses a line's options; ok is false if the key is not for commits.
+// options parses the options of a line. ok is false if the key is not for commits.
 func (a *allowed) options(options []string) (ok bool, err error) {
 	ok = true
 	for _, option := range options {
@@ -113,7 +113,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches reports whether s matches OpenSSH's pattern list: a pattern, and no negated one.
+// matches reports whether s matches OpenSSH's pattern list: some pattern matches, and no negated one does.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {
@@ -130,7 +130,7 @@ func matches(patterns, s string) bool {
 	return found
 }
 
-// timestamp parses OpenSSH's times, in UTC with or without the Z.
+// timestamp parses OpenSSH's times. They are in UTC, with or without the Z.
 func timestamp(value string) (time.Time, error) {
 	digits := strings.TrimSuffix(value, "Z")
 	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {
@@ -144,7 +144,7 @@ func timestamp(value string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write YYYYMMDD or YYYYMMDDHHMMSS, in UTC", value)
 }
 
-// allows returns the principal that may sign with a key at a time.
+// allows returns the principal of a key, if the key may sign at that time.
 func (s *Signers) allows(key []byte, at time.Time) (principal string, err error) {
 	err = fmt.Errorf("its key is not in %s", s.file)
 	for _, a := range s.keys {

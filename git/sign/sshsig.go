@@ -13,13 +13,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// The format is OpenSSH's PROTOCOL.sshsig.
+// The format of these signatures is in OpenSSH's PROTOCOL.sshsig.
 const (
 	sshType  = "SSH SIGNATURE"
 	sshMagic = "SSHSIG"
 )
 
-// blob is the armored content after the magic.
+// blob is the content of an armored signature after sshMagic.
 type blob struct {
 	Version   uint32
 	PublicKey []byte
@@ -29,7 +29,7 @@ type blob struct {
 	Signature []byte
 }
 
-// message is the signed data after the magic; Sum replaces the content.
+// message is the data that an SSH key signs, after sshMagic. Sum is the digest of the content.
 type message struct {
 	Namespace string
 	Reserved  string
@@ -51,7 +51,7 @@ func digest(hash string, data []byte) ([]byte, error) {
 
 func (m message) bytes() []byte { return append([]byte(sshMagic), ssh.Marshal(m)...) }
 
-// readBlob parses an armored signature for commits and its public key.
+// readBlob parses an armored signature of a commit and the public key in it.
 func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	block, rest := pem.Decode([]byte(armored))
 	if block == nil || block.Type != sshType || strings.TrimSpace(string(rest)) != "" {
@@ -79,13 +79,13 @@ func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	return b, key, nil
 }
 
-// sshAlgorithms lists the accepted signature algorithms: no SHA-1, no DSA.
+// sshAlgorithms lists the accepted signature algorithms. SHA-1 and DSA are not accepted.
 var sshAlgorithms = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
 	ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
 }
 
-// check returns the signer.
+// check returns the signer of a commit.
 func (s *Signers) check(c signed) (string, error) {
 	b, key, err := readBlob(c.signature)
 	if err != nil {
@@ -113,10 +113,10 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key signs with an Ed25519 or RSA key: equal content gives equal bytes, so a repeated push is harmless.
+// Key signs with an Ed25519 or RSA key. Equal content gives equal signatures, so a push can be repeated.
 type Key struct{ signer ssh.AlgorithmSigner }
 
-// ErrPassphrase reports an encrypted key with a missing or wrong passphrase.
+// ErrPassphrase means that the passphrase of an encrypted key is missing or wrong.
 var ErrPassphrase = errors.New("the key's passphrase is missing or wrong")
 
 // ParseKey parses a private key as ssh-keygen writes it. passphrase may be empty.
@@ -138,8 +138,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns a commit's armored signature, for Insert. random is crypto/rand's Reader: some keys use it against
-// side channels, without an effect.
+// Sign returns the armored signature of a commit, for Insert. random is crypto/rand's Reader. RSA uses it only against
+// side channels, so the signature does not depend on it.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)
@@ -163,7 +163,7 @@ func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: sshType, Bytes: data})), nil
 }
 
-// Signers returns a list of this key, to verify our own signatures.
+// Signers returns a list with this key only, to verify gitrollout's own signatures.
 func (k *Key) Signers(principal string) *Signers {
 	return &Signers{file: "the signing key", keys: []allowed{{principal: principal, key: k.signer.PublicKey().Marshal()}}}
 }

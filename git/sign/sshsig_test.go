@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// sshsig is the content of an SSH signature after its magic bytes, as in OpenSSH's PROTOCOL.sshsig.
+// sshsig is the content of an SSH signature after the magic, as in OpenSSH's PROTOCOL.sshsig.
 type sshsig struct {
 	Version   uint32
 	PublicKey []byte
@@ -22,7 +22,7 @@ type sshsig struct {
 	Signature []byte
 }
 
-// signer reads a key of ssh-keygen.
+// signer reads a private key that ssh-keygen wrote.
 func signer(t *testing.T, file string) ssh.AlgorithmSigner {
 	t.Helper()
 	key, err := ssh.ParsePrivateKey(read(t, file))
@@ -30,7 +30,7 @@ func signer(t *testing.T, file string) ssh.AlgorithmSigner {
 	return key.(ssh.AlgorithmSigner)
 }
 
-// armored signs the commit like ssh-keygen, with another algorithm and an edited result.
+// armored signs the commit as ssh-keygen does, with a given algorithm. edit may change the content of the signature.
 func armored(t *testing.T, key ssh.AlgorithmSigner, algorithm string, edit func(*sshsig)) string {
 	t.Helper()
 	sum := sha512.Sum512([]byte(commit))
@@ -46,7 +46,7 @@ func armored(t *testing.T, key ssh.AlgorithmSigner, algorithm string, edit func(
 	return string(pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: data}))
 }
 
-// TestSignaturesThatDoNotCount changes one part of a valid signature at a time.
+// TestSignaturesThatDoNotCount checks signatures in which one part is not valid.
 func TestSignaturesThatDoNotCount(t *testing.T) {
 	edFile, edPublic := keygen(t, "-t", "ed25519")
 	rsaFile, rsaPublic := keygen(t, "-t", "rsa", "-b", "2048")
@@ -77,8 +77,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// TestSignatureOfTheOtherHash checks a commit of a repository with two hashes: it has two signatures, and git signs
-// the content without both.
+// TestSignatureOfTheOtherHash checks a commit with a signature for each of two hashes. git signs the content without both signatures.
 func TestSignatureOfTheOtherHash(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	signed := string(insert(t, commit, opensshSigns(t, key, "git", commit)))

@@ -12,20 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Errors for errors.Is. None of this package holds a credential.
+// Callers test for these errors with errors.Is. No error of this package contains a credential.
 var (
-	ErrAuth        = errors.New("not authorised") // or the server's host key is not accepted
+	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or its host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable
-	ErrNotFound    = errors.New("not found")              // a repository, branch or commit
-	ErrRejected    = errors.New("rejected by the server") // a push; its message is in the text
+	ErrNotFound    = errors.New("not found")              // a repository, branch or commit does not exist
+	ErrRejected    = errors.New("rejected by the server") // the server refused a push; the text has its message
 )
 
-// serverError is a server's message instead of a response: an ERR packet, stderr's first kilobyte, or HTTP's text.
+// serverError is a message instead of a response: an ERR packet, stderr's first kilobyte, or the text of an HTTP error.
 type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps an error of network or protocol with its sentinel, here alone by servers' and x/crypto/ssh's texts.
+// Classify wraps a network or protocol error with its sentinel. Nothing else reads servers' and x/crypto/ssh's texts.
 func Classify(err error) error {
 	switch {
 	case err == nil:
@@ -60,39 +60,39 @@ func Classify(err error) error {
 	return err
 }
 
-// IsMissing reports whether the server lacks a commit, or does not send it by id.
+// IsMissing reports whether the server lacks a commit, or refuses to send it by id.
 func IsMissing(err error) bool {
 	var server *serverError
 	return errors.As(err, &server) && containsAny(strings.ToLower(server.text),
 		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
 }
 
-// movedTexts are the servers' messages for a ref that is not at Old: git (all versions), libgit2, JGit,
-// go-git, GitHub and GitLab.
+// movedTexts are the messages for a ref that is not at Old: of git (all versions), libgit2, JGit, go-git, GitHub and
+// GitLab.
 var movedTexts = []string{
 	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
 	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",
 	"lock error", "atomic transaction failed", "unable to create", "but expected", "already exists",
 }
 
-// consequenceTexts report only the failure of another ref in the atomic push.
+// consequenceTexts are the messages for a ref that failed only because another ref of the atomic push failed.
 var consequenceTexts = []string{
 	"atomic push fail", "atomic push reject", "atomic transaction failed", "transaction aborted",
 }
 
 func saysMoved(reason string) bool {
 	reason = strings.ToLower(reason)
-	// A hook's message is free text and may contain these words.
+	// A hook's message is free text, which may contain the same words.
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether a later lookup may show the ref at Old: another push held its lock. A non-fast-forward is
-// no race: a protected branch says so to a forced push.
+// saysRace reports whether another push may have held the ref's lock, so that a lookup still shows the ref at Old. A
+// non-fast-forward is no race, because a protected branch reports the same for a forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }
 
-// IsKnown reports whether an error already wraps a sentinel.
+// IsKnown reports whether an error already wraps one of the sentinels.
 func IsKnown(err error) bool {
 	known := []error{rollout.ErrConflict, ErrAuth, ErrUnreachable, ErrNotFound, ErrRejected}
 	return slices.ContainsFunc(known, func(sentinel error) bool { return errors.Is(err, sentinel) })
@@ -102,7 +102,7 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// oneLine makes a server's text fit for an error: one line, no control characters, at most 300 bytes.
+// oneLine makes a server's text one line of at most 300 bytes without control characters, for use in an error.
 func oneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	text = strings.Map(func(r rune) rune {

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// FuzzServerAnswers checks that no answer of a server panics, hangs, or is taken for objects that it does not
-// contain.
+// FuzzServerAnswers checks that no response makes a fetch or push panic or hang, and that each stored object equals its id.
 func FuzzServerAnswers(f *testing.F) {
 	f.Add([]byte("000eversion 2\n0015agent=git/2.39.5\n0000"))
 	f.Add([]byte("001e# service=git-upload-pack\n00000030" + strings.Repeat("a", 40) + " HEAD\x00\n0000"))
@@ -44,7 +43,7 @@ func FuzzServerAnswers(f *testing.F) {
 			if _, _, has := st.Content(want); has {
 				t.Error("a commit whose id is not the hash of any content was accepted")
 			}
-			for id, data := range st.objects { // kept content is not shared: a pack's buffer is not reused for it
+			for id, data := range st.objects { // stored content must not share a buffer that is used again
 				if plumbing.ComputeHash(st.kinds[id], data) != id {
 					t.Errorf("%s is kept as %s", st.kinds[id], id)
 				}
@@ -58,7 +57,7 @@ func FuzzServerAnswers(f *testing.F) {
 	})
 }
 
-// FuzzParseRemote checks that the password of a URL is never shown, whatever surrounds it.
+// FuzzParseRemote checks that no text shows the password of a URL, whatever the rest of the URL is.
 func FuzzParseRemote(f *testing.F) {
 	const secret = "hunter2-secret"
 	for _, rest := range []string{"host/repo", "host:bad/repo", "host", "/x@y/z", "ho st/%zz", "host/\n"} {
@@ -77,7 +76,7 @@ func FuzzParseRemote(f *testing.F) {
 	})
 }
 
-// listedKey returns a server's key, and the key's form in a known_hosts file.
+// listedKey returns a server's host key, and the key as it is written in a known_hosts file.
 func listedKey(t testing.TB) (key ssh.PublicKey, listed string) {
 	t.Helper()
 	key, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
@@ -85,7 +84,7 @@ func listedKey(t testing.TB) (key ssh.PublicKey, listed string) {
 	return key, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// FuzzKnownHosts checks that a server is known only if the file has its key.
+// FuzzKnownHosts checks that a host is accepted only if the known_hosts file contains its key.
 func FuzzKnownHosts(f *testing.F) {
 	key, listed := listedKey(f)
 	_, encoded, _ := strings.Cut(listed, " ")
@@ -112,7 +111,7 @@ func FuzzKnownHosts(f *testing.F) {
 	})
 }
 
-// TestKnownHosts checks which seeds of FuzzKnownHosts make a key known.
+// TestKnownHosts checks for which known_hosts files a host's key is accepted.
 func TestKnownHosts(t *testing.T) {
 	key, listed := listedKey(t)
 	for text, want := range map[string]bool{

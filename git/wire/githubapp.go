@@ -24,11 +24,11 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// GitHubApp gets tokens of an hour for one installation of a GitHub App by its key, renewed five minutes before
-// expiry. It is safe for concurrent use.
+// GitHubApp gets tokens for one installation of a GitHub App, with the app's key. A token is valid for an hour and
+// renewed five minutes before it expires. It is safe for concurrent use.
 type GitHubApp struct {
 	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
-	ID           string // of the app, or its client id
+	ID           string // the app's id or its client id
 	Installation string // id of the installation
 	KeyFile      string // the app's private key (PEM), read again for each new token
 	Clients      *Clients
@@ -39,10 +39,10 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is the validity left at a renewal: longer than any operation.
+// renewBefore is the remaining validity at which a token is renewed. It is longer than any operation.
 const renewBefore = 5 * time.Minute
 
-// Check sets the default API and reports a missing or invalid field or key.
+// Check sets the default API, and returns an error for a missing or invalid field or key.
 func (a *GitHubApp) Check() error {
 	a.API = cmp.Or(a.API, "https://api.github.com")
 	u, err := url.Parse(a.API)
@@ -61,7 +61,7 @@ func (a *GitHubApp) Check() error {
 	return err
 }
 
-// Refresh implements Auth.Refresh: the token is GitHub's password, normally valid for at least five minutes.
+// Refresh implements Auth.Refresh. The password is a token, normally valid for at least five more minutes.
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +75,7 @@ func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err
 	return "x-access-token", a.token, nil
 }
 
-// Forget drops a refused token.
+// Forget drops a token that the server has refused, so that Refresh requests a new one.
 func (a *GitHubApp) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,7 +117,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns the app's signed identity, valid from a minute ago, as clocks differ, for GitHub's maximum of ten.
+// jwt returns the app's signed identity. Its ten minutes, GitHub's maximum, began a minute ago, because clocks differ.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *GitHubApp) jwt() (string, error) {
 	return text + "." + encode(signature), nil
 }
 
-// key reads the private key, as PKCS #1 (GitHub's) or PKCS #8.
+// key reads the private key in PKCS #1 form, as GitHub makes it, or in PKCS #8 form.
 func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 	data, err := os.ReadFile(a.KeyFile)
 	if err != nil {

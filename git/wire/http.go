@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. It keeps a service's greeting of version 2, so that an idle poll is one POST.
+// httpLink implements smart HTTP. It keeps a service's greeting of protocol version 2, so an idle poll takes one POST.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -24,10 +24,10 @@ type httpLink struct {
 	limit   int64
 
 	mu      sync.Mutex
-	greeted map[string]greeting // by service
+	greeted map[string]greeting // by service, such as git-upload-pack
 }
 
-// greeting is a service's ref advertisement, and its base URL after redirects.
+// greeting is a service's ref advertisement, and the service's base URL after redirects.
 type greeting struct {
 	*advertisement
 	base string
@@ -46,8 +46,8 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 	}, nil
 }
 
-// checkRedirect follows redirects of the greeting, as git does, but never from https to http, nor with a credential
-// to another origin (net/http would, to a subdomain).
+// checkRedirect follows redirects of the greeting, as git does, but not from https to http. Another origin gets no
+// credential; net/http would send it to a subdomain.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -74,8 +74,8 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
-		// Before version 2 the greeting is the ref lookup, so each conversation requests it. A push needs only
-		// capabilities: the server does the compare-and-swap.
+		// Before version 2 the greeting contains the refs, so each fetch needs a new one. A push needs only the capabilities
+		// in the greeting, because the server does the compare-and-swap.
 		if greet.v2 || service == receivePack {
 			kept := *greet.advertisement
 			kept.refs = nil
@@ -131,7 +131,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	req.Header.Set("Content-Type", "application/x-"+service+"-request")
 	req.Header.Set("Accept", "application/x-"+service+"-result")
 	if service == uploadPack {
-		// The header lets net/http repeat a harmless read after a closed connection.
+		// This header, which is not sent, lets net/http repeat a harmless read after a closed connection.
 		req.Header["X-Idempotency-Key"] = nil
 	}
 	l.stats.sent.Add(int64(len(request)))
@@ -139,7 +139,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	return body, err
 }
 
-// do sends one request and returns a successful response's body.
+// do sends a request and returns the body of a successful response.
 func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *url.URL, error) {
 	req.Header.Set("User-Agent", userAgent)
 	if req.URL.Query().Get("service") == uploadPack || strings.HasSuffix(req.URL.Path, "/"+uploadPack) {
@@ -169,7 +169,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
 }
 
-// drained reads the last bytes before it closes, to keep the connection.
+// drained reads up to 4 KiB of the rest before it closes the body, so that the connection can be used again.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {
@@ -177,10 +177,10 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-// authorize adds credentials to a request and returns the secrets.
+// authorize adds the credentials to a request and returns the secrets in them.
 func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
-		return nil, nil // redirected elsewhere
+		return nil, nil // a redirect to another origin gets no credentials
 	}
 	user, password := l.auth.Username, l.auth.Password
 	if l.auth.Refresh != nil {
@@ -194,7 +194,7 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
-	// In some URLs, a user name alone is a token.
+	// In the URLs of some servers, a user name alone is a token.
 	if secrets = []string{password}; password == "" {
 		secrets = []string{user}
 	}
@@ -202,8 +202,8 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	return append(secrets, sent), nil
 }
 
-// statusError makes a response that is not Git's an error, with the body only if plain text: forges put explanations
-// there, unlike a login page.
+// statusError makes an error of a response that is not Git's. It adds the body only if it is plain text, as a forge's
+// explanation is. A login page is HTML.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
@@ -232,7 +232,7 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []str
 	return &serverError{text}
 }
 
-// scrub removes our credentials, which some servers echo, from a text.
+// scrub replaces gitrollout's credentials in a text, because some servers repeat them.
 func scrub(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if secret != "" {

@@ -7,25 +7,25 @@ import (
 	"sync/atomic"
 )
 
-// The two services of a Git server.
+// A Git server has two services.
 const (
 	uploadPack  = "git-upload-pack"  // fetch
 	receivePack = "git-receive-pack" // push
 )
 
-// link connects to one repository. open begins a conversation, without a request if smart HTTP has a greeting.
+// link connects to one repository. open begins a conversation; smart HTTP sends no request if it has kept a greeting.
 type link interface {
 	open(ctx context.Context, service string) (*Session, error)
 }
 
-// Server is one repository's server, for concurrent, separate conversations.
+// Server is the server of one repository. Its conversations are independent and may run concurrently.
 type Server struct {
 	link   link
 	stats  *counters
 	bounds bounds
 }
 
-// Open validates credentials, key and known hosts without a connection. maxBytes bounds each response.
+// Open validates credentials, keys and known hosts without a connection. maxBytes bounds each response.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
@@ -47,7 +47,7 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
-// Narrow divides the bounds on packs by times, before the first conversation of a test.
+// Narrow divides the bounds on packs by times. Tests call it before the first conversation.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
 // ToFetch begins a conversation for lookups and fetches.
@@ -65,24 +65,24 @@ func (s *Server) open(ctx context.Context, service string) (*Session, error) {
 	return session, nil
 }
 
-// Session is one conversation with one service.
+// Session is one conversation with one service of a server.
 type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends one request and returns its response. Smart HTTP allows any number; a stream's last one of
-	// version 0 ends the conversation.
+	// exchange sends one request and returns the response. Smart HTTP allows any number of requests. On a stream of
+	// protocol version 0, the request ends the conversation.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// Close ends the conversation.
 	Close func()
-	// Stale drops the greeting of a server that behaved differently, for the next conversation.
+	// Stale drops the greeting of a server that behaved differently, so that the next conversation gets a new one.
 	Stale func()
 }
 
 // V2 reports whether the server speaks protocol version 2.
 func (s *Session) V2() bool { return s.v2 }
 
-// Advertised returns the ids of all refs in the greeting, by full name; nil in version 2 or if kept.
+// Advertised returns the ids of all refs by full name; nil in version 2, or if the greeting was kept from before.
 func (s *Session) Advertised() map[string]string { return s.refs }
 
 type counters struct {
@@ -91,11 +91,11 @@ type counters struct {
 
 // Stats counts the operations with a server since Open.
 type Stats struct {
-	// Requests are HTTP requests; on the other transports, connections.
+	// Requests counts HTTP requests; on other transports, connections.
 	Requests int64
-	// Lookups are ref lookups, Fetches are requested packs, Pushes are sent packs or deletions.
+	// Lookups counts ref lookups, Fetches counts requested packs, and Pushes counts sent packs and deletions.
 	Lookups, Fetches, Pushes int64
-	// Sent and Received are bytes of Git's protocol: HTTP bodies, or the stream.
+	// Sent and Received count bytes of Git's protocol: HTTP bodies or the stream.
 	Sent, Received int64
 }
 
@@ -108,7 +108,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// countedReader counts read bytes and fails past a limit, against a broken server that fills the memory.
+// countedReader counts the bytes read. Past a limit it fails, so that a broken server cannot fill the memory.
 type countedReader struct {
 	io.Reader
 	io.Closer

@@ -10,16 +10,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// The default bounds of content kept from one pack, in uncompressed bytes: a thousand may be compressed to one.
+// These bounds limit what is kept of one pack, in uncompressed bytes. Compression may be a thousandfold.
 const (
-	maxBlob   = 16 << 20  // of one file: no app reads a larger one
-	largeBlob = 1 << 20   // a larger file counts as large
-	maxLarge  = 128 << 20 // of all large files
-	maxOther  = 64 << 20  // of a folder or a commit; more is refused
-	maxBases  = 32 << 20  // of omitted files while the pack is read: deltas may need them as bases
+	maxBlob   = 16 << 20  // of one file: no app needs a larger one
+	largeBlob = 1 << 20   // above this size, a file counts as large
+	maxLarge  = 128 << 20 // of all large files together
+	maxOther  = 64 << 20  // of a tree or a commit; a larger one is an error
+	maxBases  = 32 << 20  // of omitted files that are held while the pack is read, as deltas may need them
 )
 
-// bounds holds the default bounds, in tests divided by a factor.
+// bounds holds the bounds. Tests divide the defaults by a factor.
 type bounds struct {
 	blob, large, allLarge, other, bases int64
 	between                             int64
@@ -36,24 +36,24 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file too large to keep. A zero id is unknown, of a delta on an omitted file or a filter's.
+	// Omit records a file too large to keep. A zero id means unknown files, of a filter or a delta on an omitted file.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store object by object: one more at most is in memory. A base mostly precedes deltas.
+// unpacking reads a pack into a store, with at most one more object in memory. Bases mostly come before their deltas.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
 	into    Store
-	at      map[int64]plumbing.Hash // by offset; zero: omitted, with unknown id
+	at      map[int64]plumbing.Hash // id by offset in the pack; zero for an omitted object of unknown id
 	omitted map[plumbing.Hash]bool
-	leaned  map[plumbing.Hash][]byte // content of omitted files, within bases
-	spent   int64                    // bytes in leaned
-	spread  int64                    // bytes of kept large files
+	leaned  map[plumbing.Hash][]byte // content of omitted files, up to bases bytes in total
+	spent   int64                    // total bytes in leaned
+	spread  int64                    // total bytes of the large files that were kept
 	waiting []delta
 }
 
-// delta is an object encoded as its difference from a base.
+// delta is an object that is encoded as its difference from a base.
 type delta struct {
 	offset int64
 	base   plumbing.Hash
@@ -125,7 +125,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether a file of this size is not kept. A kept one counts against the bound of all large files.
+// isTooLarge reports whether a file of this size is not kept. If it is kept and large, it counts against allLarge.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -137,14 +137,14 @@ func (u *unpacking) isTooLarge(size int64) bool {
 	return false
 }
 
-// lean omits a file and remembers its content as a base of deltas.
+// lean omits a file but holds its content, because later deltas may need it as base.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
 	u.leaned[id], u.spent = data, u.spent+int64(len(data))
 	u.omit(offset, id)
 }
 
-// isLost reports whether deltas against base cannot be resolved.
+// isLost reports whether a base's content is not available, so that its deltas cannot be resolved.
 func (u *unpacking) isLost(base plumbing.Hash) bool {
 	return base.IsZero() || u.omitted[base] && u.leaned[base] == nil
 }
@@ -154,26 +154,26 @@ func (u *unpacking) omit(offset int64, id plumbing.Hash) {
 	u.into.Omit(id)
 }
 
-// skip copies an object's content to a writer only.
+// skip reads an object's content and copies it to a writer.
 func (u *unpacking) skip(to io.Writer) error {
 	_, _, err := u.from.NextObject(to)
 	return err
 }
 
-// read returns an object's content. The scanner enforces the declared length.
+// read returns an object's content. The scanner checks the declared length.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	c := content{make([]byte, 0, min(h.Length, u.large)), int(h.Length)}
 	err := u.skip(&c)
 	return c.data, err
 }
 
-// content collects an object of declared length, allocated in full only after its first capacity has arrived.
+// content collects an object. It allocates the declared length only after its first capacity has arrived.
 type content struct {
 	data   []byte
 	length int
 }
 
-// Write appends p.
+// Write appends p to the content.
 func (c *content) Write(p []byte) (int, error) {
 	if len(c.data)+len(p) > cap(c.data) {
 		c.data = append(make([]byte, 0, max(c.length, len(c.data)+len(p))), c.data...)
@@ -182,7 +182,7 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta keeps a resolved delta, or queues it until its base has come.
+// delta resolves a delta and keeps the result. It queues the delta if the base has not come yet.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
@@ -192,7 +192,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // the size of the base
+	_, of := binary.Uvarint(d.data) // the number of bytes of the base's size, which is skipped
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}
@@ -217,7 +217,7 @@ func (u *unpacking) delta(d delta) error {
 	return nil
 }
 
-// settle resolves deltas that came before their base.
+// settle resolves the deltas that came before their base.
 func (u *unpacking) settle() error {
 	for len(u.waiting) > 0 {
 		before := u.waiting

@@ -14,7 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// packText writes packs.
+// packText builds a pack.
 type packText struct {
 	bytes.Buffer
 	offsets []int
@@ -27,7 +27,7 @@ func newPack(objects uint32) *packText {
 	return p
 }
 
-// add appends an object of a Git type with a stated length, some bytes after its header, and its content.
+// add appends an object: its type and declared length, between (such as a delta's base), and the compressed content.
 func (p *packText) add(kind byte, told int, between, content []byte) *packText {
 	p.offsets = append(p.offsets, p.Len())
 	head := kind<<4 | byte(told&15)
@@ -47,7 +47,7 @@ func (p *packText) blob(content string) *packText {
 	return p.add(aBlob, len(content), nil, []byte(content))
 }
 
-// delta appends a delta on a base: the base's hash, or its distance.
+// delta appends a delta. base is the base's hash, or its distance in the pack.
 func (p *packText) delta(kind byte, base, delta []byte) *packText {
 	return p.add(kind, len(delta), base, delta)
 }
@@ -58,14 +58,14 @@ func (p *packText) end() io.Reader {
 	return bytes.NewReader(p.Bytes())
 }
 
-// appending returns a delta that copies the base and appends a text.
+// appending returns a delta that copies a base of given length and appends text.
 func appending(base int, text string) []byte { return appendingTo(base, base, text) }
 
-// appendingTo returns a delta that copies the first bytes of a base and appends a text.
+// appendingTo returns a delta that copies the first bytes of a base and appends text.
 func appendingTo(base, first int, text string) []byte {
 	d := binary.AppendUvarint(nil, uint64(base))
 	d = binary.AppendUvarint(d, uint64(first+len(text)))
-	d = append(d, 0x80|0x10|0x20|0x40, byte(first), byte(first>>8), byte(first>>16)) // copy from 0
+	d = append(d, 0x80|0x10|0x20|0x40, byte(first), byte(first>>8), byte(first>>16)) // copies from offset 0
 	return append(append(d, byte(len(text))), text...)
 }
 
@@ -73,12 +73,12 @@ const (
 	aBlob, anOffsetDelta, aReferenceDelta = 3, 6, 7
 )
 
-// testStore is a Store that keeps everything it gets.
+// testStore is a Store that records all calls.
 type testStore struct {
 	kinds   map[plumbing.Hash]plumbing.ObjectType
 	objects map[plumbing.Hash][]byte
 	omitted []plumbing.Hash
-	kept    int // bytes
+	kept    int // total bytes of kept objects
 }
 
 func newTestStore() *testStore {
@@ -102,7 +102,7 @@ func blobID(content string) plumbing.Hash {
 	return plumbing.ComputeHash(plumbing.BlobObject, []byte(content))
 }
 
-// TestDeltasInAnyOrder checks deltas before their base, and deltas of deltas.
+// TestDeltasInAnyOrder checks deltas that come before their base, and deltas of deltas.
 func TestDeltasInAnyOrder(t *testing.T) {
 	base := "the base of all of them\n"
 	p := newPack(4)
@@ -119,7 +119,7 @@ func TestDeltasInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestOmitted checks that a too large object is reported by its id, and a delta of an even larger base without an id.
+// TestOmitted checks that Omit gets the id of a too large object, and the zero id for a delta whose base is even larger.
 func TestOmitted(t *testing.T) {
 	fits, large, huge := strings.Repeat("a", maxBlob), strings.Repeat("b", maxBlob+1), strings.Repeat("c", maxBases+1)
 	p := newPack(5).blob(fits).blob(large).delta(aReferenceDelta, hashOf(large), appendingTo(len(large), 10, "small after all"))
@@ -136,7 +136,7 @@ func TestOmitted(t *testing.T) {
 	}
 }
 
-// TestPacksThatAreRefused checks that invalid packs end in an error, and take no more memory than was sent.
+// TestPacksThatAreRefused checks that invalid packs are errors, and take no more memory than was sent.
 func TestPacksThatAreRefused(t *testing.T) {
 	growing := binary.AppendUvarint([]byte{1}, 1<<40)
 	for name, p := range map[string]*packText{
@@ -158,7 +158,7 @@ func TestPacksThatAreRefused(t *testing.T) {
 
 func hashOf(content string) []byte { id := blobID(content); return id[:] }
 
-// TestContentIsInMemoryOnce checks that a file takes its own size in memory, and no more.
+// TestContentIsInMemoryOnce checks that reading a file allocates little more than the size of the file.
 func TestContentIsInMemoryOnce(t *testing.T) {
 	const size = 12 << 20
 	for name, c := range map[string]struct {

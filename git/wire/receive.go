@@ -15,18 +15,18 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// Command moves one ref from Old to New; the zero id means no ref.
+// Command moves one ref from Old to New. The zero id means that the ref does not exist.
 type Command struct {
 	Ref      plumbing.ReferenceName
 	Old, New plumbing.Hash
 }
 
-// Refused reports a push that the server declined.
+// Refused reports that the server refused a push.
 type Refused struct {
-	Reasons []string // one for each ref that failed, root causes only
+	Reasons []string // one for each ref that failed by itself; refs that failed with another are left out
 	Remarks string   // output of hooks
-	Moved   bool     // a reason reports that a ref was not at Old
-	Race    bool     // the same, but another push's lock may be the cause
+	Moved   bool     // a reason says that a ref was not at Old
+	Race    bool     // like Moved, but the cause may be another push's lock
 }
 
 func (e *Refused) Error() string {
@@ -37,8 +37,8 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands with a pack of exactly the given objects, and reads the report. A ref moves only from Old.
-// Several commands are atomic where supported.
+// Push sends commands with a pack of exactly the given objects, and reads the report. A ref moves only if it is at Old.
+// Several commands are atomic if the server supports it.
 func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
@@ -47,7 +47,7 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 	if len(commands) > 1 {
 		wanted = append(wanted, "atomic")
 	}
-	caps := "\x00 " + s.caps.only(wanted...) // in the first line only
+	caps := "\x00 " + s.caps.only(wanted...) // only in the first line
 	var req pktWriter
 	needPack := false
 	for _, c := range commands {
@@ -77,14 +77,14 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 
 func encodePack(from Store, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
-	// A window of 0: no deltas. A commit has few objects, no versions of each other.
+	// The window 0 disables deltas: the few objects of a commit are no versions of each other.
 	if _, err := packfile.NewEncoder(&buf, encodable{from: from}, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return buf.Bytes(), nil
 }
 
-// encodable adapts a Store to go-git's encoder, without deltas.
+// encodable lets go-git's encoder read a Store, without deltas.
 type encodable struct {
 	storer.EncodedObjectStorer
 	from Store
@@ -101,7 +101,7 @@ func (e encodable) EncodedObject(_ plumbing.ObjectType, id plumbing.Hash) (plumb
 	return o, err
 }
 
-// report reads each command's outcome.
+// report reads the outcome of each command.
 func (s *Session) report(body io.Reader, commands []Command) error {
 	var remarks tail
 	p := newPktReader(body)
@@ -116,7 +116,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 		}
 		return fmt.Errorf("report: %w", unexpected(err))
 	}
-	// The server's hooks may still run; hanging up could end them.
+	// The server's hooks may still run, and closing the connection could end them.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
 	outcome := Refused{Remarks: oneLine(remarks.String())}
@@ -151,10 +151,10 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 	return &outcome
 }
 
-// Atomic reports whether the server moves several branches or none.
+// Atomic reports whether the server can move several branches at once or none of them.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches that are not at their command's Old; none for nil refs, which are unknown.
+// Moved lists the branches that are not at their command's Old. It lists none if refs is nil, as the ids are unknown.
 func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Remote is a repository's address without credentials, safe to print and store.
+// Remote is a repository's address. It contains no credentials, so it may be printed and stored.
 type Remote struct {
 	scheme string // https, http, ssh, git or file
 	user   string // ssh only
@@ -20,33 +20,33 @@ type Remote struct {
 	path   string
 }
 
-// Auth holds optional credentials, some of which the URL uses.
+// Auth holds credentials, all optional. The URL's scheme decides which are used.
 type Auth struct {
-	// Username and Password are for HTTP basic authentication; forges take a token as password, with any user.
+	// Username and Password are for HTTP basic authentication. Forges accept a token as password, with any user name.
 	Username, Password string
 	// Refresh, if set, returns user name and password for each HTTP request: for expiring tokens and rotated secrets.
 	Refresh func(context.Context) (username, password string, err error)
-	// Refused, if set, is called after a 401 to Refresh's credentials.
+	// Refused, if set, is called when the server answers 401, so that the owner of Refresh can drop the credentials.
 	Refused func()
-	// TLS is for https.
+	// TLS is for https only.
 	TLS
 
-	// SSHKeyFile is a private key (PEM), read for each connection; "": the SSH agent.
+	// SSHKeyFile is a private key (PEM), read for each connection. With "", the SSH agent is used.
 	SSHKeyFile    string
 	SSHPassphrase string
-	// KnownHosts is a known_hosts file, read for each connection; "": ~/.ssh/known_hosts. Other hosts are refused.
+	// KnownHosts is a known_hosts file, read for each connection (default ~/.ssh/known_hosts). Other hosts are refused.
 	KnownHosts string
 }
 
-// HTTP reports whether HTTP requests carry a credential.
+// HTTP reports whether HTTP requests will carry a credential.
 func (a Auth) HTTP() bool {
 	return a.Username != "" || a.Password != "" || a.Refresh != nil
 }
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote parses https, http, ssh and git URLs, the scp form user@host:path, file URLs and local paths. An
-// http(s) URL's user name and password are Auth.
+// ParseRemote parses https, http, ssh and git URLs, the scp form user@host:path, file URLs and local paths. The user
+// name and password of an http(s) URL are returned in Auth.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):
@@ -71,7 +71,7 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 func parseURL(raw string) (Remote, Auth, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// net/url's error quotes the URL, maybe with a password's odd characters.
+		// net/url's error quotes the URL, perhaps with a password whose characters broke the URL.
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
@@ -119,7 +119,7 @@ func (r Remote) String() string {
 // Local reports whether the repository is on this machine's disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
-// loopback reports whether the host is this machine, for plain text.
+// loopback reports whether the host is this machine, so that plain text is safe.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -129,7 +129,7 @@ func (r Remote) loopback() bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// hostPort returns the address to dial, by default with port.
+// hostPort returns the address to dial. port is used if the host has none.
 func (r Remote) hostPort(port string) string {
 	if h, p, err := net.SplitHostPort(r.host); err == nil {
 		return net.JoinHostPort(h, p)
@@ -139,7 +139,7 @@ func (r Remote) hostPort(port string) string {
 
 var query = regexp.MustCompile(`\?\S*`)
 
-// RedactURL removes possible secrets from any URL: all between scheme and the authority's last @, and the query.
+// RedactURL removes possible secrets from a URL: all between the scheme and the authority's last @, and the query.
 func RedactURL(raw string) string {
 	at := strings.Index(raw, "://")
 	if at < 0 {
@@ -149,7 +149,7 @@ func RedactURL(raw string) string {
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		authority = authority[i+1:]
 	} else if i := strings.LastIndexByte(rest, '@'); i >= 0 && strings.Contains(authority, ":") {
-		// A password with a slash, a port that net/url refuses.
+		// The password has a slash, so net/url takes its part before the slash for a port.
 		return raw[:at+3] + query.ReplaceAllString(rest[i+1:], "")
 	}
 	if slash {

@@ -22,15 +22,15 @@ import (
 type sshDialer struct {
 	remote Remote
 	addr   string
-	known  string // file
+	known  string // path of the known_hosts file
 	auth   Auth
 
 	mu     sync.Mutex
-	key    []byte // as last read
+	key    []byte // content of the key file as last read
 	signer ssh.Signer
 }
 
-// newSSHDialer reads key and known hosts, so that a missing file is a startup error.
+// newSSHDialer reads the key and the known hosts, so that a missing file is a startup error.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	d.remote.user = cmp.Or(remote.user, "git")
@@ -50,7 +50,7 @@ func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	return d, nil
 }
 
-// hosts reads the current known hosts.
+// hosts reads the known hosts, which may have changed.
 func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	check, err := knownhosts.New(d.known)
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the current key; nil means the agent. An unchanged key is kept: decryption is slow on purpose.
+// readKey returns the key, nil for the agent. It keeps an unchanged key, because decrypting one is slow on purpose.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
@@ -88,7 +88,7 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	return signer, nil
 }
 
-// methods returns the authentication methods, and a closer of the agent's connection.
+// methods returns the authentication methods, and a closer for the connection to the agent.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
 }
 
-// agentMethods connects to the agent each time: it may have been restarted.
+// agentMethods connects to the SSH agent for each dial, because the agent may have been restarted.
 func agentMethods() ([]ssh.AuthMethod, io.Closer, error) {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
@@ -168,10 +168,10 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// hostKeyAlgorithms returns the algorithms of the host's known keys. Without them a server may present another type's
-// key, which looks like an attack (go-git issues 411, 619, 1341, 1551).
+// hostKeyAlgorithms returns the algorithms of the host's known keys. Without them, a server may present a key of
+// another type, which looks like an attack (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
-	// With a key that cannot be the host's the callback returns the known keys.
+	// For a key that cannot be the host's, the callback's error lists the known keys.
 	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return nil
@@ -191,14 +191,14 @@ func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
 	return algorithms
 }
 
-// start runs the service in a new session.
+// start runs the service in a new SSH session.
 func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 	session, err := client.NewSession()
 	if err != nil {
 		return nil, err
 	}
 	if service == uploadPack {
-		// A server that refuses the variable responds in version 0, also supported.
+		// A server that refuses the variable answers in version 0, which is also supported.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

@@ -16,18 +16,18 @@ import (
 
 const userAgent = "gitrollout/1"
 
-// stream is one connection to a service: SSH, git:// or a local process.
+// stream is one connection to a service: over SSH, git:// or pipes of a local process.
 type stream struct {
 	in  io.Reader
 	out io.Writer
-	// end ends the request; close the connection, even during a read.
+	// end ends the request. close closes the connection, even during a read.
 	end   func() error
 	close func()
-	// stderr returns the server's error output outside the protocol, if any.
+	// stderr returns the server's error output beside the protocol, "" if there is none.
 	stderr func() string
 }
 
-// streamLink dials for each conversation.
+// streamLink dials a new connection for each conversation.
 type streamLink struct {
 	dial  func(ctx context.Context, service string) (*stream, error)
 	stats *counters
@@ -40,7 +40,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// Reads and writes below have no context: a closed connection ends them.
+	// The reads and writes below take no context, so its end closes the connection.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -74,7 +74,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	}, nil
 }
 
-// explain replaces a broken stream's error by its cause: the context's or the server's message.
+// explain returns the cause of a broken stream's error, if known: the context's error or the server's message.
 func (s *stream) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -88,7 +88,7 @@ func (s *stream) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// explained is a stream's reading side, whose errors pass through explain.
+// explained reads from a stream, and passes errors through explain.
 type explained struct {
 	io.Reader
 	ctx context.Context
@@ -103,7 +103,7 @@ func (e *explained) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps a stderr's first kilobyte.
+// tail keeps the first kilobyte that is written to it, such as a server's stderr.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -124,7 +124,7 @@ func (t *tail) String() string {
 	return t.buf.String()
 }
 
-// dialGit connects to git://, without authentication and encryption.
+// dialGit connects to git://, which has no authentication and no encryption.
 func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", remote.hostPort("9418"))
@@ -146,9 +146,9 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap of refs, no hooks
-// and no shallow clients, and moves a branch that a worktree has checked out. git refuses that
-// (receive.denyCurrentBranch): ErrRejected.
+// dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap, hooks or shallow
+// clients. It also moves a branch that a worktree has checked out, which git refuses (receive.denyCurrentBranch):
+// ErrRejected.
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {
@@ -174,7 +174,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 		if err := cmd.Start(); err != nil {
 			return nil, fmt.Errorf("git: %w", err)
 		}
-		// Draining the output first lets git finish.
+		// git can only end after its output has been read.
 		wait := sync.OnceFunc(func() {
 			_ = in.Close()
 			_, _ = io.Copy(io.Discard, out)
@@ -189,7 +189,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// localEnv returns the environment without variables of another repository: gitrollout may run in a hook.
+// localEnv returns the environment without variables that name another repository: gitrollout may run in a hook.
 func localEnv(service string) []string {
 	var env []string
 	for _, kv := range os.Environ() {

@@ -13,28 +13,28 @@ import (
 	"sync"
 )
 
-// TLS configures an https server's trusted certificates, client certificate and proxy, all optional. Files are read
-// before each request, as Kubernetes updates mounted Secrets.
+// TLS configures trusted certificates, a client certificate and a proxy for https, all optional. The files are read
+// before each request, because Kubernetes updates mounted Secrets.
 type TLS struct {
-	// CAFile holds PEM certificates to trust besides the system's.
+	// CAFile holds PEM certificates to trust in addition to the system's.
 	CAFile string
-	// CertFile and KeyFile are a client certificate (PEM), maybe in one file.
+	// CertFile and KeyFile are a client certificate and its key (PEM). Both may be in one file, CertFile.
 	CertFile, KeyFile string
-	// Proxy is a proxy's URL (http, https or socks5); "": HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment.
+	// Proxy is the URL of a proxy (http, https or socks5). The default is HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 	Proxy string
 }
 
-// Clients makes HTTP clients for one TLS, for concurrent use.
+// Clients makes HTTP clients for one TLS configuration. It is safe for concurrent use.
 type Clients struct {
 	how   TLS
 	proxy func(*http.Request) (*url.URL, error)
 
 	mu     sync.Mutex
-	files  [3][]byte // as last read
+	files  [3][]byte // content of the files as last read
 	client *http.Client
 }
 
-// NewClients validates the proxy's URL and reads the files.
+// NewClients validates the URL of the proxy and reads the files.
 func NewClients(how TLS) (*Clients, error) {
 	if how.KeyFile == "" {
 		how.KeyFile = how.CertFile
@@ -46,7 +46,7 @@ func NewClients(how TLS) (*Clients, error) {
 	if how.Proxy != "" {
 		u, err := url.Parse(how.Proxy)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
-			// The URL is not quoted: any part may be the password.
+			// The error does not quote the URL, because any part may be the password.
 			return nil, errors.New("the proxy is not a URL such as http://proxy.example.com:3128")
 		}
 		c.proxy = http.ProxyURL(u)
@@ -55,7 +55,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client returns a client for the current files, with redirects as in Git.
+// Client returns a client for the present content of the files. It follows redirects as git does.
 func (c *Clients) Client() (*http.Client, error) {
 	var files [3][]byte
 	for i, f := range []struct{ what, name string }{
@@ -101,7 +101,7 @@ func (c *Clients) config(ca, cert, key []byte) (*tls.Config, error) {
 	}
 	if c.how.CertFile != "" {
 		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil { // the error quotes no key
+		if err != nil { // the error does not quote the key
 			return nil, fmt.Errorf("client certificate %s with key %s: %w", c.how.CertFile, c.how.KeyFile, err)
 		}
 		config.Certificates = []tls.Certificate{pair}

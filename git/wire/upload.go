@@ -14,11 +14,11 @@ import (
 
 // Refs is the result of one lookup.
 type Refs struct {
-	IDs  map[string]string // full name to id
-	Head string            // full name of HEAD's branch; "" when unknown
+	IDs  map[string]string // id by full name
+	Head string            // full name of the branch that HEAD points to; "" if unknown
 }
 
-// LookUp returns the refs with a prefix. In version 2 the server filters (212 bytes against 1.3 MB at 20,000 refs).
+// LookUp returns the refs with one of the prefixes. A version 2 server filters: 212 bytes, not 1.3 MB, at 20,000 refs.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -53,7 +53,7 @@ func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 		if !ok {
 			return found, nil
 		}
-		// <id> <name> [symref-target:<name>] [peeled:<id>]
+		// A line is <id> <name> [symref-target:<name>] [peeled:<id>].
 		fields := strings.Split(text, " ")
 		if len(fields) < 2 {
 			return Refs{}, fmt.Errorf("the answer is not Git's protocol: %q", oneLine(text))
@@ -67,7 +67,7 @@ func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	}
 }
 
-// header writes the start of a version 2 command.
+// header writes the lines that begin each command of version 2.
 func (s *Session) header(req *pktWriter) {
 	if s.caps.has("agent") {
 		req.linef("agent=%s\n", userAgent)
@@ -78,24 +78,24 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question is a request for commits: the wants with trees and Depth commits of history, without objects of the haves,
-// which the caller holds in full. With a depth, it declares nothing older than the haves.
+// Question requests the wants, with trees and Depth commits of history. The response has no objects of the haves, which
+// the caller holds in full. With a depth, the request declares that nothing older than the haves is held.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
-	Bare         bool // request commits without their trees, where the server supports it
+	Bare         bool // only commits without trees, if the server supports it
 }
 
-// Between reports whether the question requests all between haves and wants.
+// Between reports whether the question requests all commits between the haves and the wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// mostBetween bounds such a question's pack, in bytes. A larger one means a rewritten history.
+// mostBetween bounds the pack of a Between question, in bytes. A larger pack means that history was rewritten.
 const mostBetween = 4 << 20
 
-// Fetch puts the response's objects into a store, which also holds bases of deltas. With a depth, the request has
-// `deepen`, against the whole history of a merged older branch, and declares the haves shallow. Otherwise a revert to
-// a state before our clone would come without files that the server assumes here. Without thin-pack, git's server
-// sends the trees of a shallow have again.
+// Fetch stores the objects of the response. The store also has the bases of deltas. With a depth, the request has
+// `deepen`, to exclude the history of a merged old branch, and declares the haves as shallow. Otherwise the server
+// would leave out files of a state before the clone. thin-pack keeps git's server from sending a shallow have's trees
+// again.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -120,17 +120,17 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 		return fmt.Errorf("pack: %w", err)
 	}
 	if s.v2 && s.filter(q) != "" {
-		into.Omit(plumbing.ZeroHash) // the filter left out files that are missing now
+		into.Omit(plumbing.ZeroHash) // the filter left out the files that are missing now
 	}
-	// A stream must be read to its end; else the server dies of a broken pipe.
+	// The stream must be read to its end, or the server gets a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
 	return err
 }
 
-// Depth is how many commits of a line a request includes, with the wanted one.
+// Depth is the number of commits of a line that a request includes, the wanted commit among them.
 type Depth int
 
-// Full is the whole history, Shallow the commit alone.
+// Full requests the whole history, Shallow only the commit itself.
 const (
 	Full    Depth = 0
 	Shallow Depth = 1
@@ -154,7 +154,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.flush()
 		return req.buf
 	}
-	// multi_ack changes nothing for one round with done, but Azure DevOps requires it.
+	// multi_ack changes nothing here, with one round and done, but Azure DevOps requires it.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
 	req.linef("want %s %s\n", q.Wants[0], caps)
 	req.each("want", q.Wants[1:])
@@ -167,8 +167,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter returns the response's filter, if supported: commits for Bare, no files above the kept size for Shallow.
-// Other questions do not request all missing files, so one that does not come must be here: they have none.
+// filter returns the request's filter, if supported: no trees for Bare, no files too large to keep for Shallow. Other
+// responses leave out files that the caller has, so a filtered file would look like one of these.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -182,7 +182,7 @@ func (s *Session) filter(q Question) string {
 	}
 }
 
-// history writes the depth.
+// history writes the haves as shallow and the depth, if there is one.
 func (s *Session) history(req *pktWriter, q Question) {
 	if q.Depth == Full {
 		return
@@ -191,8 +191,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common returns which commits the server has, in version 2, by its acknowledgements. known, a commit that it has, is
-// claimed as well, so that a pack is empty.
+// Common returns which of the commits the server has, by its acknowledgements in version 2. known is a commit that the
+// server has. The request wants it and claims to have it, so the pack is empty.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
@@ -225,7 +225,7 @@ func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbin
 	}
 }
 
-// packSectionV2 skips to the packfile section, past shallow-info and wanted-refs.
+// packSectionV2 skips the sections shallow-info and wanted-refs, and returns the content of the packfile section.
 func packSectionV2(p *pktReader) (io.Reader, error) {
 	for {
 		text, ok, err := p.line()
@@ -238,7 +238,7 @@ func packSectionV2(p *pktReader) (io.Reader, error) {
 	}
 }
 
-// packSectionV0 skips shallow lines and acknowledgements up to the pack.
+// packSectionV0 skips shallow lines and acknowledgements, and returns the pack.
 func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) {
 	if caps.has("shallow") && d != Full {
 		for {
@@ -267,7 +267,7 @@ func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) 
 	}
 }
 
-// unexpected converts a truncated response's io.EOF to io.ErrUnexpectedEOF.
+// unexpected turns the io.EOF of a truncated response into io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

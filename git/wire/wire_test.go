@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -27,7 +27,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// pkts returns lines as packets; "" is a flush.
+// pkts encodes lines as packets; "" is a flush packet.
 func pkts(lines ...string) []byte {
 	var w pktWriter
 	for _, line := range lines {
@@ -40,7 +40,7 @@ func pkts(lines ...string) []byte {
 	return w.buf
 }
 
-// answering returns a session with a server that gives every request the same answer.
+// answering returns a session with a server that answers every request with the same bytes.
 func answering(v2 bool, answer []byte) *Session {
 	return &Session{
 		bounds: boundsOver(1),
@@ -53,7 +53,7 @@ func answering(v2 bool, answer []byte) *Session {
 	}
 }
 
-// packed returns a commit with one file, and the pack that a server sends for it.
+// packed returns a commit with one file, and a pack of the commit, its tree and its file.
 func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 	t.Helper()
 	st := newTestStore()
@@ -75,7 +75,7 @@ func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 	return commit, pack
 }
 
-// TestReports checks a server's answers to a push. An answer without an explicit success is a failure.
+// TestReports checks the reports with which a server answers a push. Without an explicit ok, the push has failed.
 func TestReports(t *testing.T) {
 	main, state := Command{Ref: "refs/heads/main"}, Command{Ref: "refs/heads/state"}
 	main.New, state.New = plumbing.NewHash(strings.Repeat("1", 40)), plumbing.NewHash(strings.Repeat("2", 40))
@@ -111,7 +111,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestFetchReadsAPack checks that the seeds of FuzzServerAnswers reach the parser of packs, in both versions.
+// TestFetchReadsAPack checks that packAnswers, which are seeds of FuzzServerAnswers, reach the parser of packs.
 func TestFetchReadsAPack(t *testing.T) {
 	commit, pack := packed(t)
 	for name, answer := range packAnswers(pack) {
@@ -127,7 +127,7 @@ func TestFetchReadsAPack(t *testing.T) {
 	}
 }
 
-// packAnswers returns answers to a shallow fetch with a pack, by version.
+// packAnswers returns the responses to a shallow fetch that contain a pack, for both protocol versions.
 func packAnswers(pack []byte) map[string][]byte {
 	return map[string][]byte{
 		"v2": pkts("packfile\n", "\x02counting\n", "\x01"+string(pack), ""),
@@ -135,7 +135,7 @@ func packAnswers(pack []byte) map[string][]byte {
 	}
 }
 
-// TestRedirectToPlainHTTP checks that a request to https is not repeated in plain text, with or without credentials.
+// TestRedirectToPlainHTTP checks that a redirect from https to plain http is not followed, with and without credentials.
 func TestRedirectToPlainHTTP(t *testing.T) {
 	asked := false
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -163,7 +163,7 @@ func TestRedirectToPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestRedactURL checks the shown form of invalid URLs and other texts.
+// TestRedactURL checks the redacted form of invalid URLs and of other texts.
 func TestRedactURL(t *testing.T) {
 	for raw, want := range map[string]string{
 		"":                                 "",
@@ -182,7 +182,7 @@ func TestRedactURL(t *testing.T) {
 	}
 }
 
-// TestParseRemote checks each form of a repository's address: its parts, the text that is shown, and its credentials.
+// TestParseRemote checks for each form of address the parsed parts, the printed text and the credentials.
 func TestParseRemote(t *testing.T) {
 	const secret = "hunter2-secret"
 	for raw, want := range map[string]struct {

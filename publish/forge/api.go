@@ -13,30 +13,30 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// requestTimeout bounds a request, maxAnswer the bytes of its response.
+// requestTimeout bounds a request; maxAnswer bounds the bytes of its response.
 const (
 	requestTimeout = 30 * time.Second
 	maxAnswer      = 8 << 20
 )
 
-// errNoToken reports a request without a credential.
+// errNoToken means that no credential for the forge's API is configured.
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if it is the same one")
 
-// api sends one forge's requests, except during a break that it requested.
+// api sends requests to one forge. During a break, which the forge requests by its rate limit, it sends nothing.
 type api struct {
 	client  func(insecure bool) *http.Client
 	base    string // the address, without a slash at the end
 	token   func(context.Context) (string, error)
 	header  func(token string) http.Header
 	now     func() time.Time
-	until   time.Time     // end of the break
-	spacing time.Duration // between two changing requests
+	until   time.Time     // end of the break; zero if there was none
+	spacing time.Duration // minimum time between two requests that change something
 	wrote   time.Time
 }
 
-// call sends in as JSON, unless nil, and decodes the response into out, unless nil. path may have a query. A
-// *call.Error with After requests a break.
+// call sends in as JSON, unless it is nil, and decodes the response into out, unless it is nil. path may have a query.
+// If the forge requests a break, the error is a *call.Error with After.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -71,7 +71,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// pages reads a list up to the first incomplete page, at most maxPages.
+// pages reads a list page by page, up to the first page that is not full and at most maxPages.
 func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) {
 	var all []T
 	for page := 1; page <= maxPages; page++ {
@@ -87,7 +87,7 @@ func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) 
 	return all, nil
 }
 
-// space waits until a changing request may follow the last one.
+// space waits until spacing has passed since the last request that changed something.
 func (a *api) space(ctx context.Context, method string) error {
 	if method == http.MethodGet {
 		return nil
@@ -103,20 +103,20 @@ func (a *api) space(ctx context.Context, method string) error {
 	return nil
 }
 
-// heed starts a break when no requests are left. GitHub's headers begin with X-, GitLab's do not; both give seconds.
+// heed starts a break when no requests are left. GitHub's headers begin with X-, GitLab's do not. Both are Unix time.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
 			continue
 		}
 		if at, err := strconv.ParseInt(header.Get(prefix+"Reset"), 10, 64); err == nil {
-			// An hour is the forges' longest break: a wrong clock does not end all requests.
+			// The forges' longest break is an hour. This limit keeps a wrong clock from stopping all requests.
 			a.until = a.now().Add(min(time.Unix(at, 0).Sub(a.now()), time.Hour))
 		}
 	}
 }
 
-// breakFor returns the break after a refused request; 0 if not about the rate.
+// breakFor returns the break that a refused request requires; 0 if the refusal is not about the rate limit.
 func (a *api) breakFor(failed *call.Error) time.Duration {
 	tooMany := failed.Status == http.StatusTooManyRequests
 	switch {
@@ -125,9 +125,9 @@ func (a *api) breakFor(failed *call.Error) time.Duration {
 	case failed.After > 0:
 		return failed.After
 	case a.until.After(a.now()):
-		return a.until.Sub(a.now()) // heed has read it
+		return a.until.Sub(a.now()) // heed has read the headers
 	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
-		return time.Minute // GitHub's advice without a header
+		return time.Minute // GitHub's advice if the headers give no time
 	}
 	return 0
 }

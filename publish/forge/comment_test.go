@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fakeComments serves the comments of one pull request, oldest first, as the forge documents. The first comment belongs
-// to another account, and gitrollout's token cannot change it.
+// fakeComments serves the comments of one pull request, oldest first, as the forges document. The first comment is by another account, so
+// the token cannot change it.
 type fakeComments struct {
 	list, one *regexp.Regexp // paths
 	edit      string
@@ -53,7 +53,7 @@ func (c *fakeComments) serve(f *fake) func(w http.ResponseWriter, r *http.Reques
 
 const mark = "<!-- gitrollout plan -->"
 
-// TestComment runs a job ten times: it leaves one comment, and does not change another account's.
+// TestComment checks that ten runs of a job leave one comment, and that another account's comment stays.
 func TestComment(t *testing.T) {
 	stranger := mark + "\nlooks good"
 	for name, tt := range map[string]struct {
@@ -74,7 +74,7 @@ func TestComment(t *testing.T) {
 			c.bodies = []string{stranger, "hello"}
 			f.refuse = c.serve(f)
 			o := f.options(tt.path)
-			// After the forge's minimal interval.
+			// Each request comes later than the forge's minimum interval after the request before.
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) }
 			for i := range 10 {
 				must(t, Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)))
@@ -84,7 +84,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// TestCommentOnGitea does the same on a real Gitea.
+// TestCommentOnGitea checks the same on a real Gitea.
 func TestCommentOnGitea(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server; without -short it is run")

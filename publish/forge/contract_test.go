@@ -12,18 +12,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// bench is a forge with one repository for the contract: GitHub and GitLab by their documentation, and a real Gitea.
+// bench is a forge with one repository for the contract. GitHub and GitLab are fakes by their documentation; Gitea is real.
 type bench interface {
-	push(branch, content string) (commit string) // makes the branch a new commit on main
-	drop(branch string)                          // deletes the branch, like gitrollout's push
+	push(branch, content string) (commit string) // makes a new commit on main the branch's head
+	drop(branch string)                          // deletes the branch, as a push by gitrollout does
 	merge(number int)
-	close(number int) // like a user
+	close(number int) // closes the pull request, as a user does
 	propose(branch, title string) int
 	list() []seen // by number
 	marks(commit string) []fakeStatus
 }
 
-// seen is a pull request as users see it.
+// seen is a pull request as a user sees it.
 type seen struct {
 	number              int
 	title, body, branch string
@@ -31,10 +31,10 @@ type seen struct {
 	labels, reviewers   []string
 }
 
-// maker makes a new bench for one test case.
+// maker returns a new bench for one test case.
 type maker func(t *testing.T) (bench, Options, rollout.Forge)
 
-// benches is the table of forges under the contract. Subtests share servers that the first one starts.
+// benches lists the forges that must fulfil the contract. The subtests of a forge share the server that the function starts.
 var benches = map[string]func(t *testing.T) maker{
 	"GitHub": func(*testing.T) maker { return newGitHubBench },
 	"GitLab": func(*testing.T) maker { return newGitLabBench },
@@ -55,7 +55,7 @@ func (f *fake) options(path string) Options {
 	return Options{Remote: f.server.URL + path, Token: tokenOf(f.token)}
 }
 
-// drop deletes a branch. GitHub then closes the branch's pull request, GitLab does not.
+// drop deletes a branch. GitHub then closes the pull request of the branch, and GitLab does not.
 func (f *fake) drop(branch string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +67,7 @@ func (f *fake) drop(branch string) {
 	}
 }
 
-// rig is a worker on a bench.
+// rig is a worker that works on a bench.
 type rig struct {
 	bench
 	t       *testing.T
@@ -97,7 +97,7 @@ func newRig(t *testing.T, newBench maker) *rig {
 	if options.forges == nil {
 		options.forges = slices.Clone(forges)
 		for i := range options.forges {
-			options.forges[i].spacing = 0 // the forge is not a real one
+			options.forges[i].spacing = 0 // the forge is a fake, so no pauses are needed
 		}
 	}
 	r.options = options
@@ -106,7 +106,7 @@ func newRig(t *testing.T, newBench maker) *rig {
 	return r
 }
 
-// restart replaces the process by a new one without state.
+// restart replaces the worker by a new one without state, as a restart of the process does.
 func (r *rig) restart() {
 	r.t.Helper()
 	if r.stop != nil {
@@ -119,7 +119,7 @@ func (r *rig) restart() {
 	r.stop = func() { cancel(); <-ended }
 }
 
-// settle waits until the worker is idle.
+// settle waits until the queue of the worker is empty.
 func (r *rig) settle() {
 	r.t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -135,7 +135,7 @@ func (r *rig) settle() {
 	}
 }
 
-// wantStates ends the test unless pull requests have these states, by number.
+// wantStates ends the test unless the pull requests, by number, have these states.
 func (r *rig) wantStates(all []seen, states ...string) {
 	r.t.Helper()
 	got := rollout.Mapped(all, func(p seen) string { return p.state })
@@ -163,7 +163,7 @@ const (
 	revertBranch  = "gitrollout/revert/prod/shop"
 )
 
-// paused returns a release of a commit that waits at a gate.
+// paused returns the update for a release of a commit that waits at the gate of a step.
 func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.ForgeUpdate {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	pr := rollout.Progress{Workload: w, Step: gate, Of: 4, Name: "pause", Weight: 20, Entered: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -198,7 +198,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// contract has tests for every forge.
+// contract has the test cases that each forge must pass.
 var contract = map[string]func(t *testing.T, r *rig){
 	"a job's proposal": func(t *testing.T, r *rig) {
 		const branch = "gitrollout-vendor"
@@ -236,7 +236,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 		compare.Contains(t, all[0].body, "`h1-aaaaaaaaaa`", "`"+release[:7]+"`", "`Ann <ann@example.com>`", "`Faster @checkout 'now'`",
 			"image of `app`: `shop:1` → `shop:2`", "step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`",
 			"`gitrollout undo shop`", "`gitrollout abort shop`")
-		// The next gate has the same pull request, which another process finds.
+		// The proposal for the next gate uses the same pull request, which another process finds.
 		r.restart()
 		all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
 		if len(all) != 1 || !strings.Contains(all[0].title, "past step 3/4") || len(all[0].labels) != 2 {
@@ -245,14 +245,14 @@ var contract = map[string]func(t *testing.T, r *rig){
 		again := r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
 		r.wantStates(again, "open")
 		compare.CheckNamed(t, "the body told again", all[0].body, again[0].body)
-		// The proposal is not needed any more.
+		// The proposal is no longer needed.
 		r.drop(promoteBranch)
 		gone := paused(release, 2)
 		gone.Subject, gone.Proposals = "shop superseded", []rollout.Proposal{{Branch: promoteBranch}}
 		all = r.show(gone)
 		r.wantStates(all, "closed")
 		compare.Contains(t, all[0].body, "`shop superseded`")
-		// The same commit is proposed again: no user had closed it.
+		// The same commit is proposed again. The pull request was not closed by a user, so a new one is opened.
 		r.restart()
 		r.wantStates(r.show(paused(release, 2, promotes(r.push(promoteBranch, "second")))), "closed", "open")
 	},

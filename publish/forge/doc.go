@@ -1,7 +1,7 @@
-// Package forge shows the state of Git on a forge: a pull request for each proposal, and the status of each release on
-// its commit. GitHub, GitLab, and Gitea with Forgejo are one file and one line of a table each.
+// Package forge shows Git's state on a forge: a pull request for each proposal, and each release's status on its
+// commit. Each forge is one file and one line of a table: GitHub, GitLab, and Gitea, which includes Forgejo.
 //
-// The forge is decoration. A promotion is a merge into the users' branch, and a forge that is down, slow or refuses
-// requests delays nothing. A Worker carries out orders in the background, within the forge's rate limits, without a
-// record: it finds an open pull request by its branch. Hook handles webhooks, so that a push takes effect at once.
+// No release depends on the forge. A promotion is a merge into the users' branch, so a slow or failing forge delays
+// nothing. A Worker carries out orders in the background, within the forge's rate limits. It finds an open pull request
+// by its branch and keeps no record. Hook handles webhooks, so that a push takes effect at once.
 package forge

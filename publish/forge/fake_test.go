@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fake is a forge in memory, with the common parts of GitHub and GitLab. Their documented paths, headers, fields and
-// status codes are in fake_github_test.go and fake_gitlab_test.go; a request that violates them fails the test.
+// fake is a forge in memory, with the common parts of GitHub and GitLab. Their documented paths, headers, fields and status codes are in
+// fake_github_test.go and fake_gitlab_test.go. A request that violates these fails the test.
 type fake struct {
 	t      *testing.T
 	server *httptest.Server
@@ -30,7 +30,7 @@ type fake struct {
 	users    map[string]int64
 	writes   int
 	requests int
-	refuse   func(w http.ResponseWriter, r *http.Request) bool // answers in place of the fake if it returns true
+	refuse   func(w http.ResponseWriter, r *http.Request) bool // answers instead of the fake if it returns true
 }
 
 type fakePull struct {
@@ -44,7 +44,7 @@ type fakePull struct {
 
 func (p *fakePull) isOpen() bool { return !p.closed && !p.merged }
 
-// state returns merged, closed, or the forge's word for an open pull request.
+// state returns merged or closed, or else open, which is the forge's word for an open pull request.
 func (p *fakePull) state(open string) string {
 	switch {
 	case p.merged:
@@ -57,7 +57,7 @@ func (p *fakePull) state(open string) string {
 
 type fakeStatus struct{ Context, State, Description string }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -85,12 +85,12 @@ func newFake(t *testing.T, serve func(f *fake, r *http.Request) (code int, body 
 	return f
 }
 
-// tokenOf returns the function that reads a token.
+// tokenOf returns a function that returns the token.
 func tokenOf(token string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return token, nil }
 }
 
-// sha makes an ID of 40 digits from a name.
+// sha returns an id of 40 hexadecimal digits for a name.
 func sha(name string) string {
 	return strings.Repeat(fmt.Sprintf("%x", name), 40)[:40]
 }
@@ -103,7 +103,7 @@ func (f *fake) answer(w http.ResponseWriter, code int, body any) {
 
 func message(text string) map[string]any { return map[string]any{"message": text} }
 
-// undocumented fails the test.
+// undocumented fails the test and returns 404.
 func (f *fake) undocumented(r *http.Request) (code int, body any) {
 	f.t.Errorf("%s %s is not documented", r.Method, r.URL)
 	return http.StatusNotFound, message("Not Found")
@@ -126,7 +126,7 @@ func (f *fake) decode(r *http.Request, allowed ...string) map[string]any {
 	return body
 }
 
-// query checks that only documented parameters are sent, and returns the page's bounds.
+// query checks that a request has only documented parameters, and returns the bounds of the requested page.
 func (f *fake) query(r *http.Request, most int, allowed ...string) (from, to int) {
 	f.t.Helper()
 	for key := range r.URL.Query() {
@@ -149,7 +149,7 @@ func page[T any](all []T, from, to int) []T {
 	return all[min(from, len(all)):min(to, len(all))]
 }
 
-// newestFirst returns the pull requests that satisfy a condition.
+// newestFirst returns the pull requests that satisfy a condition, newest first.
 func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
 	var found []*fakePull
 	for _, p := range slices.Backward(f.pulls) {
@@ -160,7 +160,7 @@ func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
 	return found
 }
 
-// open returns the open pull requests of a branch of the repository itself.
+// open returns the open pull requests of a branch, without those from forks.
 func (f *fake) open(branch string) []*fakePull {
 	return f.newestFirst(func(p *fakePull) bool { return p.branch == branch && !p.fork && p.isOpen() })
 }
@@ -179,7 +179,7 @@ func (f *fake) add(p fakePull) *fakePull {
 	return &p
 }
 
-// The methods below implement bench.
+// These methods implement bench.
 
 func (f *fake) push(branch, content string) string {
 	f.mu.Lock()
@@ -225,7 +225,7 @@ func (f *fake) marks(commit string) []fakeStatus {
 	return slices.Clone(f.statuses[commit])
 }
 
-// refuseWith answers the next requests with an error, such as a server over its rate limit.
+// refuseWith answers the next requests with an error, such as the one of a rate limit.
 func (f *fake) refuseWith(times int, header map[string]string, code int, body string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,5 +243,5 @@ func (f *fake) refuseWith(times int, header map[string]string, code int, body st
 	}
 }
 
-// soon returns a time in the forges' format.
+// soon returns a time from now as Unix seconds, which is the forges' format.
 func soon(in time.Duration) string { return fmt.Sprint(time.Now().Add(in).Unix()) }

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitea is the API of Gitea and Forgejo, version 1.
+// gitea is version 1 of the API of Gitea and Forgejo.
 var gitea = kind{
 	name:       rollout.Gitea,
 	isAt:       func(host string) bool { return host == "gitea.com" || host == "codeberg.org" },
@@ -21,7 +21,7 @@ var gitea = kind{
 	comments:   issueComments,
 	commitPage: below("/commit/"),
 	branchPage: below("/src/branch/"),
-	// The comparison links to an open pull request.
+	// Gitea's comparison page links to the open pull request.
 	pullPage: func(base, branch string) string {
 		return "/compare/" + url.PathEscape(base) + "..." + url.PathEscape(branch)
 	},
@@ -50,7 +50,7 @@ type giteaPull struct {
 	State  string `json:"state"`
 	Merged bool   `json:"merged"`
 	Head   struct {
-		Label  string `json:"label"` // the branch; ref changes once the branch is removed
+		Label  string `json:"label"` // the branch; the field ref changes once the branch is removed
 		SHA    string `json:"sha"`
 		RepoID int64  `json:"repo_id"`
 	} `json:"head"`
@@ -67,7 +67,7 @@ func (p giteaPull) pull() pull {
 	}
 }
 
-// find implements finder. Without a filter by head, it reads open pull requests and the last changed closed ones.
+// find implements finder. Gitea has no filter by head, so it reads all open and the last changed closed pull requests.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
@@ -95,7 +95,7 @@ func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 	return g.list(ctx, "state=open", maxPages)
 }
 
-// list reads pages until one is empty: a server's limit may be smaller than requested.
+// list reads pages until one is empty, because a server may return fewer pull requests per page than requested.
 func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= pages; page++ {
@@ -121,7 +121,7 @@ func (g *giteaRepository) create(ctx context.Context, branch string, t text) (pu
 	return made.pull(), err
 }
 
-// label implements announcer. Gitea ignores unknown names, so ones that the organisation lacks too are made first.
+// label implements announcer. Gitea ignores unknown labels, so label creates missing ones and adds the labels again.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []struct {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitHub is GitHub's REST API, version 2022-11-28: github.com, hosted tenants, and Enterprise Server.
+// gitHub is GitHub's REST API, version 2022-11-28, of github.com, hosted tenants and Enterprise Server.
 var gitHub = kind{
 	name:    rollout.GitHub,
 	isAt:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
@@ -44,7 +44,7 @@ func newGitHub(a *api, path, base string) host {
 	return host{g, g, g, g, g}
 }
 
-// gitHubAPI returns the API's address: a host for github.com and hosted tenants, a path for Enterprise Server.
+// gitHubAPI returns the address of the API: a host of its own for github.com and hosted tenants, a path otherwise.
 func gitHubAPI(address string) string {
 	if u, err := url.Parse(address); err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
 		return "https://api." + u.Host
@@ -73,14 +73,14 @@ type gitHubPull struct {
 	Labels []labelled `json:"labels"`
 }
 
-// labelled is a label of a pull request, as GitHub and Gitea write it.
+// labelled is a label of a pull request in GitHub's and Gitea's API.
 type labelled struct {
 	Name string `json:"name"`
 }
 
 func (l labelled) name() string { return l.Name }
 
-// foreign reports whether a pull request is from a fork, maybe deleted, without repository.
+// foreign reports whether a pull request is from a fork. A deleted fork has no repository.
 func (p gitHubPull) foreign() bool { return p.Head.Repo == nil || p.Head.Repo.ID != p.Base.Repo.ID }
 
 func (p gitHubPull) pull() pull {
@@ -94,7 +94,7 @@ func (p gitHubPull) pull() pull {
 	return q
 }
 
-// find implements finder. GitHub filters by head and sorts by age.
+// find implements finder. GitHub filters by head and sorts by age, so one request suffices for each state.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{
@@ -124,13 +124,13 @@ func (g *gitHubRepository) create(ctx context.Context, branch string, t text) (p
 	return made.pull(), err
 }
 
-// label implements announcer. GitHub makes missing labels.
+// label implements announcer. GitHub creates missing labels.
 func (g *gitHubRepository) label(ctx context.Context, p pull, labels []string) error {
 	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.path, p.number),
 		map[string]any{"labels": labels}, nil)
 }
 
-// statuses implements marker. The combined status has the newest of each context.
+// statuses implements marker. GitHub's combined status has the newest status of each context.
 func (g *gitHubRepository) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	return g.combined(ctx, commit, "per_page")
 }

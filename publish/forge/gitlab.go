@@ -114,7 +114,7 @@ func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) e
 	return g.put(ctx, p, change)
 }
 
-// ask implements announcer. GitLab needs users' ids, and has no teams.
+// ask implements announcer. GitLab needs the users' ids, and its reviewers cannot be teams.
 func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) error {
 	var ids []int64
 	var unknown []string
@@ -144,7 +144,7 @@ func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) err
 	return nil
 }
 
-// label implements announcer. GitLab makes missing labels.
+// label implements announcer. GitLab creates missing labels.
 func (g *gitLabProject) label(ctx context.Context, p pull, labels []string) error {
 	return g.put(ctx, p, map[string]any{"add_labels": strings.Join(labels, ",")})
 }
@@ -153,10 +153,10 @@ func (g *gitLabProject) put(ctx context.Context, p pull, change map[string]any) 
 	return g.call(ctx, http.MethodPut, fmt.Sprintf("%s/merge_requests/%d", g.path, p.number), change, nil)
 }
 
-// gitLabStates maps the states to GitLab's names.
+// gitLabStates maps a statusState to GitLab's name for it.
 var gitLabStates = map[statusState]string{pending: "running", success: "success", failure: "failed"}
 
-// statuses implements marker. Without all=true GitLab lists the newest of each name.
+// statuses implements marker. Without all=true, GitLab lists only the newest status of each name.
 func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	type named struct {
 		Name        string `json:"name"`
@@ -175,7 +175,7 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus implements marker. It ignores that older versions refuse a status that differs only in its description.
+// setStatus implements marker. Older versions refuse a status that differs only in its description, which is ignored.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
@@ -190,10 +190,10 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge bounds the age of GitLab's signatures.
+// maxHookAge bounds the age of a webhook with a signature.
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature verifies a signing token's signature or, of older versions, the plain secret.
+// gitLabSignature verifies the signature with a signing token. Older versions send the plain secret instead.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)
@@ -203,7 +203,7 @@ func gitLabSignature(r hookRequest) (given, right bool) {
 	return token != "", subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
-// standardSignature verifies standardwebhooks.com's form: an HMAC of id, time and body, among several after "v1,".
+// standardSignature verifies a signature as in standardwebhooks.com: one of several HMACs, each after "v1,".
 func standardSignature(r hookRequest, signatures string) bool {
 	stamp := r.header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -220,7 +220,7 @@ func standardSignature(r hookRequest, signatures string) bool {
 	return false
 }
 
-// signingKey returns a secret's key: base64 after whsec_, or itself.
+// signingKey returns the key in a secret: the decoded base64 after whsec_, or else the secret itself.
 func signingKey(secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

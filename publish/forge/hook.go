@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Hook handles the webhooks of one repository. Only a push to the users' branch with the right secret calls Pushed. It
-// responds without a body:
+// Hook handles the webhooks of one repository. It calls Pushed only for a push to the users' branch with the right
+// secret. Its responses have no body:
 //
 //	202  accepted, whether or not there is something to do
 //	401  the secret is wrong or missing
@@ -26,27 +26,27 @@ import (
 //	413  the body is larger than 8 MiB
 //	503  too many at once
 type Hook struct {
-	Secret string // never empty
+	Secret string // must not be empty
 	Remote string // the repository's URL, without credentials
 	Branch string // the users' branch
-	Pushed func() // returns at once
+	Pushed func() // must return at once
 	Now    func() time.Time
 
 	forges  table // default: all
 	reading chan struct{}
 }
 
-// HookPath is the path of a Hook.
+// HookPath is the path that a Hook serves.
 const HookPath = "/webhook"
 
-// Bounds on requests. Signatures cover all bytes, so bodies are read whole, and number and time are bounded, too.
+// These bound requests. A signature covers all bytes, so bodies are read whole, and their number and time are bounded.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook returns a handler for HookPath. An empty secret is an error: any client could cause fetches.
+// NewHook returns a handler for HookPath. An empty secret is an error, because any client could cause fetches.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -72,7 +72,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed
 	case !isSigned:
-		return http.StatusUnauthorized // not worth reading
+		return http.StatusUnauthorized // the body is not worth reading
 	}
 	select {
 	case h.reading <- struct{}{}:
@@ -80,7 +80,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	default:
 		return http.StatusServiceUnavailable
 	}
-	// The tests' recorder has no deadlines.
+	// The recorder of tests supports no deadlines, so an error is ignored.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
@@ -91,7 +91,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	}
 	event, ok := parseEvent(r.Header.Get("Content-Type"), body)
 	if !ok {
-		return http.StatusAccepted // a ping, or an event of another form
+		return http.StatusAccepted // a ping, or an event without these fields
 	}
 	if !h.isOurs(event) {
 		return http.StatusForbidden
@@ -102,7 +102,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	return http.StatusAccepted
 }
 
-// hookRequest is a signature check's input.
+// hookRequest is the input of a signature check.
 type hookRequest struct {
 	header http.Header
 	body   []byte
@@ -110,7 +110,7 @@ type hookRequest struct {
 	now    time.Time
 }
 
-// hub verifies a header with the body's HMAC by the secret, in hexadecimal digits after a prefix.
+// hub verifies that a header has the HMAC of the body with the secret, as hexadecimal digits after a prefix.
 func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	text := r.header.Get(name)
 	if text == "" {
@@ -121,7 +121,7 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature reports whether a request has a signature, and the right one. Only the first counts.
+// signature reports whether a request has a signature of a known forge, and whether it is right. Only the first counts.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {
@@ -141,7 +141,7 @@ func mac(key, message []byte) []byte {
 	return m.Sum(nil)
 }
 
-// event holds the fields of payloads that Hook reads.
+// event holds the fields of a webhook's payload that Hook reads.
 type event struct {
 	Ref        string `json:"ref"`
 	Repository struct {
@@ -153,7 +153,7 @@ type event struct {
 }
 
 func parseEvent(contentType string, body []byte) (e event, ok bool) {
-	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // GitHub's other form
+	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // GitHub's other format of a webhook
 		values, err := url.ParseQuery(string(body))
 		if err != nil {
 			return e, false
@@ -166,7 +166,7 @@ func parseEvent(contentType string, body []byte) (e event, ok bool) {
 	return e, e.Repository.FullName != "" || e.Project.Path != ""
 }
 
-// isOurs compares paths only: inside a network, a forge often has another name than it reports.
+// isOurs compares only paths: inside a network, a forge often has another host name than its events report.
 func (h *Hook) isOurs(e event) bool {
 	_, _, path := remoteOf(h.Remote)
 	path = cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))

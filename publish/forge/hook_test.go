@@ -25,7 +25,7 @@ func push(ref, repository string) string {
 
 func signed(secret, body string) string { return hex.EncodeToString(mac([]byte(secret), []byte(body))) }
 
-// TestHook has one row for each type of request.
+// TestHook checks the status for each type of request, and whether it calls Pushed.
 func TestHook(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	body, aside := push("refs/heads/main", "acme/deploy"), push("refs/heads/x", "acme/deploy")
@@ -114,7 +114,7 @@ func TestHookSecret(t *testing.T) {
 	compare.CheckNamed(t, "a whsec_ secret, which is base64 of its key,", key, signingKey("whsec_"+base64.StdEncoding.EncodeToString(key)))
 }
 
-// TestHookReadsFew limits the number of bodies in memory.
+// TestHookReadsFew checks that a request is refused while maxReading bodies are being read.
 func TestHookReadsFew(t *testing.T) {
 	h, err := NewHook(Hook{Secret: hookSecret, Now: time.Now})
 	must(t, err)
@@ -128,8 +128,8 @@ func TestHookReadsFew(t *testing.T) {
 	compare.CheckNamed(t, "status", http.StatusServiceUnavailable, w.Code)
 }
 
-// TestHookWaitsForNoBody checks that a slow body does not delay other requests. In this test a body's time is over
-// before it begins.
+// TestHookWaitsForNoBody checks that a body that does not arrive in time ends its request. In this test, the deadline is over before the
+// body begins.
 func TestHookWaitsForNoBody(t *testing.T) {
 	h, err := NewHook(Hook{
 		Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Pushed: func() {},
@@ -151,8 +151,8 @@ func TestHookWaitsForNoBody(t *testing.T) {
 	compare.CheckNamed(t, "status, and bodies that are read", [2]int{http.StatusUnauthorized, 0}, [2]int{res.StatusCode, len(h.reading)})
 }
 
-// FuzzHook sends requests without the secret, and then the same bodies with the forge's signature. The former never
-// cause a fetch, and the latter only for a push to the followed branch.
+// FuzzHook checks requests without the secret, and then requests with the same bodies and a right signature. The first never call Pushed.
+// The second call it only for a push to the users' branch.
 func FuzzHook(f *testing.F) {
 	names := []string{
 		"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Gitlab-Token", "Webhook-Signature",
@@ -185,7 +185,7 @@ func FuzzHook(f *testing.F) {
 		}
 		name := names[uint(which)%uint(len(names))]
 		if signature == hookSecret || strings.Contains(signature, signed(hookSecret, string(body))) {
-			return // it has the secret
+			return // the fuzzed signature contains the secret, so it may be right
 		}
 		if code := send(name, signature); code != http.StatusUnauthorized || pushed > 0 {
 			t.Fatalf("%s %q of a stranger is answered %d, and %d pushes", name, signature, code, pushed)
@@ -195,7 +195,7 @@ func FuzzHook(f *testing.F) {
 		if err != nil {
 			text = string(body)
 		}
-		// JSON may escape characters as numbers.
+		// A JSON string may escape its characters, so this check needs a body without backslashes.
 		plain := !strings.Contains(text, `\`)
 		if pushed > 0 && plain && (!strings.Contains(text, "refs/heads/main") || !strings.Contains(strings.ToLower(text), "deploy")) {
 			t.Errorf("it is fetched for %q", body)

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPullOfAJob finds the pull request of a job of each forge, and none elsewhere.
+// TestPullOfAJob checks that PullOf finds the pull request of each forge's jobs, and reports an error outside of such jobs.
 func TestPullOfAJob(t *testing.T) {
 	gitHub := map[string]string{
 		"GITHUB_REF": "refs/pull/12/merge", "GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/deploy",
@@ -39,7 +39,7 @@ func TestPullOfAJob(t *testing.T) {
 	}
 }
 
-// TestForgeOfAJob finds the repository of a job without a pull request, and none elsewhere.
+// TestForgeOfAJob checks that RepositoryOf finds the repository of each forge's jobs, and is zero elsewhere.
 func TestForgeOfAJob(t *testing.T) {
 	gitHub := map[string]string{"GITHUB_SERVER_URL": "https://git.example.com/", "GITHUB_REPOSITORY": "acme/deploy"}
 	gitea := map[string]string{"GITEA_ACTIONS": "true", "GITHUB_SERVER_URL": "https://git.example.com", "GITHUB_REPOSITORY": "acme/deploy"}

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moody is a forge whose answers the test sets.
+// moody is a forge in memory whose requests a test can make fail.
 type moody struct {
 	*paper
 	mark  func() error
@@ -36,7 +36,7 @@ func (m *moody) label(ctx context.Context, p pull, labels []string) error {
 	return m.paper.label(ctx, p, labels)
 }
 
-// onMoody runs a worker for a forge in a synctest bubble.
+// onMoody runs story with a worker for the forge, in a synctest bubble.
 func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) {
 	t.Helper()
 	m.paper = &paper{marks: map[string]status{}}
@@ -68,8 +68,8 @@ func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) 
 	})
 }
 
-// pass lets time pass for a worker, and waits until it is idle. The lock orders the test's reads before the worker's
-// next writes, and the wait orders these before the test's next reads.
+// pass lets time pass, and waits until the worker is idle. Taking the lock orders the test's earlier reads before the worker's next writes.
+// synctest.Wait orders these writes before the test's next reads.
 func pass(w *Worker, d time.Duration) {
 	w.mu.Lock()
 	w.mu.Unlock() //nolint:staticcheck // nothing is guarded but the order
@@ -77,7 +77,7 @@ func pass(w *Worker, d time.Duration) {
 	synctest.Wait()
 }
 
-// show tells a worker of a release that waits at a gate.
+// show gives the worker a release that waits at a gate.
 func show(w *Worker, gate int, proposals ...rollout.Proposal) {
 	w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), gate, proposals...)})
 }
@@ -86,7 +86,7 @@ func refused(status int, after time.Duration) error {
 	return &call.Error{What: "POST", Status: status, Message: "no", After: after}
 }
 
-// TestANewerOrderIsNotLost replaces an order while it is carried out.
+// TestANewerOrderIsNotLost checks that an order that replaces a running one is carried out afterwards.
 func TestANewerOrderIsNotLost(t *testing.T) {
 	m := &moody{mark: func() error { time.Sleep(time.Minute); return nil }}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
@@ -105,8 +105,8 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 	})
 }
 
-// TestALimitIsNoRefusal has a forge ask for a back-off when a label is to be set. The label is set afterwards, and no
-// error is reported.
+// TestALimitIsNoRefusal checks that a label is set after the break that the forge requests when the label is first set. No error is
+// reported.
 func TestALimitIsNoRefusal(t *testing.T) {
 	limit := refused(http.StatusForbidden, 30*time.Minute)
 	m := &moody{tag: func() error {
@@ -127,8 +127,8 @@ func TestALimitIsNoRefusal(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayHealIsTriedForLong distinguishes a missing right, which may be granted later, from an invalid
-// request.
+// TestARefusalThatMayHealIsTriedForLong checks that a missing right, which may be granted later, is tried for long, and an invalid request
+// only maxTries times.
 func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	for status, want := range map[int]int{401: 10, 403: 10, 404: 10, 400: maxTries, 422: maxTries} {
 		m := &moody{}
@@ -148,23 +148,23 @@ func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	}
 }
 
-// TestANewerOrderWaitsAsLong keeps an order's back-off for the order that replaces it.
+// TestANewerOrderWaitsAsLong checks that an order that replaces another one keeps the time of the other's next try.
 func TestANewerOrderWaitsAsLong(t *testing.T) {
 	m := &moody{mark: func() error { return refused(http.StatusNotFound, 0) }}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
 		show(w, 1)
-		pass(w, 20*time.Second) // 1, 2, 4, 8 s apart: the next attempt is at 31
+		pass(w, 20*time.Second) // tries are 1, 2, 4, 8 and 16 s apart, so the next one is at 31 s
 		before := m.calls
 		show(w, 1)
 		pass(w, 10*time.Second)
 		compare.CheckNamed(t, "requests while it waits", before, m.calls)
-		pass(w, 1500*time.Millisecond) // the following attempt is at 32
+		pass(w, 1500*time.Millisecond) // the try after that is at 32 s
 		compare.CheckNamed(t, "requests when it has waited", before+1, m.calls)
 	})
 }
 
-// TestTheSecondLookIsAtTheNewest deletes a branch, creates it again and moves it before the pull request's second
-// check, which must use the newest commit.
+// TestTheSecondLookIsAtTheNewest checks the second look at the pull request of a branch that was deleted, created again and moved. It must
+// use the newest commit.
 func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 	m := &moody{}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
@@ -175,7 +175,7 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 		newest := m.pulls[len(m.pulls)-1]
 		pass(w, time.Hour)
 		compare.CheckNamed(t, "description", newest.text, m.pulls[len(m.pulls)-1].text)
-		// If the forge closed it before the check, it is opened again.
+		// A pull request that the forge closes before the second look is opened again.
 		show(w, 1, promotes(""))
 		pass(w, time.Second)
 		show(w, 1, promotes(sha("fourth")))

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposal returns the order to update a branch's pull request.
+// proposal returns the order that opens, updates or closes the pull request of a proposal's branch.
 func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(context.Context, host) error {
 	return func(ctx context.Context, h host) error {
 		was, found, err := h.find(ctx, p.Branch)
@@ -24,7 +24,7 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 			return update(ctx, h, was, describeGone(was, t.Subject), true)
 		}
 		if found && !was.isOpen && was.commit == p.Commit && (was.merged || !w.closedHere(was)) {
-			return nil // merged, or closed by a user: not opened again
+			return nil // merged, or closed by a user, so it is not opened again
 		}
 		if found && was.isOpen {
 			if err := update(ctx, h, was, describe(t, p), false); err != nil {
@@ -50,7 +50,7 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain queues a second look at the pull request of a recreated branch: Gitea's late removal closes the new one.
+// lookAgain queues the order again after Settle. Gitea notices a removal late, and closes a recreated branch's new one.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +72,7 @@ func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	}
 }
 
-// closedHere reports whether a pull request was closed by its branch's removal, not a user.
+// closedHere reports whether a pull request was closed because its branch was removed, and not by a user.
 func (w *Worker) closedHere(p pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +93,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate logs a permanent refusal and goes on: a pull request without a label is better than none.
+// tolerate logs a permanent refusal and returns nil, because a pull request without a label is better than none.
 func (w *Worker) tolerate(err error) error {
 	if failed := new(call.Error); !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err
@@ -104,7 +104,7 @@ func (w *Worker) tolerate(err error) error {
 	return nil
 }
 
-// update edits a pull request whose text or state changes.
+// update edits a pull request if its text or state has to change.
 func update(ctx context.Context, h host, p pull, t text, closed bool) error {
 	if same(p.title, t.title) && same(p.body, t.body) && (!closed || !p.isOpen) {
 		return nil
@@ -112,12 +112,12 @@ func update(ctx context.Context, h host, p pull, t text, closed bool) error {
 	return h.edit(ctx, p, t, closed && p.isOpen)
 }
 
-// same compares texts as forges store them: trimmed, with either line ends.
+// same compares texts as forges store them: trimmed, and with any line endings.
 func same(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// sweep closes this cluster's open pull requests without branches.
+// sweep closes the open pull requests of this cluster whose branches do not exist.
 func (w *Worker) sweep(ctx context.Context, h host) error {
 	open, err := h.open(ctx)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pages returns the URLs of a repository's pages for a browser, without requests; "" if the forge is unknown.
+// Pages returns the URLs of a repository's pages in a browser, without requests. They are "" if the forge is unknown.
 type Pages struct {
 	home   string
 	kind   kind
-	opened bool // pull requests are opened
+	opened bool // the worker opens pull requests
 }
 
-// PagesOf takes the configuration, maybe nil: a public host needs none, and a browser gets no token anywhere.
+// PagesOf returns a repository's pages. config may be nil for a public host. Browsers get no token: any host is safe.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -29,7 +29,7 @@ func (t table) pages(config *rollout.Forge, remote string) Pages {
 	return Pages{home: target.address + "/" + target.repository, kind: target.kind, opened: config != nil}
 }
 
-// Commit returns a commit's page.
+// Commit returns the URL of a commit's page.
 func (p Pages) Commit(id string) string {
 	if p.home == "" {
 		return ""
@@ -37,17 +37,17 @@ func (p Pages) Commit(id string) string {
 	return p.home + p.kind.commitPage(id)
 }
 
-// Branch returns the page of a branch's files.
+// Branch returns the URL of the page with a branch's files.
 func (p Pages) Branch(name string) string {
 	if p.home == "" {
 		return ""
 	}
-	// Slashes in the name stay.
+	// Forges expect the slashes in a branch's name unescaped.
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the page for a proposal's open pull request: the forge's search, or its comparison with the base. It
-// is "" without a configuration: no pull request is opened.
+// Pull returns the URL of a page that leads to the proposal's open pull request: the forge's search, or a comparison
+// with the base. Without a configuration it is "", because no pull request is opened.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""
@@ -55,7 +55,7 @@ func (p Pages) Pull(base, branch string) string {
 	return p.home + p.kind.pullPage(base, branch)
 }
 
-// below returns a function that appends a name.
+// below returns a function that appends a name to prefix.
 func below(prefix string) func(string) string {
 	return func(name string) string { return prefix + name }
 }

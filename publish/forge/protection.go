@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// IsProtected reports whether the forge protects an existing branch against all, or against unreviewed, pushes.
+// IsProtected reports whether the forge protects an existing branch against pushes, all or only unreviewed ones.
 func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -21,8 +21,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners reports whether the forge requires a review by CODEOWNERS for a branch. An error means that the forge
-// does not show it, as without administrator rights.
+// AsksOwners reports whether a branch requires a review by code owners. An error means that the forge does not show
+// this, for example to users who are no administrators.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -31,7 +31,7 @@ func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch str
 	return h.asksOwners(ctx, branch)
 }
 
-// CodeOwners returns a forge's files of code owners.
+// CodeOwners returns the paths at which forges look for the file of code owners.
 func CodeOwners() []string {
 	return []string{"CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS",
 		".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
@@ -40,7 +40,7 @@ func CodeOwners() []string {
 var errHidden = errors.New("it is protected, and the forge tells only its administrators whether code owners " +
 	"have to agree: set GITROLLOUT_FORGE_TOKEN to the token of one")
 
-// asksOwners implements guard. All readers see rulesets; only administrators see branch protection.
+// asksOwners implements guard. All readers may see rulesets, but only administrators may see branch protection.
 func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type rule struct {
 		Type       string `json:"type"`
@@ -63,7 +63,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	err = g.call(ctx, http.MethodGet, g.path+"/branches/"+branch+"/protection", nil, &classic)
 	if refused := new(call.Error); errors.As(err, &refused) &&
 		(refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden) {
-		if strings.Contains(refused.Message, "Branch not protected") { // except by rulesets
+		if strings.Contains(refused.Message, "Branch not protected") { // rulesets may still protect the branch
 			return false, nil
 		}
 		protected, err := g.isProtected(ctx, branch)
@@ -75,7 +75,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	return classic.Reviews.Owners, err
 }
 
-// asksOwners implements guard. Of several patterns for a branch, one can require owners.
+// asksOwners implements guard. Several patterns may match a branch; one that requires code owners is enough.
 func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type pattern struct {
 		Name   string `json:"name"`
@@ -91,7 +91,7 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners implements guard. Gitea requests owners' reviews itself, and waits where it waits for requested reviews.
+// asksOwners implements guard. Gitea requests owners' reviews by itself. A rule decides whether a merge waits for them.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table lists the supported forges, each one file, which makes a kind, and one line here.
+// table lists the supported forges. Each is one file, which defines a kind, and one line here.
 type table []kind
 
 var forges = table{gitHub, gitLab, gitea}
@@ -18,25 +18,25 @@ var forges = table{gitHub, gitLab, gitea}
 // kind describes one forge.
 type kind struct {
 	name    rollout.ForgeType
-	isAt    func(host string) bool      // known hosts of the forge, without their port
-	api     func(address string) string // its API's address, from the address in a browser
-	spacing time.Duration               // between changing requests
+	isAt    func(host string) bool      // whether a host, without its port, is known to be this forge
+	api     func(address string) string // the address of the API, from the address in a browser
+	spacing time.Duration               // between two requests that change something
 	groups  bool                        // groups of repositories may be nested
 	header  func(token string) http.Header
 	client  func(a *api, repository, base string) host
-	// comments returns the API paths of a pull request's comments.
+	// comments returns the API paths of the comments of a pull request.
 	comments func(repository string, number int) commentPaths
 
-	// Paths of pages below a repository's, by a commit's id or escaped branch names.
+	// Paths of pages below the repository's page, from a commit's id or an escaped branch name.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
-	// signature reports whether a webhook has this forge's signature, and the right one. isPush reports a push.
+	// signature reports whether a webhook has this forge's signature and whether it is right. isPush reports a push event.
 	signature func(r hookRequest) (given, right bool)
 	isPush    func(http.Header) bool
 }
 
-// named returns a type's forge, or the one known at a host.
+// named returns the forge with this name. If name is "", it returns the forge that is known at host.
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	i := slices.IndexFunc(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 	if i < 0 {
@@ -45,13 +45,13 @@ func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	return t[i], true
 }
 
-// names returns all forges' types, for a sentence.
+// names returns the names of all forges, for use in a sentence.
 func (t table) names() string {
 	all := rollout.Mapped(t, func(k kind) string { return string(k.name) })
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// host is one forge's API for one repository, without pull requests from forks. Request errors are *call.Errors.
+// host is a forge's API for one repository. It ignores pull requests from forks. Errors of requests are *call.Error.
 type host struct {
 	finder
 	editor
@@ -61,34 +61,34 @@ type host struct {
 }
 
 type finder interface {
-	// find returns a branch's open pull request, or else the newest.
+	// find returns the open pull request of a branch, or else the newest one.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
-	// open lists the open pull requests, of maxPages pages at most.
+	// open lists the open pull requests, at most maxPages pages.
 	open(ctx context.Context) ([]pull, error)
 }
 
 type editor interface {
 	create(ctx context.Context, branch string, t text) (pull, error)
-	// edit sets title and body, and closes the pull request if closed.
+	// edit sets title and body. With closed, it also closes the pull request.
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer handles names that the forge may not know.
+// announcer handles names of users and labels, which the forge may not know.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error
 }
 
 type marker interface {
-	// statuses returns a commit's newest statuses, by context.
+	// statuses returns the newest statuses of a commit, by context.
 	statuses(ctx context.Context, commit string) (map[string]status, error)
 	setStatus(ctx context.Context, commit, name string, s status) error
 }
 
 type guard interface {
-	// isProtected needs an existing branch.
+	// isProtected reports whether an existing branch is protected.
 	isProtected(ctx context.Context, branch string) (bool, error)
-	// asksOwners reports whether a branch requires code owners' reviews.
+	// asksOwners reports whether a branch requires reviews by code owners.
 	asksOwners(ctx context.Context, branch string) (bool, error)
 }
 
@@ -96,14 +96,14 @@ type guard interface {
 type pull struct {
 	number int
 	text
-	branch string // the head
-	commit string // the head's last commit
+	branch string // the head branch
+	commit string // the newest commit of the head branch
 	isOpen bool
 	merged bool
 	labels []string
 }
 
-// text is a pull request's visible part.
+// text is the title and body of a pull request.
 type text struct{ title, body string }
 
 type status struct {
@@ -113,14 +113,14 @@ type status struct {
 
 type statusState string
 
-// The states, as GitHub and Gitea name them.
+// These states have the names that GitHub and Gitea use.
 const (
 	pending statusState = "pending"
 	success statusState = "success"
 	failure statusState = "failure"
 )
 
-// perPage and maxPages bound the reading of lists.
+// perPage and maxPages bound how much of a list is read.
 const (
 	perPage  = 50
 	maxPages = 10

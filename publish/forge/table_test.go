@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// paper is a forge that keeps its pull requests in memory. A row of the table is enough to make it known.
+// paper is a forge that keeps its pull requests in memory. To support it, a row in the table is enough.
 type paper struct {
 	pulls []pull
 	marks map[string]status
@@ -81,7 +81,7 @@ func (p *paper) asksOwners(_ context.Context, branch string) (bool, error) {
 	return branch == "main", nil
 }
 
-// TestAForgeIsOneLine adds a forge as a row of the table, and checks that it works like the others.
+// TestAForgeIsOneLine checks that a forge that is added as a row of the table works like the others.
 func TestAForgeIsOneLine(t *testing.T) {
 	p := &paper{marks: map[string]status{}}
 	known := append(slices.Clone(forges), p.kind())
@@ -141,7 +141,7 @@ func TestAForgeIsOneLine(t *testing.T) {
 	}
 }
 
-// TestConfigurationNamesTheTable accepts exactly the table's forges in a configuration.
+// TestConfigurationNamesTheTable checks that a configuration may name exactly the forges in the table.
 func TestConfigurationNamesTheTable(t *testing.T) {
 	field, _ := reflect.TypeFor[rollout.Forge]().FieldByName("Type")
 	names := rollout.Mapped(forges, func(k kind) string { return string(k.name) })

@@ -13,13 +13,13 @@ import (
 // target is a repository on a forge.
 type target struct {
 	kind       kind
-	address    string // as in a browser
+	address    string // the forge's address in a browser
 	repository string
 }
 
 var scpForm = regexp.MustCompile(`^(?:[^@/]+@)?([^:/]+):(.+)$`)
 
-// remoteOf splits a repository's URL; host is "" for a local path.
+// remoteOf splits the URL of a repository. host is "" for a local path.
 func remoteOf(remote string) (scheme, host, path string) {
 	if u, err := url.Parse(remote); err == nil && strings.Contains(remote, "://") {
 		scheme, host, path = u.Scheme, u.Host, u.Path
@@ -28,9 +28,9 @@ func remoteOf(remote string) (scheme, host, path string) {
 	}
 	if scheme != "http" && scheme != "https" {
 		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name // the port is ssh's
+			host = name // the port is that of SSH
 		}
-		// Hosts with ssh on port 443.
+		// These hosts serve SSH on port 443 for another host.
 		switch host {
 		case "ssh.github.com":
 			host = "github.com"
@@ -41,7 +41,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve completes the configuration. Credentials go only to Git's host or the trusted address, whatever is edited.
+// resolve completes a configuration. The token goes only to Git's host or the trusted address, whatever is configured.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL

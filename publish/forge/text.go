@@ -9,11 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxChanges bounds a pull request's listed objects.
+// maxChanges bounds the objects that a pull request lists.
 const maxChanges = 20
 
-// describe returns a proposal's pull request, equal for equal input. Text of other authors is quoted, so that it
-// mentions no user and formats nothing.
+// describe returns the text of a proposal's pull request; equal input gives equal text. It quotes text by other
+// authors, so that this text mentions no user and formats nothing.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	if p.Kind == rollout.ProposeRevert {
 		return describeRevert(t, p)
@@ -110,7 +110,7 @@ func writeEvidence(b *strings.Builder, runs []rollout.AnalysisRun) {
 
 const goneText = "This proposal is over, and its branch was removed. There is nothing to merge."
 
-// describeGone returns a pull request's text after its branch's removal.
+// describeGone returns the text of a pull request whose branch was removed.
 func describeGone(p pull, why string) text {
 	b := goneText + "\n"
 	if why != "" {
@@ -140,12 +140,12 @@ func writeChanges(b *strings.Builder, changes []rollout.Change) {
 	}
 }
 
-// code quotes a text as code, without backticks.
+// code quotes a text as Markdown code. It replaces backticks in the text.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(plainLine(s, 300), "`", "'") + "`"
 }
 
-// plainLine returns a text in one line of at most most characters, without control ones.
+// plainLine returns a text on one line, without control characters and with at most most characters.
 func plainLine(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -161,7 +161,7 @@ type marked struct {
 	status
 }
 
-// statusesOf returns a transition's changed statuses for commits: of the release, and of one that was given up.
+// statusesOf returns the statuses that a transition changes: the release's, and that of a release that ended early.
 func statusesOf(t rollout.ForgeUpdate) []marked {
 	var all []marked
 	now, has := statusOf(t.After)

@@ -14,18 +14,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options selects a Worker's repository.
+// Options selects the repository of a Worker.
 type Options struct {
-	Cluster string // the cluster of the proposals
-	Remote  string // the repository's URL, without credentials
-	Branch  string // the users' branch, the base of pull requests
-	Trusted string // an address that may get the token besides the remote's host; "": none
-	// Token returns the current credential, before each request.
+	Cluster string // the cluster whose proposals are shown
+	Remote  string // the repository's URL without credentials
+	Branch  string // the users' branch, which is the base of pull requests
+	Trusted string // an address that may get the token, besides the remote's host; "" if there is none
+	// Token returns the current credential. It is called before each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is how long a forge may notice a removed branch late, and close a new one's pull request. Default 30 s.
+	// Settle is how late a forge may notice a removed branch, and close the recreated one's pull request (default 30 s).
 	Settle time.Duration
-	// Spread lengthens pauses between tries a little, differently by process; it may be nil.
+	// Spread lengthens the pauses between tries a little, so that processes differ. It may be nil.
 	Spread func(time.Duration) time.Duration
 	// Log receives completed work, and each problem once.
 	Log func(problem error, done string)
@@ -33,7 +33,7 @@ type Options struct {
 	forges table // default: all
 }
 
-// maxJobs bounds the queue while a forge is silent.
+// maxJobs bounds the queue, which grows while the forge does not answer.
 const maxJobs = 4096
 
 // Worker carries out orders in the background, one request at a time. Any goroutine may call Show, Resume and Flush.
@@ -43,29 +43,29 @@ type Worker struct {
 	config  *rollout.Forge
 	jobs    map[string]*job
 	order   []string          // keys of jobs, oldest first
-	exists  map[string]bool   // proposal branches
-	newest  map[string]string // last commit of each branch
-	removed map[string]bool   // proposal branches that were removed since the start
+	exists  map[string]bool   // proposal branches that exist
+	newest  map[string]string // newest commit of each proposal branch
+	removed map[string]bool   // proposal branches that were removed since the start of the process
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
 
-	// For Run's goroutine only.
+	// Only Run's goroutine uses the fields below.
 	host     host
-	hostOf   *rollout.Forge // the configuration of host
-	pause    time.Time      // no request before this time
-	downs    int            // failures in a row without a response
+	hostOf   *rollout.Forge // the configuration that host was made for
+	pause    time.Time      // no request is sent before this time
+	downs    int            // number of failures without a response since the last response
 	reported map[string]bool
 }
 
-// job is one order, replaced by a newer one with its key.
+// job is one order. A newer order with the same key replaces it.
 type job struct {
 	do    func(ctx context.Context, h host) error
 	tries int
 	after time.Time
 }
 
-// NewWorker returns a worker without orders.
+// NewWorker returns a Worker with an empty queue.
 func NewWorker(o Options) *Worker {
 	o.Settle = cmp.Or(o.Settle, 30*time.Second)
 	if o.Spread == nil {
@@ -79,7 +79,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements adapters.ForgeReader: it queues orders for recorded transitions, at once.
+// Show implements adapters.ForgeReader. It queues orders for recorded transitions and returns at once.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,8 +95,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	})
 }
 
-// Resume implements adapters.ForgeReader: it queues orders for all apps' state. Pull requests of removed branches are
-// closed, and only statuses that differ from the forge's are sent.
+// Resume implements adapters.ForgeReader. It queues orders for the state of all apps. Pull requests of removed branches
+// are closed. A status is sent only if the forge has another one.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 		w.exists[branch] = true
 	}
 	w.put("sweep", w.sweep)
-	known := map[string]map[string]status{} // by commit; read once for all apps
+	known := map[string]map[string]status{} // by commit; read once for all apps of the commit
 	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {
 		if known[m.commit] == nil {
 			found, err := h.statuses(ctx, m.commit)
@@ -122,7 +122,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 	})
 }
 
-// take queues orders for transitions' proposals and statuses; the caller holds the lock.
+// take queues orders for the proposals and statuses of transitions. The caller holds the lock.
 func (w *Worker) take(
 	transitions []rollout.ForgeUpdate, mark func(ctx context.Context, h host, name string, m marked) error,
 ) {
@@ -141,7 +141,7 @@ func (w *Worker) take(
 	}
 }
 
-// put queues an order; the caller holds the lock.
+// put queues an order. The caller holds the lock.
 func (w *Worker) put(key string, do func(context.Context, host) error) {
 	if old := w.jobs[key]; old != nil {
 		w.jobs[key] = &job{do: do, after: old.after}
@@ -173,7 +173,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next starts the oldest due order, or returns the wait for one.
+// next returns the oldest due order, or the time until one is due.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,7 +184,7 @@ func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	return key, j, wait
 }
 
-// due returns the oldest due order, or the time until then; the caller holds the lock.
+// due returns the oldest due order, or the time until one is due. The caller holds the lock.
 func (w *Worker) due() (key string, j *job, wait time.Duration) {
 	now := w.Now()
 	if now.Before(w.pause) && len(w.jobs) > 0 {
@@ -215,7 +215,7 @@ func (w *Worker) carryOut(ctx context.Context, j *job) error {
 	return j.do(ctx, w.host)
 }
 
-// connect returns a configuration's API, without a request.
+// connect returns the API for a configuration. It sends no request.
 func (o Options) connect(config rollout.Forge) (host, error) {
 	t, a, err := o.reach(config)
 	if err != nil {
@@ -239,13 +239,13 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	}, nil
 }
 
-// unusable is a configuration that fails until it changes.
+// unusable is the error of a configuration that cannot work until it changes.
 type unusable struct{ error }
 
-// maxTries bounds the tries of a refused order.
+// maxTries bounds the tries of an order that the forge refuses.
 const maxTries = 5
 
-// done removes an order or sets its next try.
+// done removes an order from the queue, or sets the time of its next try.
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,16 +273,16 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
 		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
-		j.tries++ // the forge may fail for this order only: others come first
+		j.tries++ // the forge may fail for this order only, so other orders go first
 		j.after = w.pause.Add(call.Backoff(j.tries))
 		w.report(err)
 		return
 	default:
 		w.report(err)
-		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // a right, or the forge is late
+		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // these may pass by themselves
 		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
-	if w.jobs[key] != j { // replaced meanwhile
+	if w.jobs[key] != j { // a newer order has replaced it
 		return
 	}
 	if drop {
@@ -294,7 +294,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs an error once, until a failed order succeeds.
+// report logs an error once, until an order succeeds after a failure.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true
@@ -302,7 +302,7 @@ func (w *Worker) report(err error) {
 	}
 }
 
-// Flush waits until every order has been tried, or the context ends.
+// Flush waits until every due order was tried, or the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()

@@ -25,7 +25,7 @@ func (r *rig) complaints() string {
 	return strings.Join(r.problems, "\n")
 }
 
-// TestRateLimits makes the forge ask for a back-off, in each documented form, and counts the requests during it.
+// TestRateLimits checks that no request is sent during a break that the forge requests, in each documented form.
 func TestRateLimits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		newBench maker
@@ -66,7 +66,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestBreakOf checks the duration of a back-off without waiting.
+// TestBreakOf checks how long a break is, without waiting for its end.
 func TestBreakOf(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, tt := range map[string]struct {
@@ -102,14 +102,14 @@ func TestBreakOf(t *testing.T) {
 			if err := a.call(t.Context(), http.MethodGet, "/x", nil, nil); !errors.As(err, &failed) || failed.After != tt.want {
 				t.Errorf("%v after %s, want %s", err, failed.After, tt.want)
 			}
-			// Meanwhile no request is sent.
+			// No request is sent during the break.
 			err := a.call(t.Context(), http.MethodGet, "/x", nil, nil)
 			compare.CheckNamed(t, err.Error(), tt.want > 0, strings.Contains(err.Error(), "rate limit is used up"))
 		})
 	}
 }
 
-// TestDown has a forge that fails and recovers, and one that refuses.
+// TestDown checks that orders are carried out once a forge recovers from failures or grants a right.
 func TestDown(t *testing.T) {
 	for name, tt := range map[string]struct {
 		code int
@@ -132,7 +132,7 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// TestOneOrderBlocksNoOther checks that an order for which the forge always fails does not keep others waiting.
+// TestOneOrderBlocksNoOther checks that an order that always fails does not delay other orders.
 func TestOneOrderBlocksNoOther(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	broken := sha("broken")
@@ -153,7 +153,7 @@ func TestOneOrderBlocksNoOther(t *testing.T) {
 	}
 }
 
-// TestWrongToken reports the error once without the token, and delays no release.
+// TestWrongToken checks that a wrong token is reported once, without the token itself, and that Show does not wait.
 func TestWrongToken(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	r.options.Token = tokenOf("a-wrong-token")
@@ -183,7 +183,7 @@ func TestNoToken(t *testing.T) {
 	compare.CheckNamed(t, "requests, and problems", []any{0, errNoToken.Error()}, []any{r.fake().requests, r.complaints()})
 }
 
-// TestUnusable drops orders under an invalid configuration, and restarts with a valid one.
+// TestUnusable checks that orders are dropped while the configuration is invalid, and made up for with a valid one.
 func TestUnusable(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	release := paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first")))
@@ -197,7 +197,7 @@ func TestUnusable(t *testing.T) {
 	r.wantStates(r.resume([]string{promoteBranch}, release), "open")
 }
 
-// TestPages finds pull requests beyond the first page, except those from forks.
+// TestPages checks that pull requests and statuses beyond the first page are found, and those from forks are not.
 func TestPages(t *testing.T) {
 	for name, newBench := range map[string]maker{"GitHub": newGitHubBench, "GitLab": newGitLabBench} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestBounded drops orders beyond the limit, and reports it once.
+// TestBounded checks that orders beyond maxJobs are dropped, which is reported once.
 func TestBounded(t *testing.T) {
 	var problems []error
 	w := NewWorker(Options{Now: time.Now, Log: func(err error, _ string) { problems = append(problems, err) }})
@@ -237,7 +237,7 @@ func TestBounded(t *testing.T) {
 	compare.CheckNamed(t, "orders, in line, and problems", [3]int{maxJobs, maxJobs, 1}, [3]int{len(w.jobs), len(w.order), len(problems)})
 }
 
-// TestTokenStaysHome has a server that redirects to another host.
+// TestTokenStaysHome checks that a redirect to another host is not followed.
 func TestTokenStaysHome(t *testing.T) {
 	asked := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -254,7 +254,7 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotTold has each forge repeat the token in its error, plain and as in the header.
+// TestTokenIsNotTold checks that errors do not contain the token, even if a forge repeats the token or the header in its answer.
 func TestTokenIsNotTold(t *testing.T) {
 	for _, known := range forges {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -276,8 +276,8 @@ func newAPI(base string, now func() time.Time) *api {
 	return &api{client: call.Clients(), base: base, token: token, header: gitLab.header, now: now}
 }
 
-// TestForgeClosesTheSuccessor has a forge that notices a deleted branch late, and closes the pull request of the
-// branch's successor. It is opened again, unless a user closed it.
+// TestForgeClosesTheSuccessor checks a forge that notices a deleted branch late, and closes the pull request of the recreated branch. The
+// worker opens a new one, unless a user closed it.
 func TestForgeClosesTheSuccessor(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	f := r.fake()

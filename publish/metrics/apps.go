@@ -11,15 +11,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// known is an app's state between passes.
+// known is the state of an app after the last pass that reported it.
 type known struct {
 	state   rollout.State
 	wait    Wait
-	weights map[string]float64 // requested for a release in flight, by workload, from 0 to 1
+	weights map[string]float64 // weights that a release in flight requests, by workload, from 0 to 1
 	failing bool
 }
 
-// appCollector makes single apps' metrics at each scrape: a removed app leaves no series.
+// appCollector makes the metrics of single apps at each scrape, so that a removed app leaves no series.
 type appCollector struct {
 	mu   sync.Mutex
 	apps map[string]known
@@ -88,7 +88,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts a pass's results. An app's first report after a start counts only that pass's transition.
+// Tell counts the results of a pass. The first report of an app after a start counts only the transition of that pass.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)
@@ -130,7 +130,7 @@ func (m *Metrics) look(l report.App) {
 	}
 }
 
-// beginAtZero creates an app's outcomes before their first event: Prometheus computes no increase from a first 1.
+// beginAtZero creates an app's outcomes before its first event: Prometheus sees no increase if a series begins at 1.
 func (m *Metrics) beginAtZero(app string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,36 +8,36 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Outcome is a release's end, or why it began to roll back.
+// Outcome is how a release ended, or why its rollback began.
 type Outcome string
 
-// The outcomes.
+// A release has one of these outcomes.
 const (
-	Promoted   Outcome = "promoted"   // it is the stable version now
+	Promoted   Outcome = "promoted"   // the release is the stable version now
 	Rejected   Outcome = "rejected"   // aborted by users, by measurements or by its deadline
 	Reverted   Outcome = "reverted"   // Git returned to the stable version during the release
-	Superseded Outcome = "superseded" // Git requests another version
+	Superseded Outcome = "superseded" // Git requested another version
 )
 
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Superseded} }
 
-// On is the user action that an app waits for.
+// On is the user action for which an app waits.
 type On string
 
-// The user actions.
+// Apps wait for these user actions.
 const (
-	OnPromotion On = "promotion" // to open the gate of a step
-	OnRevert    On = "revert"    // to make Git agree with the serving version, after a rejection
+	OnPromotion On = "promotion" // opens the gate of a step
+	OnRevert    On = "revert"    // makes Git agree with the serving version after a rejection
 )
 
-// Wait is an app's wait for a user action, since its start; zero: none.
+// Wait is the user action for which an app waits, and since when. It is zero if the app does not wait.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf returns an app's wait, with its start by the state.
+// WaitOf returns the user action for which an app waits. The state determines since when.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if strategies.Key(in) != nil {
@@ -53,18 +53,18 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change is a transition's effect on the metrics. A duration is nil if nothing ended.
+// Change is how a transition changes the metrics. A duration is nil if its period did not end with this transition.
 type Change struct {
-	Phase    rollout.Phase // afterwards; "" if no transition was recorded
+	Phase    rollout.Phase // the phase after the transition; "" if none was recorded
 	Started  bool          // a release began
-	Outcome  Outcome       // of a release that ended or began to roll back; "" if none did
+	Outcome  Outcome       // of a release that ended or whose rollback began; "" if there is none
 	Lead     *time.Duration
 	Until    *time.Duration // from the start of a rejected release to its rejection
 	Retreat  *time.Duration // from the rollback of traffic until all pods were stable again
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns the effect of a transition between two recorded states; asked is Git's version.
+// Between returns how a transition between two recorded states changes the metrics. asked is the version in Git.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
 	var c Change
 	if after.Serial != before.Serial {
@@ -94,7 +94,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	return c
 }
 
-// outcome returns the outcome of before's release, "" in flight.
+// outcome returns the outcome of before's release. It is "" while the release is in flight.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
 	ended := !was.Same(after.Release)
@@ -104,7 +104,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// A retried hash is no rejection while in flight.
+	// While a release in flight retries a rejected version, the old rejection does not count.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}
@@ -114,7 +114,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	return Superseded
 }
 
-// span returns a duration of at least 0: another machine's clock may have been ahead.
+// span returns the duration from from to to, at least 0, because another machine's clock may have been ahead.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

@@ -22,7 +22,7 @@ func release(h rollout.Hash, since time.Duration) *rollout.Release {
 	return &rollout.Release{Hash: h, Commit: string(h), Since: noon.Add(since)}
 }
 
-// atRest is an app that has served old for an hour.
+// atRest returns the state of an app whose stable version has been old for an hour.
 func atRest() rollout.State {
 	return rollout.State{App: "shop", Phase: rollout.Healthy, Serial: 3, Stable: release(old, -time.Hour), Source: "a"}
 }
@@ -33,12 +33,12 @@ func with(s rollout.State, change func(*rollout.State)) rollout.State {
 	return s
 }
 
-// flying is a release of fresh.
+// flying returns the state of atRest's app with a release of fresh in flight.
 func flying() rollout.State {
 	return with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 }
 
-// serving returns the state in which that release is stable.
+// serving returns the state of flying's app after fresh became stable.
 func serving(since time.Duration) rollout.State {
 	return with(flying(), func(s *rollout.State) { s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, since) })
 }
@@ -111,7 +111,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestWaitOf counts the wait for users from the time when the last workload reached its gate.
+// TestWaitOf checks that the wait for a promotion starts when the last workload reaches its gate.
 func TestWaitOf(t *testing.T) {
 	in := strategies.Input{Now: noon.Add(time.Hour), App: rollout.App{Name: "shop"}}
 	head := &rollout.Render{Commit: rollout.Commit{ID: "c2"}, Templates: map[rollout.Workload]rollout.Hash{}}

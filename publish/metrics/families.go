@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Family describes one metric, for the reference.
+// Family describes one metric for the reference in the documentation.
 type Family struct {
 	Name   string
 	Type   string // counter, gauge or histogram
@@ -12,7 +12,7 @@ type Family struct {
 	Help   string
 }
 
-// Histograms' bucket bounds, in seconds.
+// These are the bounds of histograms' buckets, in seconds.
 var (
 	quick = []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	slow  = []float64{15, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14400, 28800, 86400, 172800, 604800}
@@ -43,7 +43,7 @@ func (m *Metrics) histogram(name, help string, buckets []float64, labels ...stri
 	return h
 }
 
-// counterFunc registers another package's counter; value is label's.
+// counterFunc registers a counter of another package. value is the value of its label, if label is not "".
 func (m *Metrics) counterFunc(name, help, label, value string, read func() float64) {
 	opts := prometheus.CounterOpts{Name: name, Help: help}
 	var labels []string
@@ -56,7 +56,7 @@ func (m *Metrics) counterFunc(name, help, label, value string, read func() float
 	m.registry.MustRegister(prometheus.NewCounterFunc(opts, read))
 }
 
-// desc describes a metric of appCollector.
+// desc describes a metric of appCollector and adds it to the families.
 func (m *Metrics) desc(name, help string, labels ...string) *prometheus.Desc {
 	m.note(name, "gauge", help, labels)
 	return prometheus.NewDesc(name, help, labels, nil)

@@ -15,24 +15,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options label the metrics.
+// Options provide the values of constant labels, and the clock.
 type Options struct {
 	Cluster, Branch            string // for gitrollout_cluster_info
 	Version, Revision, GoBuild string // for gitrollout_build_info
 	Now                        func() time.Time
 }
 
-// Metrics holds one process's metrics. Any goroutine may call it.
+// Metrics holds the metrics of one process. It is safe for concurrent use.
 type Metrics struct {
 	now      func() time.Time
 	registry *prometheus.Registry
 	families []Family
 
-	// Releases.
+	// Metrics of releases.
 	started, releases, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited             *prometheus.HistogramVec
-	// The loop.
-	parts                        map[report.Part]*prometheus.HistogramVec // except Git's
+	// Metrics of the loop.
+	parts                        map[report.Part]*prometheus.HistogramVec // all parts except those of Git
 	git                          *prometheus.HistogramVec
 	decided, commits, lost       prometheus.Counter
 	lastPass, lastFetch, leading prometheus.Gauge
@@ -41,10 +41,10 @@ type Metrics struct {
 
 	mu    sync.Mutex // guards stats and seen
 	stats report.Stats
-	seen  map[string]bool // apps whose outcomes have begun at zero
+	seen  map[string]bool // apps whose outcomes were created at zero
 }
 
-// New returns metrics with zero counts.
+// New returns metrics whose counts are zero.
 func New(o Options) *Metrics {
 	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), seen: map[string]bool{}}
 	m.releaseFamilies()
@@ -131,7 +131,7 @@ func (m *Metrics) loopFamilies() {
 		"1 while this process makes passes, 0 while it waits for its turn.").WithLabelValues()
 }
 
-// Values of the label result.
+// The label result has these values.
 const (
 	ok       = "ok"
 	failed   = "error"
@@ -159,7 +159,7 @@ func (m *Metrics) Leading(is bool) {
 	m.leading.Set(map[bool]float64{true: 1}[is])
 }
 
-// Trace returns a report.Tracer, which reads the loop's counters by stats after a pass, fetch or push.
+// Trace returns a report.Tracer. After each pass, fetch and push it calls stats to read the loop's counters.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 		began := m.now()
@@ -172,12 +172,12 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 					label = failed
 				}
 				durations.WithLabelValues(label).Observe(took)
-			} else { // fetch and push
+			} else { // a fetch or a push
 				m.git.WithLabelValues(string(part), result(err)).Observe(took)
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // apps at rest are not visited, although the loop runs
+				m.lastPass.Set(seconds(now)) // apps at rest are not visited although the loop runs
 				m.count(stats)
 			}
 			if part == report.PartFetch && err == nil {
@@ -189,25 +189,25 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// count adds the loop's counts since the last call.
+// count adds the increase of the loop's counters since the last call.
 func (m *Metrics) count(stats func() report.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := stats() // under the lock, so that the newest counts come last
+	s := stats() // called with the lock held, so that the newest counts are used last
 	m.decided.Add(float64(s.Decided - m.stats.Decided))
 	m.commits.Add(float64(s.Commits - m.stats.Commits))
 	m.lost.Add(float64(s.Lost - m.stats.Lost))
 	m.stats = s
 }
 
-// Counted are other packages' counters, read at each scrape.
+// Counted has functions that read counters of other packages at each scrape.
 type Counted struct {
-	GitRequests, GitReceived, GitSent          func() float64 // requests, bytes, bytes
-	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // requests; lost Events
+	GitRequests, GitReceived, GitSent          func() float64 // number, bytes, bytes
+	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // requests; Events are lost ones
 	Builds                                     func() float64 // kustomize builds
 }
 
-// Watch registers other packages' counters, once.
+// Watch registers the counters of other packages. It must be called once.
 func (m *Metrics) Watch(c Counted) {
 	m.counterFunc("gitrollout_git_requests_total",
 		"Requests to the Git server: of HTTP, or connections of another transport.", "", "", c.GitRequests)

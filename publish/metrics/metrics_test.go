@@ -26,7 +26,7 @@ func newTest(t *testing.T) *Metrics {
 	return m
 }
 
-// served returns the text that Prometheus scrapes, without help and types.
+// served returns the metrics as Prometheus scrapes them, without the lines of help and types.
 func served(t *testing.T, m *Metrics) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -47,15 +47,15 @@ func wants(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// look is a pass that changes an app's record.
+// look returns the report about an app in a pass that recorded a transition.
 func look(before, after rollout.State) report.App {
 	return report.App{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
 }
 
-// tell reports passes of apps.
+// tell reports a pass with these apps.
 func tell(m *Metrics, apps ...report.App) { m.Tell(report.Report{Apps: apps}) }
 
-// lacks checks that a text has none of the parts.
+// lacks checks that a text contains none of the parts.
 func lacks(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -63,7 +63,7 @@ func lacks(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestLifeOfARelease observes a release pass by pass, in one process and in another that starts in between.
+// TestLifeOfARelease checks the metrics of a release after each pass, in one process and in another that starts meanwhile.
 func TestLifeOfARelease(t *testing.T) {
 	inFlight, done := flying(), serving(9*time.Minute)
 	m := newTest(t)
@@ -91,7 +91,7 @@ func TestLifeOfARelease(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
 }
 
-// TestSeriesBeginAtZero starts series at 0, since Prometheus sees no increase in a series that starts at 1.
+// TestSeriesBeginAtZero checks that series exist with the value 0, because Prometheus sees no increase in a series that begins at 1.
 func TestSeriesBeginAtZero(t *testing.T) {
 	text := served(t, newTest(t))
 	for name, labels := range map[string][]string{
@@ -116,7 +116,7 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	}
 }
 
-// TestWayBack measures the time of a rejected release, and of its rollback.
+// TestWayBack checks the durations of a rejected release and of its rollback.
 func TestWayBack(t *testing.T) {
 	inFlight := with(flying(), func(s *rollout.State) {
 		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisRunning}}
@@ -141,14 +141,14 @@ func TestWayBack(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="reverted"} 1`)
 }
 
-// TestFirstPassAfterStart counts a pass's own records, even if the app was unknown before.
+// TestFirstPassAfterStart checks that a transition counts even if its pass is the first to report the app.
 func TestFirstPassAfterStart(t *testing.T) {
 	m := newTest(t)
 	tell(m, look(atRest(), flying()))
 	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
 }
 
-// TestFailingEnds counts an app as failing only while its passes fail.
+// TestFailingEnds checks that an app counts as failing only until a pass without an error.
 func TestFailingEnds(t *testing.T) {
 	m := newTest(t)
 	app := look(atRest(), atRest())
@@ -226,7 +226,7 @@ func TestLoop(t *testing.T) {
 		`gitrollout_cluster_info{branch="main",cluster="prod"} 1`)
 }
 
-// TestFamilies compares the metrics with the reference.
+// TestFamilies checks that Families, from which the reference is made, has exactly the registered metrics.
 func TestFamilies(t *testing.T) {
 	m := newTest(t)
 	waits := with(atRest(), func(s *rollout.State) {
@@ -234,7 +234,7 @@ func TestFamilies(t *testing.T) {
 			[]rollout.Rejection{{Hash: fresh}}
 	})
 	m.Tell(report.Report{Apps: []report.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
-	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // needs a whole release
+	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // needs a complete release
 	got, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// BenchmarkScrape scrapes the metrics of a fleet whose apps have all had a release.
+// BenchmarkScrape measures a scrape of 2,000 apps with a release in flight.
 func BenchmarkScrape(b *testing.B) {
 	m := New(Options{Now: func() time.Time { return noon }})
 	var looks []report.App
@@ -271,5 +271,5 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// Families lists the metrics without the Go runtime's and the process's.
+// Families returns gitrollout's metrics, without those of the Go runtime and the process.
 func (m *Metrics) Families() []Family { return m.families }

@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Links return the forge's URLs; nil functions none.
+// Links has functions that return URLs on the forge. A nil function means that there are no such URLs.
 type Links struct {
 	Commit func(id string) string
 	Branch func(name string) string
 }
 
-// Events returns the events of one state commit, sorted by app, without others.
+// Events returns the events of one state commit, sorted by app. Apps without an event are left out.
 func Events(cluster string, commit rollout.StateCommit, links Links) []rollout.Event {
 	var events []rollout.Event
 	for _, app := range commit.Apps {
@@ -36,7 +36,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	if len(kinds) == 0 && len(over) == 0 {
 		return rollout.Event{}, false
 	}
-	if len(kinds) == 0 { // one trouble replaced another
+	if len(kinds) == 0 { // another trouble has replaced this one
 		kinds = []rollout.EventKind{rollout.EventRecovered}
 	}
 	e := rollout.Event{
@@ -52,7 +52,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
 		}
 	}
-	about := before // after its end, the event is about the previous release
+	about := before // a release that has ended is in the previous state
 	if after.Release != nil {
 		about = after
 	}
@@ -67,7 +67,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	return eventAs(e, kinds[0]), true
 }
 
-// eventAs returns the event as one kind, with outcome, title and text.
+// eventAs returns the event as one of its kinds, with that kind's outcome, title and text.
 func eventAs(e rollout.Event, kind rollout.EventKind) rollout.Event {
 	e.Kind, e.Outcome = kind, told[kind].outcome
 	e.Title, e.Text = title(e), text(e)
@@ -101,7 +101,7 @@ func describeRelease(e *rollout.Event, about, after rollout.State) {
 	}
 }
 
-// describeWait sets an app's condition to go on, as its state shows.
+// describeWait sets the condition for which the app waits, according to its state.
 func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	switch {
 	case after.Held != nil:
@@ -120,7 +120,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-// told describes each kind of event: outcome, words, and whether they name the step.
+// told describes each kind of event: its outcome, the words of the title, and whether the title names the step.
 var told = map[rollout.EventKind]struct {
 	outcome rollout.Outcome
 	what    string
@@ -145,7 +145,7 @@ var told = map[rollout.EventKind]struct {
 	rollout.EventRecovered:            {rollout.OutcomeGood, "recovered", false},
 }
 
-// title returns one line: shop in prod-eu: paused at step 2/8 (20 %).
+// title returns one line, such as "shop in prod-eu: paused at step 2/8 (weight 20)".
 func title(e rollout.Event) string {
 	title := e.App + " in " + e.Cluster + ": " + told[e.Kind].what
 	switch atStep := told[e.Kind].atStep && e.Step > 0; {
@@ -163,7 +163,7 @@ func title(e rollout.Event) string {
 	return title
 }
 
-// text returns the reason, the awaited condition, and bad measurements.
+// text returns the reason, the condition that the app waits for, and the measurements that are not good.
 func text(e rollout.Event) string {
 	var lines []string
 	if e.Reason != "" {

@@ -24,7 +24,7 @@ func release(hash string) *rollout.Release {
 		Subject: "Cheaper", Since: start}
 }
 
-// atStep is a release of v2 at a step; opened names the author of the promotion.
+// atStep returns the state of a release of v2 at a step. opened is the author of the promotion, "" if there was none.
 func atStep(phase rollout.Phase, step int, opened string) rollout.State {
 	names := []string{"setWeight 20", "pause", "setWeight 60", "promote"}
 	return rollout.State{App: "shop", Phase: phase, Stable: release("v1"), Release: release("v2"),
@@ -40,7 +40,7 @@ func healthy(hash string) rollout.State {
 	return rollout.State{App: "shop", Phase: rollout.Healthy, Stable: release(hash)}
 }
 
-// retreating is a release of v2 during its rollback.
+// retreating returns the state of a release of v2 during its rollback.
 func retreating(reject bool) rollout.State {
 	return with(atStep(rollout.Aborting, 1, ""), func(s *rollout.State) {
 		s.Reason, s.Rollback = "it is bad", &rollout.Rollback{Reject: reject}
@@ -132,7 +132,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// states has all states of the table's transitions.
+// states returns the states from which the tests make transitions.
 func states() []rollout.State {
 	return []rollout.State{
 		{}, healthy("v1"), healthy("v2"), degraded(), retreating(true), retreating(false), atStep(rollout.Progressing, 0, ""),
@@ -145,13 +145,13 @@ func states() []rollout.State {
 	}
 }
 
-// recorded returns the commit of one transition.
+// recorded returns a state commit with one transition of app shop.
 func recorded(before, after rollout.State) rollout.StateCommit {
 	return rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
 }
 
-// TestEqualStatesAreNoNews sends no message for equal states, and one in words, with an outcome, for each transition in
-// any order.
+// TestEqualStatesAreNoNews checks that equal states have no event. A transition between any two states has at most one event, with a title
+// and an outcome.
 func TestEqualStatesAreNoNews(t *testing.T) {
 	for i, before := range states() {
 		compare.CheckNamed(t, fmt.Sprintf("state %d and itself", i), "[]", fmt.Sprint(Kinds(before, before)))
@@ -165,8 +165,7 @@ func TestEqualStatesAreNoNews(t *testing.T) {
 	}
 }
 
-// TestTroubleEndsOnce makes a random walk through states: each incident is closed exactly once, and none is open in a
-// good state.
+// TestTroubleEndsOnce checks random sequences of states. Each trouble ends exactly once, and none is open in a good state.
 func TestTroubleEndsOnce(t *testing.T) {
 	all := states()
 	for seed := range uint64(200) {
@@ -193,7 +192,7 @@ func TestTroubleEndsOnce(t *testing.T) {
 	}
 }
 
-// TestEventSaysWhatToDo compares the fields that matter for each transition.
+// TestEventSaysWhatToDo checks the most important fields of the event of each transition.
 func TestEventSaysWhatToDo(t *testing.T) {
 	links := Links{Commit: func(id string) string { return "https://git/c/" + id },
 		Branch: func(name string) string { return "https://git/b/" + name }}
@@ -271,8 +270,7 @@ func TestEventSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestOneTroubleBecomesAnother checks that one event lists every incident that a transition ends, even without a new
-// one.
+// TestOneTroubleBecomesAnother checks that one event lists all troubles that a transition ends, even if no trouble begins.
 func TestOneTroubleBecomesAnother(t *testing.T) {
 	for i, before := range states() {
 		for j, after := range states() {
@@ -294,7 +292,7 @@ func TestFor(t *testing.T) {
 		name string
 		r    rollout.Receiver
 		ok   bool
-		want string // of the title
+		want string // the title
 		err  bool
 	}{
 		{name: "defaults", ok: true, want: "shop in prod: paused"},
@@ -316,7 +314,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestMessagesHaveTheFacts checks that messages have the important facts, and fit services' limits.
+// TestMessagesHaveTheFacts checks that messages have the most important facts and stay within the services' limits.
 func TestMessagesHaveTheFacts(t *testing.T) {
 	profile := Profile{Defaults: rollout.EventKinds()}
 	facts := func(e rollout.Event) string {
@@ -345,8 +343,8 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 	compare.CheckNamed(t, "text", "x", short.Text)
 }
 
-// TestEndsAreToldToThoseWhoKeepTroublesOpen reports ends to services with incidents, and otherwise only to receivers
-// that subscribed.
+// TestEndsAreToldToThoseWhoKeepTroublesOpen checks that services that keep troubles open get their ends. Other receivers get an end only if
+// they selected its event.
 func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 	over := Sample("prod", rollout.EventRecovered, start)
 	compare.CheckNamed(t, "ends", []string{"prod/sample/h1-7b4e2a91d0"}, over.Over)
@@ -372,7 +370,7 @@ func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 	}
 }
 
-// TestPendingIsBounded keeps only the newest of many waiting events.
+// TestPendingIsBounded checks that only the newest MaxPending events are kept.
 func TestPendingIsBounded(t *testing.T) {
 	var line []rollout.StateCommit
 	for i := range MaxPending + 2 {

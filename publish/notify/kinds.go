@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Kinds returns a transition's kinds of event, the most significant first; none for equal states.
+// Kinds returns the kinds of event of a transition, most significant first. Equal states have none.
 func Kinds(before, after rollout.State) []rollout.EventKind {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
@@ -45,7 +45,7 @@ func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	is[rollout.EventStalled] = stalls(after) && !(same && stalls(before))
 }
 
-// moved reports whether a workload is at a later step, and whether a user opened its gate.
+// moved reports whether a workload is at a later step, and whether a user has opened its gate.
 func moved(before, after rollout.State) (stepped, opened bool) {
 	for _, p := range after.Progress {
 		if was, found := before.ProgressOf(p.Workload); found && p.Step > was.Step {
@@ -55,7 +55,7 @@ func moved(before, after rollout.State) (stepped, opened bool) {
 	return stepped, opened
 }
 
-// stalls reports whether a release or rollback is past its deadline.
+// stalls reports whether a release or a rollback is past its deadline.
 func stalls(s rollout.State) bool {
 	return s.Phase == rollout.Stalled || (s.Rollback != nil && s.Rollback.Late)
 }
@@ -77,10 +77,10 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
-// unhealthy names an unhealthy app's trouble at rest.
+// unhealthy is the name of the trouble of an app whose objects are unhealthy while no release is in flight.
 const unhealthy = "unhealthy"
 
-// troubles returns an app's troubles, at most three, the release's first. Names are stable from stall to revert.
+// troubles returns at most three names of troubles, the release's first. A name stays the same from stall to revert.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

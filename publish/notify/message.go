@@ -10,26 +10,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Message is an event for one receiver.
+// Message is an event as one receiver gets it.
 type Message struct {
 	rollout.Event
-	Facts []Fact // key facts of the release
-	Ends  bool   // the receiver did not select the event; the message only ends a trouble
+	Facts []Fact // the most important facts of the release
+	Ends  bool   // the receiver did not select the event; the message only resolves a trouble
 }
 
-// Profile describes a service.
+// Profile describes a service's handling of events.
 type Profile struct {
-	Defaults []rollout.EventKind // for a receiver that selects none
-	Resolves bool                // it keeps a trouble open until a message ends it
+	Defaults []rollout.EventKind // the events of a receiver that selects none
+	Resolves bool                // the service keeps a trouble open until a message resolves it
 }
 
-// Fact is a name and a value.
+// Fact is a name with a value.
 type Fact struct{ Name, Value string }
 
-// maxText bounds a template's output and a reason, in characters: Slack's blocks take 3,000, Discord's embeds 4,096.
+// maxText bounds a message's text, in characters. Slack's blocks take 3,000 characters, Discord's embeds 4,096.
 const maxText = 2500
 
-// MessageFor returns a receiver's message for an event, if any, with default text and error if a template fails.
+// MessageFor returns an event's message for a receiver that wants it. If a template fails, the text is the default one.
 func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
@@ -61,7 +61,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded limits a template's output, and so memory.
+// bounded limits the output of a template, and so its memory.
 type bounded struct{ b *strings.Builder }
 
 // Write implements io.Writer.
@@ -93,7 +93,7 @@ func factsOf(e rollout.Event) []Fact {
 	return all
 }
 
-// Sample returns an event of one kind to test a receiver.
+// Sample returns an event of one kind, with which users test a receiver.
 func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
 	const app = "sample"
 	e := rollout.Event{

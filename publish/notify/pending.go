@@ -7,28 +7,28 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MaxAge is the age at which events are dropped: a service must not get days of events after an outage.
+// MaxAge is the age at which events are dropped, so that a service does not get days of events after an outage.
 const MaxAge = 24 * time.Hour
 
-// MaxPending bounds a receiver's waiting events; the oldest are dropped.
+// MaxPending bounds the events that wait for a receiver. The oldest are dropped.
 const MaxPending = 200
 
-// Due is one message for a receiver, and its cursor afterwards.
+// Due is one message for a receiver, and the receiver's cursor after the message was sent.
 type Due struct {
 	Message
 	After rollout.Cursor
 }
 
-// Backlog holds the messages that wait for a receiver.
+// Backlog holds the messages that a receiver has not got yet.
 type Backlog struct {
 	Due     []Due
-	End     rollout.Cursor // cursor after all messages
-	Dropped int            // too old, or too many
-	Err     error          // of the receiver's templates
+	End     rollout.Cursor // the cursor after all messages
+	Dropped int            // number of events that are too old or too many
+	Err     error          // an error of the receiver's templates
 }
 
-// Pending returns a receiver's messages of the commits after its cursor, oldest first. Those up to the claimed commit
-// are marked as repeats: a killed process may have sent them.
+// Pending returns the messages for a receiver of the commits after its cursor, oldest first. Messages up to the claimed
+// commit are marked as repeats, because a process that was killed may have sent them.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) Backlog {
 	var b Backlog

@@ -1,5 +1,5 @@
-// Package serve answers HTTP on a port: the dashboard, the metrics, webhooks. It bounds clients' connections and
-// time, and accepts only the program's host names.
+// Package serve answers HTTP on a port: the dashboard, the metrics and webhooks. It bounds clients' connections and
+// time, and accepts only requests for the program's own host names.
 package serve
 
 import (
@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// Bounds on connections. All browsers open at most six for a page (https://html.spec.whatwg.org leaves it to them).
+// These bound connections. Browsers open at most six for a page, although https://html.spec.whatwg.org sets no limit.
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
-	writeTime       = 30 * time.Second // for one write; a stream of events may have many
+	writeTime       = 30 * time.Second // for one write; a stream of events has many writes
 )
 
-// Options configure a port's server.
+// Options configure the server of a port.
 type Options struct {
 	Address string // as configured; with Public, the URL in browsers, it determines the accepted names (ownNames)
 	Public  string
-	Server  *http.Server // with Handler and ErrorLog; this package sets the bounds
-	Ended   func(error)  // receives the error that ended serving
+	Server  *http.Server // its Handler and ErrorLog are used; this package sets the bounds
+	Ended   func(error)  // receives the error if serving ends with one
 	Now     func() time.Time
 }
 
-// lastAnswers is how long responses may take after a stop.
+// lastAnswers is how long responses may take after stop was called.
 const lastAnswers = 3 * time.Second
 
-// On serves a listener until the returned function is called, which also cancels the requests' contexts.
+// On serves a listener until stop is called. stop also cancels the contexts of requests.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
@@ -56,7 +56,7 @@ func On(listener net.Listener, o Options) (stop func()) {
 	}
 }
 
-// server returns an HTTP server for the program's host names only.
+// server returns an HTTP server that accepts only the program's host names.
 func (o Options) server() *http.Server {
 	names := ownNames(o.Address, o.Public)
 	s, handler := o.Server, o.Server.Handler
@@ -73,9 +73,9 @@ func (o Options) server() *http.Server {
 	return s
 }
 
-// ownNames returns a check of a request's host, against another site's DNS name that points here (DNS rebinding). A
-// loopback address accepts the machine's names and the public URL's host. Others accept that host, any IP address,
-// and names without a dot or of a Service in the cluster; without a public URL any name.
+// ownNames returns a check of a request's host. It prevents DNS rebinding: another site's name that points here. A
+// loopback address accepts the machine's names and the host of public. Other addresses accept that host, IP addresses,
+// and names without a dot or of a Service in the cluster. Without public they accept any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -96,7 +96,7 @@ func ownNames(address, public string) func(host string) bool {
 	}
 }
 
-// hostOf returns the host of an address, with or without a port.
+// hostOf returns the host of an address with or without a port.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
@@ -104,8 +104,8 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// bounded keeps at most mostConnections open, and mostOfAddress of one client. It closes older ones for new ones, so
-// that a probe is always answered.
+// bounded keeps at most mostConnections open, and at most mostOfAddress of one client. It closes older connections in
+// favour of new ones, so that a probe is always answered.
 type bounded struct {
 	net.Listener
 	now func() time.Time
@@ -130,8 +130,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new one, nil if there is room. It is of a client at its
-// limit, or of the client with the most. Idle ones go first. The caller holds mu.
+// victim returns the connection to close for a new one of client, nil if there is room. It belongs to client if that is
+// at its limit, else to the client with the most connections. Idle and old ones go first. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {
@@ -156,7 +156,7 @@ func (b *bounded) victim(client string) (victim *boundedConn) {
 	return victim
 }
 
-// state records whether a connection has a request.
+// state records whether a connection has a request in progress.
 func (b *bounded) state(c net.Conn, state http.ConnState) {
 	if c, is := c.(*boundedConn); is {
 		b.mu.Lock()
@@ -169,10 +169,10 @@ type boundedConn struct {
 	net.Conn
 	of     *bounded
 	client string
-	active bool // under of.mu
+	active bool // guarded by of.mu
 }
 
-// Write ends the connection of a client that does not read.
+// Write fails after writeTime, so that a client that does not read loses its connection.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(c.of.now().Add(writeTime)); err != nil {
 		return 0, err

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestOwnNames checks that the server answers only requests for its own host names (DNS rebinding).
+// TestOwnNames checks that a server answers only requests for its own host names, against DNS rebinding.
 func TestOwnNames(t *testing.T) {
 	const public = "https://r.example.com:8443/x"
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// fakeConn is a client's connection.
+// fakeConn is a connection of a client.
 type fakeConn struct {
 	net.Conn
 	client string
@@ -69,8 +69,8 @@ func (l *fakeListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// TestConnectionsAreBounded always accepts a new connection, and closes another, idle ones first, of the client with
-// the most connections. A probe is answered, however many connections one client has.
+// TestConnectionsAreBounded checks that a new connection is always accepted. If there are too many, one of the client with the most
+// connections is closed, idle ones first.
 func TestConnectionsAreBounded(t *testing.T) {
 	l := &fakeListener{}
 	b := &bounded{Listener: l, now: time.Now}
@@ -107,7 +107,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	compare.CheckNamed(t, "connections that are left", 0, len(b.open))
 }
 
-// TestProbesAreAnswered answers requests while another client holds all of its connections.
+// TestProbesAreAnswered checks that a client is answered while another client holds as many connections as it may.
 func TestProbesAreAnswered(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,14 +145,14 @@ func TestProbesAreAnswered(t *testing.T) {
 	}
 }
 
-// TestWhoDoesNotReadIsLetGo drops an answer that its client does not read.
+// TestWhoDoesNotReadIsLetGo checks that a write to a client that does not read has a deadline.
 func TestWhoDoesNotReadIsLetGo(t *testing.T) {
 	c := &boundedConn{Conn: deadlines{}, of: &bounded{now: time.Now}}
 	_, err := c.Write(nil)
 	compare.Contains(t, fmt.Sprint(err), "is to be over in 30s")
 }
 
-// deadlines is a connection that returns an error from its deadline.
+// deadlines is a connection whose SetWriteDeadline returns the deadline as an error.
 type deadlines struct{ net.Conn }
 
 func (deadlines) SetWriteDeadline(at time.Time) error {

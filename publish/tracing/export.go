@@ -23,7 +23,7 @@ import (
 )
 
 // exporter sends spans by OTLP over HTTP as JSON (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding),
-// for every collector. The SDK's would add gRPC, 2 MB of unused code.
+// which every collector accepts. The SDK's exporter would add gRPC, 2 MB of code that is not used.
 type exporter struct {
 	caller  call.Caller
 	ask     call.Request
@@ -31,7 +31,7 @@ type exporter struct {
 	failed  string // the last error, "" after a success
 }
 
-// variable returns OpenTelemetry's variable for traces, or for all signals.
+// variable returns OpenTelemetry's variable for traces, or else the one for all signals.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
@@ -49,7 +49,7 @@ func newExporter(now func() time.Time) (*exporter, error) {
 		Name: "the collector",
 	}
 	e.ask = call.Request{Method: http.MethodPost, Base: os.Getenv(Variables()[1]), Header: http.Header{}}
-	if e.ask.Base == "" { // the endpoint for all signals
+	if e.ask.Base == "" { // the endpoint of all signals
 		e.ask.Base, e.ask.Path = os.Getenv(Variables()[0]), "/v1/traces"
 	}
 	if at, err := url.Parse(e.ask.Base); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
@@ -76,7 +76,7 @@ func newExporter(now func() time.Time) (*exporter, error) {
 	return e, nil
 }
 
-// httpClient uses the environment's certificates.
+// httpClient returns a client with the certificates that the environment names.
 func httpClient() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -101,7 +101,7 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans implements trace.SpanExporter, for one goroutine. Only new errors are returned: the SDK would log each.
+// ExportSpans implements trace.SpanExporter, for one goroutine. It returns only new errors: the SDK would log each one.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -120,11 +120,11 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 	return fmt.Errorf("traces: %w; they are left out until it is over", err)
 }
 
-// Shutdown implements trace.SpanExporter, with nothing to send.
+// Shutdown implements trace.SpanExporter. There is nothing left to send.
 func (*exporter) Shutdown(context.Context) error { return nil }
 
-// request is opentelemetry/proto/collector/trace/v1's ExportTraceServiceRequest for gitrollout's spans. Identifiers
-// are hexadecimal, 64-bit numbers texts.
+// request is the ExportTraceServiceRequest of opentelemetry/proto/collector/trace/v1, with the fields that gitrollout
+// uses. Identifiers are hexadecimal, and 64-bit numbers are strings.
 type request struct {
 	ResourceSpans []resourceSpans `json:"resourceSpans"`
 }
@@ -167,13 +167,13 @@ type keyValue struct {
 	} `json:"value"`
 }
 
-// Numbers of trace.proto: SPAN_KIND_INTERNAL and STATUS_CODE_ERROR.
+// These numbers of trace.proto are SPAN_KIND_INTERNAL and STATUS_CODE_ERROR.
 const (
 	kindInternal = 1
 	statusError  = 2
 )
 
-// encoded converts one provider's spans, with one resource, to a request.
+// encoded converts spans to a request. All are of one provider, and so of one resource.
 func encoded(spans []trace.ReadOnlySpan) request {
 	all := scopeSpans{Spans: make([]span, len(spans))}
 	all.Scope.Name = scope
@@ -196,7 +196,7 @@ func encoded(spans []trace.ReadOnlySpan) request {
 	return request{ResourceSpans: []resourceSpans{of}}
 }
 
-// texts converts attributes: all of gitrollout's spans and the environment's resources are texts.
+// texts converts attributes. gitrollout's spans and the environment's resource have only string attributes.
 func texts(attributes []attribute.KeyValue) []keyValue {
 	all := make([]keyValue, len(attributes))
 	for i, a := range attributes {

@@ -1,4 +1,4 @@
-// Package tracing sends spans to an OpenTelemetry collector: passes with fetch, renders, decisions, applies and push.
+// Package tracing sends spans to an OpenTelemetry collector: of passes, with their fetch, renders, applies and push.
 package tracing
 
 import (
@@ -15,27 +15,27 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// Variables returns the environment variables that enable tracing. OpenTelemetry's others apply as well: headers,
-// timeout, sampler, resource attributes.
+// Variables returns the environment variables that enable tracing. OpenTelemetry's other variables also apply: headers,
+// timeout, sampler and resource attributes.
 func Variables() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 }
 
-// Options describe the spans' origin.
+// Options describe where spans come from.
 type Options struct {
 	Version string
 	Cluster string
 	Now     func() time.Time // the clock for a collector's Retry-After
-	Problem func(error)      // called from any goroutine when a collector refuses spans
+	Problem func(error)      // called from any goroutine when the collector refuses spans
 }
 
-// Tracing sends spans until Stop.
+// Tracing sends spans until Stop is called.
 type Tracing struct{ provider *trace.TracerProvider }
 
-// scope is OpenTelemetry's instrumentation scope.
+// scope is the name of OpenTelemetry's instrumentation scope.
 const scope = "gitrollout.dev/gitrollout"
 
-// Start prepares the export to the environment's collector, by OTLP over HTTP. A silent one delays no pass.
+// Start prepares the export by OTLP over HTTP to the environment's collector. A silent collector delays no pass.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
 	exporter, err := newExporter(o.Now)
 	if err != nil {
@@ -46,7 +46,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 			attribute.String("service.version", o.Version),
 			attribute.String("gitrollout.cluster", o.Cluster)),
 		resource.WithTelemetrySDK(),
-		resource.WithFromEnv(), // last: OTEL_SERVICE_NAME wins
+		resource.WithFromEnv(), // last, so that OTEL_SERVICE_NAME overrides the name above
 	)
 	if err != nil {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
@@ -57,7 +57,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 	return &Tracing{provider}, nil
 }
 
-// Stop sends the remaining spans.
+// Stop sends the spans that are left, and ends tracing.
 func (t *Tracing) Stop(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
 const appKey = attribute.Key("gitrollout.app")
@@ -76,10 +76,10 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory bounds a render from memory; a build takes several milliseconds.
+// fromMemory is more than a render from memory takes. A kustomize build takes several milliseconds.
 const fromMemory = time.Millisecond
 
-// withoutMemory drops renders from memory: one for every app after each push would displace other spans.
+// withoutMemory drops spans of renders from memory. One for every app after each push would displace other spans.
 type withoutMemory struct{ trace.SpanProcessor }
 
 // OnEnd implements trace.SpanProcessor.

@@ -1,4 +1,4 @@
-// Package gitstore stores in Git which receiver was notified of which event.
+// Package gitstore records in Git which receivers were notified of which events.
 package gitstore
 
 import (
@@ -16,13 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Store holds the notified events on a branch of the cluster, beside the state branch.
+// Store keeps this record on a branch of the cluster, which is separate from the state branch.
 type Store struct {
 	Repo    *git.Repo
 	Cluster string
 }
 
-// Update implements worker.Options. An unreadable file, perhaps of a newer version, is not overwritten.
+// Update implements worker.Options.Update. It overwrites no unreadable file, which may be of a newer version.
 func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(s.Cluster)
 	_, err := s.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {
@@ -57,7 +57,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.
 	return err
 }
 
-// Recorded implements History of worker.Options by the state branch's commits.
+// Recorded implements worker.Options.History with the commits of the state branch.
 func (s *Store) Recorded(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	if upTo == "" {
 		return nil, worker.ErrGone

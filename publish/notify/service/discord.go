@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendDiscord posts an embed to a channel's webhook, without mentions.
+// sendDiscord posts an embed to the webhook of a channel. The message mentions no user.
 // https://docs.discord.com/developers/resources/webhook#execute-webhook
 func sendDiscord(ctx context.Context, s *session, m notify.Message) error {
 	color, _ := strconv.ParseInt(colors[m.Outcome][1:], 16, 32)

@@ -1,3 +1,3 @@
-// Package service sends messages, one file and one line of the table per service, once: notify/worker retries by the
-// Failure. No error holds a credential, nor an address that is one.
+// Package service sends a message to a service, once. Each service is one file and one line of the table. notify/worker
+// decides by the Failure about a retry. Errors contain no credentials, and no addresses that are credentials.
 package service

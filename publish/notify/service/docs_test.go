@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPage compares the tables of the page with the code.
+// TestPage checks that the tables in docs/notifications.md agree with the code.
 func TestPage(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/notifications.md")
 	must(t, err)

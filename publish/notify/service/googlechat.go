@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendGoogleChat posts a card to a space's webhook, in a thread per release.
+// sendGoogleChat posts a card to the webhook of a space, in one thread for each release.
 // https://developers.google.com/workspace/chat/quickstart/webhooks
 func sendGoogleChat(ctx context.Context, s *session, m notify.Message) error {
 	u, err := url.Parse(s.values["url"])

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendOpsgenie creates and closes alerts with the trouble as alias: an open one is only counted again.
+// sendOpsgenie creates and closes alerts. The alias is the trouble, so Opsgenie only counts a repeated alert.
 // https://docs.opsgenie.com/docs/alert-api
 func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://api.opsgenie.com") + "/v2/alerts"

@@ -17,28 +17,28 @@ import (
 
 // Deps are the dependencies of Send.
 type Deps struct {
-	Client   func(insecure bool) *http.Client // as call.Clients returns it
+	Client   func(insecure bool) *http.Client // such as call.Clients()
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)
-	TLS      *tls.Config // for email; nil: the system's authorities
+	TLS      *tls.Config // for email; nil means the system's authorities
 	Now      func() time.Time
 }
 
-// Timeout bounds one attempt.
+// Timeout bounds one attempt to send a message.
 const Timeout = 10 * time.Second
 
-// Failure reports a message that was not delivered.
+// Failure is the error of a message that was not delivered.
 type Failure struct {
-	Final bool          // the service refuses the message for good
-	After time.Duration // pause that the service requested; 0: none
+	Final bool          // the service will never accept the message
+	After time.Duration // the pause that the service requested; 0 if there is none
 	msg   string
 }
 
-// Error returns the service's message, without credentials.
+// Error returns the service's message without credentials.
 func (f *Failure) Error() string { return f.msg }
 
-// Send makes one attempt. The error is a *Failure.
+// Send makes one attempt to send a message. The error is a *Failure.
 func Send(ctx context.Context, deps Deps, r rollout.Receiver, m notify.Message) error {
 	return table.send(ctx, deps, r, m)
 }
@@ -69,7 +69,7 @@ type session struct {
 	call.Secrets
 }
 
-// open reads the credentials for each message, as they rotate.
+// open reads the receiver's credentials. It does so for each message, because credentials rotate.
 func (s *session) open(ctx context.Context) error {
 	for name, c := range s.receiver.Credentials {
 		value, err := s.credential(ctx, c)
@@ -111,7 +111,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 		}
 		value, where = data[c.Secret.Key], fmt.Sprintf("the key %s of the Secret %s", c.Secret.Key, c.Secret.Name)
 	}
-	value = strings.TrimSpace(value) // editors leave a line break at the end
+	value = strings.TrimSpace(value) // editors leave a line break at the end of a file
 	if value == "" {
 		return "", fmt.Errorf("%s is empty or not there", where)
 	}
@@ -119,7 +119,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns the address of a service's API, without a final slash.
+// base returns the address of a service's API without a final slash; usual is the default.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
@@ -133,14 +133,14 @@ type (
 	list   = []any
 )
 
-// tell sets a message's field, unless empty.
+// tell sets a field of a message unless text is empty.
 func tell(message object, field, text string) {
 	if text != "" {
 		message[field] = text
 	}
 }
 
-// post sends a value as JSON and returns a 2xx response's body.
+// post sends a value as JSON and returns the body of a 2xx response.
 func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
 	data, err := call.Encode(body)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 	return s.postBytes(ctx, address, header, data, "application/json")
 }
 
-// postBytes sends JSON with another media type. A 2xx is a success even if cut off: a repeat must not be sent.
+// postBytes sends JSON with another media type. A 2xx response that breaks off is a success: a repeat must not be sent.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {
@@ -167,7 +167,7 @@ func (s *session) postBytes(
 	return nil, failed
 }
 
-// isFinal reports whether a retry is useless, as after a redirect to another host.
+// isFinal reports whether a retry is useless, as it is after a redirect to another host.
 func isFinal(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -176,7 +176,7 @@ func isFinal(status int) bool {
 	return status < 500
 }
 
-// plain changes foreign text for Markdown: no words link elsewhere and no user is mentioned. Written addresses stay.
+// plain changes text by other authors for use in Markdown: it can neither hide a link behind words nor mention users.
 func plain(text string) string {
 	return strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(text)

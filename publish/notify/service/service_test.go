@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 var at = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -36,13 +36,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// send sends an event to a receiver of the server.
+// send sends an event to a receiver whose service is the server.
 func send(t *testing.T, server string, r rollout.Receiver, e rollout.Event) error {
 	t.Helper()
 	return Send(t.Context(), deps(server), r, messageFor(t, r, e))
 }
 
-// failureOf returns an error as a Failure, and fails the test if its text has a credential.
+// failureOf returns err as a Failure, and fails the test if the text of err contains a credential.
 func failureOf(t *testing.T, err error) *Failure {
 	t.Helper()
 	var failed *Failure
@@ -53,7 +53,7 @@ func failureOf(t *testing.T, err error) *Failure {
 	return failed
 }
 
-// recording returns a server with one answer, and its requests: authorization and body.
+// recording returns a server that answers with code. It records each request's Authorization header and body in taken.
 func recording(t *testing.T, code int) (url string, taken *[]string) {
 	t.Helper()
 	taken = new([]string)
@@ -66,7 +66,7 @@ func recording(t *testing.T, code int) (url string, taken *[]string) {
 	return server.URL, taken
 }
 
-// aborted is a release whose author's name has a link and mentions everyone.
+// aborted returns an event whose texts contain links and mentions.
 func aborted() rollout.Event {
 	return rollout.Event{
 		ID: strings.Repeat("ab", 20) + "/shop", Kinds: []rollout.EventKind{rollout.EventAborted, rollout.EventAnalysisFailed}, At: at,
@@ -82,7 +82,7 @@ func aborted() rollout.Event {
 	}
 }
 
-// recovered is the event that ends it.
+// recovered returns the event that ends the trouble of aborted.
 func recovered() rollout.Event {
 	e := aborted()
 	e.ID = strings.Repeat("cd", 20) + "/shop"
@@ -92,26 +92,26 @@ func recovered() rollout.Event {
 	return e
 }
 
-// request is a request that a contract server has accepted.
+// request is a request that the server of a contract has accepted.
 type request struct {
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers"`
 	Body    json.RawMessage   `json:"body"`
 }
 
-// contract is a service as its public API documentation describes it.
+// contract is the API of a service according to its public documentation.
 type contract struct {
 	path     func(string) bool
-	auth     [2]string // a header and its value
+	auth     [2]string // name and value of a header
 	media    string    // default application/json
-	required []string  // paths of fields
+	required []string  // paths of fields in the body
 	status   int
 	answer   string
 }
 
 func is(path string) func(string) bool { return func(got string) bool { return got == path } }
 
-// hookPath is a webhook's path, whose last part is its password.
+// hookPath is the path of a webhook. Its last part is the password.
 const hookPath = "/hooks/T0000/s3cr3t-of-the-webhook"
 
 var contracts = map[string]contract{
@@ -136,7 +136,7 @@ var contracts = map[string]contract{
 		required: []string{"text", "tags", "time"}, status: 200, answer: `{"id":1}`},
 }
 
-// serve accepts requests that satisfy the contract, and refuses others.
+// serve returns a server that accepts only requests that fulfil the contract. It records these in taken.
 func (c contract) serve(t *testing.T, taken *[]request) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -187,7 +187,7 @@ func has(v any, path []string) bool {
 	return false
 }
 
-// env has the tests' credentials. The webhook's address is the server's.
+// env returns the environment with the tests' credentials. The webhook's URL is on the server.
 func env(server string) func(string) string {
 	return func(name string) string {
 		return map[string]string{
@@ -197,7 +197,7 @@ func env(server string) func(string) string {
 	}
 }
 
-// receiverOf configures a service of the table for these tests.
+// receiverOf returns a receiver for a service of the table, whose address is the server.
 func receiverOf(name, server string) rollout.Receiver {
 	r := rollout.Receiver{Name: "team", Service: strings.TrimSuffix(name, "Token"), Settings: map[string]string{},
 		Lists: map[string][]string{}, Credentials: map[string]rollout.Credential{}}
@@ -245,7 +245,7 @@ func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Messag
 	return m
 }
 
-// TestContracts sends an incident and its end to each service, and compares the requests.
+// TestContracts sends a trouble and its end to each service, and compares the requests with golden files.
 func TestContracts(t *testing.T) {
 	for name, c := range contracts {
 		t.Run(name, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// TestMessagesThatSayLittle sends only a title: missing fields are omitted instead of null, which services refuse.
+// TestMessagesThatSayLittle checks a message with only a title. Empty fields are left out, because services refuse null.
 func TestMessagesThatSayLittle(t *testing.T) {
 	for name, c := range contracts {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestMessagesThatSayLittle(t *testing.T) {
 	}
 }
 
-// TestSlackTakesLongTexts checks that texts stay within Slack's bounds of a block, although escapes make them longer.
+// TestSlackTakesLongTexts checks that texts stay within Slack's limits of a block even when escapes make them longer.
 func TestSlackTakesLongTexts(t *testing.T) {
 	long := strings.Repeat("<", 2500)
 	m := slackMessage(notify.Message{Event: rollout.Event{Title: long, Text: long}, Facts: []notify.Fact{{Name: "Reason", Value: long}}})
@@ -314,7 +314,7 @@ func hasNull(v any) bool {
 	case nil:
 		return true
 	case map[string]any:
-		delete(v, "contentUrl") // null in Microsoft's documentation
+		delete(v, "contentUrl") // null in the documentation of Microsoft
 		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasNull)
 	case []any:
 		return slices.ContainsFunc(v, hasNull)
@@ -322,7 +322,7 @@ func hasNull(v any) bool {
 	return false
 }
 
-// TestResolveFails retries to close an incident before other messages.
+// TestResolveFails checks that nothing else is sent while the end of a trouble cannot be sent.
 func TestResolveFails(t *testing.T) {
 	for _, service := range []string{"pagerDuty", "opsgenie"} {
 		url, taken := recording(t, http.StatusServiceUnavailable)
@@ -334,7 +334,7 @@ func TestResolveFails(t *testing.T) {
 	}
 }
 
-// TestEndsAlone opens no incident for a message that ends one, nor for a message without trouble.
+// TestEndsAlone checks that a message opens no trouble if it only ends one, or has none.
 func TestEndsAlone(t *testing.T) {
 	for _, service := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
 		for name, c := range map[string]struct {
@@ -359,7 +359,7 @@ func TestEndsAlone(t *testing.T) {
 	}
 }
 
-// TestSettingsOfServices sets a channel of Rocket.Chat, and a token for Alertmanager.
+// TestSettingsOfServices checks the channel of Rocket.Chat and the token of Alertmanager.
 func TestSettingsOfServices(t *testing.T) {
 	url, taken := recording(t, http.StatusOK)
 	chat, alerts := receiverOf("rocketChat", url), receiverOf("alertmanager", url)
@@ -371,7 +371,7 @@ func TestSettingsOfServices(t *testing.T) {
 	}
 }
 
-// TestFailures checks which failures are retried and when, and that no error contains a credential, whatever a service
+// TestFailures checks which failures are final and when others may be tried again. No error contains a credential, whatever a service
 // answers.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
@@ -416,7 +416,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// status repeats the request in its answer, like some services.
+// status returns a handler that repeats the request in its answer, as some services do.
 func status(code int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
@@ -492,7 +492,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestTableIsTheConfigurations compares the services in the configuration with the table.
+// TestTableIsTheConfigurations checks that the configuration and the table have the same services.
 func TestTableIsTheConfigurations(t *testing.T) {
 	compare.CheckNamed(t, "services", slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(table)))
 	for name, row := range table {
@@ -503,8 +503,8 @@ func TestTableIsTheConfigurations(t *testing.T) {
 	}
 }
 
-// TestForeignTextsAreNoMarkdown puts hostile text into a commit's subject and a metrics server's message. It makes no
-// named link and no mention in a service with Markdown.
+// TestForeignTextsAreNoMarkdown checks hostile texts of other authors in services with Markdown. They must make no link with other words
+// and no mention.
 func TestForeignTextsAreNoMarkdown(t *testing.T) {
 	for _, name := range []string{"discord", "msteams", "rocketChat"} {
 		t.Run(name, func(t *testing.T) {

@@ -11,16 +11,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// colors maps outcomes to colors.
+// colors maps the outcome of an event to the color of its message.
 var colors = map[rollout.Outcome]string{
 	rollout.OutcomeGood: "#2eb67d", rollout.OutcomeBad: "#e01e5a", rollout.OutcomeWarning: "#ecb22e",
 	rollout.OutcomeNews: "#36c5f0",
 }
 
-// slackPasses are the transient errors of chat.postMessage.
+// slackPasses lists the errors of chat.postMessage that are transient.
 var slackPasses = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"}
 
-// sendSlack posts to an incoming webhook or, with a token, by chat.postMessage.
+// sendSlack posts to an incoming webhook or, if there is a token, by chat.postMessage.
 // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
 func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 	body := slackMessage(m)
@@ -73,7 +73,7 @@ func slackSection(text string) object {
 	return object{"type": "section", "text": object{"type": "mrkdwn", "text": rollout.Cut(text, 3000)}}
 }
 
-// slackText escapes links and mentions.
+// slackText escapes text so that it cannot contain links or mentions.
 func slackText(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }

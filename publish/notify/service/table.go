@@ -9,21 +9,21 @@ import (
 
 type row struct {
 	send     func(ctx context.Context, s *session, m notify.Message) error
-	defaults []rollout.EventKind // events of a receiver that selects none
-	resolves bool                // it receives ends of troubles, too
-	dedups   bool                // it recognizes a message by its key, and shows it once
+	defaults []rollout.EventKind // the events of a receiver that selects none
+	resolves bool                // the service also receives the ends of troubles
+	dedups   bool                // the service recognizes a repeated message by its key and shows it once
 }
 
-// chat lists a channel's default events.
+// chat lists the default events of chat services.
 var chat = []rollout.EventKind{
 	rollout.EventStarted, rollout.EventPaused, rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack,
 	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// rows maps services by the name of their block.
+// rows maps the name of a service, which is a receiver's block in the configuration, to its row.
 type rows map[string]row
 
-// table holds all services, each one file and one line here.
+// table lists all services. Each is one file and one line here.
 var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
 	"msteams":      {send: sendTeams, defaults: chat},
@@ -46,5 +46,5 @@ func (t rows) profile(service string) notify.Profile {
 	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
-// Dedups reports whether a service or its reader recognizes a harmless repeat.
+// Dedups reports whether a service, or its reader, recognizes a repeated message.
 func Dedups(service string) bool { return table[service].dedups }

@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendPigeon is a service for the tests. It needs only this and its row.
+// sendPigeon sends to a service of the tests. To support the service, this function and a row are enough.
 func sendPigeon(ctx context.Context, s *session, m notify.Message) error {
 	_, err := s.post(ctx, s.base("")+"/loft", http.Header{"X-Ring": {s.values["token"]}}, object{"note": m.Title})
 	return err
 }
 
-// TestAServiceIsOneLine adds a service as a row of the table: it gets its row's settings and credentials, and no error
-// contains a credential.
+// TestAServiceIsOneLine checks a service that is added as a row of the table. It gets its settings and credentials, and no error contains a
+// credential.
 func TestAServiceIsOneLine(t *testing.T) {
 	var told []string
 	status := http.StatusOK

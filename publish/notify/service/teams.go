@@ -12,7 +12,7 @@ var teamsStyles = map[rollout.Outcome]string{
 	rollout.OutcomeNews: "emphasis",
 }
 
-// sendTeams posts an Adaptive Card to a workflow's webhook.
+// sendTeams posts an Adaptive Card to the webhook of a workflow.
 // https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using
 func sendTeams(ctx context.Context, s *session, m notify.Message) error {
 	body := list{object{

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudEvent is a CloudEvent 1.0 in structured form. A receiver recognizes a repeat by Source and ID.
+// cloudEvent is a CloudEvent 1.0 in structured mode. A receiver recognizes a repeated event by Source and ID.
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 type cloudEvent struct {
 	SpecVersion     string    `json:"specversion"`
@@ -28,13 +28,13 @@ type cloudEvent struct {
 	Data            eventData `json:"data"`
 }
 
-// eventData is the event's content. Later versions may add fields.
+// eventData is the content of the event. Later versions may add fields.
 type eventData struct {
 	rollout.Event
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader holds sha256= and the body's HMAC in hex, as in forges' webhooks.
+// signatureHeader contains sha256= and the HMAC of the body in hexadecimal digits, as in webhooks of forges.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {

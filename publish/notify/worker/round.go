@@ -12,19 +12,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag bounds commits without a message between a cursor's writes, for short starts.
+// maxLag bounds how many commits without a message a cursor may lag behind, so that a start reads little history.
 const maxLag = 100
 
-// claimTime bounds sending to a receiver on one claim: less than the lease, so no process takes over from a live one.
+// claimTime bounds sending on one claim. It is less than the lease, so no other process takes over a claim in use.
 const claimTime = 20 * time.Second
 
-// forgotten is the age of a dead claim, whatever its process's clock.
+// forgotten is the age at which a claim counts as that of a dead process, even if two machines' clocks differ.
 const forgotten = 10 * time.Minute
 
-// errBusy reports that another process is sending.
+// errBusy means that another process has claimed messages and is sending them.
 var errBusy = errors.New("another gitrollout is telling")
 
-// task holds a round's messages for one receiver.
+// task holds the messages for one receiver in one round.
 type task struct {
 	receiver rollout.Receiver
 	due      []notify.Due
@@ -34,17 +34,17 @@ type task struct {
 type plan struct {
 	tasks   []task
 	changed bool
-	wait    time.Duration // upper bound until the next work
+	wait    time.Duration // upper bound of the pause until the next round
 }
 
-// round writes cursors, claims the next messages, and sends them. It returns the pause before the next round.
+// round writes cursors, claims the next messages and sends them. It returns the pause until the next round.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	now, v := w.Now(), w.view()
 	if now.Before(w.trouble.after) {
 		return w.trouble.after.Sub(now)
 	}
 	var p plan
-	if w.record != nil { // without a request if nothing is due by the known record
+	if w.record != nil { // if nothing is due by the known record, no request is sent
 		var err error
 		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
 			return p.wait
@@ -84,7 +84,7 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan updates a record, which claims messages. It may run again, and changes only foreign, since and reported.
+// plan updates a record, which claims messages. It may run again, so it changes only foreign, since and reported.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -132,12 +132,12 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 		n.Since = rollout.Second(now)
 	}
 	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
-		maps.Copy(n.Receivers, lagging) // the record is written anyway
+		maps.Copy(n.Receivers, lagging) // the record is written anyway, so include these cursors
 	}
 	return p, nil
 }
 
-// writeDown copies the unwritten cursors into a record.
+// writeDown copies the cursors that are not written yet to a record.
 func (w *Worker) writeDown(n *rollout.Notified) {
 	for name, cursor := range w.unwritten {
 		if _, listed := n.Receivers[name]; listed {
@@ -147,7 +147,7 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign sets the process of a record's claims, if any.
+// sign sets which process has the claims of a record: this process, or "" without claims.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
@@ -160,8 +160,8 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy returns how long to respect another process's claim. Unchanged for the lease, it is a dead process's; only if
-// older than forgotten are two machines' clocks compared.
+// busy returns how long to wait for another process's claim. A claim that has not changed for the lease belongs to a
+// dead process. Only for claims older than forgotten, clocks of two machines are compared.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
@@ -181,7 +181,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	return left
 }
 
-// task returns a receiver's messages, and its cursor's lag in commits.
+// task returns the messages for a receiver, and by how many commits its cursor lags behind.
 func (w *Worker) task(
 	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
 ) (task, int, error) {
@@ -218,7 +218,7 @@ func (w *Worker) task(
 	return t, len(line), nil
 }
 
-// carryOut sends to all receivers concurrently.
+// carryOut sends the messages of all tasks, concurrently for different receivers.
 func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -236,13 +236,13 @@ func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 }
 
 type sent struct {
-	n       int     // messages that were delivered or refused for good
-	refused []error // one error for each refused message
-	failed  error   // error of the next message, nil if there is none
+	n       int     // number of messages that were delivered or refused for good
+	refused []error // one error for each message that was refused for good
+	failed  error   // error of the next message, nil if all were sent
 	after   time.Duration
 }
 
-// send sends messages in order, up to the first to be retried.
+// send sends messages in order. It stops at the first message that has to be tried again.
 func (w *Worker) send(ctx context.Context, t task) sent {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -266,7 +266,7 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 	return s
 }
 
-// note stores a task's result for the record.
+// note stores the result of a task, to be written to the record.
 func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {
@@ -274,7 +274,7 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 		w.unwritten[name] = t.end
 	case s.n > 0:
 		w.unwritten[name] = t.due[s.n-1].After
-	case ctx.Err() != nil: // the message may have arrived: the claim stays
+	case ctx.Err() != nil: // the message may have arrived, so the claim stays
 	default:
 		c := w.record.Receivers[name]
 		w.unwritten[name] = rollout.Cursor{Told: c.Told, App: c.App}

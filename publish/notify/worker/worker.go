@@ -1,8 +1,8 @@
-// Package worker sends the state branch's notifications in the background, so that no release waits for a receiver.
+// Package worker sends the notifications of the state branch in the background, so that releases wait for no receiver.
 //
-// A record in Git holds a cursor for each receiver. A process claims messages there by a compare-and-swap before it
-// sends them: two processes never send the same message, and a killed process loses none. The next process sends its
-// claimed messages again, marked as possible repeats where the service cannot recognize one.
+// A record in Git has a cursor for each receiver. A process claims messages in the record by compare-and-swap before it
+// sends them, so two processes never send the same message. If a process is killed, the next one sends the claimed
+// messages again. They are marked as possible repeats unless the service recognizes repeats.
 package worker
 
 import (
@@ -20,33 +20,33 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrGone is a History's error if the state branch does not lead back to the commit: rewritten, or too old.
+// ErrGone is History's error if the state branch was rewritten without the commit, or the commit is too old.
 var ErrGone = errors.New("is not among the last commits of the state branch")
 
-// Options are a Worker's dependencies.
+// Options are the dependencies of a Worker.
 type Options struct {
-	ID      string // of this process, unique
+	ID      string // unique for this process
 	Cluster string
-	// Update applies change to the record, again after a lost race, and writes nothing after its error or no change.
+	// Update applies change to the record, again after a lost race. If change fails or changes nothing, it writes nothing.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists the state commits after one, "" for all, up to another, oldest first.
+	// History lists the state commits after one (all for "") up to another, oldest first.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
 	Dedups    func(service string) bool
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	Lease     time.Duration // how long a claim is unchanged before its process counts as dead; default 30s
-	// Spread lengthens pauses between tries a little, differently by process; it may be nil.
+	Lease     time.Duration // how long a claim stays unchanged before its process counts as dead; default 30s
+	// Spread lengthens the pauses between tries a little, so that processes differ. It may be nil.
 	Spread func(time.Duration) time.Duration
-	// Log receives completed work, and each problem once until it is over.
+	// Log receives completed work, and each problem once until the problem is over.
 	Log func(problem error, done string)
 }
 
-// maxKnown bounds the kept states of own commits, a few kilobytes each; others are read from Git.
+// maxKnown bounds the states of this process's commits that are kept, a few kilobytes each. Others are read from Git.
 const maxKnown = 1000
 
-// Worker sends notifications. Any goroutine may call Notify and Flush.
+// Worker sends notifications. Notify and Flush are safe for concurrent use.
 type Worker struct {
 	Options
 	wake chan struct{}
@@ -55,28 +55,28 @@ type Worker struct {
 	mu     sync.Mutex
 	config *rollout.Config
 	head   string
-	base   map[string]string // by receiver: the head when the receiver was first configured
+	base   map[string]string // by receiver: the head when this process first saw the receiver
 	known  []rollout.StateCommit
-	asked  int // calls of Notify
-	served int // calls of Notify that were processed
+	asked  int // number of calls of Notify
+	served int // number of calls of Notify that were processed
 
-	// For Run's goroutine only.
-	record    *rollout.Notified         // last known; nil: not read yet
-	unwritten map[string]rollout.Cursor // cursors to write to record
+	// Only Run's goroutine uses the fields below.
+	record    *rollout.Notified         // the last known record; nil if it was not read yet
+	unwritten map[string]rollout.Cursor // cursors to write to the record
 	retries   map[string]retry
-	trouble   retry             // of the record
-	foreign   string            // the claim of another process
-	since     time.Time         // since when foreign is unchanged
-	reported  map[string]string // by receiver
+	trouble   retry             // for the record itself
+	foreign   string            // the claim of another process, "" if there is none
+	since     time.Time         // since when foreign has not changed
+	reported  map[string]string // the last problem by subject: a receiver, its template, or "" for the record
 }
 
-// retry is the next try after a failure.
+// retry holds the number of failures and the time of the next try.
 type retry struct {
 	tries int
 	after time.Time
 }
 
-// New returns a Worker without a configuration.
+// New returns a Worker that has no configuration yet.
 func New(o Options) *Worker {
 	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	if o.Spread == nil {
@@ -90,7 +90,7 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Notify implements adapters.Notifier: it stores configuration, state head and this process's newest commit, at once.
+// Notify implements adapters.Notifier. It stores configuration, head and this process's newest commit without waiting.
 func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.StateCommit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 		}
 	}
 	if len(config.Receivers) == 0 && (old == nil || len(old.Receivers) == 0) {
-		return // there are no receivers, and there were none
+		return // there are no receivers, and there were none before
 	}
 	if made != nil {
 		w.keep(*made)
@@ -114,7 +114,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 	}
 }
 
-// keep adds a commit and drops the oldest beyond maxKnown. The caller holds the lock.
+// keep adds a commit, and drops the oldest commits beyond maxKnown states. The caller holds the lock.
 func (w *Worker) keep(made rollout.StateCommit) {
 	w.known = append(w.known, made)
 	apps := 0
@@ -126,7 +126,7 @@ func (w *Worker) keep(made rollout.StateCommit) {
 	}
 }
 
-// Run sends messages until the context ends, then writes the last cursors.
+// Run sends messages until the context ends, and then writes the last cursors.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.settle()
 	for ctx.Err() == nil {
@@ -141,7 +141,7 @@ func (w *Worker) Run(ctx context.Context) {
 			continue
 		}
 		w.mu.Lock()
-		if w.foreign == "" { // otherwise another process is still sending
+		if w.foreign == "" { // else another process is still sending
 			w.served = asked
 			w.idle.Broadcast()
 		}
@@ -154,7 +154,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle writes the last cursors. The next process repeats unrecorded messages.
+// settle writes the last cursors. The next process repeats messages that are not recorded.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -172,10 +172,10 @@ func (w *Worker) settle() {
 	}
 }
 
-// lastWrite bounds settle.
+// lastWrite bounds the time of settle.
 const lastWrite = 5 * time.Second
 
-// Flush waits until all messages are tried, or the context ends.
+// Flush waits until every message was tried, or the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()
@@ -207,7 +207,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line returns the commits after one, of this process or from Git.
+// line returns the commits after one: those that this process made, or else from Git.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
 	var line []rollout.StateCommit
 	for id := v.head; id != after; {
@@ -224,10 +224,10 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Stat
 	return line, nil
 }
 
-// errAhead reports another process's cursor beyond the known head.
+// errAhead means that a cursor, which another process wrote, is newer than the known head.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read reads the commits from Git. If they do not lead back to after, the branch was rewritten, or after is newer.
+// read reads the commits from Git. If after is not before upTo, either after is newer or the branch was rewritten.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
@@ -242,7 +242,7 @@ func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateC
 	return nil, err
 }
 
-// report logs a problem once, until it changes or is over.
+// report logs a problem once, until the problem changes or is over.
 func (w *Worker) report(about string, err error) {
 	if err == nil {
 		delete(w.reported, about)
@@ -254,7 +254,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after another failure, at least a service's pause.
+// next returns the retry after another failure. The pause is at least asked, which the service requested.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))

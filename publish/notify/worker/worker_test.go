@@ -16,14 +16,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStories runs each story with synctest, so that time passes at once.
+// TestStories runs each story in a synctest bubble, so that no time is spent waiting.
 func TestStories(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, story) })
 	}
 }
 
-// stories are about one or more processes, with services and a record in Git.
+// stories are test cases with one or more processes, services, and a record in Git.
 var stories = map[string]func(t *testing.T){
 	"each message is sent once": func(t *testing.T) {
 		w, p, end := started(t, chat("a"), chat("b"))
@@ -38,7 +38,7 @@ var stories = map[string]func(t *testing.T){
 		w.wantTold(rollout.Cursor{Told: c.ID})
 		_, again := w.process("two")
 		again(true)
-		if w.writes > 5 { // one at the start, and a claim and a record for each commit
+		if w.writes > 5 { // one write at the start, and a claim and a record for each commit
 			t.Errorf("%d writes for two commits", w.writes)
 		}
 	},
@@ -49,7 +49,7 @@ var stories = map[string]func(t *testing.T){
 		synctest.Wait()
 		writes, reads := w.writes, w.reads
 		for range 50 {
-			c := w.commit() // changes nothing to report
+			c := w.commit() // nothing in it is an event
 			p.Notify(w.config, c.ID, c)
 			synctest.Wait()
 		}
@@ -139,7 +139,7 @@ var stories = map[string]func(t *testing.T){
 		want := []string{"01/shop", "02/shop", "03/shop"}
 		w.wantInbox(map[string][]string{"a": want})
 		w.wantReports("503")
-		end(true) // and another process continues
+		end(true) // another process continues
 		w.locked(func() { down = false })
 		p, end = w.process("two")
 		p.Notify(w.config, w.head(), nil)
@@ -189,7 +189,7 @@ var stories = map[string]func(t *testing.T){
 		w.locked(func() { w.refuse = errors.New("connection refused") })
 		w.push(p, "shop")
 		time.Sleep(time.Second)
-		w.wantInbox(map[string][]string{}) // nothing is sent without a claim
+		w.wantInbox(map[string][]string{}) // nothing may be sent without a claim
 		w.locked(func() { w.refuse = nil })
 		time.Sleep(time.Minute)
 		end(true)
@@ -199,7 +199,7 @@ var stories = map[string]func(t *testing.T){
 		w := newWorld(t, chat("a"))
 		w.commit("shop")
 		p, end := w.process("one")
-		p.Notify(w.config, w.head(), nil) // earlier commits are not reported
+		p.Notify(w.config, w.head(), nil) // commits before this are not reported
 		synctest.Wait()
 		w.config = &rollout.Config{Receivers: []rollout.Receiver{chat("b")}}
 		p.Notify(w.config, w.head(), nil)
@@ -221,7 +221,7 @@ var stories = map[string]func(t *testing.T){
 		w.wantInbox(map[string][]string{"a": {"02/shop"}})
 		w.wantReports("")
 	},
-	// It also reports the messages sent in between.
+	// The messages that are sent between the outages are also logged.
 	"two outages of a service or of the record are reported twice": func(t *testing.T) {
 		w := newWorld(t, chat("a"))
 		down, tries := false, 0
@@ -262,7 +262,7 @@ var stories = map[string]func(t *testing.T){
 		compare.CheckNamed(t, "the refusal is reported as it is", true, slices.Contains(w.reports, "notifications wait: refused"))
 		compare.CheckNamed(t, "done", []string{"a was told of 4", "a was told of 4", "a was told of 2", "a was told of 2"}, w.done)
 	},
-	// Refused messages are not counted.
+	// The log does not count messages that were refused for good.
 	"only the failed messages of a commit are sent again": func(t *testing.T) {
 		w, p, end := started(t, chat("a"))
 		synctest.Wait()
@@ -291,7 +291,7 @@ var stories = map[string]func(t *testing.T){
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"01/a", "01/c", "01/d"}})
 	},
-	// At the latest, after 100 commits.
+	// A cursor is written after 100 commits at the latest.
 	"receivers without messages are recorded along with others": func(t *testing.T) {
 		quiet := chat("quiet")
 		quiet.Apps = []string{"none"}
@@ -333,7 +333,7 @@ var stories = map[string]func(t *testing.T){
 		w.mu.Lock()
 		w.record.Receivers = map[string]rollout.Cursor{"a": {Claimed: w.line[0].ID, App: "0"}} // another process is alive
 		w.mu.Unlock()
-		c := w.commit() // makes it check again
+		c := w.commit() // makes the process look at the record again
 		p.Notify(w.config, c.ID, c)
 		time.Sleep(29 * time.Second)
 		w.wantInbox(map[string][]string{})
@@ -365,12 +365,12 @@ var stories = map[string]func(t *testing.T){
 	},
 }
 
-// TestKilled ends a process before it sends, while it sends, and after it has sent but not recorded that. Nothing is
-// lost, and a possible duplicate is marked.
+// TestKilled checks what the next process sends after a process was killed before or after it claimed messages. No message is lost, and
+// possible repeats are marked.
 func TestKilled(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		claim string // last commit that the dead process had claimed
+		claim string // the last commit that the killed process had claimed
 		want  []string
 	}{
 		{name: "before it claimed", want: []string{"02/shop", "03/shop"}},
@@ -393,7 +393,7 @@ func TestKilled(t *testing.T) {
 				p.Notify(w.config, w.head(), nil)
 				synctest.Wait()
 				if c.claim != "" {
-					w.wantInbox(map[string][]string{}) // the other process may still run
+					w.wantInbox(map[string][]string{}) // the other process may still be alive
 				}
 				time.Sleep(31 * time.Second)
 				end(true)
@@ -403,8 +403,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestKilledAnywhere kills processes after each possible number of messages and writes, and starts others: every
-// message arrives in order, and duplicates are marked.
+// TestKilledAnywhere kills a process after each possible number of messages and writes, and starts another. Every message must arrive in
+// order, and repeats must be marked.
 func TestKilledAnywhere(t *testing.T) {
 	for effects := range 12 {
 		t.Run(fmt.Sprint(effects), func(t *testing.T) {
@@ -433,10 +433,10 @@ func TestKilledAnywhere(t *testing.T) {
 					w.push(p, "shop")
 					synctest.Wait()
 				}
-				left = -1 // its writes fail until the end
+				left = -1 // all its writes fail from now on
 				end(false)
 				if len(w.record.Receivers) == 0 {
-					return // it died before its start: no message was due
+					return // it was killed before its start, so no message was due
 				}
 				next, end := w.process("second")
 				next.Notify(w.config, w.head(), nil)
@@ -458,7 +458,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTriesAreSpread waits as long as the process says between attempts, and at least as long as a service asks.
+// TestTriesAreSpread checks that the pause before a retry is what Spread returns, and at least what a service requests.
 func TestTriesAreSpread(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := New(Options{Spread: func(d time.Duration) time.Duration { return d + time.Minute }})
@@ -466,7 +466,7 @@ func TestTriesAreSpread(t *testing.T) {
 	compare.CheckNamed(t, "after a service has asked for an hour", time.Hour, w.next(retry{}, now, time.Hour).after.Sub(now))
 }
 
-// TestNobodyIsTold has no receivers: the worker only forgets earlier ones.
+// TestNobodyIsTold checks that without receivers the worker does no more than forget earlier receivers.
 func TestNobodyIsTold(t *testing.T) {
 	none, some := &rollout.Config{}, &rollout.Config{Receivers: []rollout.Receiver{chat("a")}}
 	w := New(Options{})
@@ -479,10 +479,10 @@ func TestNobodyIsTold(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.Flush(ended) // and does not wait for events without a receiver
+	w.Flush(ended) // must not wait for events that have no receiver
 }
 
-// TestKnownIsBounded keeps the newest 1000 commits or apps.
+// TestKnownIsBounded checks that the newest commits are kept, up to 1000 commits and apps in total.
 func TestKnownIsBounded(t *testing.T) {
 	for apps, want := range map[int]int{0: 1000, 1: 500, 9: 100, 999: 1, 1000: 0} {
 		w := New(Options{})
@@ -495,7 +495,7 @@ func TestKnownIsBounded(t *testing.T) {
 	}
 }
 
-// TestLineIsReadWhereItIsNotKnown needs no Git for commits of this process.
+// TestLineIsReadWhereItIsNotKnown checks that Git is read only for commits that this process did not make.
 func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 	broken := errors.New("no connection")
 	for name, c := range map[string]struct {
@@ -541,14 +541,14 @@ func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestTakenOverMeanwhile has a process that could not record its messages: it does not reset the record of another
-// process, neither later nor when it ends.
+// TestTakenOverMeanwhile checks a process that could not record what it sent. It must not overwrite the record of a process that took over,
+// neither later nor when it ends.
 func TestTakenOverMeanwhile(t *testing.T) {
 	for name, ends := range map[string]bool{"it goes on": false, "it ends": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, chat("a"))
-				cut := false // one from the record
+				cut := false // the process one cannot reach the record
 				one, endOne := w.processWith("one", func(o *Options) {
 					o.Update = func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 						is := false

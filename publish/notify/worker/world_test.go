@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// world has a state branch, a record with compare-and-swap, and services.
+// world has a state branch, a record with compare-and-swap, and services that receive messages.
 type world struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -23,10 +23,10 @@ type world struct {
 	record  rollout.Notified
 	writes  int
 	reads   int
-	refuse  error // of the record
+	refuse  error // the error of reading and writing the record
 	inbox   map[string][]string
 	answer  func(receiver string, m notify.Message) (final bool, after time.Duration, err error)
-	during  func() // while a message is being sent
+	during  func() // called while a message is being sent
 	reports []string
 	done    []string
 	config  *rollout.Config
@@ -38,7 +38,7 @@ func newWorld(t *testing.T, receivers ...rollout.Receiver) *world {
 
 func chat(name string) rollout.Receiver { return rollout.Receiver{Name: name, Service: "chat"} }
 
-// commit records that apps have started, and returns the commit.
+// commit adds a state commit in which releases of the apps start, and returns it.
 func (w *world) commit(apps ...string) *rollout.StateCommit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *world) head() string {
 	return w.line[len(w.line)-1].ID
 }
 
-// update is a compare-and-swap, like on a branch.
+// update changes the record by compare-and-swap, as a push to a branch does.
 func (w *world) update(_ context.Context, _ time.Time, change func(*rollout.Notified) error) error {
 	for {
 		w.mu.Lock()
@@ -119,7 +119,7 @@ func (w *world) send(_ context.Context, r rollout.Receiver, m notify.Message) (b
 	return false, 0, nil
 }
 
-// started returns a world with a process that has begun before the first commit.
+// started returns a world with a process that was started before the first commit.
 func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *Worker, end func(flush bool)) {
 	w = newWorld(t, receivers...)
 	p, end = w.process("one")
@@ -127,21 +127,21 @@ func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *Worker, 
 	return w, p, end
 }
 
-// push commits that apps have started, and tells a process of it.
+// push adds a commit in which releases of the apps start, and notifies a process.
 func (w *world) push(p *Worker, apps ...string) *rollout.StateCommit {
 	c := w.commit(apps...)
 	p.Notify(w.config, c.ID, c)
 	return c
 }
 
-// locked changes the world while no process uses it.
+// locked calls change while no process uses the world.
 func (w *world) locked(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-// process starts a worker. The returned function ends it: at once, or after a flush.
+// process starts a worker. end ends it, after a flush if flush is set.
 func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
 	return w.processWith(id, func(*Options) {})
 }
@@ -181,7 +181,7 @@ func (w *world) processWith(id string, change func(*Options)) (worker *Worker, e
 	}
 }
 
-// wantReports reports problems other than these, which have a part of their text each.
+// wantReports checks the reported problems. Each must contain the part at its position.
 func (w *world) wantReports(parts ...string) {
 	w.t.Helper()
 	if !slices.EqualFunc(w.reports, parts, strings.Contains) {
@@ -189,7 +189,7 @@ func (w *world) wantReports(parts ...string) {
 	}
 }
 
-// wantTold reports another cursor of receiver a on record, or a process that has the record.
+// wantTold checks that the record has this cursor for receiver a, and no claims.
 func (w *world) wantTold(want rollout.Cursor) {
 	w.t.Helper()
 	if w.record.Receivers["a"] != want || w.record.By != "" {
