@@ -100,8 +100,18 @@ func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
 	for _, o := range owners {
-		if d, err := t.apps.Deployments(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
-			o.UID = d.UID
+		var owner metav1.Object
+		var err error
+		switch o.Kind {
+		case "StatefulSet":
+			owner, err = t.apps.StatefulSets(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+		case "DaemonSet":
+			owner, err = t.apps.DaemonSets(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+		default:
+			owner, err = t.apps.Deployments(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+		}
+		if err == nil {
+			o.UID = owner.GetUID()
 			job.OwnerReferences = append(job.OwnerReferences, o)
 		}
 	}

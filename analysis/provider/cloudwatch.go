@@ -23,7 +23,7 @@ import (
 var cloudWatch = provider{
 	kind: "cloudWatch", title: "Amazon CloudWatch", argo: true,
 	result: "the list of MetricDataResults: `result[0].Values`",
-	keys:   "AWS's own: variables, profile, web identity, container, instance",
+	keys:   "AWS's own: variables, web identity, or the agent of EKS Pod Identity",
 	config: func() config { return &cloudWatchConfig{} },
 }
 

@@ -217,7 +217,7 @@ func newBench(t *testing.T, c contract) *bench {
 	client := func(bool) *http.Client { return server.Client() }
 	b := &bench{fake: f, address: server.URL,
 		deps: Deps{Client: client, Agent: client, ReadFile: os.ReadFile, Now: func() time.Time { return testNow }, Backoff: time.Millisecond},
-		request: Request{Kind: c.kind, Namespace: "shop", ID: "run-1/errors/3", Rollout: "checkout", Hash: "v1:abc",
+		request: Request{Kind: c.kind, Namespace: "shop", ID: "run-1/errors/3", Workload: rollout.Workload{Name: "checkout"}, Hash: "v1:abc",
 			Started: testNow.Add(-time.Hour), Interval: 5 * time.Minute},
 	}
 	b.configure(server.URL)

@@ -149,9 +149,11 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": map[string]any{
 			"name": name, "namespace": r.Namespace,
-			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": r.Rollout}},
 		},
 		"spec": spec,
+	}
+	if owner := r.Workload.Ref(); owner.Group == "apps" { // the version of another group is not known here
+		o.Set([]any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}, "metadata", "ownerReferences")
 	}
 	for key, value := range c.Metadata.Labels {
 		o.Set(value, "metadata", "labels", key)

@@ -169,7 +169,7 @@ func (f *fakeJobs) DeleteJob(_ context.Context, namespace, name string) error {
 
 func jobRequest(t *testing.T) Request {
 	t.Helper()
-	return Request{Kind: "job", Namespace: "shop", Rollout: "checkout", ID: "checkout/7d9f/Integration Tests/12", Config: fromYAML(t, `
+	return Request{Kind: "job", Namespace: "shop", Workload: rollout.Workload{Name: "checkout"}, ID: "checkout/7d9f/Integration Tests/12", Config: fromYAML(t, `
 metadata: {labels: {foo: bar}, annotations: {a: b}}
 spec: {backoffLimit: 1, template: {spec: {restartPolicy: Never, containers: [{name: test, image: "test:1"}]}}}
 `)}
@@ -274,6 +274,16 @@ func TestJobObject(t *testing.T) {
 			}}},
 	}
 	compare.CheckNamed(t, "the Job differs", want, jobs.made[0])
+	for kind, owner := range map[string]any{
+		"StatefulSet":          []any{map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "checkout"}},
+		"CloneSet.apps.kruise": nil,
+	} {
+		request := jobRequest(t)
+		request.Workload.Kind = kind
+		_, err = Measure(t.Context(), Deps{Jobs: jobs}, request)
+		must(t, err)
+		compare.CheckNamed(t, "owner of a "+kind+"'s Job", owner, jobs.made[len(jobs.made)-1]["metadata"].(map[string]any)["ownerReferences"])
+	}
 	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest(t)); err != nil || !compare.Equal(jobs.deleted, []string{"shop/" + name}) {
 		t.Errorf("deleted %v, %v", jobs.deleted, err)
 	}

@@ -18,7 +18,7 @@ type Request struct {
 	Namespace string         // the namespace of the Rollout, its Jobs and its Secrets
 	ID        string         // the measurement's ID: repeated requests measure once, if the provider can
 
-	Rollout  string            // the workload's name, for webhooks and Jobs' owners
+	Workload rollout.Workload  // whose name webhooks get, and which owns Jobs
 	Hash     string            // the new version's pod-template-hash, for webhooks
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's interval, for Kayenta

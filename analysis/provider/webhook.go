@@ -80,7 +80,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		metadata = map[string]string{}
 	}
 	body, err := json.Marshal(map[string]any{
-		"name": s.request.Rollout, "namespace": s.request.Namespace, "phase": cmp.Or(c.Phase, "Progressing"),
+		"name": s.request.Workload.Name, "namespace": s.request.Namespace, "phase": cmp.Or(c.Phase, "Progressing"),
 		"checksum": s.request.Hash, "metadata": metadata,
 	})
 	if err != nil {

@@ -69,7 +69,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 		t.Run(name, func(t *testing.T) {
 			request := provider.Request{
 				Kind: "job", Config: c.config, Namespace: ns, ID: "m-" + strings.ReplaceAll(name, " ", "-"),
-				Rollout: "shop", Started: time.Now(),
+				Workload: rollout.Workload{Name: "shop"}, Started: time.Now(),
 			}
 			got := measured(t, deps, request)
 			if got.Phase != c.want || !strings.Contains(strings.ToLower(got.Message), strings.ToLower(c.says)) {
@@ -145,7 +145,7 @@ func TestJobsBelongToTheirDeployment(t *testing.T) {
 	}, metav1.CreateOptions{})
 	must(t, err)
 	deps := provider.Deps{Jobs: client, Now: time.Now}
-	request := provider.Request{Kind: "job", Namespace: ns, ID: "m", Rollout: "shop", Started: time.Now(), Config: fromYAML(t, `
+	request := provider.Request{Kind: "job", Namespace: ns, ID: "m", Workload: rollout.Workload{Name: "shop"}, Started: time.Now(), Config: fromYAML(t, `
 spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image: "check:v1-run1h"}]}}}`)}
 	got, err := provider.Measure(t.Context(), deps, request)
 	if err != nil || got.Phase != rollout.AnalysisRunning {

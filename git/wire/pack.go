@@ -201,7 +201,7 @@ func (u *unpacking) delta(d delta) error {
 	switch {
 	case of <= 0 || size > uint64(u.other) && kind != plumbing.BlobObject:
 		return packfile.ErrInvalidDelta
-	case tooLarge && uint64(u.spent)+size > uint64(u.bases):
+	case tooLarge && size > uint64(u.bases-u.spent):
 		u.omit(d.offset, plumbing.ZeroHash)
 		return nil
 	}

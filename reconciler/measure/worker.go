@@ -274,7 +274,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 		})
 	return provider.Request{
 		Kind: t.Metric.Provider, Config: config, Namespace: at, ID: t.id() + suffix,
-		Rollout: t.Workload.Name, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, Secrets: secrets,
+		Workload: t.Workload, Hash: latest, Started: t.Started, Interval: t.Metric.Interval, Secrets: secrets,
 	}, err
 }
 
