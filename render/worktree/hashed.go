@@ -13,7 +13,7 @@ import (
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
-	paths map[string]string // by Git's id
+	paths map[string]string // by Git's id of the file
 }
 
 var _ rollout.Tree = (*Hashed)(nil)
