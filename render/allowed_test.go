@@ -41,7 +41,7 @@ func TestAllow(t *testing.T) {
 	const ofRoles, ofReviews = "rbac.authorization.k8s.io/ClusterRole", "authentication.k8s.io/TokenReview"
 	for name, tt := range map[string]struct {
 		app                 rollout.App
-		kustomization, yaml string // its only resource is app.yaml
+		kustomization, yaml string // kustomization precedes its line "resources: [app.yaml]"
 		want                string
 	}{
 		"nothing":           {rollout.App{}, "", config, ""},

@@ -234,7 +234,7 @@ func TestScalers(t *testing.T) {
 	deployment := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 	for name, tt := range map[string]struct {
 		docs     string
-		target   map[string]any // of the scaler; nil if it scales no workload of the app
+		target   map[string]any // the scaler's target; nil if it scales no workload of the app
 		warnings []string
 	}{
 		"none":             {plain, nil, nil},

@@ -1,5 +1,5 @@
 // Package worker builds apps in processes with bounds of memory and time, so that a failing build affects no other
-// work. A worker is the same program without environment; it requests files over standard output and input.
+// work. A worker is the same program with an empty environment, and requests files over standard output and input.
 package worker
 
 import (
@@ -26,7 +26,7 @@ type Options struct {
 	Idle time.Duration
 	// Stall times the render time is the longest wall-clock time of a build, for busy or suspended machines. Default 4.
 	Stall int
-	// Trouble, if set, is called for each given-up worker, with a panic's stack, or with output if no bound ended it.
+	// Trouble, if set, is called for each build that ended its worker. stack is a panic's stack, or other output if any.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys: workers have no keys. Set it before the first build. If nil, Secrets stay sealed.
 	Unlock Unlock

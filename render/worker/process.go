@@ -244,7 +244,7 @@ func (s *session) read(id string) order {
 	return s.orFailed(order{Content: &content}, err)
 }
 
-// lastWords is a worker's standard error. Go first prints the reason of an end, and may add all goroutines' stacks.
+// lastWords keeps a worker's standard error. Go prints a crash's reason first, and may add stacks of all goroutines.
 type lastWords struct {
 	mu  sync.Mutex
 	all []byte

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder with Git's ids for files, to recognize a commit's render as valid. Folders have none, for speed.
+// Hashed is a folder whose files have Git's ids, so that a commit's render can be reused. Folders have none, for speed.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
@@ -58,7 +58,7 @@ func (t *Hashed) ReadBlob(id string) ([]byte, error) {
 	name, hashed := t.paths[id]
 	t.mu.Unlock()
 	if !hashed {
-		name = id // an id from ReadDir
+		name = id // the id is from ReadDir, which returns paths
 	}
 	return t.Dir.ReadBlob(name)
 }
