@@ -36,7 +36,7 @@ type Given struct {
 
 func (g *Given) at(dir string) {
 	if g.Path = dir; g.Name == path.Base(dir) {
-		g.Name = "" // this is the default name
+		g.Name = "" // dir gives the same name by default
 	}
 	if g.Helm == nil {
 		return
@@ -224,7 +224,7 @@ func (g *Given) variables(configMaps map[string][]string, env string) {
 	g.Variables = rollout.NewVariables(g.postBuild.Substitute, files)
 }
 
-// fluxKustomizationIn reads Flux's Kustomization of a folder.
+// fluxKustomizationIn returns an entry for the folder that a Flux Kustomization deploys. is is false without a folder.
 func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
@@ -237,7 +237,7 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	g.lose("spec.components", len(o.Spec.Components) > 0)
 	g.postBuild = o.Spec.PostBuild
 	g.Decryption = o.Spec.Decryption.SecretRef.Name
-	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // by a cloud's account
+	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // keys of a cloud account
 	return g, true
 }
 

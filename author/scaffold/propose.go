@@ -108,7 +108,7 @@ func (p *Proposal) choose(roots []string) string {
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
 		return known[i]
 	}
-	if i := slices.IndexFunc(environments, isFor); i >= 0 { // not in the repository: no other one replaces it
+	if i := slices.IndexFunc(environments, isFor); i >= 0 { // not in the repository: use no other environment instead
 		return environments[i]
 	}
 	env := ""
@@ -176,7 +176,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 	return append(bad, p.built(entryOf, plain)...), nil
 }
 
-// built renders the apps with entries in entryOf, and returns those ruled out by their objects.
+// built renders the apps, with the entries at entryOf. It returns the apps whose objects forbid an entry.
 func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
 	var all []*rollout.Render
 	for _, app := range p.Apps {

@@ -148,7 +148,7 @@ func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
 	if ref == "" || s.Ref.Semver != "" {
 		return nil, errors.New("is of a repository without a tag, a branch or a commit in its ref")
 	}
-	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // folders refer to siblings
+	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // bases use sibling folders
 	return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
 }
 

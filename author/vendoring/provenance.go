@@ -14,7 +14,7 @@ import (
 // provenanceType is the media type of a chart's provenance file in a registry.
 const provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 
-// signers holds the public keys that may sign a chart, from a file beside vendor.yaml; nil allows any.
+// signers are the public keys that may sign a chart, from a file next to vendor.yaml. nil requires no signature.
 type signers openpgp.EntityList
 
 func readSigners(dir *os.Root, file string) (signers, error) {
