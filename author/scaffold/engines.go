@@ -173,7 +173,7 @@ func asJSON(values map[string]any) string {
 	return string(data)
 }
 
-// fluxObject holds a Kustomization's (kustomize.toolkit.fluxcd.io) or HelmRelease's (helm.toolkit.fluxcd.io) fields.
+// fluxObject has the used fields of Flux's Kustomization (kustomize.toolkit.fluxcd.io) and HelmRelease (helm.…).
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {

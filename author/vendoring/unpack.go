@@ -77,7 +77,7 @@ func untar(from io.Reader) (files, error) {
 		if total += len(content); total > maxBytes {
 			return nil, fmt.Errorf("is more than %d MiB when it is unpacked", maxBytes>>20)
 		}
-		if rollout.GitName(path.Base(name)) == "" { // .gitignore and the like have Git leave out or change other files
+		if rollout.GitName(path.Base(name)) == "" { // .gitignore and the like would make Git ignore or change other files
 			all[name] = content
 		}
 	}

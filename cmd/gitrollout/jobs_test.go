@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newJobs returns a real control plane, a new namespace in it, and a client for its Jobs.
+// newJobs returns a client of a real control plane, a new namespace there, and a client for Jobs.
 func newJobs(t *testing.T) (kube kubernetes.Interface, ns string, client *cluster.Client) {
 	t.Helper()
 	t.Parallel()
@@ -28,7 +28,7 @@ func newJobs(t *testing.T) (kube kubernetes.Interface, ns string, client *cluste
 	return shared.Kube, shared.Namespace(t), client
 }
 
-// measured queries a measurement until it ends.
+// measured repeats a measurement's request until the measurement has ended.
 func measured(t *testing.T, deps provider.Deps, request provider.Request) (got provider.Result) {
 	t.Helper()
 	await(t, "the measurement ends", func() bool {
@@ -40,9 +40,8 @@ func measured(t *testing.T, deps provider.Deps, request provider.Request) (got p
 	return got
 }
 
-// TestJobsMeasure runs Jobs as measurements on a real control plane: one completes, one fails, one cannot pull its
-// image, and one belongs to another program. A repeated query finds the Job instead of creating it again, and a
-// finished measurement leaves no Job.
+// TestJobsMeasure checks Jobs as measurements on a real control plane: one completes, one fails, one cannot pull its image, and one belongs
+// to another program. A repeated request finds the same Job. A stopped measurement leaves no Job.
 func TestJobsMeasure(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	deps := provider.Deps{Jobs: client, Now: time.Now}
@@ -78,7 +77,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 			if n := list(); n != 1 {
 				t.Errorf("%d Jobs were made, want 1", n)
 			}
-			for range 2 { // a repeated query is allowed
+			for range 2 { // Stop may be repeated
 				if err := provider.Stop(t.Context(), deps, request); err != nil {
 					t.Error(err)
 				}
@@ -88,7 +87,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 	}
 }
 
-// TestJobsOfOthers neither uses nor changes a foreign Job of the same name, and names a missing right.
+// TestJobsOfOthers checks that another program's Job of the same name is not used or changed, and that a missing right is named.
 func TestJobsOfOthers(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	job := func(name, spec string) map[string]any {
@@ -133,7 +132,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: c, im
 	}
 }
 
-// TestJobsBelongToTheirDeployment deletes a measurement's Job with its Deployment, and does not create a deleted Job
+// TestJobsBelongToTheirDeployment checks that a measurement's Job is deleted with its Deployment, and that a deleted Job is not created
 // again.
 func TestJobsBelongToTheirDeployment(t *testing.T) {
 	kube, ns, client := newJobs(t)
