@@ -92,7 +92,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestLostRace moves a branch between a decision and its push. The decision must be made again.
+// TestLostRace moves a branch between a decision and its push. The release must be recorded once, in the same pass.
 func TestLostRace(t *testing.T) {
 	t.Parallel()
 	other := 0
