@@ -15,8 +15,8 @@ type InvalidName struct {
 	Err  error  // an InvalidError
 }
 
-// FindApps returns a configuration's apps, sorted by name. An app is a folder that matches a glob and has a
-// kustomization, a chart if the entry has helm, or manifests if it has directory. Other matches are errors.
+// FindApps returns the apps of a configuration by name. They are matched folders with a kustomization, with a chart if
+// the entry has helm, or with manifests if it has directory. An InvalidName of FindAll is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {

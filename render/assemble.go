@@ -72,7 +72,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	return a.hash()
 }
 
-// unique refuses two objects that are equal once the default namespace is set. kustomize treats them as different.
+// unique refuses two objects that are equal once the default namespace is set. Kustomize treats them as different.
 func unique(objects []rollout.Object, file string) error {
 	seen := make(map[rollout.Ref]bool, len(objects))
 	for _, object := range objects {

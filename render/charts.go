@@ -27,7 +27,7 @@ const (
 	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for its objects
 )
 
-// charts renders a kustomization's charts. kustomize gets their objects as its last resources and may change them.
+// charts renders a kustomization's charts. Kustomize gets their objects as its last resources and may change them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {

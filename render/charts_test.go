@@ -202,8 +202,8 @@ func TestChartFolders(t *testing.T) {
 	}
 }
 
-// TestUnchangedChartCostsNothing checks that a chart is built again if its files, its values, or the target of a symlink in it change, but
-// not if files beside it change.
+// TestUnchangedChartCostsNothing checks that a chart is built again if its files, its values, or the target of a symlink in it change.
+// Changes of files beside the chart must not build it again.
 func TestUnchangedChartCostsNothing(t *testing.T) {
 	files := merged(shopChart("apps/shop/charts/shop"), map[string]string{
 		"apps/shop/kustomization.yaml":       "helmCharts: [{name: shop, releaseName: eu, additionalValuesFiles: [v.yaml]}]\n",

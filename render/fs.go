@@ -69,7 +69,7 @@ type treeFS struct {
 	keysIn    string                            // the Secret that has the keys
 	encrypted map[string][]sops.Lock            // the encrypted files that were read
 
-	draw    chart.Draw     // the results of charts' random functions
+	draw    chart.Draw     // which results charts' random functions have
 	chances []chart.Chance // the uses of random functions
 }
 

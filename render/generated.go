@@ -13,7 +13,7 @@ import (
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // warnGenerated warns if a template in a Rollout names a generated ConfigMap or Secret without its hash, because the
-// pods would never start. kustomize rewrites such a name only with `configurations`.
+// pods would never start. Kustomize rewrites such a name only with `configurations`.
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
 	generated := map[rollout.Ref]string{} // full names by the name without the hash

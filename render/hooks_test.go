@@ -26,8 +26,8 @@ func migrating(t *testing.T, document string) map[string]string {
 	return repo
 }
 
-// TestHooks checks that supported hooks stay among the objects, that hooks for other events are left out with a warning, and that invalid
-// hooks are refused with file and fix. An app with a hook Job but without a Rollout has a content hash.
+// TestHooks checks that supported hooks stay among the objects, and hooks for other events are left out with a warning. Invalid hooks are
+// refused with file and fix. An app with a hook Job but without a Rollout has a content hash.
 func TestHooks(t *testing.T) {
 	object := func(version, kind, annotation string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"
@@ -73,8 +73,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestContent checks the content hash of an app without Rollout documents: it changes with any object, hooks and
-// encrypted values included. It does not depend on the order of objects or on keys.
+// TestContent checks the content hash of an app without Rollout documents. It changes with any object, including hooks and encrypted
+// values. It does not depend on keys or on the order of objects.
 func TestContent(t *testing.T) {
 	key := sopstest.Age(t)
 	const hooks = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n" +
@@ -109,8 +109,8 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestHooksOfCharts checks that a chart's hook Jobs run around the releases of an app with a Rollout, and that unsupported hooks are left
-// out with a reason.
+// TestHooksOfCharts checks that a chart's hook Jobs run around the releases of an app with a Rollout. Unsupported hooks are left out with a
+// reason.
 func TestHooksOfCharts(t *testing.T) {
 	const chart = "apps/shop/charts/shop"
 	files := merged(shopChart(chart), map[string]string{

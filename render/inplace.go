@@ -10,7 +10,7 @@ import (
 // inPlace holds parts of messages: why a kind of workload can only replace pods in place.
 type inPlace struct {
 	second     string // why there is no second set of pods
-	beside     string // which pods it does not have
+	beside     string // the end of "has no pods …"
 	experiment string // what an experiment's pods would be
 	replaced   string // what sets how many pods are replaced at once
 	change     string // the fix for a Rollout that sets that number

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The bounds of one build's input. kustomize expands aliases, compares each object with every other, and recurses
-// without bounds: a few hundred bytes could use all memory.
+// The bounds of one build's input. Kustomize expands aliases, compares each object with every other, and recurses
+// without bounds. Without these bounds, a few hundred bytes could use all memory.
 const (
 	maxObjects = 2000       // 2,000 objects take kustomize about eight seconds, 4,000 fifty
 	maxWork    = 12_000_000 // the square of each kustomization's number of objects, summed
@@ -34,7 +34,7 @@ func tooLarge(file string) error {
 type shape struct {
 	objects int
 	nodes   int
-	copies  int // operations of JSON patches that copy
+	copies  int // copy operations of JSON patches
 }
 
 func (s *shape) add(more shape) {

@@ -61,7 +61,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestFindFolders checks that a chart's folder is an app only if the entry has helm, and a folder of manifests only if the entry has
+// TestFindFolders checks that a chart's folder is an app only if the entry has helm. A folder of manifests is one only if the entry has
 // directory. A folder that is named without a glob stays an app if the patterns exclude all its files.
 func TestFindFolders(t *testing.T) {
 	tree := newTree(map[string]string{

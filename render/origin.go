@@ -18,8 +18,8 @@ func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame adds to an error the file that defines the object ref, unless the error has a file or names another object.
-// kustomize records origins only in annotations, so the file is searched, and only for errors.
+// blame adds to an error the file that defines the object: About if that is set, and otherwise ref. Kustomize records
+// origins only in annotations. The search for the file takes time, but only for errors.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -40,7 +40,7 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	for _, candidate := range o.fs.files() {
 		docs, err := decodeDocuments(o.fs.blobs[candidate])
 		if err != nil {
-			continue // data of a generator
+			continue // the file is data of a generator
 		}
 		for _, doc := range docs {
 			var head struct {
@@ -58,7 +58,7 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	return file, name
 }
 
-// renamed returns the built name of an object that from, a Rollout or scaler, names. kustomize does not rewrite such
+// renamed returns the built name of an object that from, a Rollout or scaler, names. Kustomize does not rewrite such
 // names. If no object has the name, renamed tries it with from's own prefix and suffix.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {

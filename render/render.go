@@ -129,7 +129,7 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 type InProcess struct {
 	// CheckProvider validates the providers' blocks of analysis templates; nil accepts all.
 	CheckProvider func(kind string, config map[string]any) error
-	// Unlock returns an encrypted file's data key, with the app's keys. Nil: Secrets get rollout.AnnotationSealed.
+	// Unlock returns the data key of an encrypted file. If nil, Secrets stay sealed (rollout.AnnotationSealed).
 	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 

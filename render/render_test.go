@@ -127,8 +127,7 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	mustRender(t, r, files, apps[0])
 }
 
-// TestFolderThatComesAndGoes checks that a path that a build looked up is looked up again when its parent becomes a folder, and is dropped
-// when the parent is removed.
+// TestFolderThatComesAndGoes checks whether a lookup of a path still holds when a parent folder appears, disappears or becomes a file.
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {

@@ -147,8 +147,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns a failed build's error. If the twin builds, or fails with another error, the failure depends on
-// encrypted values, such as a number that a schema bounds; then orDepends returns that as the error.
+// orDepends returns the error of a failed build. If the twin builds, or fails differently, the failure depends on
+// encrypted values, such as a number that a schema bounds. Then orDepends returns that as the error.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err

@@ -170,8 +170,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns the hashes that are stable if a workload gets its first Rollout document in this change: the
-// workload's hash in base, and the stable hashes of other workloads. It is nil if no workload gets its first document.
+// standing returns the stable hashes if a workload gets its first Rollout document in this change: the hash of such a
+// workload in base, and the others' stable hashes. It is nil if no workload gets its first document.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""

@@ -122,7 +122,7 @@ func (p *Proposal) choose(roots []string) string {
 	return env
 }
 
-// cover writes few entries that match exactly the chosen folders. It returns the folders that cannot be apps.
+// cover sets entries that match exactly the chosen folders. It returns the folders that cannot be apps.
 func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]Entry) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // index of the entry, by app

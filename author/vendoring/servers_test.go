@@ -315,8 +315,8 @@ func TestWhatServersSay(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaid checks that Update returns a line with version, digest and number of files for each source, and that no Git files remain
-// in the temporary folder.
+// TestWhatIsSaid checks that Update returns a line with version, digest and number of files for each source. No Git files may remain in the
+// temporary folder.
 func TestWhatIsSaid(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)

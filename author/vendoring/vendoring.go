@@ -25,7 +25,7 @@ type lockFile struct {
 
 const lockKind = "VendorLock"
 
-// All, as the name of a source, stands for all sources.
+// All stands for all sources where a source is named.
 const All = "*"
 
 // read reads vendor.yaml, and vendor.lock if there is one.

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestEndedInTheMiddle checks all states in which a killed update can leave the folders: each is old, new or missing, with the old lock and
-// staged files. From each state, the same update completes.
+// TestEndedInTheMiddle checks all states in which a killed update can leave the folders. Each folder is old, new or missing, with the old
+// lock and staged files. From each state, the same update completes.
 func TestEndedInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -72,7 +72,7 @@ func TestTwoRanges(t *testing.T) {
 	}
 }
 
-// TestForgedLock checks the error for a folder that was edited together with the lock: it is not that of a moved source.
+// TestForgedLock checks the error for a folder that was edited together with the lock. It differs from a moved source's error.
 func TestForgedLock(t *testing.T) {
 	w := newWorld(t)
 	w.update("")

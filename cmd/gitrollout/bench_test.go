@@ -92,8 +92,8 @@ func (w *benchWorld) change() (ours, plain, floor series) {
 	return ours, plain, floor
 }
 
-// floor measures the least cost of a push that is recorded before it is applied, without rendering or decisions. In this order it does a
-// look-up and fetch by its own mirror, a dry run of a Deployment, a push to its own branch, and the apply.
+// floor measures the least cost of a push that is recorded before it is applied, without rendering or decisions. It makes a look-up and a
+// fetch with its own mirror, then a dry run of a Deployment, a push to its own branch, and the apply.
 func (w *benchWorld) floor() sample {
 	w.b.Helper()
 	ctx := w.b.Context()

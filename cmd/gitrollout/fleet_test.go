@@ -68,8 +68,8 @@ func openFleet(b *testing.B, url string) *console.Session {
 	return session
 }
 
-// BenchmarkFleet measures list -w for 1,000 apps, from Git alone: the first screen, a poll without changes, and a poll after a push to one
-// app.
+// BenchmarkFleet measures list -w for 1,000 apps, from Git alone. It reports the first screen, a poll without changes, and a poll after a
+// push to one app.
 func BenchmarkFleet(b *testing.B) {
 	repo := fleetRepo(b, 1000)
 	url := repo.HTTP(gittest.HTTPOptions{}).URL

@@ -240,8 +240,7 @@ func TestReasonsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestApplyFails checks that failing writes for one app are tried again after 1, 2, 4 … 60 seconds, and that the other app follows every
-// push.
+// TestApplyFails checks that failing writes for one app are tried again after 1, 2, 4 … 60 seconds. The other app must follow every push.
 func TestApplyFails(t *testing.T) {
 	w := newLoopWorld(t, settings("1"))
 	other := w.app + "-other"

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// never, as a number of pushes to refuse, exceeds the pushes of any test.
+// never is a number of refused pushes that exceeds the pushes of any test.
 const never = 1 << 30
 
 // wholeRelease is the history of a first deployment, and of a release that is promoted by merging the gate's proposal.
@@ -231,7 +231,7 @@ func TestHistoryIsRewritten(t *testing.T) {
 			_ = p.passes(5)
 			w.wantPods(pods)
 			if restart {
-				// Without the stable commit, a newer version waits and names the reason, until Git asks for stable's files again.
+				// Without the stable commit, a newer version waits and names the reason, until the head has stable's files again.
 				w.pushVersion("v3")
 				p.awaitPhase(rollout.Aborting)
 				w.wantText(fmt.Sprint(p.passes(3))+w.log.String(), "history rewritten")

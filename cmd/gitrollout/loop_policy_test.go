@@ -170,8 +170,8 @@ func TestPolicyFlags(t *testing.T) {
 	}
 }
 
-// TestProjectOfAnApp checks that an app is written with the account of its project and obeys the promoters of its project, whatever the
-// entry and --promoters say. It uses a real API server and real signatures.
+// TestProjectOfAnApp checks that an app is written with its project's account and obeys its project's promoters. The entry and --promoters
+// change neither. The test uses a real API server and real signatures.
 func TestProjectOfAnApp(t *testing.T) {
 	t.Parallel()
 	for name, theirs := range map[string]bool{"by a promoter of the project": true, "by another promoter": false} {

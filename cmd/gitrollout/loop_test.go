@@ -355,7 +355,7 @@ func canaryOf(steps ...string) string {
 	return "    canary:\n      scaling: surge\n      steps:\n      - " + strings.Join(steps, "\n      - ") + "\n"
 }
 
-// version returns the files of an app with a Deployment, a Service and a Rollout. APP stands for the app's name.
+// version returns the files of an app with a Deployment, a Service, a ConfigMap and a Rollout. APP stands for the app's name.
 func version(tag, strategy string) map[string]string {
 	return map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n",

@@ -201,7 +201,7 @@ func TestPromoters(t *testing.T) {
 			tt.merge(w, key, w.promotion())
 			if !tt.holds {
 				p.awaitHealthy(commit)
-				w.wantText(strings.Join(w.history(), "\n"), "ann@example.com") // the promoter
+				w.wantText(strings.Join(w.history(), "\n"), "ann@example.com") // Ann is the promoter
 				return
 			}
 			s := p.awaitHeld(rollout.PromotionPath("test", w.app), "does not count", "git commit -S")

@@ -24,7 +24,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.repo.Message(branch), "Reason: too blue", "in flight")
 	w.wantText(w.command(exitOK, "get", w.app), "git merge --no-ff origin/"+branch)
 
-	// The proposal is for this release, and stays until Git asks for another version.
+	// The proposal is for this release, and stays until the head has another version.
 	w.command(exitOK, "promote", w.app, "--author", ann)
 	p.awaitHealthy(second)
 	if w.repo.Ref(branch) == "" {

@@ -113,8 +113,7 @@ func TestChanceThatDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestSchemaStaysAtHome checks that a reference in a values schema to a URL or a local file is not read, and that the rest of the schema
-// applies.
+// TestSchemaStaysAtHome checks that a values schema's references to a URL or a local file are not read. The rest of the schema must apply.
 func TestSchemaStaysAtHome(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))

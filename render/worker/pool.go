@@ -26,7 +26,7 @@ type Options struct {
 	Idle time.Duration
 	// Stall times the render time is the longest wall-clock time of a build, for busy or suspended machines. Default 4.
 	Stall int
-	// Trouble, if set, is called for each build that ended its worker. stack is a panic's stack, or other output if any.
+	// Trouble, if set, is called for each build that panics or ends its worker. stack is a panic's stack or the output.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys: workers have no keys. Set it before the first build. If nil, Secrets stay sealed.
 	Unlock Unlock

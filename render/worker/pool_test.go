@@ -173,8 +173,8 @@ func with(f files, name, content string) files {
 	return out
 }
 
-// TestLastWords checks that the reason is found in the first lines of a crash of any length, and in the last lines of a process that had
-// output before.
+// TestLastWords checks that the reason is found in the first lines of a crash of any length. It is also found in the last lines of a
+// process that had output before.
 func TestLastWords(t *testing.T) {
 	reason := "runtime: cannot allocate memory\nfatal error: out of memory\n"
 	inRuntime := "SIGSEGV: segmentation violation\nPC=0xce47dd m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x8b m=3 [idle]:\n" +

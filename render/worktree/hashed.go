@@ -1,7 +1,7 @@
 package worktree
 
 import (
-	"crypto/sha1" // Git's names of files
+	"crypto/sha1" // Git's file ids are SHA-1
 	"encoding/hex"
 	"fmt"
 	"sync"
