@@ -9,7 +9,7 @@ import (
 )
 
 // mergeDaemonSet reads a DaemonSet's update strategy. At a step, as many nodes may lack a ready pod as its
-// maxUnavailable says (default 1). With maxSurge that number is one.
+// maxUnavailable says (default 1). If the DaemonSet uses maxSurge, one node may.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {

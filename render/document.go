@@ -91,7 +91,7 @@ func (d *document) read(form *specForm) {
 	}
 }
 
-// readWorkload reads which workload the document releases: the one in workloadRef, or one generated from its template.
+// readWorkload reads which workload the document releases: that in workloadRef, or a Deployment made from its template.
 func (d *document) readWorkload() {
 	d.workload = rollout.Workload{Namespace: d.ref.Namespace, Name: d.ref.Name}
 	ref, template, selector := d.form.WorkloadRef, d.form.Template, d.form.Selector
@@ -140,7 +140,7 @@ func (d *document) readCanary(form *canaryForm) {
 	d.checkSteps()
 }
 
-// readScaling determines whether the canary's pods are surge or replace stable's in place.
+// readScaling determines whether the canary surges, or replaces stable's pods in place.
 func (d *document) readScaling(form *canaryForm) {
 	field, scaling := canaryPath+".scaling", form.Scaling
 	if d.Argo {
@@ -167,7 +167,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is the default in seconds, as in Argo Rollouts: then nodes send no more requests to removed pods.
+// scaleDownDelay is the default in seconds, as in Argo Rollouts: by then, no node sends requests to removed pods.
 const scaleDownDelay = 30
 
 // readDelays reads after how many seconds the additional pods of a canary are removed.

@@ -59,7 +59,7 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	return nil
 }
 
-// configs checks the plugin configurations in a text. Their paths are relative to the kustomization at at.
+// configs checks the plugin configurations in a text. Their paths are relative to at's folder.
 func (in *inspector) configs(at referrer, file, field string, content []byte) error {
 	if err := in.sound(file, field, content); err != nil {
 		return err

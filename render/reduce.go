@@ -43,7 +43,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce shortens kustomize's error to one line. It must not depend on machine or run, since the state stores it.
+// reduce shortens kustomize's error to one line. The result must not depend on machine or run: the state stores it.
 func reduce(fs *treeFS, file string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid

@@ -117,7 +117,7 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's least number of digits. Annotations have no effect: one with a letter may be shorter.
+// leastDigest is a digest's least number of digits. In annotations, which have no effect, hexadecimal may have fewer.
 const leastDigest = 40
 
 // isDigest reports whether a field holds digests. The twin's comparison decides by the texts; later ones look that up.

@@ -143,7 +143,7 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	kind.merge(d, o, from, own, other)
 }
 
-// mergeReplicas returns the replicas. It is nil if no manifest has them: another controller may set them, the default
+// mergeReplicas returns the replicas. It is nil if no manifest has them: another controller may set them; the default
 // is 1. A Deployment that an Argo Rollout scaled to 0, as Argo's migration guide requires, gets Argo's default, 1.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {

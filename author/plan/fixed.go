@@ -57,7 +57,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	return all
 }
 
-// renumbered notes a change of a StatefulSet's ordinals: its controller replaces pods one by one, whatever the step.
+// renumbered notes a change of a StatefulSet's ordinals: its controller deletes and creates pods, whatever the step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	const field = "start"
 	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]

@@ -119,7 +119,7 @@ func (c comparison) changedSteps(a App) []Note {
 	return all
 }
 
-// gates returns the number of promotions that the steps from one on need.
+// gates returns the number of promotions that a release needs from the given step on.
 func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }

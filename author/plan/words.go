@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Takes returns how long a stage takes: 10m, a promotion, a promotion (2h: abort), or "-" if no wait is known.
+// Takes returns a stage's minimum duration or its promotion: 10m, a promotion, a promotion (2h: abort), or "-" if none.
 func (s Stage) Takes() string {
 	switch {
 	case s.Wait == "promotion" && s.Timeout > 0:

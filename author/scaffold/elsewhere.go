@@ -93,7 +93,7 @@ func (s *Survey) ofFlux() (dirs []string) {
 	return dirs
 }
 
-// into adds to of a kustomization's folder and all folders that it uses.
+// into adds a kustomization's folder, and all folders that it uses, to the set of.
 func (s *Survey) into(of map[string]bool, dir string) {
 	if of[dir] {
 		return

@@ -224,7 +224,7 @@ func (g *Given) variables(configMaps map[string][]string, env string) {
 	g.Variables = rollout.NewVariables(g.postBuild.Substitute, files)
 }
 
-// fluxKustomizationIn returns an entry for the folder that a Flux Kustomization deploys. is is false without a folder.
+// fluxKustomizationIn returns an entry for the folder that a Flux Kustomization deploys. It is false without a path.
 func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
@@ -281,8 +281,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry completes the entries of folders by engines' objects, preferably those of the environment. If a chart is
-// released several times, also has its further entries. notes are about settings that are lost.
+// carry completes the entries of folders by engines' objects, preferably those of the environment. The map holds the
+// further entries of a chart that is released several times. The notes are about settings that are lost.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {

@@ -93,7 +93,7 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns the environment, other than env, for which alone engines deploy dir; "" if there is none.
+// onlyFor returns the environment for which alone engines deploy dir, and an engine's file; "" if that is env or any.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {

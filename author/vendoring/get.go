@@ -159,7 +159,7 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 	return a, err
 }
 
-// token returns the Authorization header that a registry requires in its WWW-Authenticate header.
+// token returns the Authorization header for a registry. wants is the registry's WWW-Authenticate header.
 func (g *Getter) token(ctx context.Context, host, wants string) (string, error) {
 	kind, rest, _ := strings.Cut(wants, " ")
 	if strings.EqualFold(kind, "Basic") {

@@ -227,7 +227,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	}
 }
 
-// listen opens the dashboard's port for run. If the port is in use, it logs that and returns nil: releases go on.
+// listen opens the dashboard's port for run. It returns nil without an address, or if the port is in use (a warning).
 func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	if o.address == "" {
 		return nil

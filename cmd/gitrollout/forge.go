@@ -33,7 +33,7 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns the forge API's token: GITROLLOUT_FORGE_TOKEN, or Git's. Each request asks anew: tokens expire.
+// forgeToken returns how to get the forge API's token, per request, as tokens expire: GITROLLOUT_FORGE_TOKEN, or Git's.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }

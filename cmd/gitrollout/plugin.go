@@ -22,7 +22,7 @@ func programName() string {
 	return "gitrollout"
 }
 
-// commandLine returns the arguments. As kubectl's completer, they are those of cobra's completion command.
+// commandLine returns the arguments. If called as kubectl's completer, the program runs cobra's completion command.
 func commandLine() []string {
 	if fileName() == completerName {
 		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)

@@ -71,7 +71,7 @@ func scalarOf(token json.Token) (*yaml.Node, error) {
 	}
 }
 
-// writeJSON writes the result of readJSON in SOPS' format.
+// writeJSON formats the result of readJSON as the sops program does.
 func writeJSON(to *bytes.Buffer, n *yaml.Node) error {
 	var flat bytes.Buffer
 	if err := appendJSON(&flat, n); err != nil {

@@ -103,7 +103,7 @@ func limitTime(most time.Duration) (stop func()) {
 	return func() { close(ended) }
 }
 
-// remoteTree is a rollout.Tree that requests from the parent, for one build.
+// remoteTree is a rollout.Tree that requests its content from the parent, for one build.
 type remoteTree struct {
 	orders  <-chan order
 	out     io.Writer
