@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// alone is set in a process without a network.
+// alone names the environment variable that is set in the child process, which has no network.
 const alone = "GITROLLOUT_TEST_ALONE"
 
-// TestNoNetworkIsNeeded renders every example, and the tests' apps with charts and encrypted files, in a process
-// without a network.
+// TestNoNetworkIsNeeded checks that every example, and the tests' apps with charts and encrypted files, render in a process without a
+// network.
 func TestNoNetworkIsNeeded(t *testing.T) {
 	if os.Getenv(alone) != "" {
 		links, err := net.Interfaces()

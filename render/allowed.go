@@ -10,17 +10,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Violations holds the objects in Git that an app's configuration entry does not allow; zero: none.
+// Violations holds the objects in Git that an app's configuration entry does not allow. It is zero if there are none.
 type Violations struct {
-	Namespaces       []string // of such objects, sorted
+	Namespaces       []string // of the objects that are not allowed, sorted
 	ClusterResources []string // cluster-scoped kinds, written as in the configuration, sorted
 
 	First *rollout.Ref // the first such object, nil if there is none
 	own   *rollout.Ref // an object in gitrollout's own namespace
 }
 
-// BeyondOf checks all objects of a render. own is gitrollout's namespace, which no entry can allow. An unknown kind
-// counts as namespaced: the cluster is asked before an apply.
+// BeyondOf returns the objects of a render that the app's entry does not allow. own is gitrollout's namespace, which no
+// entry can allow. An object of an unknown kind counts as namespaced: the API server gives its scope before an apply.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -62,13 +62,13 @@ func (b *Violations) note(ref rollout.Ref) {
 	}
 }
 
-// Add merges another app's Beyond for the same entry.
+// Add merges the violations of another app that has the same configuration entry.
 func (b *Violations) Add(o Violations) {
 	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines returns an entry's fields that would allow the objects, as YAML, except for gitrollout's namespace.
+// Lines returns, as YAML, the fields of an entry that would allow the objects. It ignores gitrollout's own namespace.
 func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
@@ -81,7 +81,7 @@ func (b Violations) Lines(namespaces, clusterResources []string) (lines []string
 	return lines
 }
 
-// Quoted returns a YAML scalar: an unquoted leading * would be an alias.
+// Quoted returns a text as a YAML scalar, quoted where needed: an unquoted leading * would be an alias.
 func Quoted(text string) string {
 	data, err := yaml.Marshal(text)
 	if err != nil { // cannot happen for a string
@@ -90,8 +90,8 @@ func Quoted(text string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Allow returns an InvalidError with the reason Forbidden unless an app's objects are all allowed. tree is the
-// commit's, config the entry's file, own gitrollout's namespace. It is for the newest commit: later rules undo nothing.
+// Allow returns an InvalidError with the reason Forbidden unless all objects of an app are allowed. config is the
+// entry's file, own is gitrollout's namespace. Use it for the newest commit only: new rules forbid no rollback.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -120,7 +120,7 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	return Blame(tree, r, invalid, ref)
 }
 
-// Reach returns an InvalidError with the reason Forbidden for objects outside the reconciler's namespaces, if any.
+// Reach returns an InvalidError with the reason Forbidden if an object is outside the reconciler's namespaces.
 func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -141,7 +141,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds the file with its object to an error.
+// Blame adds the file that defines the object to an error.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {

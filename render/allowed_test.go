@@ -24,7 +24,7 @@ func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (strin
 	return err.Error(), BeyondOf(r, "gitrollout")
 }
 
-// TestAllow checks the messages: they are all that the author of a commit reads, and must suffice for an upgrade.
+// TestAllow checks the messages for objects that an entry does not allow. A commit's author sees only these messages.
 func TestAllow(t *testing.T) {
 	const config = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"
 	const inPayments = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: payments}\n"
@@ -41,7 +41,7 @@ func TestAllow(t *testing.T) {
 	const ofRoles, ofReviews = "rbac.authorization.k8s.io/ClusterRole", "authentication.k8s.io/TokenReview"
 	for name, tt := range map[string]struct {
 		app                 rollout.App
-		kustomization, yaml string // its only resource is app.yaml
+		kustomization, yaml string // kustomization precedes its line "resources: [app.yaml]"
 		want                string
 	}{
 		"nothing":           {rollout.App{}, "", config, ""},
@@ -72,8 +72,7 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// TestADefinitionChangesNoKindOfKubernetes lets a kustomization define custom kinds, but not redefine Kubernetes'
-// kinds.
+// TestADefinitionChangesNoKindOfKubernetes checks that a CRD in an app sets the scope of custom kinds, but not of Kubernetes' own kinds.
 func TestADefinitionChangesNoKindOfKubernetes(t *testing.T) {
 	for name, tt := range map[string]struct{ group, kind, scope, object, want string }{
 		"a kind of Kubernetes": {"rbac.authorization.k8s.io", "ClusterRole", "Namespaced", "rbac.authorization.k8s.io/v1",
@@ -92,7 +91,7 @@ func TestADefinitionChangesNoKindOfKubernetes(t *testing.T) {
 	}
 }
 
-// TestLimitsCostNoBuild checks that a change of an app's limits needs no build.
+// TestLimitsCostNoBuild checks that a change of an app's permitted namespaces needs no new build.
 func TestLimitsCostNoBuild(t *testing.T) {
 	files := map[string]string{"apps/shop/kustomization.yaml": "namespace: shop\n", "apps/shop/a.yaml": ""}
 	r := New(InProcess{})

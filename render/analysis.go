@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// isTemplate reports whether an object is an analysis template: read but never applied, so no CRD is needed.
+// isTemplate reports whether an object is an analysis template. Templates are not applied, so they need no CRD.
 func isTemplate(ref rollout.Ref) bool {
 	return (ref.Kind == "AnalysisTemplate" || ref.Kind == "ClusterAnalysisTemplate") &&
 		(ref.Group == ownGroup || ref.Group == argoGroup)
 }
 
-// takeTemplate keeps a template for documents that name it.
+// takeTemplate records a template for the Rollout documents that name it.
 func (a *assembly) takeTemplate(object rollout.Object) error {
 	t, err := analysis.ParseTemplate(object.Ref(), object["spec"])
 	if err != nil {
@@ -26,18 +26,18 @@ func (a *assembly) takeTemplate(object rollout.Object) error {
 }
 
 type measured struct {
-	at        string // its path
-	named     string // the field below it with the names of templates
+	at        string // the path of the analysis in the document
+	named     string // the field below that path with the names of templates
 	templates []analysis.TemplateRef
 	args      []argument
 	rules     analysis.Rules // the document's own rules
 	into      *rollout.Analysis
-	finite    bool // a step waits for its end
+	finite    bool // a step waits for the end of the analysis
 
-	experiment bool // of an experiment: arguments may name its pods
+	experiment bool // the analysis belongs to an experiment: its arguments may name the experiment's pods
 }
 
-// readAnalysis reads a document's analysis, nil for none. Templates are looked up when all are known.
+// readAnalysis reads an analysis of a document, nil if there is none. instantiate finds its templates later.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil
@@ -55,7 +55,7 @@ func (d *document) addAnalysis(m measured) {
 	d.analyses = append(d.analyses, m)
 }
 
-// readArgument checks an argument's value and fills in the document's.
+// readArgument checks an argument's value and resolves a fieldRef to the document's value.
 func (d *document) readArgument(at string, a *argument) {
 	switch {
 	case a.ValueFrom == nil && a.Value == nil:
@@ -116,7 +116,7 @@ func fieldAt(object map[string]any, path string) (string, bool) {
 	}
 }
 
-// instantiate fills in the metrics of a document's analyses.
+// instantiate fills in the metrics of a document's analyses from their templates.
 func (a *assembly) instantiate(d *document) error {
 	for _, m := range d.analyses {
 		find := func(ref analysis.TemplateRef) *analysis.Template { return a.findTemplate(d.ref, ref) }
@@ -149,14 +149,14 @@ func (m measured) values(document rollout.Object) analysis.Values {
 			values.Plain[arg.Name] = *arg.Value
 		case arg.ValueFrom != nil && arg.ValueFrom.PodTemplateHashValue != "":
 			values.Pods[arg.Name] = arg.ValueFrom.PodTemplateHashValue
-		case arg.ValueFrom != nil && arg.ValueFrom.FieldRef != nil: // a missing label, which may be added later
+		case arg.ValueFrom != nil && arg.ValueFrom.FieldRef != nil: // a label that is missing now and may be added later
 			values.Pods[arg.Name] = "{{" + arg.ValueFrom.FieldRef.FieldPath + "}}"
 		}
 	}
 	return values
 }
 
-// findTemplate finds a template by the document's name, which kustomize may change. A cluster template is for all.
+// findTemplate finds a template by the name in the document, to which kustomize may have added a prefix or suffix.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {
@@ -169,7 +169,7 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 	return nil
 }
 
-// blameAnalysis locates an error in a template or its use.
+// blameAnalysis adds the place of the error to it: in a template, or in the document that uses the template.
 func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		if invalid.Field == "templates" {

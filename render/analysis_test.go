@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestArgoAnalyses reads documents of Argo Rollouts: shared templates, a ClusterAnalysisTemplate, arguments of every
-// kind, dry runs, and analyses in the background and at a step. None of these documents is applied.
+// TestArgoAnalyses checks that Argo Rollouts' analyses are read, and their templates are not applied. There are shared templates, a
+// ClusterAnalysisTemplate, arguments of every kind, dry runs, and analyses in the background and at a step.
 func TestArgoAnalyses(t *testing.T) {
 	got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{
 		"shared/kustomization.yaml": "resources: [errors.yaml, latency.yaml]\n",
@@ -81,8 +81,8 @@ spec:
 	compare.CheckNamed(t, "at the step", &step, canary.Steps[1].Analysis)
 }
 
-// TestAnalysesOfArgoRolloutsAreRead warns of a background analysis that begins after the last step, and of an argument
-// from a label that the Rollout lacks. Argo Rollouts accepts both. With the label the argument has a value.
+// TestAnalysesOfArgoRolloutsAreRead checks that a background analysis after the last step, and an argument from a missing label, cause only
+// warnings. Argo Rollouts accepts both. If the label exists, the argument has its value.
 func TestAnalysesOfArgoRolloutsAreRead(t *testing.T) {
 	for labels, known := range map[string]bool{"{}": false, "{region: eu}": true} {
 		got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{

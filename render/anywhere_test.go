@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAnyValueAnywhere puts unexpected values at each field of valid apps: the app is rendered, or refused with a
-// reason. It must not panic, since validate does not recover from panics.
+// TestAnyValueAnywhere checks that valid apps with an unexpected value in any field are rendered or refused with a reason. A panic would
+// end gitrollout validate.
 func TestAnyValueAnywhere(t *testing.T) {
 	repos := map[string]map[string]string{"an experiment": experimentApp(t, experimentRollout)}
 	bases, err := filepath.Glob("../examples/*/apps/*/base")
@@ -46,7 +46,7 @@ func TestAnyValueAnywhere(t *testing.T) {
 				everywhere(tree, func(path string) { look(path, tree) })
 				texts := map[string]bool{}
 				everyText(tree, func(text string) any { texts[text] = true; return text })
-				for text := range texts { // the comparison is the same in both places
+				for text := range texts { // replace equal texts together, for fields that must be equal
 					look("each "+text, everyText(tree, func(is string) any {
 						if is == text {
 							return map[string]any{"a": "b"}
@@ -66,7 +66,7 @@ func TestAnyValueAnywhere(t *testing.T) {
 	}
 }
 
-// renderAnything fails the test if a render panics, or returns an error that does not help a user.
+// renderAnything fails the test if a render panics or returns an error that is no InvalidError.
 func renderAnything(t *testing.T, what string, files map[string]string) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -79,7 +79,7 @@ func renderAnything(t *testing.T, what string, files map[string]string) {
 	}
 }
 
-// everywhere calls visit with a tree in which one value after another is replaced.
+// everywhere replaces one value of a tree after another, and calls visit for each change.
 func everywhere(tree any, visit func(path string)) {
 	odd := []any{map[string]any{"a": "b"}, []any{map[string]any{"a": "b"}}, int64(-7)}
 	if testing.Short() {
@@ -105,13 +105,13 @@ func everywhere(tree any, visit func(path string)) {
 	}
 }
 
-// everyText returns a copy of a tree with a function applied to each text.
+// everyText returns a copy of a tree with each text replaced by the result of a function.
 func everyText(tree any, becomes func(string) any) any {
 	switch tree := tree.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range tree {
-			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // otherwise there is nothing to check
+			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // such a change would only hide the object from the checks
 				out[key] = everyText(value, becomes)
 			}
 		}

@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// InvalidName is a listed folder that cannot be an app: an invalid or taken name, or a link.
+// InvalidName is a listed folder that cannot be an app: its name is invalid or taken, or it is a symbolic link.
 type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
-// FindApps returns a configuration's apps, by name. They are folders that match a glob and have a kustomization, a
-// chart if the entry has helm, or manifests if it has directory. Globs match no symlinks. Others are InvalidErrors.
+// FindApps returns the apps of a configuration by name. They are matched folders with a kustomization, with a chart if
+// the entry has helm, or with manifests if it has directory. An InvalidName of FindAll is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -28,7 +28,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	return apps, nil
 }
 
-// FindAll is FindApps with the folders that cannot be apps. Of two with one name, the first listed is the app.
+// FindAll returns the apps, and the folders that cannot be apps. Of two folders with one name, the first is the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []InvalidName, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
@@ -54,7 +54,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			if err != nil {
 				return nil, nil, err
 			}
-			if found && entry.Kind == rollout.Dir { // named explicitly: its render reports that no manifest is left
+			if found && entry.Kind == rollout.Dir { // an explicit folder is an app: its render reports that no manifest is left
 				dirs = []string{glob.Path}
 			}
 		}
@@ -69,7 +69,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			case !taken:
 				byName[app.Name] = app
 				apps = append(apps, app)
-			case other.Path != app.Path: // otherwise an earlier entry matched it, and its settings win
+			case other.Path != app.Path: // if the paths are equal, an earlier entry matched the folder, and its settings win
 				unnamed = append(unnamed, InvalidName{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
 					other.Path, app.Path, app.Name).WithFix("give one app another name")})
 			}
@@ -79,12 +79,12 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
-// linksTo returns the symbolic links to folders that an entry matches, which are no apps.
+// linksTo returns the symbolic links to folders that match an entry. They are not apps.
 func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err error) {
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
-		return nil, err // or a glob of folders, whose links are not searched
+		return nil, err // nothing is there, or dir is a glob, whose folders are not searched for links
 	}
 	entries, err := tree.ReadDir(dir)
 	for _, e := range entries {
@@ -108,11 +108,11 @@ func LinkedApp(dir string) *rollout.InvalidError {
 		WithFix("list the folder that it leads to, or make it a folder")
 }
 
-// mostFolders bounds the matched folders: a small tree can contain itself many times.
+// mostFolders bounds the matched folders: in a small tree, nested folders can share ids and expand to millions.
 const mostFolders = 20_000
 
-// expand returns the kustomizations below dir that match a glob's segments, and charts and manifests if allowed. It
-// subtracts each folder matched by a wildcard from left, and stops below zero.
+// expand returns the apps' folders below dir that match a glob's segments: kustomizations, and charts and manifests if
+// the entry allows them. It subtracts each folder that a wildcard matches from left, and stops below zero.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
@@ -158,7 +158,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	return out, nil
 }
 
-// lookupFunc looks up a path in a tree, recorded with a build.
+// lookupFunc looks up a path in a tree. An implementation may record the lookup as an input of the build.
 type lookupFunc func(path string) (rollout.Entry, bool, error)
 
 func isKustomization(lookup lookupFunc, dir string) (bool, error) {

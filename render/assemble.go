@@ -25,18 +25,18 @@ type assembly struct {
 	content  rollout.Hash
 	hooked   bool
 
-	objects           []rollout.Object // to be applied
+	objects           []rollout.Object // the objects to apply
 	documents         []*document      // the Rollout documents among the built objects
 	analysisTemplates []*analysis.Template
-	named             []*analysis.Template                           // by a Rollout, or by a named template
-	checkProvider     func(kind string, config map[string]any) error // nil: every provider is valid
+	named             []*analysis.Template                           // used by a Rollout, or by another named template
+	checkProvider     func(kind string, config map[string]any) error // nil accepts every provider
 	deployments       map[rollout.Workload]rollout.Object
 	specs             []rollout.Spec
 	templates         map[rollout.Workload]rollout.Hash
 	generated         []rollout.Ref // by routers in releases
 }
 
-// assemble consumes the built objects and may change them.
+// assemble makes the Render from the built objects. It may change them.
 func (a *assembly) assemble(built []rollout.Object) error {
 	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
 	built, err := a.withHooks(built)
@@ -73,7 +73,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	return a.hash()
 }
 
-// unique refuses two objects that are equal with the default namespace, which kustomize distinguishes.
+// unique refuses two objects that are equal once the default namespace is set. Kustomize treats them as different.
 func unique(objects []rollout.Object, file string) error {
 	seen := make(map[rollout.Ref]bool, len(objects))
 	for _, object := range objects {
@@ -87,7 +87,7 @@ func unique(objects []rollout.Object, file string) error {
 	return nil
 }
 
-// take consumes an object, or adds it to the ones to apply.
+// take consumes a Rollout document or an analysis template, and adds any other object to the ones to apply.
 func (a *assembly) take(object rollout.Object) error {
 	ref := object.Ref()
 	if err := a.checkSpelling(object); err != nil {
@@ -127,13 +127,13 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // it must not count as gone when no document names it
+		a.deployments[w] = object // a workload must not count as removed when no document names it
 	}
 	a.objects = append(a.objects, object)
 	return nil
 }
 
-// dropOwned removes and returns controllers' annotations, as from kubectl get -o yaml: an apply would conflict.
+// dropOwned removes annotations of controllers, as in the output of kubectl get -o yaml, since they would conflict.
 func dropOwned(object rollout.Object) (dropped []string) {
 	annotations := object.Map("metadata", "annotations")
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
@@ -168,7 +168,7 @@ func (a *assembly) render() (*rollout.Render, error) {
 	}
 	sum := sha256.Sum256(raw)
 	app := a.app
-	app.Sealed = false // how the app was rendered is not part of it
+	app.Sealed = false // Sealed says how the app was rendered, which is no property of the app
 	return &rollout.Render{
 		App:       app,
 		Objects:   a.objects,

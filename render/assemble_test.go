@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// renderDocs renders the documents of one file.
+// renderDocs renders an app whose only file has the given documents.
 func renderDocs(t *testing.T, docs string) *rollout.Render {
 	t.Helper()
 	return renderRepo(t, map[string]string{"kustomization.yaml": "resources: [all.yaml]\n", "all.yaml": docs})
@@ -69,7 +69,7 @@ func TestSpecs(t *testing.T) {
 		Scaling: rollout.InPlace}
 	for name, tt := range map[string]struct {
 		docs string
-		want func(s *rollout.Spec) // changes the usual one
+		want func(s *rollout.Spec) // changes the default spec
 	}{
 		"all defaults": {deploymentHead + "---\n" + ownHead + "  strategy: {canary: {}}\n",
 			func(s *rollout.Spec) { s.Canary = &rollout.Canary{} }},
@@ -145,7 +145,7 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-// TestDeployments checks the rendered Deployment.
+// TestDeployments checks the Deployment that a Rollout generates or changes.
 func TestDeployments(t *testing.T) {
 	template := map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
@@ -159,7 +159,7 @@ func TestDeployments(t *testing.T) {
 	const canary = "  strategy: {canary: {}}\n"
 	for name, tt := range map[string]struct {
 		docs string
-		want map[string]any // spec, without selector and template
+		want map[string]any // the spec without selector and template
 	}{
 		"a Rollout that sets nothing changes nothing": {deploymentHead + "  replicas: 2\n---\n" + ownHead + canary,
 			map[string]any{"replicas": int64(2)}},
@@ -195,7 +195,7 @@ func TestDeployments(t *testing.T) {
 		"annotations": map[string]any{"keep": "me"}}, meta)
 }
 
-// TestArgoCompanions reads objects that users have beside Rollouts of Argo Rollouts, or warns of them.
+// TestArgoCompanions checks that objects that users have beside Argo Rollouts are converted, or cause a warning.
 func TestArgoCompanions(t *testing.T) {
 	const vpa = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n" +
 		"spec: {targetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}}\n"
@@ -234,7 +234,7 @@ func TestScalers(t *testing.T) {
 	deployment := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 	for name, tt := range map[string]struct {
 		docs     string
-		target   map[string]any // of the scaler; nil if it scales no workload of the app
+		target   map[string]any // the scaler's target; nil if it scales no workload of the app
 		warnings []string
 	}{
 		"none":             {plain, nil, nil},
@@ -273,7 +273,7 @@ func TestScalers(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rollout string
-		want    []string // without "Rollout/shop/web: spec."
+		want    []string // without the prefix "Rollout/shop/web: spec."
 	}{
 		"ignored fields": {
 			"  analysis: {successfulRunHistoryLimit: 1}\n  restartAt: \"2026-01-01T00:00:00Z\"\n" +
@@ -309,7 +309,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestJobWithATTL warns of a Job with a TTL: the cluster would delete it, and it would be created and run again.
+// TestJobWithATTL checks that a Job's TTL is removed with a warning: a deleted Job would be created and run again.
 func TestJobWithATTL(t *testing.T) {
 	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: move}\n" +
 		"spec: {ttlSecondsAfterFinished: 0, backoffLimit: 1, template: {}}\n---\n" +
@@ -328,7 +328,7 @@ func TestJobWithATTL(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, got.Warnings)
 }
 
-// TestAnnotationsOfControllers leaves out annotations that Kubernetes' controllers write, as in an exported Deployment.
+// TestAnnotationsOfControllers checks that annotations which Kubernetes' controllers write, as in an exported Deployment, are left out.
 func TestAnnotationsOfControllers(t *testing.T) {
 	got := renderDocs(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  annotations:\n"+
 		"    deployment.kubernetes.io/revision: \"7\"\n    team: shop\nspec:\n  selector: {matchLabels: {app: web}}\n"+
@@ -340,8 +340,8 @@ func TestAnnotationsOfControllers(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, got.Warnings)
 }
 
-// TestRenamed checks references in Rollouts, which kustomize does not rename: an overlay's prefix would break all of
-// them.
+// TestRenamed checks that references in Rollouts follow an overlay's prefix and suffix, because kustomize does not change references in
+// Rollouts.
 func TestRenamed(t *testing.T) {
 	const hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\n" +
 		"spec: {scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: argo}}\n"
@@ -365,7 +365,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestGeneratedNames checks references to generated names, which kustomize replaces only in Deployments.
+// TestGeneratedNames checks the warning about generated names in a Rollout's template, which kustomize replaces only in Deployments.
 func TestGeneratedNames(t *testing.T) {
 	argo := strings.Replace(argoHead, `image: "web:1"`, `image: "web:1", `+
 		`envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: own}}, {configMapRef: {name: plain}}]`, 1)
@@ -419,7 +419,7 @@ func TestNamespacesAndOrder(t *testing.T) {
 	compare.CheckNamed(t, "objects", want, refs(got.Objects))
 }
 
-// TestExamplesRender renders every example app.
+// TestExamplesRender checks that every example app renders.
 func TestExamplesRender(t *testing.T) {
 	configs, err := filepath.Glob("../examples/*/.gitrollout/*/config.yaml")
 	must(t, err)

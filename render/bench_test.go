@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// benchApp is an app of typical size: base and overlay, a Deployment, two Services, a generated ConfigMap and a patch,
-// eight files.
+// benchApp returns an app of typical size, eight files: base and overlay, a Deployment, two Services, a generated ConfigMap and a patch.
 func benchApp() map[string]string {
 	return map[string]string{
 		"base/kustomization.yaml": "resources: [deployment.yaml, services.yaml]\nconfigMapGenerator: [{name: settings, envs: [settings.env]}]\n",
@@ -29,7 +28,7 @@ func benchApp() map[string]string {
 	}
 }
 
-// BenchmarkBuild renders one app from the tree.
+// BenchmarkBuild builds one app, without a cache.
 func BenchmarkBuild(b *testing.B) {
 	tree := newTree(benchApp())
 	b.ReportAllocs()
@@ -39,7 +38,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkFluxRule resets the schema around each build, like fluxcd/pkg does, for comparison with BenchmarkBuild.
+// BenchmarkFluxRule resets the schema around each build, as fluxcd/pkg does. Compare it with BenchmarkBuild.
 func BenchmarkFluxRule(b *testing.B) {
 	tree := newTree(benchApp())
 	for b.Loop() {
@@ -53,7 +52,7 @@ func BenchmarkFluxRule(b *testing.B) {
 	}
 }
 
-// BenchmarkUnchanged renders an app at a commit that changed another one.
+// BenchmarkUnchanged renders an app at a commit that changed only another app.
 func BenchmarkUnchanged(b *testing.B) {
 	files, apps := manyApps(200)
 	r := New(InProcess{})
@@ -67,7 +66,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	compare.CheckNamed(b, "builds", 1, r.Builds())
 }
 
-// BenchmarkChart renders a chart of 40 templates with typical helpers: the target is 30 ms.
+// BenchmarkChart renders a chart of 40 templates with typical helpers. The target is 30 ms.
 func BenchmarkChart(b *testing.B) {
 	files := shopChart("apps/shop")
 	files["apps/shop/templates/_helpers.tpl"] = `{{- define "name" -}}

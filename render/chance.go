@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A chart may generate a random password. If output depends on randomness, the app is built again with other values:
-// all differences must be values of create-only Secrets (rollout.AnnotationCreateOnly). A third build draws real
-// values. Ids and comparisons only contain that the Secret exists.
+// A chart may generate a random password. If a chart's output depends on randomness, the app is built again with other
+// random values. All differences must be values of create-only Secrets (rollout.AnnotationCreateOnly). A third build
+// draws the real values. Ids and comparisons contain only the existence of such a Secret.
 
-// byChance returns the indices of Secrets to draw values for. Any other random difference is an InvalidError.
+// byChance returns the indices of the Secrets that need random values. Any other random difference is an InvalidError.
 func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {
 	for _, object := range objects {
 		if err := o.madeOnce(object); err != nil {
@@ -63,7 +63,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance returns the error for an object that differs at each render; kustomize may have lengthened its name.
+// blameChance returns the error for an object that differs at each render. Kustomize may have added to its name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {
@@ -88,7 +88,7 @@ func withoutValues(o rollout.Object) rollout.Object {
 	return out
 }
 
-// draw sets random values in the objects at indices. The error contains no values.
+// draw sets random values in the objects at the given indices. Its error contains no values.
 func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	if len(at) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 const once = `annotations: {gitrollout.dev/create-only: "true"}`
 
-// chanceChart is a chart with the given templates, in a kustomization that patches objects of one kind.
+// chanceChart returns a chart with the given templates, in a kustomization that patches the objects of one kind.
 func chanceChart(kind string, templates ...string) map[string]string {
 	files := map[string]string{"a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n"}
 	for i, text := range templates {
@@ -34,8 +34,8 @@ const (
 // appA is the app in folder a.
 var appA = rollout.App{Name: "a", Path: "a", Namespace: "shop"}
 
-// TestMadeOnce generates a random Secret of a chart if it is create-only. No two renders have the same values, and
-// everything that is compared is equal.
+// TestMadeOnce checks that a chart's random Secret is generated if it is create-only. Each render draws other values, and the digests are
+// equal.
 func TestMadeOnce(t *testing.T) {
 	drawn := map[string]bool{}
 	var digest string
@@ -63,7 +63,7 @@ func TestMadeOnce(t *testing.T) {
 	compare.CheckNamed(t, "passwords", 3, len(drawn))
 }
 
-// TestMadeOnceOtherwise refuses random values elsewhere, and the annotation where it has no meaning.
+// TestMadeOnceOtherwise checks the errors for random values elsewhere, and for the annotation where it has no effect.
 func TestMadeOnceOtherwise(t *testing.T) {
 	const secret = "a/charts/db/templates/a.yaml: Secret/auth: stringData.password"
 	const wayOut = `; or have it made once, by a patch that annotates it gitrollout.dev/create-only: "true"`
@@ -99,7 +99,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 	}
 }
 
-// TestMadeOnceFromGit allows a Secret in Git to be create-only too; changes of its values are ignored.
+// TestMadeOnceFromGit checks that a Secret in Git may be create-only, and that a change of its values is ignored.
 func TestMadeOnceFromGit(t *testing.T) {
 	digest := func(value string) string {
 		r := renderDocs(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s, "+once+"}\nstringData: {a: "+value+"}\n")
@@ -113,7 +113,7 @@ func TestMadeOnceFromGit(t *testing.T) {
 	}
 }
 
-// TestMadeOnceOfEncryptedValues has random and encrypted values in one Secret; without keys it is sealed.
+// TestMadeOnceOfEncryptedValues checks a Secret with random and encrypted values. Without keys it is sealed.
 func TestMadeOnceOfEncryptedValues(t *testing.T) {
 	key := sopstest.Age(t)
 	app, files := encryptedApp(chanceChart("Secret", strings.Replace(chanceSecret, "user: me", "user: {{ .Values.user }}", 1)))

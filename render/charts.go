@@ -21,13 +21,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Notes on a chart's objects while kustomize processes them, removed afterwards.
+// Annotations that gitrollout puts on a chart's objects while kustomize processes them, and removes afterwards.
 const (
-	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, with commas between
-	noteNamespace = "chart.gitrollout.dev/namespace" // of the release, the default for its objects
+	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, separated by commas
+	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for its objects
 )
 
-// charts renders a kustomization's charts. Kustomize gets their objects as last resources, to patch and rename.
+// charts renders a kustomization's charts. Kustomize gets their objects as its last resources and may change them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -65,7 +65,7 @@ func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	return nil
 }
 
-// chart renders one chart of a kustomization into a file named after its field.
+// chart renders one chart of a kustomization into a generated file whose name contains the chart's field.
 func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmChart) error {
 	if c.Debug || c.Devel {
 		in.warn("%s: debug and devel of %s are ignored: no helm program runs", at.file, at.field)
@@ -115,7 +115,7 @@ func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
 	return dir, err
 }
 
-// chartValues returns a kustomization's values for a chart, merged like kustomize.
+// chartValues returns the values that a kustomization gives to a chart, merged as kustomize merges them.
 func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (map[string]any, error) {
 	file, content := path.Join(dir, "values.yaml"), []byte(nil)
 	var err error
@@ -179,7 +179,7 @@ func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// chartApp turns a chart's folder into a kustomization of its objects. Other folders are unchanged.
+// chartApp turns an app that is a chart's folder into a kustomization of the chart's objects. Other apps are unchanged.
 func (in *inspector) chartApp() error {
 	dir := in.app.Path
 	is, err := isKustomization(in.fs.ask, dir)
@@ -226,7 +226,7 @@ func isChart(lookup lookupFunc, dir string) (bool, error) {
 	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 
-// inflate renders a folder's chart into a made file.
+// inflate renders the chart in folder dir into the generated file into.
 func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) error {
 	files, err := in.fs.chartFiles(dir)
 	if err != nil {
@@ -275,7 +275,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 	return nil
 }
 
-// within adds the chart's folder to an error's file.
+// within prefixes the file of an error with the chart's folder.
 func within(dir string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		invalid.File = path.Join(dir, invalid.File)
@@ -283,10 +283,10 @@ func within(dir string, err error) error {
 	return err
 }
 
-// noted returns a chart's object with its notes, "" if empty.
+// noted returns the text of a chart's object with annotations for its notes, or "" if the text holds no object.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
-	if len(in.stack) > 0 { // in a kustomization, it marks the namespace as Helm's
+	if len(in.stack) > 0 { // in a kustomization, the annotation marks the namespace as set by Helm
 		notes[konfig.HelmGeneratedAnnotation] = "true"
 	}
 	if hook != "" {
@@ -300,7 +300,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	}
 	node, err := kyaml.Parse(text)
 	if err != nil || node.IsNilOrEmpty() {
-		return "", nil // measure has parsed it: it is a comment
+		return "", nil // the text is only a comment: measure has parsed it without an error
 	}
 	objects := []*kyaml.RNode{node}
 	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {
@@ -319,7 +319,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	return "---\n" + text, err
 }
 
-// chartFiles reads a chart's files except by .helmignore.
+// chartFiles reads a chart's files, except those that .helmignore excludes.
 func (f *treeFS) chartFiles(dir string) ([]chart.File, error) {
 	w := chartWalk{fs: f, root: dir}
 	var helmignore []byte
@@ -345,7 +345,7 @@ type chartWalk struct {
 	files   []chart.File
 }
 
-// folder reads a folder, at a real path and at its path in the chart, through symlinks.
+// folder reads a folder and follows symlinks. real is its path in the tree, below its path in the chart.
 func (w *chartWalk) folder(real, below string) error {
 	entries, err := w.fs.tree.ReadDir(real)
 	if err != nil {
@@ -381,7 +381,7 @@ func (w *chartWalk) folder(real, below string) error {
 	return nil
 }
 
-// takeNote removes and returns an object's note, "" for none.
+// takeNote removes an annotation from an object and returns its value, or "" if there is none.
 func takeNote(o rollout.Object, key string) string {
 	notes := o.Map("metadata", "annotations")
 	note, noted := notes[key].(string)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shopChart is a small chart in a folder.
+// shopChart returns the files of a small chart in a folder.
 func shopChart(dir string) map[string]string {
 	return map[string]string{
 		dir + "/Chart.yaml":  "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
@@ -24,7 +24,7 @@ func shopChart(dir string) map[string]string {
 	}
 }
 
-// seen returns the values with which a shop was rendered: its name, release namespace and labels, replicas and colour.
+// seen describes a rendered shop: its name, release namespace and labels, replicas and colour.
 func seen(t *testing.T, r *rollout.Render) string {
 	t.Helper()
 	var all []string
@@ -45,12 +45,12 @@ func seen(t *testing.T, r *rollout.Render) string {
 	return strings.Join(all, "; ")
 }
 
-// definition is a CustomResourceDefinition.
+// definition is the manifest of a CustomResourceDefinition.
 const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\n" +
 	"spec: {group: example.com, scope: Namespaced, names: {kind: X, plural: xs}, versions: []}\n"
 
-// TestHelmCharts builds kustomizations with charts: each field of helmCharts has the same effect as with kustomize, and
-// unsupported ones are refused by name.
+// TestHelmCharts checks that each supported field of helmCharts has the same effect as with kustomize, and that the other fields are
+// refused by name.
 func TestHelmCharts(t *testing.T) {
 	const app, chart = "apps/shop/", "apps/shop/charts/shop"
 	type more map[string]string
@@ -71,7 +71,7 @@ func TestHelmCharts(t *testing.T) {
 	for name, c := range map[string]struct {
 		kustomization string
 		more          more
-		want          string // the result, or the error
+		want          string // the rendered shop, or the error
 		warns         string
 	}{
 		"a chart":          {charts(""), nil, eu + "# web:red", ""},
@@ -147,12 +147,12 @@ func TestHelmCharts(t *testing.T) {
 	}
 }
 
-// chartShop renders the chart in apps/shop with an entry that has this helm block.
+// chartShop returns the app of the chart in apps/shop, whose entry has this helm block.
 func chartShop(h rollout.Helm) rollout.App {
 	return rollout.App{Name: "eu", Path: "apps/shop", Namespace: "shop", Helm: h, Kubernetes: "1.30.2", APIVersions: "example.com/v1 v2"}
 }
 
-// TestChartFolders renders folders that are charts, according to their entries.
+// TestChartFolders checks that an app whose folder is a chart renders according to its entry.
 func TestChartFolders(t *testing.T) {
 	const app = "apps/shop"
 	type more map[string]string
@@ -202,8 +202,8 @@ func TestChartFolders(t *testing.T) {
 	}
 }
 
-// TestUnchangedChartCostsNothing renders a chart again if its files, its values, or the target of a symlink in it
-// change, but not for files beside it.
+// TestUnchangedChartCostsNothing checks that a chart is built again if its files, its values, or the target of a symlink in it change.
+// Changes of files beside the chart must not build it again.
 func TestUnchangedChartCostsNothing(t *testing.T) {
 	files := merged(shopChart("apps/shop/charts/shop"), map[string]string{
 		"apps/shop/kustomization.yaml":       "helmCharts: [{name: shop, releaseName: eu, additionalValuesFiles: [v.yaml]}]\n",
@@ -235,7 +235,7 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 	}
 }
 
-// TestKept does not prune objects with Helm's keep policy.
+// TestKept checks that objects with Helm's keep policy are annotated, so that they are not pruned.
 func TestKept(t *testing.T) {
 	r := renderDocs(t, configMap("a, annotations: {helm.sh/resource-policy: keep}")+"---\n"+configMap("b"))
 	kept, other := r.Objects[0].Map("metadata", "annotations"), r.Objects[1].Map("metadata", "annotations")
@@ -244,7 +244,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestSameKustomization checks that a kustomization rewritten without its charts has the same result.
+// TestSameKustomization checks that a kustomization that is rewritten without its charts has the same result.
 func TestSameKustomization(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	must(t, err)
@@ -261,7 +261,7 @@ func TestSameKustomization(t *testing.T) {
 		for _, dir := range kustomizations(files) {
 			want, _, err := buildYAML(newTree(files), dir)
 			if err != nil {
-				continue // TestSameBytesAsKustomize checks it
+				continue // TestSameBytesAsKustomize checks the error
 			}
 			got, _, err := buildYAML(newTree(rewritten), dir)
 			if err != nil || string(got) != string(want) {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// check validates the whole app, such as that selectors match labels and Services exist.
+// check validates the objects of the whole app together, such as that selectors match labels and Services exist.
 func (a *assembly) check() error {
 	if err := a.checkNames(); err != nil {
 		return err
@@ -36,8 +36,8 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates validates templates that no Rollout names. Arguments without a value stay. With arguments or further
-// templates, only errors in providers' blocks count.
+// checkTemplates validates the templates that no Rollout names. Arguments without a value stay unresolved. If a
+// template has arguments or uses other templates, only errors in its providers' blocks count.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
@@ -59,7 +59,7 @@ func checkTemplates(a *assembly) error {
 	return nil
 }
 
-// checkNames refuses invalid namespaces (RFC 1123 labels) and names that are no path segment, such as "../".
+// checkNames refuses invalid namespaces (RFC 1123 labels) and object names that are no path segment, such as "../".
 func (a *assembly) checkNames() error {
 	format := rollout.Formats()["label"]
 	for _, object := range a.objects {
@@ -124,7 +124,7 @@ func (d *document) services() []serviceField {
 	return slices.DeleteFunc(all, func(s serviceField) bool { return *s.name == "" })
 }
 
-// checkService compares a named Service's selector with the pod template.
+// checkService refuses a Service that is missing, or whose selector does not match the pod template's labels.
 func (a *assembly) checkService(d *document, field, name string) error {
 	ref := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: name}
 	i := slices.IndexFunc(a.objects, func(o rollout.Object) bool { return o.Ref() == ref })
@@ -148,10 +148,10 @@ func (a *assembly) checkService(d *document, field, name string) error {
 	return nil
 }
 
-// pins are the labels that identify one version's pods.
+// pins are the labels that identify the pods of one version.
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services that select one revision: releases set this, and Git's value would select old pods.
+// checkPins refuses Services that select one revision: releases set that label, and a value in Git selects old pods.
 func (a *assembly) checkPins() error {
 	if len(a.specs) == 0 {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// buildYAML builds like the kustomize command: with Rollout documents and without added namespaces.
+// buildYAML builds like the kustomize command: Rollout documents stay among the objects, and no namespaces are added.
 func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) {
 	fs := newTreeFS(tree)
 	p, err := inspect(fs, rollout.App{Path: dir, Namespace: "default"})
@@ -35,8 +35,8 @@ func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) 
 	return text, objects, err
 }
 
-// onDisk runs the kustomize library on a checkout, with the options of its command. own reports that the build sets a
-// schema, and so needs a fresh one.
+// onDisk runs the kustomize library on a checkout, with the options of the kustomize command. own says that the build sets its own OpenAPI
+// schema, and so needs to run alone.
 func onDisk(dir string, own bool) (out []byte, err error) {
 	run := func() {
 		built, runErr := krusty.MakeKustomizer(options()).Run(filesys.MakeFsOnDisk(), dir)
@@ -52,8 +52,8 @@ func onDisk(dir string, own bool) (out []byte, err error) {
 	return out, err
 }
 
-// TestSameBytesAsKustomize builds every kustomization of the corpus and of the examples from a tree and from a
-// checkout, and compares the bytes.
+// TestSameBytesAsKustomize checks that each kustomization of the corpus and the examples builds to the same bytes from a tree as with
+// kustomize from a checkout.
 func TestSameBytesAsKustomize(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	must(t, err)
@@ -79,7 +79,7 @@ func TestSameBytesAsKustomize(t *testing.T) {
 	}
 }
 
-// kustomizations lists the folders that can be built alone.
+// kustomizations returns the folders that can be built alone, which excludes Components.
 func kustomizations(files map[string]string) []string {
 	var dirs []string
 	for name, content := range files {
@@ -108,7 +108,7 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 		return
 	}
 	compare.CheckNamed(t, "bytes, want kustomize's", string(want), string(got))
-	// The objects have the values of those bytes, numbers included.
+	// The objects, with their numbers, have the same values as the printed bytes.
 	var fromText []rollout.Object
 	for _, doc := range strings.Split("\n"+string(want), "\n---\n") {
 		raw, err := yaml.YAMLToJSON([]byte(doc))
@@ -120,7 +120,7 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 	compare.CheckNamed(t, "objects, want the printed ones", fromText, objects)
 }
 
-// TestSchemaDoesNotLeak builds with a custom schema before and after builds without: those without must be equal.
+// TestSchemaDoesNotLeak checks that a build with a custom schema does not change later builds without a custom schema.
 func TestSchemaDoesNotLeak(t *testing.T) {
 	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
 	build := func(dir string) string {

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The groups of Rollout documents, and the annotation for a setting that Argo Rollouts lacks.
+// The API groups of Rollout documents, and the annotation that sets scaling in an Argo Rollouts document.
 const (
 	ownGroup          = "gitrollout.dev"
 	argoGroup         = "argoproj.io"
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers lists other controllers' kinds, with the fix. Applied, they would have no effect or move the same pods.
+// ofOthers lists kinds of other controllers, with a fix. If applied, they would do nothing, or move the same pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",
@@ -35,15 +35,15 @@ type document struct {
 	*rollout.Reader
 	object   rollout.Object
 	ref      rollout.Ref
-	form     specForm         // as it is written
-	workload rollout.Workload // the workload to move
-	inline   bool             // it has the template, from which the Deployment is generated
+	form     specForm         // as written in the document
+	workload rollout.Workload // the workload that the release moves
+	inline   bool             // the document has the pod template, from which the Deployment is generated
 	spec     rollout.Spec     // without fields that may also come from the Deployment
 	analyses []measured
 	routers  map[string]block // the blocks of trafficRouting, by kind
 }
 
-// block is a value to read later, with its path.
+// block is a value that is read later, with its path in the document.
 type block struct {
 	path string
 	raw  any
@@ -76,7 +76,7 @@ func newDocument(object rollout.Object) (*document, error) {
 // shortRef formats an object: Rollout/shop/checkout.
 func shortRef(ref rollout.Ref) string { return ref.Kind + "/" + ref.Namespace + "/" + ref.Name }
 
-// read validates the fields together and sets the spec.
+// read validates the fields together and fills in the spec.
 func (d *document) read(form *specForm) {
 	d.form, d.spec = *form, form.Spec
 	if window := form.RollbackWindow; window != nil {
@@ -91,7 +91,7 @@ func (d *document) read(form *specForm) {
 	}
 }
 
-// readWorkload reads the workload: a reference, or the template.
+// readWorkload reads which workload the document releases: that in workloadRef, or a Deployment made from its template.
 func (d *document) readWorkload() {
 	d.workload = rollout.Workload{Namespace: d.ref.Namespace, Name: d.ref.Name}
 	ref, template, selector := d.form.WorkloadRef, d.form.Template, d.form.Selector
@@ -140,7 +140,7 @@ func (d *document) readCanary(form *canaryForm) {
 	d.checkSteps()
 }
 
-// readScaling determines whether the canary surges or replaces pods in place.
+// readScaling determines whether the canary surges, or replaces stable's pods in place.
 func (d *document) readScaling(form *canaryForm) {
 	field, scaling := canaryPath+".scaling", form.Scaling
 	if d.Argo {
@@ -152,7 +152,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 	d.spec.Scaling = scaling
 	switch c := d.spec.Canary; {
-	case d.workload.Kind != "": // pods have names or nodes: inPlace refuses other values
+	case d.workload.Kind != "": // pods have ordinals or nodes: inPlace refuses other values
 		d.spec.Scaling = cmp.Or(scaling, rollout.InPlace)
 	case c.Traffic != nil:
 		if d.spec.Scaling = rollout.Surge; scaling == rollout.InPlace {
@@ -167,10 +167,10 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is the default delay, 30 s as in Argo Rollouts, for nodes to stop sending requests to removed pods.
+// scaleDownDelay is the default in seconds, as in Argo Rollouts: by then, no node sends requests to removed pods.
 const scaleDownDelay = 30
 
-// readDelays reads settings for additional canary pods.
+// readDelays reads after how many seconds the additional pods of a canary are removed.
 func (d *document) readDelays(form *canaryForm) {
 	c := d.spec.Canary
 	surge := d.spec.Scaling == rollout.Surge
@@ -243,7 +243,7 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	return step
 }
 
-// fullWeight returns the weight of all requests, or of all pods.
+// fullWeight returns the weight that stands for all requests, or for all pods.
 func (d *document) fullWeight() int {
 	if t := d.spec.Canary.Traffic; t != nil && t.MaxWeight > 0 {
 		return t.MaxWeight

@@ -18,7 +18,7 @@ var (
 	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-// readExperiment reads an experiment step, whose objects checkExperiments validates.
+// readExperiment reads an experiment step. checkExperiments validates its objects later.
 func (d *document) readExperiment(at string, form *experimentForm) *rollout.Experiment {
 	e := &form.Experiment
 	for i := range form.Templates {
@@ -72,7 +72,7 @@ func (d *document) checkLabels(at string, labels map[string]string) {
 	}
 }
 
-// readRuns reads one analysis of an experiment's pods.
+// readRuns reads one analysis of an experiment.
 func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) rollout.ExperimentAnalysis {
 	e := &of.Experiment
 	if slices.ContainsFunc(e.Analyses, func(o rollout.ExperimentAnalysis) bool { return o.Name == form.Name }) {
@@ -98,7 +98,7 @@ func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) 
 	return rollout.ExperimentAnalysis{Name: form.Name, Required: form.Required, Analysis: m.into}
 }
 
-// checkVariable refuses a variable that the experiment lacks.
+// checkVariable refuses a variable that the experiment does not define.
 func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	if name == "experiment.finishedAt" && e.Duration == nil {
 		d.Fail(at, "give the experiment a duration", "asks for {{%s}}, and the experiment has no duration", name)
@@ -112,7 +112,7 @@ func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	}
 }
 
-// checkExperiments generates the experiments' objects from the current version, for validation.
+// checkExperiments generates each experiment's objects from the current version and validates them.
 func (a *assembly) checkExperiments() error {
 	taken := map[rollout.Ref]string{}
 	for _, o := range a.objects {

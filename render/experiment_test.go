@@ -59,7 +59,7 @@ spec:
       - setWeight: 50
 `
 
-// experimentApp returns the base of the refused inputs with an experiment.
+// experimentApp returns the app on which refused inputs are based, with an experiment.
 func experimentApp(t *testing.T, document string) map[string]string {
 	t.Helper()
 	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")
@@ -93,7 +93,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentWarnings checks experiments that are accepted but probably mistakes.
+// TestExperimentWarnings checks the warnings for experiments that are valid but probably mistakes.
 func TestExperimentWarnings(t *testing.T) {
 	for name, tc := range map[string]struct{ old, with, want string }{
 		"users are sent there": {"{app: web-try}, annotations", "{app: web}, annotations", "metadata.labels: Service/shop/web selects the pods"},
@@ -107,7 +107,7 @@ func TestExperimentWarnings(t *testing.T) {
 	}
 }
 
-// TestExperimentOfTheDocs renders the example of docs/analysis.md.
+// TestExperimentOfTheDocs checks that the example in docs/analysis.md renders.
 func TestExperimentOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/analysis.md")
 	must(t, err)

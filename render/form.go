@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The form of a Rollout document, by tags of rollout.Field for reader, schemas and reference. Names are Argo Rollouts
-// v1.10's (pkg/apis/rollouts/v1alpha1/types.go); its other fields are unknown. Fields not translated are in
-// rollout.Spec.
+// The types below are the form of a Rollout document. The reader, the schemas and the reference use their tags
+// (rollout.Field). Names are those of Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go). Its other fields are
+// refused as unknown. Fields that need no translation are in rollout.Spec.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers is the form field with the routers' blocks of trafficRouting.
+// Routers names the form's field with the routers' blocks of trafficRouting.
 const Routers = "routers"
 
 type documentForm struct {
@@ -125,7 +125,7 @@ type mirrorMatch struct {
 	Headers map[string]rollout.StringMatch `json:"headers"`
 }
 
-// trafficForm also holds the routers' blocks, which package traffic knows.
+// trafficForm holds trafficRouting. Package traffic reads the routers' blocks in it.
 type trafficForm struct {
 	rollout.Traffic
 	ManagedRoutes []managedRoute `json:"managedRoutes"`
@@ -138,13 +138,13 @@ type managedRoute struct {
 	Name string `json:"name" needs:"name it" is:"route"`
 }
 
-// pluginsForm has Argo Rollouts' Gateway API plugin.
+// pluginsForm holds Argo Rollouts' Gateway API plugin, the only known one.
 type pluginsForm struct {
 	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI"`
 	_          any `unknown:"describe any other router in trafficRouting.object"`
 }
 
-// analysisForm is an analysis at a step, or before or after a switch.
+// analysisForm is an analysis at a step, before a switch, or after a switch.
 type analysisForm struct {
 	Templates []analysis.TemplateRef `json:"templates" needs:"name at least one: - templateName: NAME"`
 	Args      []argument             `json:"args"`
@@ -157,7 +157,7 @@ type backgroundForm struct {
 	StartingStep int `json:"startingStep"`
 }
 
-// argument is a document's value for a template's argument.
+// argument is a value that a document gives to a template's argument.
 type argument struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -179,7 +179,7 @@ type experimentForm struct {
 	_         any               `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
 }
 
-// templateForm is one set of an experiment's pods.
+// templateForm describes one set of an experiment's pods.
 type templateForm struct {
 	rollout.ExperimentTemplate
 	Metadata *struct {
@@ -207,7 +207,7 @@ type experimentRuns struct {
 	_            any                    `one:"templateName templates" none:"name an AnalysisTemplate of this app in templateName"`
 }
 
-// deploymentForm holds the fields of a Deployment's spec for a release.
+// deploymentForm holds the fields of a Deployment's spec that a release reads.
 type deploymentForm struct {
 	Paused                  bool           `json:"paused"`
 	Replicas                *int           `json:"replicas"`
@@ -228,7 +228,7 @@ type deployStrategy struct {
 	Rest map[string]any `json:"*"`
 }
 
-// podAmount is an amount in Kubernetes' form: a quoted number is invalid.
+// podAmount is a number or percentage in Kubernetes' form: a number in quotes is invalid.
 type podAmount struct{ rollout.Amount }
 
 // ReadValue reads a number or a percentage.

@@ -18,20 +18,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is the repository's root for kustomize. Too many ".." leave it; at "/", filepath.Join would stay inside.
+// mount is the repository's root for kustomize. It is not "/", where filepath.Join would hide too many "..".
 const mount = "/repository-root"
 
 // The bounds of one build. The largest bundles of CRDs in use are below 4 MiB.
 const (
 	maxFile  = 16 << 20
 	maxTotal = 64 << 20
-	maxHops  = 40 // symlinks followed for one path, as Linux does
+	maxHops  = 40 // symlinks followed for one path, like Linux
 )
 
 // lfsPointer is the start of a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// Marks record a lookup's result for the closure. A folder has a constant one: its content has separate marks.
+// Marks record a lookup's result for the closure. All folders have one mark: the paths below have their own marks.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -53,24 +53,24 @@ type lookup struct {
 	found bool
 }
 
-// treeFS is a commit's tree for one build and goroutine, read only. It follows symlinks inside and records lookups.
+// treeFS is a commit's tree for one build in one goroutine. It is read-only, follows symlinks and records lookups.
 type treeFS struct {
 	tree    rollout.Tree
 	made    map[string][]byte // generated files, which take precedence over the tree's
 	listed  map[string]bool   // folders whose whole content was listed
 	asked   map[string]lookup
-	blobs   map[string][]byte // by path, symlinks resolved
+	blobs   map[string][]byte // by path, with symlinks resolved
 	total   int
-	refused *rollout.InvalidError // the first refusal, whatever kustomize returns
-	failed  error                 // the tree could not be read
+	refused *rollout.InvalidError // the first refused path: kustomize may hide the error
+	failed  error                 // the error of reading the tree
 
-	unlock    func([]sops.Lock) ([]byte, error) // data keys of encrypted files; nil: the values are sealed
-	twin      bool                              // use the other of both seals
-	keysIn    string                            // the Secret with the keys
+	unlock    func([]sops.Lock) ([]byte, error) // returns the data key of encrypted files; nil: values are sealed
+	twin      bool                              // use the other of the two seals
+	keysIn    string                            // the Secret that has the keys
 	encrypted map[string][]sops.Lock            // the encrypted files that were read
 
-	draw    chart.Draw     // the results of charts' random functions
-	chances []chart.Chance // the random differences
+	draw    chart.Draw     // which results charts' random functions have
+	chances []chart.Chance // the uses of random functions
 }
 
 var _ filesys.FileSystem = (*treeFS)(nil)
@@ -92,7 +92,7 @@ func (f *treeFS) lookup(p string) (rollout.Entry, bool, error) {
 	return entry, found, err
 }
 
-// ask looks up a path in the tree, once.
+// ask looks up a path in the tree and caches the result.
 func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	if l, ok := f.asked[p]; ok {
 		return l.entry, l.found, nil
@@ -101,7 +101,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, f.failed
 	}
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, nil // no tree has it, for example a symlink's target in Latin-1
+		return rollout.Entry{}, false, nil // no tree has such a path; it may be a symlink's target in Latin-1
 	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {
@@ -112,15 +112,15 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	return entry, found, nil
 }
 
-// resolve follows symlinks and returns the real path and its entry, or fs.ErrNotExist. It is an InvalidError without
-// a field if the path leaves the repository or enters a submodule.
+// resolve follows symlinks and returns the real path and its entry, or fs.ErrNotExist. A path that leaves the
+// repository or enters a submodule is an InvalidError without a field.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
 		return "", entry, err
 	}
 	if found && (entry.Kind == rollout.File || entry.Kind == rollout.Dir) {
-		return p, entry, nil // found, so no folder above is a symlink
+		return p, entry, nil // if the path exists, no folder above it is a symlink
 	}
 	return f.walk(p)
 }
@@ -167,14 +167,14 @@ func (f *treeFS) walk(p string) (string, rollout.Entry, error) {
 			at = next
 		}
 	}
-	entry, found, err := f.lookup(at) // after "..", entry is not the entry of at
+	entry, found, err := f.lookup(at) // after "..", entry does not belong to at
 	if err != nil || found {
 		return at, entry, err
 	}
 	return "", entry, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
 }
 
-// target returns a symlink's target, a relative path.
+// target returns a symlink's target. It refuses absolute paths.
 func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	raw, err := f.tree.ReadBlob(entry.ID)
 	if err != nil {
@@ -189,7 +189,7 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	return target, nil
 }
 
-// refuse records the first refusal: kustomize's several tries would hide the reason.
+// refuse records the first refusal, because kustomize tries a path in several ways and hides the reason.
 func (f *treeFS) refuse(p, msg, fix string) error {
 	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
 	if f.refused == nil {
@@ -235,7 +235,7 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	return content, nil
 }
 
-// inside converts kustomize's path to a path of the repository.
+// inside converts a path of kustomize to a path of the repository. It is false outside mount.
 func inside(p string) (string, bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	if p == mount {
@@ -266,7 +266,7 @@ func (f *treeFS) Exists(p string) bool {
 	return err == nil
 }
 
-// CleanedAbs resolves symlinks and splits the path into folder and file.
+// CleanedAbs resolves symlinks and splits the path into its folder and file.
 func (f *treeFS) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 	real, entry, err := f.find(p)
 	if err != nil {
@@ -294,7 +294,7 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	return withNames(data), nil
 }
 
-// errReadOnly is the error of writes and lists, which builds do not use: the byte-for-byte test would find one.
+// errReadOnly is the error of methods that write or list. No build calls one: the byte-for-byte test would fail.
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
 func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzRollout reads any text as a Rollout document of an app with a Deployment and Services: it gives a valid Render or
-// an InvalidError.
+// FuzzRollout reads any text as the Rollout document of an app with a Deployment and Services. The result must be a valid Render or an
+// InvalidError.
 func FuzzRollout(f *testing.F) {
 	for _, files := range rejectedRepos(f, "rollout") {
 		if doc, ok := files["rollout.yaml"]; ok {
@@ -40,7 +40,7 @@ func FuzzRollout(f *testing.F) {
 	})
 }
 
-// FuzzRender builds any kustomization with any resource.
+// FuzzRender builds any kustomization with any resource. The result must be valid, or an InvalidError.
 func FuzzRender(f *testing.F) {
 	for _, files := range rejectedRepos(f, "kustomize") {
 		f.Add(files["kustomization.yaml"], files["a.yaml"], files["t.yaml"])
@@ -51,7 +51,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// fuzzRender renders twice, and returns nil for a refused input.
+// fuzzRender renders files twice, with the same result. It returns nil if the input is refused.
 func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 	got, err := rendered(files, demo)
 	again, errAgain := rendered(files, demo)
@@ -70,7 +70,7 @@ func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 	return got
 }
 
-// FuzzAnyField puts any value at any field of an app's objects: they are built or refused, without a panic.
+// FuzzAnyField replaces any field of an app's objects by any value. The app must be built or refused without a panic.
 func FuzzAnyField(f *testing.F) {
 	const objects = `[
 {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop","labels":{"a":"b"}},"spec":{"replicas":2,"minReadySeconds":1,
@@ -123,7 +123,7 @@ func FuzzAnyField(f *testing.F) {
 	})
 }
 
-// spoil replaces the value at a position in the order of keys.
+// spoil replaces the value at a position, counted in sorted order of the keys.
 func spoil(node any, at *int, value any) any {
 	if *at--; *at == -1 {
 		return value

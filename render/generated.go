@@ -12,11 +12,11 @@ import (
 // generatedSuffix is kustomize's suffix of generated objects: "-" and ten characters of its hash alphabet.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// warnGenerated warns about templates in Rollouts that name a generated ConfigMap or Secret without its hash, which
-// kustomize rewrites only with `configurations`. This mistake is common: the pods would never start.
+// warnGenerated warns if a template in a Rollout names a generated ConfigMap or Secret without its hash, because the
+// pods would never start. Kustomize rewrites such a name only with `configurations`.
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
-	generated := map[rollout.Ref]string{} // by the name without the hash
+	generated := map[rollout.Ref]string{} // full names by the name without the hash
 	for _, object := range a.objects {
 		ref := object.Ref()
 		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" {
@@ -45,7 +45,7 @@ func (a *assembly) warnGenerated() {
 	}
 }
 
-// referenceFields are a pod template's fields with a reference, with the key of its name.
+// referenceFields maps a pod template's fields with a reference to the referenced kind and the key with its name.
 var referenceFields = map[string]struct{ kind, key string }{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secret": {"Secret", "secretName"}, "secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},

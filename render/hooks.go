@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns an app's content hash, its release with hooks but no documents, else "". Its values are sealed.
+// contentOf returns the hash of an app's objects, or "" if it has a Rollout. Encrypted values count in sealed form.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -27,8 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks returns the objects without hooks for other events, such as tests, with a warning. Jobs around releases
-// stay. A chart's unreadable hook, which users cannot change, is left out.
+// withHooks returns the objects without hooks that gitrollout does not run, such as Helm's tests, and warns of them.
+// Jobs around releases stay. An unreadable hook of a chart is left out, because users cannot change it.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -56,7 +56,7 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	return kept, nil
 }
 
-// warnOfServices warns about Services that select a hook's pods, as by kustomize's common labels: these get requests.
+// warnOfServices warns about Services that select a hook's pods, for example by kustomize's common labels.
 func (a *assembly) warnOfServices(objects []rollout.Object) {
 	for _, job := range objects {
 		if !hook.Is(job) {
@@ -76,13 +76,13 @@ func (a *assembly) warnOfServices(objects []rollout.Object) {
 	}
 }
 
-// generated matches a generateName with its prefix; between matches the separators of documents.
+// generated matches a line with generateName and captures the prefix; between matches the separators of documents.
 var (
 	generated = regexp.MustCompile(`(?m)^( *)generateName: *["']?([a-z0-9.-]*[a-z0-9])[.-]*["']?[ \r]*(#.*)?$`)
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames adds a name to hooks' Jobs with a generateName, its prefix: kustomize requires one, Jobs are numbered.
+// withNames adds a name, the generateName's prefix, to hook Jobs that have no name: kustomize requires a name.
 func withNames(data []byte) []byte {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data

@@ -16,7 +16,7 @@ import (
 
 const halfway = ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
 
-// migrating returns an app with a Rollout, and with a document that may be a hook.
+// migrating returns the files of an app with a Rollout and with a document that may be a hook.
 func migrating(t *testing.T, document string) map[string]string {
 	t.Helper()
 	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")
@@ -26,16 +26,15 @@ func migrating(t *testing.T, document string) map[string]string {
 	return repo
 }
 
-// TestHooks keeps supported hooks among the objects, and leaves out hooks for other events with a warning. Invalid ones
-// are refused with the file and the remedy. With a Job among the hooks an app has releases, identified by its content
-// if it has no Rollout document.
+// TestHooks checks that supported hooks stay among the objects, and hooks for other events are left out with a warning. Invalid hooks are
+// refused with file and fix. An app with a hook Job but without a Rollout has a content hash.
 func TestHooks(t *testing.T) {
 	object := func(version, kind, annotation string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"
 	}
 	for name, c := range map[string]struct {
 		document string
-		kept     bool   // is among the objects
+		kept     bool   // the document is among the objects
 		want     string // part of the message
 	}{
 		"ours":        {object("batch/v1", "Job", "gitrollout.dev/hook: before") + "spec: {ttlSecondsAfterFinished: 9}\n", true, ""},
@@ -74,8 +73,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestContent checks the content hash of an app without Rollout documents: it changes with any object, hooks and
-// encrypted values included. It does not depend on the order of objects or on keys.
+// TestContent checks the content hash of an app without Rollout documents. It changes with any object, including hooks and encrypted
+// values. It does not depend on keys or on the order of objects.
 func TestContent(t *testing.T) {
 	key := sopstest.Age(t)
 	const hooks = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n" +
@@ -110,8 +109,8 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestHooksOfCharts runs a chart's Jobs around the releases of an app with a Rollout document, and leaves out
-// unsupported hooks with the reason.
+// TestHooksOfCharts checks that a chart's hook Jobs run around the releases of an app with a Rollout. Unsupported hooks are left out with a
+// reason.
 func TestHooksOfCharts(t *testing.T) {
 	const chart = "apps/shop/charts/shop"
 	files := merged(shopChart(chart), map[string]string{
@@ -132,8 +131,8 @@ func TestHooksOfCharts(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, strings.Join(r.Warnings, "; "))
 }
 
-// TestHooksThatServicesSelect warns of labels that kustomize gives to all objects: Services select the pods of Jobs,
-// too.
+// TestHooksThatServicesSelect checks the warning about labels that kustomize adds to all objects, because Services then also select the
+// pods of Jobs.
 func TestHooksThatServicesSelect(t *testing.T) {
 	repo := migrating(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n"+
 		"spec: {template: {metadata: {labels: {job: migrate}}, spec: {containers: [{name: a, image: b}]}}}\n")
@@ -149,7 +148,7 @@ func TestHooksThatServicesSelect(t *testing.T) {
 	}
 }
 
-// TestHooksWithoutAName names a Job after its generateName. The first one is Argo CD's example.
+// TestHooksWithoutAName checks that a Job without a name gets one from its generateName. The first case is Argo CD's example.
 func TestHooksWithoutAName(t *testing.T) {
 	const argo = `apiVersion: batch/v1
 kind: Job

@@ -7,17 +7,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inPlace is why a kind of workload can only replace pods in place.
+// inPlace holds parts of messages: why a kind of workload can only replace pods in place.
 type inPlace struct {
 	second     string // why there is no second set of pods
-	beside     string // which pods it does not have
+	beside     string // the end of "has no pods …"
 	experiment string // what an experiment's pods would be
-	replaced   string // what determines how many pods are replaced at once
-	change     string // the fix for that
-	unrouted   string // why routers cannot select new pods, "" if one can
+	replaced   string // what sets how many pods are replaced at once
+	change     string // the fix for a Rollout that sets that number
+	unrouted   string // why routers cannot select new pods; "" if they can
 }
 
-// refuse refuses settings that do not work in place.
+// refuse refuses the settings of a Rollout that do not work if pods are replaced in place.
 func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	kind, c := d.workload.Ref().Kind, d.spec.Canary
 	if c == nil {
@@ -52,7 +52,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// refuseWeights refuses router settings that need weights: the router has matched requests only, others follow pods.
+// refuseWeights refuses router settings that need weights: with a router, a weight here is still a share of the pods.
 func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
 	const why = ", and with pods that are replaced in place a weight is a share of them"
 	if c.PingPong != nil {

@@ -13,18 +13,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plan is the result of inspecting the kustomizations.
+// plan is the result of the inspection of an app's kustomizations.
 type plan struct {
 	file     string // the app's own kustomization file
-	openAPI  bool   // a kustomization sets kustomize's global schema
+	openAPI  bool   // a kustomization replaces kustomize's global schema
 	warnings []string
 }
 
-// maxRoots bounds the entered kustomizations. Bases are entered for each reference: 30 small files could need 2^30.
+// maxRoots bounds the kustomizations of a build. Each reference to a base counts: 30 small files could need 2^30.
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize will. It refuses by name anything that would leave the repository,
-// start a program, or never end. Other errors are kustomize's if its message is good enough.
+// start a program, or never end. It leaves other errors to kustomize if kustomize's message is good enough.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -35,11 +35,11 @@ type inspector struct {
 	checked map[string]shape // files whose YAML is known to be sound
 	stack   []string         // folders of the kustomizations being entered
 
-	namespace string            // of the innermost kustomization with one, "" for none
-	charted   map[string]string // the namespace that a kustomization's charts were rendered for, by file
+	namespace string            // of the innermost kustomization with a namespace; "" if there is none
+	charted   map[string]string // by kustomization file, the namespace that its charts were rendered for
 }
 
-// inspect inspects an app's kustomization and all that it refers to.
+// inspect inspects an app's kustomization and everything that it refers to.
 func inspect(fs *treeFS, app rollout.App) (plan, error) {
 	in := &inspector{fs: fs, app: app, checked: map[string]shape{}, charted: map[string]string{}}
 	dir := app.Path
@@ -59,7 +59,7 @@ func (in *inspector) warn(format string, args ...any) {
 	in.plan.warnings = append(in.plan.warnings, fmt.Sprintf(format, args...))
 }
 
-// orMissing returns err, or missing if err is nil or fs.ErrNotExist.
+// orMissing returns missing if err is nil or fs.ErrNotExist, and err otherwise.
 func orMissing(err error, missing *rollout.InvalidError) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -67,7 +67,7 @@ func orMissing(err error, missing *rollout.InvalidError) error {
 	return missing
 }
 
-// referrer is a reference's place: a kustomization file, its folder, and a field.
+// referrer is the place of a reference: a kustomization file, its folder, and a field.
 type referrer struct {
 	file  string
 	dir   string
@@ -88,7 +88,7 @@ func (r referrer) invalid(fix, format string, args ...any) *rollout.InvalidError
 	return &rollout.InvalidError{File: r.file, Field: r.field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-// enter checks a folder's kustomization.
+// enter inspects a folder's kustomization, which the reference at from names.
 func (in *inspector) enter(dir string, from referrer) error {
 	if in.roots++; in.roots > maxRoots {
 		return from.invalid("enter each base once", "brings the build to more than %d kustomizations", maxRoots)
@@ -134,7 +134,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 // KustomizationNames are a kustomization's file names, in kustomize's order (konfig.RecognizedKustomizationFileNames).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load reads a folder's kustomization. The closure has all three names, which kustomize looks for.
+// load reads a folder's kustomization. It looks up all three names, as kustomize does, so that the closure has them.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte
@@ -169,7 +169,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 		return "", nil, invalidKustomization(found[0], err)
 	}
 	if _, made := in.fs.made[found[0]]; made && !in.fs.asked[found[0]].found {
-		return path.Clean(dir), k, nil // it is generated
+		return path.Clean(dir), k, nil // it is generated, so an error names the folder
 	}
 	return found[0], k, nil
 }
@@ -183,17 +183,17 @@ func invalidKustomization(file string, err error) error {
 		"error converting YAML to JSON: ")}
 }
 
-// count adds the operations on all of a kustomization's objects.
+// count adds a kustomization's operations to the build's size.
 func (in *inspector) count(k *types.Kustomization) {
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}
-	// Each of these applies to, and so counts like, every object.
+	// Each of these operations applies to every object, so it counts like an object.
 	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
 		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 }
 
-// component checks an entry that can only be a kustomization.
+// component inspects an entry of components, which must be a folder with a kustomization.
 func (in *inspector) component(at referrer, p string) error {
 	dir, entry, err := in.find(at, p)
 	if err != nil {
@@ -205,7 +205,7 @@ func (in *inspector) component(at referrer, p string) error {
 	return in.enter(dir, at)
 }
 
-// resource checks an entry: a file or a kustomization.
+// resource inspects an entry of resources: a file, or a folder with a kustomization.
 func (in *inspector) resource(at referrer, p string) error {
 	real, entry, err := in.find(at, p)
 	if err != nil {

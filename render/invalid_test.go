@@ -19,11 +19,10 @@ var update = flag.Bool("update", false, "write the messages that the rejected in
 
 const wantPrefix = "want: "
 
-// TestInvalid renders each rejected input of testdata/invalid and compares the message, which must be one line with
-// file, field, value and remedy.
+// TestInvalid checks the message for each rejected input in testdata/invalid. A message must be one line with file, field, value and fix.
 //
-// An archive is a repository whose root is the app. A file "-> target" is a symlink, "(submodule)" a submodule.
-// Archives in a folder with a base.txtar add its files, unless they replace them.
+// An input is an archive of a repository whose root is the app. The content "-> target" is a symlink, "(submodule)" a submodule. If the
+// folder has a base.txtar, its files are added, unless the archive has files of the same name.
 func TestInvalid(t *testing.T) {
 	repos := rejectedRepos(t, "*")
 	for file, repo := range repos {
@@ -48,7 +47,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// rejections has the errors of rendered inputs by file: they are compared, and listed on a page.
+// rejections caches the errors of the rejected inputs by file: TestInvalid compares them, TestErrorsPage lists them.
 var rejections = map[string]*rollout.InvalidError{}
 
 func rejection(t *testing.T, file string, repo map[string]string) *rollout.InvalidError {
@@ -65,7 +64,7 @@ func rejection(t *testing.T, file string, repo map[string]string) *rollout.Inval
 	return invalid
 }
 
-// rejectedRepos returns the repositories of the rejected inputs in a folder, by file.
+// rejectedRepos returns the repositories of the rejected inputs in a folder of testdata/invalid, by file.
 func rejectedRepos(t testing.TB, folder string) map[string]map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata/invalid", folder, "*.txtar"))

@@ -2,10 +2,10 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// merger reads a workload kind's update strategy and refuses unsupported settings. A kind is one line and one file.
+// merger reads a workload kind's update strategy and refuses unsupported settings. Each kind has one line and one file.
 type merger struct {
 	merge    func(d *document, o rollout.Object, from *deploymentForm, own, other *rollout.Reader)
-	ordinals bool // its pods have ordinals, so those above a partition can be rolled back
+	ordinals bool // the pods have ordinals, so pods above a partition can be rolled back
 	nodes    bool // a release can choose the nodes
 }
 

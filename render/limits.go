@@ -14,13 +14,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The parsing bounds of one build. Kustomize expands aliases, compares each object with every other, and recurses
-// without bounds: a few hundred bytes could use all memory.
+// The bounds of one build's input. Kustomize expands aliases, compares each object with every other, and recurses
+// without bounds. Without these bounds, a few hundred bytes could use all memory.
 const (
-	maxObjects = 2000       // 2,000 take kustomize about eight seconds, 4,000 fifty
-	maxWork    = 12_000_000 // objects squared, summed over the kustomizations that pass them on
-	maxNodes   = 1_000_000  // YAML values, aliases expanded
-	maxCopies  = 16         // of JSON patches: each can double an object
+	maxObjects = 2000       // 2,000 objects take kustomize about eight seconds, 4,000 fifty
+	maxWork    = 12_000_000 // the square of each kustomization's number of objects, summed
+	maxNodes   = 1_000_000  // YAML values, with aliases expanded
+	maxCopies  = 16         // copy operations of JSON patches: each can double an object
 	maxDepth   = 200        // the deepest CRD schemas in use have about 60
 	maxOutput  = 16 << 20   // bytes of the built objects as JSON; large bundles of CRDs have 4 MiB
 )
@@ -34,7 +34,7 @@ func tooLarge(file string) error {
 type shape struct {
 	objects int
 	nodes   int
-	copies  int // operations of JSON patches that copy
+	copies  int // copy operations of JSON patches
 }
 
 func (s *shape) add(more shape) {
@@ -43,8 +43,8 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound refuses YAML that kustomize could not print as JSON in bounded memory and time, and counts its size. For
-// values that JSON lacks kustomize even calls log.Fatal. field is the text's place, "" for the file.
+// sound refuses YAML that kustomize could not print as JSON in bounded memory and time, and counts its size. For values
+// that JSON lacks, kustomize even calls log.Fatal. field is the text's field in the file, or "" for the whole file.
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -86,7 +86,7 @@ func splitDocuments(text string) []string {
 	return append(docs, text[at:])
 }
 
-// measure parses a text as kustomize will and returns its size.
+// measure parses a text as kustomize will, and returns its size.
 func measure(file, field string, content []byte) (shape, error) {
 	var total shape
 	line := 0
@@ -112,7 +112,7 @@ func measure(file, field string, content []byte) (shape, error) {
 
 var lineNumber = regexp.MustCompile(`line (\d+)`)
 
-// shiftLine corrects an error's line in a later document.
+// shiftLine adds the lines of earlier documents to the line number in an error.
 func shiftLine(text string, by int) string {
 	if !lineNumber.MatchString(text) { // the parser omits line 1
 		text = "line 1: " + strings.TrimPrefix(text, "yaml: ")
@@ -126,10 +126,10 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts a node's values with expanded aliases. expanded holds each anchor's count, -1 while counting.
+// meter counts YAML values, with aliases expanded. expanded holds each anchor's count, or -1 while its node is counted.
 type meter struct {
 	expanded map[*kyaml.Node]int
-	line     int // of the problem
+	line     int // the line of the problem
 }
 
 func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
@@ -182,10 +182,10 @@ func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
 	}
 }
 
-// isTwice is the end of the error for a duplicate key.
+// isTwice ends the error for a duplicate key.
 const isTwice = " is there twice"
 
-// checkKeys refuses keys that are no strings, which JSON lacks, and duplicates, which kustomize reports without file.
+// checkKeys refuses keys that are no strings, which JSON lacks, and duplicate keys, for which kustomize names no file.
 func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	seen := make(map[string]bool, len(mapping.Content)/2)
 	for i := 0; i < len(mapping.Content); i += 2 {
@@ -209,7 +209,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured parses a chart's object. Of duplicate keys the last value counts, as in Helm.
+// measured measures a chart's rendered object. If keys are duplicate, the last value counts, as in Helm.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plain turns a folder of manifests into a kustomization of them, as `kustomize create --autodetect` does, and
-// returns the list. A kustomization is unchanged.
+// plain generates a kustomization that lists the manifests in the app's folder, as `kustomize create --autodetect`
+// does, and returns the list. If the folder has a kustomization, plain changes nothing.
 func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	is, err := isKustomization(f.ask, app.Path)
 	if err != nil || is {
@@ -44,7 +44,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	return all, nil
 }
 
-// orNoObject returns an error for a listed manifest that is no object, or kustomize's, which has no fix.
+// orNoObject returns an error with a fix if a listed manifest is no object. Otherwise it returns kustomize's error.
 func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	for _, name := range listed {
 		file := path.Join(dir, name)
@@ -62,11 +62,11 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests bounds a plain folder's entries: a small tree can contain itself many times.
+// maxManifests bounds a plain folder's entries: in a small tree, nested folders can share ids and expand to millions.
 const maxManifests = 10_000
 
-// manifests returns the sorted relative paths of a folder's manifests and of kustomizations below, whose files are
-// not listed. Beyond maxManifests entries it returns a longer list.
+// manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is listed
+// instead of its files. If there are more than maxManifests entries, the result is longer than maxManifests.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) ([]string, error) {
 	w := manifestWalk{tree: tree, root: dir, Directory: d}
 	if err := w.folder(""); err != nil {

@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// configMap returns a ConfigMap with a name, and further metadata after it.
+// configMap returns a ConfigMap. The name may be followed by further metadata.
 func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 }
 
-// plainShop is the app in apps/shop, whose entry has this directory block.
+// plainShop returns the app of the manifests in apps/shop, whose entry has this directory block.
 func plainShop(d rollout.Directory) rollout.App {
 	return rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Plain: true, Directory: d}
 }
@@ -26,7 +26,7 @@ func names(r *rollout.Render) (all string) {
 	return all
 }
 
-// TestManifests renders folders without a kustomization: which files count, and which are refused with a remedy.
+// TestManifests checks which files of a folder without a kustomization are applied, and which are refused with a fix.
 func TestManifests(t *testing.T) {
 	files := map[string]string{
 		"apps/shop/a.yaml": configMap("a"), "apps/shop/b.yml": configMap("b"), "apps/shop/README.md": "# Shop\n",
@@ -61,8 +61,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestFindFolders finds the folder of a chart only if its entry has helm, and one of manifests only if it has directory.
-// A folder by its path stays an app if the patterns exclude all files.
+// TestFindFolders checks that a chart's folder is an app only if the entry has helm. A folder of manifests is one only if the entry has
+// directory. A folder that is named without a glob stays an app if the patterns exclude all its files.
 func TestFindFolders(t *testing.T) {
 	tree := newTree(map[string]string{
 		"charts/shop/Chart.yaml": "x", "charts/both/Chart.yaml": "x", "charts/both/kustomization.yaml": "x",
@@ -79,7 +79,7 @@ func TestFindFolders(t *testing.T) {
 	}
 }
 
-// TestNewManifestIsSeen builds a folder again only if a file was added.
+// TestNewManifestIsSeen checks that a folder is built again if a file was added in it, and only then.
 func TestNewManifestIsSeen(t *testing.T) {
 	files := map[string]string{"apps/shop/a.yaml": configMap("a"), "apps/web/x.yaml": configMap("x")}
 	r, app := New(InProcess{}), plainShop(rollout.Directory{Recurse: true})
@@ -97,14 +97,14 @@ func TestNewManifestIsSeen(t *testing.T) {
 	look(" b", 3)
 }
 
-// TestPatternsAreClosed checks that a pattern that begins with a brace ends with one.
+// TestPatternsAreClosed checks that a pattern that begins with a brace must end with one.
 func TestPatternsAreClosed(t *testing.T) {
 	_, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"+
 		"apps: [{path: apps/*, directory: {include: '{a.yaml,b.yaml'}}]\n"))
 	compare.Contains(t, fmt.Sprint(err), `apps[0].directory.include: "{a.yaml,b.yaml" is not a pattern`)
 }
 
-// TestTreeThatHoldsItself has a small tree with more nested folders than can be walked.
+// TestTreeThatHoldsItself checks the error for a small tree that expands to more nested folders than can be walked.
 func TestTreeThatHoldsItself(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/a.yaml": configMap("a")})
 	_, err := New(InProcess{}).Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
@@ -112,7 +112,7 @@ func TestTreeThatHoldsItself(t *testing.T) {
 	compare.Check(t, want, fmt.Sprint(err))
 }
 
-// selfish is a tree with two folders in each folder.
+// selfish is a tree in which each folder has two subfolders, without end.
 type selfish struct{ *memTree }
 
 func (selfish) ReadDir(string) ([]rollout.Entry, error) {

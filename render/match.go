@@ -13,10 +13,10 @@ import (
 
 type routeReader struct {
 	*rollout.Reader
-	traffic *rollout.Traffic // of the canary; nil without trafficRouting
+	traffic *rollout.Traffic // the canary's trafficRouting, nil if there is none
 }
 
-// read reads a step that matches requests, else nil.
+// read returns the route of a step that matches requests, or nil if the step matches none.
 func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
 	var route *rollout.ManagedRoute
 	switch {
@@ -61,14 +61,14 @@ func (r routeReader) mirror(at string, form *mirrorRoute) *rollout.ManagedRoute 
 	return route
 }
 
-// checkManaged refuses a route that managedRoutes lacks: its precedence is unknown.
+// checkManaged refuses a route that is not in managedRoutes, because its precedence is unknown.
 func (r routeReader) checkManaged(at, name string) {
 	if r.traffic != nil && !slices.Contains(r.traffic.ManagedRoutes, name) {
 		r.Fail(at, "add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
 	}
 }
 
-// checkMatch validates an entry of a step's match; all fields must match.
+// checkMatch validates one entry of a step's match, whose fields must all match a request.
 func (r routeReader) checkMatch(at string, m rollout.Match) {
 	for _, named := range []struct {
 		field, what string
@@ -87,7 +87,7 @@ func (r routeReader) checkMatch(at string, m rollout.Match) {
 	r.checkSingle(at, m)
 }
 
-// checkSingle validates the fields with a single value per request, and refuses impossible ones.
+// checkSingle validates the fields that have one value per request, and refuses values that no request has.
 func (r routeReader) checkSingle(at string, m rollout.Match) {
 	for _, single := range []struct {
 		field string
@@ -117,7 +117,7 @@ func (r routeReader) checkSingle(at string, m rollout.Match) {
 	}
 }
 
-// checkPath refuses a path that no request has: proxies compare it without the query, and resolve "//" and "..".
+// checkPath refuses a path that no request has: proxies compare paths without query, after resolving "//" and "..".
 func (r routeReader) checkPath(at, p string) {
 	switch bad := pathForbidden.FindString(p); {
 	case !strings.HasPrefix(p, "/"):
@@ -128,7 +128,7 @@ func (r routeReader) checkPath(at, p string) {
 	}
 }
 
-// checkToken refuses an invalid name of a header or a cookie (RFC 9110, 5.6.2; RFC 6265, 4.1.1).
+// checkToken refuses an invalid name of a header or cookie (RFC 9110, 5.6.2; RFC 6265, 4.1.1).
 func (r routeReader) checkToken(at, what, name string) {
 	if !rollout.Formats()["header"].Pattern.MatchString(name) {
 		r.Fail(at, "use letters, digits, - and _", "%q is not the name of a %s", name, what)
@@ -148,7 +148,7 @@ func (r routeReader) checkText(at string, m *rollout.StringMatch) {
 var (
 	httpMethod = regexp.MustCompile(`^[A-Z]{1,32}$`)
 
-	// Characters that no path has (RFC 3986, 3.3), and sequences that the Gateway API refuses (HTTPPathMatch).
+	// These are characters that no path has (RFC 3986, 3.3), and sequences that the Gateway API refuses (HTTPPathMatch).
 	pathForbidden = regexp.MustCompile(`[^-A-Za-z0-9/._~!$&'()*+,;=:@%]|%(?:$|.$|[^0-9A-Fa-f].|.[^0-9A-Fa-f])|` +
 		`//|/\.\.?(?:/|$)|%2[fF]`)
 )

@@ -11,15 +11,15 @@ import (
 
 type origins struct {
 	fs   *treeFS
-	file string // the app's kustomization, for errors without another file
+	file string // the app's kustomization, named in errors that have no other file
 }
 
 func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any) error {
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame adds an object's file to an error: ref's, unless the error has another. Kustomize records origins only in
-// annotations; this search costs time only for errors.
+// blame adds to an error the file that defines the object: About if that is set, and otherwise ref. Kustomize records
+// origins only in annotations. The search for the file takes time, but only for errors.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -33,14 +33,14 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that most likely holds an object, and its name there, else the app's kustomization. Of
-// documents of the kind it takes the longest name within the object's, which kustomize may have extended.
+// source returns the file that most likely defines an object, and the object's name there. Among documents of the kind,
+// the longest name within ref's name wins: kustomize may have extended it. The default is the app's kustomization.
 func (o origins) source(ref rollout.Ref) (file, name string) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
 		docs, err := decodeDocuments(o.fs.blobs[candidate])
 		if err != nil {
-			continue // data of a generator
+			continue // the file is data of a generator
 		}
 		for _, doc := range docs {
 			var head struct {
@@ -58,8 +58,8 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	return file, name
 }
 
-// renamed returns kustomize's name for one in an object, as kustomize rewrites no references of Rollouts. One to
-// nothing gets the object's own prefix and suffix.
+// renamed returns the built name of an object that from, a Rollout or scaler, names. Kustomize does not rewrite such
+// names. If no object has the name, renamed tries it with from's own prefix and suffix.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name
@@ -70,7 +70,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed returns a name with an object's known prefix and suffix.
+// affixed adds to a name the prefix and suffix that kustomize gave to the object like.
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source := o.source(like)
 	if source == "" {
@@ -89,7 +89,7 @@ func (a *assembly) has(kind, namespace, name string) bool {
 	})
 }
 
-// resolve replaces a document's names by kustomize's.
+// resolve replaces the names in a document with the names that kustomize gave to the objects.
 func (a *assembly) resolve(d *document) error {
 	if !d.inline {
 		d.workload.Name = a.renamed(d.ref, d.workload.Ref().Kind, d.workload.Name)

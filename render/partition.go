@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// describe returns the description of the workload's kind, unless the kind is built in.
+// describe sets the description of the workload's kind, unless the kind is built in.
 func (a *assembly) describe(d *document) error {
 	if _, builtIn := rollout.WorkloadOf(d.workload.Ref()); builtIn {
 		return nil
@@ -36,7 +36,7 @@ func (a *assembly) describe(d *document) error {
 	}
 }
 
-// mergePartitioned reads the strategy of a kind with a partition, whose updateStrategy determines the replacement.
+// mergePartitioned reads the strategy of a kind with a partition. Its updateStrategy says how pods are replaced.
 func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	p := d.spec.Partition
 	if p.Nodes != "" {
@@ -65,7 +65,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 	}
 }
 
-// mergePods refuses settings that do not work with a partition.
+// mergePods refuses the settings of a Rollout that do not work with a partition.
 func (d *document) mergePods(own *rollout.Reader) {
 	inPlace{
 		second: "the partition stages the one that there is", beside: "beside those that its partition counts",
@@ -74,7 +74,7 @@ func (d *document) mergePods(own *rollout.Reader) {
 	}.refuse(d, own)
 }
 
-// mergeMinReady returns a pod's minimum ready time, which some kinds have outside of spec.
+// mergeMinReady returns minReadySeconds, which some kinds with a partition have outside of spec.
 func (d *document) mergeMinReady(from *deploymentForm, o rollout.Object, other *rollout.Reader) int {
 	p := d.spec.Partition
 	if p == nil {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ofKind returns an app with a workload of a kind, its Rollout and an autoscaler.
+// ofKind returns the files of an app with a workload of a kind, its Rollout and an HPA.
 func ofKind(apiVersion, kind, strategy, more string) map[string]string {
 	return map[string]string{
 		"kustomization.yaml": "resources: [workload.yaml, rollout.yaml, hpa.yaml]\n",
@@ -28,8 +28,8 @@ spec:
 	}
 }
 
-// TestWorkloadsByTheirFields renders workloads of any kind: the autoscaler decides their replicas, and minReadySeconds
-// are in their controller's field.
+// TestWorkloadsByTheirFields checks workloads with a partition: the HPA decides their replicas, and minReadySeconds is in the field that
+// the description of their kind names.
 func TestWorkloadsByTheirFields(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
 		MinReady: "spec.rollout.minReadySeconds"}
@@ -76,7 +76,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 	}
 }
 
-// TestCloneSetWithoutADocument checks that it is an ordinary object, except that its version is known.
+// TestCloneSetWithoutADocument checks that a CloneSet without a Rollout is an ordinary object, except that its template has a hash.
 func TestCloneSetWithoutADocument(t *testing.T) {
 	files := ofKind("apps.kruise.io/v1alpha1", "CloneSet", "", "  updateStrategy: {partition: 2}\n")
 	files["kustomization.yaml"] = "resources: [workload.yaml, hpa.yaml]\n"

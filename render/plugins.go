@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: a configuration inline, in a file or a
-// kustomization. Built-in plugins have no side effects, but some load files by path, maybe a URL. Others start a
-// program and are refused.
+// plugin checks an entry of generators, transformers or validators: inline configuration, or the path of a file or
+// kustomization. Built-in plugins have no side effects, but some load files by a path, which may be a URL. All others
+// are refused, because they start a program.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -35,7 +35,7 @@ func (in *inspector) plugin(at referrer, entry string) error {
 }
 
 // pluginDir checks a kustomization of plugin configurations. It may only list files: patches and generators could
-// compose an invisible configuration, such as with a URL.
+// compose a configuration that the inspection does not see, for example with a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {
 		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)
@@ -59,7 +59,7 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	return nil
 }
 
-// configs checks plugin configurations in a text, with references relative to their kustomization.
+// configs checks the plugin configurations in a text. Their paths are relative to at's folder.
 func (in *inspector) configs(at referrer, file, field string, content []byte) error {
 	if err := in.sound(file, field, content); err != nil {
 		return err
@@ -121,10 +121,10 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	return in.configPaths(at, config)
 }
 
-// pathKeys are plugins' fields that name files (internal/builtins of kustomize), lower-case: JSON ignores case in Go.
+// pathKeys are plugins' fields that name files (kustomize's internal/builtins), in lower case: Go's JSON ignores case.
 var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath"}
 
-// configPaths checks a plugin configuration's fields that name files, top-level except in a ReplacementTransformer.
+// configPaths checks a plugin's fields that name files. They are top-level, except in a ReplacementTransformer.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		lower := strings.ToLower(key)
@@ -153,7 +153,7 @@ func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	return nil
 }
 
-// patchKeys are fields with patches, which are parsed.
+// patchKeys are fields whose value is a patch, which kustomize parses.
 var patchKeys = []string{"patch", "patches", "jsonop"}
 
 func (in *inspector) configPath(at referrer, key, value string) error {

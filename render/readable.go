@@ -17,11 +17,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newest is the newest minor Kubernetes version with known kinds and fields.
+// newest is the newest minor version of Kubernetes whose kinds and fields this program knows.
 const newest = 36
 
-// checkReadable refuses objects of Kubernetes' own kinds that no API server can decode: `memory: 12x`, `container:
-// []`. Its error has no stable reason and looks temporary. If kubernetes.version is newer, unknown fields are left.
+// checkReadable refuses objects of Kubernetes' own kinds that no API server can decode, such as `memory: 12x`. The API
+// server's error has no stable reason and looks temporary. Unknown fields pass if kubernetes.version is newer.
 func (a *assembly) checkReadable() error {
 	var minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)
@@ -45,7 +45,7 @@ func (a *assembly) checkReadable() error {
 	return nil
 }
 
-// kindsByGroup has the known kinds.
+// kindsByGroup lists the known kinds of each API group.
 var kindsByGroup = func() map[string][]string {
 	known := []groupKind{{argoGroup, "Rollout"}, {ownGroup, "Rollout"}, {argoGroup, "AnalysisTemplate"},
 		{"apiextensions.k8s.io", "CustomResourceDefinition"}, {"apiregistration.k8s.io", "APIService"}}
@@ -60,8 +60,8 @@ var kindsByGroup = func() map[string][]string {
 	return out
 }()
 
-// checkSpelling refuses kinds and versions that no cluster has in this spelling: the app would wait for ever for a
-// definition, without the known kind's rules.
+// checkSpelling refuses kinds and versions that no cluster has in this spelling. Otherwise the app would wait forever
+// for a CRD, and the checks of the intended kind would not run.
 func (o origins) checkSpelling(object rollout.Object) error {
 	ref, lower, version := object.Ref(), strings.ToLower(object.Kind()), object.APIVersion()
 	_, name, _ := strings.Cut(version, "/")
@@ -85,11 +85,11 @@ func (o origins) checkSpelling(object rollout.Object) error {
 	return nil
 }
 
-// typeReader reads an object as an API server does, and refuses fields and values that its type lacks.
+// typeReader reads an object as an API server does, and refuses fields and values that its Go type does not have.
 type typeReader struct {
 	rollout.Reader
 	ref     rollout.Ref
-	isNewer bool // the server may know more fields
+	isNewer bool // the API server may know more fields
 }
 
 func (r *typeReader) read(at string, t reflect.Type, v any) {
@@ -138,7 +138,7 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 	}
 }
 
-// unique refuses entries of a list with one key, as a server-side apply does. Ports of two protocols differ.
+// unique refuses list entries with the same merge key, as server-side apply does. Ports of two protocols are different.
 func (r *typeReader) unique(at, key string, v any) {
 	list, _ := v.([]any)
 	seen := map[string]bool{}
@@ -153,7 +153,7 @@ func (r *typeReader) unique(at, key string, v any) {
 	}
 }
 
-// shown formats a value for messages, unless a Secret's, long, a mapping or a list.
+// shown formats a value for messages. It hides mappings, lists, long texts and all values of Secrets.
 func shown(ref rollout.Ref, v any) string {
 	text, isText := v.(string)
 	kind := reflect.ValueOf(v).Kind()
@@ -166,5 +166,5 @@ func shown(ref rollout.Ref, v any) string {
 	return fmt.Sprint(v)
 }
 
-// otherType matches the error of Go's decoder for a wrong type.
+// otherType matches the error of Go's JSON decoder for a value of the wrong type.
 var otherType = regexp.MustCompile(`^json: cannot unmarshal (\w+) into Go .* of type (\[\])?(?:\w+\.)?(\S+)$`)

@@ -10,15 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage bounds kustomize's errors, which quote whole objects.
+// maxMessage bounds kustomize's errors, in bytes: they quote whole objects.
 const maxMessage = 400
 
-// rootPart matches the folder in kustomize's error, for each level of bases.
+// rootPart matches the part of kustomize's error that names a folder, once for each level of bases.
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 
-// reductions match parts of kustomize's errors about its attempts, each path as a file and a folder, with
-// replacements. Its errors have no types at this depth (api/internal/target/kusttarget.go).
+// reductions remove or replace parts of kustomize's errors, which report that each path was tried as a file and as a
+// folder. The errors have no types at this depth (api/internal/target/kusttarget.go).
 var reductions = []struct {
 	part *regexp.Regexp
 	left string
@@ -29,7 +29,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`), "$1"},
 	{regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |` +
 		`trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `), ""},
-	// Literal and patch may contain a password.
+	// The literal and the patch may contain a password.
 	{regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`),
 		"a literal is not key=value"},
 	{regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`), "$1"},
@@ -38,12 +38,12 @@ var reductions = []struct {
 	{regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
 		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`),
 		"$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)"},
-	// The verb differs between processes, on purpose.
+	// The verb differs between processes, on purpose: encoding/json varies it.
 	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`), "a $1 is no schema"},
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce shortens kustomize's error to one line, file and cause, independent of machine and run as part of the state.
+// reduce shortens kustomize's error to one line. The result must not depend on machine or run: the state stores it.
 func reduce(fs *treeFS, file string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid
@@ -64,7 +64,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: known.fix}
 }
 
-// fix is the fix for kustomize's errors with a text.
+// fix is the advice for kustomize's errors that contain a text.
 type fix struct{ text, fix string }
 
 var fixes = []fix{
@@ -84,7 +84,7 @@ var fixes = []fix{
 
 const noObject = "give it an apiVersion, a kind and a metadata.name, or take the file out of resources"
 
-// unquote unquotes components' nested errors.
+// unquote unquotes the nested errors of components.
 func unquote(text string) string {
 	for range maxRoots {
 		before, quoted, found := strings.Cut(text, `accumulateDirectory: "`)
@@ -100,7 +100,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns a folder's kustomization file if it was read, else otherwise.
+// kustomizationIn returns a folder's kustomization file if the build has read it, and otherwise its last argument.
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

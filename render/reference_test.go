@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkPage compares a page of the reference with the code.
+// checkPage compares a page of the reference with the code. With -update it writes the page.
 func checkPage(t *testing.T, page, want string) {
 	t.Helper()
 	if *update {
@@ -26,8 +26,8 @@ func checkPage(t *testing.T, page, want string) {
 	compare.CheckNamed(t, page+" differs from the code, rewrite it with -update", want, string(got))
 }
 
-// fieldRows returns the rows for a mapping's fields and for nested mappings. A mapping in several places has its rows
-// at the first.
+// fieldRows returns the table rows for the fields of a mapping and of nested mappings. A mapping that occurs in several places has its rows
+// at the first place.
 func fieldRows(path string, of reflect.Type, seen map[reflect.Type]string) []string {
 	seen[of] = path
 	var rows, below []string
@@ -89,9 +89,9 @@ fields mean is in [Writing a Rollout](../writing-a-rollout.md), [Blue-green](../
 	checkPage(t, "../docs/reference/fields.md", b.String())
 }
 
-// TestFieldsAreDocumented checks that a page lists each field, according to its use.
+// TestFieldsAreDocumented checks that each field is on a page: on any page if it is read, otherwise on Argo Rollouts' page.
 func TestFieldsAreDocumented(t *testing.T) {
-	var pages [2]string // of fields that are read, and of others
+	var pages [2]string // the pages with fields that are read, and the page with others
 	for _, name := range []string{"writing-a-rollout", "blue-green", "traffic", "analysis", "windows", "coming-from-argo-rollouts"} {
 		page, err := os.ReadFile("../docs/" + name + ".md")
 		must(t, err)
@@ -113,7 +113,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// eachMapping visits the fields of a struct and of nested ones, each once.
+// eachMapping visits the fields of a struct and of nested structs, each struct once.
 func eachMapping(of reflect.Type, visit func(path string, f rollout.Field)) {
 	seen := map[reflect.Type]bool{}
 	var walk func(path string, of reflect.Type)
@@ -133,7 +133,7 @@ func eachMapping(of reflect.Type, visit func(path string, f rollout.Field)) {
 	walk("", of)
 }
 
-// TestTags checks that every tag has a reader.
+// TestTags checks that every tag of the form has a reader in the code.
 func TestTags(t *testing.T) {
 	for _, argo := range []bool{true, false} {
 		r := rollout.Reader{Argo: argo}
@@ -159,7 +159,7 @@ func TestTags(t *testing.T) {
 	})
 }
 
-// about matches the object in a message. Messages that differ only in it are the same.
+// about matches the object at the end of a message. Messages that differ only in the object are the same.
 var about = regexp.MustCompile(` \((Rollout|Deployment|AnalysisTemplate|ClusterAnalysisTemplate|Service|Ingress|[A-Z][A-Za-z]+)/[^)]*\)$`)
 
 func TestErrorsPage(t *testing.T) {

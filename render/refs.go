@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remotePrefix and remoteQuery match kustomize's forms of a Git repository (its internal/git/repospec.go), and more.
+// remotePrefix and remoteQuery match all names that kustomize takes for Git repositories (internal/git/repospec.go).
 var (
 	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|` +
 		`(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches fields whose entries kustomize clones if files without resources; elsewhere names may look remote.
+// clones matches the fields in which kustomize may clone an entry that looks remote, even if a file has that name.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 // isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).
@@ -28,12 +28,12 @@ func isWeb(p string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// isInline reports whether an entry is YAML and no path. A remote form is none: unparsable text may be a repository.
+// isInline reports whether an entry is inline YAML, not a path. Text with a remote prefix is not: it may get cloned.
 func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }
 
-// unroot returns the repository's root as "", as in trees.
+// unroot returns "" for the repository's root, as trees name it.
 func unroot(p string) string {
 	if p == "." {
 		return ""
@@ -41,7 +41,7 @@ func unroot(p string) string {
 	return p
 }
 
-// find resolves a kustomization's reference and refuses one that leaves the repository.
+// find resolves a reference of a kustomization, and refuses one that is remote or leaves the repository.
 func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) {
 	var none rollout.Entry
 	joined := path.Join(at.dir, p)
@@ -69,14 +69,14 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		return real, entry, nil
 	}
 	if refused := in.fs.refused; refused != nil {
-		// The refusal has its own path; a user needs the reference.
+		// The refusal names its own path; the user needs the reference that leads there.
 		in.fs.refused = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
 		return "", none, in.fs.refused
 	}
 	return "", none, orMissing(err, at.invalid("", "%s does not exist in this commit", p))
 }
 
-// file resolves a reference to a file's content.
+// file returns the real path and content of a referenced file.
 func (in *inspector) file(at referrer, p string) (real string, content []byte, err error) {
 	real, entry, err := in.find(at, p)
 	if err != nil {
@@ -89,7 +89,7 @@ func (in *inspector) file(at referrer, p string) (real string, content []byte, e
 	return real, content, err
 }
 
-// readBelow reads a file if kustomize allows it: in the kustomization's folder or below (LoadRestrictionsRootOnly).
+// readBelow reads a file in the kustomization's folder or below, as kustomize requires (LoadRestrictionsRootOnly).
 func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry) ([]byte, error) {
 	if at.dir != "" && !strings.HasPrefix(real, at.dir+"/") {
 		return nil, at.invalid("move the file, or give its folder a kustomization and refer to the folder",
@@ -102,7 +102,7 @@ func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry)
 	return content, err
 }
 
-// yamlFile checks a reference to a file to parse.
+// yamlFile checks a reference to a file that kustomize parses.
 func (in *inspector) yamlFile(at referrer, p string) error {
 	real, content, err := in.file(at, p)
 	if err != nil {
@@ -111,7 +111,7 @@ func (in *inspector) yamlFile(at referrer, p string) error {
 	return in.sound(real, "", content)
 }
 
-// patchText checks an entry that is a patch or its path.
+// patchText checks an entry that is a patch or the path of one.
 func (in *inspector) patchText(at referrer, text string) error {
 	if isInline(text) {
 		return in.inline(at, text)
@@ -123,13 +123,13 @@ func (in *inspector) inline(at referrer, text string) error {
 	return in.sound(at.file, at.field, []byte(text))
 }
 
-// data checks a reference to a generator's unparsed file.
+// data checks a reference to a file that a generator uses without parsing it.
 func (in *inspector) data(at referrer, p string) error {
 	_, _, err := in.file(at, p)
 	return err
 }
 
-// keyed is data with an optional key first.
+// keyed checks a generator's entry [KEY=]PATH.
 func (in *inspector) keyed(at referrer, source string) error {
 	if _, after, ok := strings.Cut(source, "="); ok {
 		source = after
@@ -137,14 +137,14 @@ func (in *inspector) keyed(at referrer, source string) error {
 	return in.data(at, source)
 }
 
-// reference is a kustomization's entry that refers to files or is YAML, with its check.
+// reference is an entry of a kustomization that is inline YAML or refers to files, with its check.
 type reference struct {
 	at    referrer
 	entry string
 	check func(at referrer, entry string) error
 }
 
-// references returns a kustomization's references, in order.
+// references returns the references of a kustomization, in order.
 func (in *inspector) references(here referrer, k *types.Kustomization) (all []reference) {
 	one := func(check func(referrer, string) error, entry, field string, args ...any) {
 		all = append(all, reference{here.at(field, args...), entry, check})

@@ -11,22 +11,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is an app's number of cached results: head and stable alternate; a superseding push and its revert need two.
+// kept is the number of cached results per app: head and stable alternate; a superseding push and its revert need two.
 const kept = 4
 
-// Builder builds an app of a tree, in this or another process.
+// Builder builds an app from a tree, in this process or another one.
 type Builder interface {
-	// Build returns the app without a commit, and the paths it depends on, even with an error (Renderer.Render).
+	// Build returns the app's Render without a commit. Even with an error it returns the paths that the result depends on.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
-// Looked holds a tree's paths that a build depends on.
+// Looked holds the paths of a tree that a build depends on.
 type Looked struct {
-	At  []string // paths, also of missing files
-	All []string // folders with their whole content
+	At  []string // paths, including those of missing files
+	All []string // folders whose whole content counts
 }
 
-// Renderer builds apps and caches results with dependencies, for concurrent use, efficient for different apps.
+// Renderer builds apps and caches results. It is safe for concurrent use, but two calls for one app may both build it.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
@@ -34,7 +34,7 @@ type Renderer struct {
 	cache   map[string][]*cached // by the app's name, newest first
 }
 
-// cached is one build's Render or InvalidError. An unreadable tree does not depend on the commit and is not cached.
+// cached is the Render or InvalidError of one build. An error of reading the tree is not cached.
 type cached struct {
 	app     rollout.App
 	closure *closure
@@ -48,11 +48,11 @@ func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render builds one app at a commit. If a cached build's dependencies, with missing files, are unchanged, it is that
-// result with the new commit. An InvalidError is about the repository; after any other error a retry may succeed.
+// Render builds one app at a commit. If the paths that a cached build depends on are unchanged, it returns that result
+// with the new commit. An InvalidError is a mistake in the repository; after any other error a retry may succeed.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
-	// Permissions and the service account change no objects.
+	// Permissions and the service account do not change the objects.
 	built.Namespaces, built.ClusterResources, built.ServiceAccount = "", "", ""
 	found, err := r.find(tree, built)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 		if found, err = r.build(tree, built); err != nil {
 			return nil, err
 		}
-		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a key may be added
+		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a key may be added later
 			r.keep(found)
 		}
 	}
@@ -103,7 +103,7 @@ func (r *Renderer) keep(c *cached) {
 	r.cache[c.app.Name] = list[:min(kept, len(list))]
 }
 
-// KeepOnly drops all other apps' cached builds.
+// KeepOnly drops the cached builds of all other apps.
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,11 +125,11 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps in the calling process, bounded only by the inspection.
+// InProcess builds apps in the calling process. Only the inspection bounds their memory and time.
 type InProcess struct {
 	// CheckProvider validates the providers' blocks of analysis templates; nil accepts all.
 	CheckProvider func(kind string, config map[string]any) error
-	// Unlock returns an encrypted file's data key, with the app's keys. Nil: Secrets get rollout.AnnotationSealed.
+	// Unlock returns the data key of an encrypted file. If nil, Secrets stay sealed (rollout.AnnotationSealed).
 	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 
@@ -143,7 +143,7 @@ func (b InProcess) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, L
 	return built, Looked{At: slices.Collect(maps.Keys(fs.asked)), All: slices.Collect(maps.Keys(fs.listed))}, err
 }
 
-// render checks references, builds an app's kustomizations, and takes the Rollout documents out.
+// render inspects and builds an app's kustomizations, and takes the Rollout documents out of the objects.
 func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) {
 	plan, objects, err := build(fs, app)
 	if err != nil {
@@ -169,7 +169,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	return a.render()
 }
 
-// build runs kustomize for an app. An undecryptable file precedes other errors.
+// build runs kustomize for an app. The error of a file that cannot be decrypted takes precedence.
 func build(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
 	plan, objects, err := buildAll(fs, app)
 	if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manyApps returns a repository of n apps; the even ones share a base.
+// manyApps returns a repository of n apps. The apps with even numbers share a base.
 func manyApps(n int) (map[string]string, []rollout.App) {
 	files := map[string]string{
 		"base/kustomization.yaml": "resources: [cm.yaml]\n",
@@ -32,15 +32,15 @@ func manyApps(n int) (map[string]string, []rollout.App) {
 	return files, apps
 }
 
-// TestBuildsOnlyWhatChanged counts the builds that a change causes.
+// TestBuildsOnlyWhatChanged checks which apps a change builds again.
 func TestBuildsOnlyWhatChanged(t *testing.T) {
 	const n = 20
 	files, apps := manyApps(n)
 	const usersOfBase = "a00 a02 a04 a06 a08 a10 a12 a14 a16 a18"
-	type change map[string]string // path -> content, "" removes
+	type change map[string]string // contents by path; "" removes the file
 	for name, tt := range map[string]struct {
 		change change
-		want   string // the apps to build
+		want   string // the apps that are built again
 	}{
 		"the same tree again":                         {nil, ""},
 		"a file of one":                               {change{"apps/a03/prod/cm.yaml": files["apps/a04/prod/cm.yaml"]}, "a03"},
@@ -90,7 +90,7 @@ func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 	}
 	again.Commit = first.Commit
 	compare.CheckNamed(t, "the second result", first, again)
-	// Another app has changed: the root, apps/, base/, and apps/a00 are read.
+	// If another app changed, only the root, apps/, base/, and apps/a00 are looked up.
 	other := newTree(with(files, "apps/a01/prod/cm.yaml", files["apps/a02/prod/cm.yaml"]))
 	other.lookups = 0
 	if _, err := r.Render(other, apps[0], rollout.Commit{}); err != nil || other.lookups > 4 || r.Builds() != 1 {
@@ -127,12 +127,11 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	mustRender(t, r, files, apps[0])
 }
 
-// TestFolderThatComesAndGoes looks up a path again when its parent becomes a folder, and drops it when the parent is
-// gone.
+// TestFolderThatComesAndGoes checks whether a lookup of a path still holds when a parent folder appears, disappears or becomes a file.
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
-		asked         string // a path that the build read
+		asked         string // a path that the build looked up
 		before, after map[string]string
 		want          bool
 	}{
@@ -152,8 +151,7 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestFaultsInTheMiddle has the store fail at each look-up and read of a build: that is never an InvalidError, and not
-// cached.
+// TestFaultsInTheMiddle checks that an error of the store, at any look-up or read of a build, is never an InvalidError and is not cached.
 func TestFaultsInTheMiddle(t *testing.T) {
 	many, apps := manyApps(1)
 	gone := errors.New("the store is gone")
@@ -182,7 +180,7 @@ func TestFaultsInTheMiddle(t *testing.T) {
 				return nil
 			}
 			_, err := r.Render(tree, app, rollout.Commit{})
-			if left > 0 { // there are no more than these
+			if left > 0 { // the build has fewer look-ups than n
 				if fmt.Sprint(err) != fmt.Sprint(whole) {
 					t.Errorf("%s: after %d look-ups: %v", name, n, err)
 				}
@@ -198,8 +196,8 @@ func TestFaultsInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestFewRendersAreRemembered limits the cache of an app whose commits or entries all differ, and removes an app that
-// is gone.
+// TestFewRendersAreRemembered checks that the cache stays bounded for an app whose commits or entries all differ, and that KeepOnly drops
+// removed apps.
 func TestFewRendersAreRemembered(t *testing.T) {
 	files, apps := manyApps(1)
 	r := New(InProcess{})
@@ -217,7 +215,7 @@ func TestFewRendersAreRemembered(t *testing.T) {
 	compare.CheckNamed(t, "apps that are gone", 0, len(r.cache))
 }
 
-// TestChartThatComesBack renders a folder again when its Chart.yaml appears.
+// TestChartThatComesBack checks that a folder is rendered again when its Chart.yaml appears.
 func TestChartThatComesBack(t *testing.T) {
 	app, r := rollout.App{Name: "shop", Path: "apps/shop/charts/shop", Namespace: "shop"}, New(InProcess{})
 	files := shopChart(app.Path)
@@ -249,7 +247,7 @@ func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 	}
 }
 
-// TestConcurrentBuilds is for -race: concurrent builds with and without a custom schema each have the correct result.
+// TestConcurrentBuilds checks, with -race, that concurrent builds with and without a custom schema have the correct results.
 func TestConcurrentBuilds(t *testing.T) {
 	files := readFiles(t, "testdata/corpus/openapi")
 	app := func(name, dir string) rollout.App { return rollout.App{Name: name, Path: dir, Namespace: "x"} }
@@ -280,7 +278,7 @@ func TestBounds(t *testing.T) {
 	for i := range maxObjects + 1 {
 		many.WriteString(configMap(fmt.Sprintf("c%d", i)) + "---\n")
 	}
-	// Each file is within the limit of its values: half of them, 100 aliases of 5,000 values.
+	// Each file has about half of the permitted values: 100 aliases of a list of 5,000 values.
 	values := "a: &a [" + strings.Repeat("0,", 5_000) + "]\nb: [" + strings.Repeat("*a,", 100) + "]\n"
 	bomb := func(name string) string {
 		return "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: " + name + "}\n" + values
@@ -304,7 +302,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFileNamesThatLookRemote reads a generator's files, even if their names look like URLs.
+// TestFileNamesThatLookRemote checks that a generator may read files whose names look like URLs.
 func TestFileNamesThatLookRemote(t *testing.T) {
 	r := renderRepo(t, map[string]string{
 		"kustomization.yaml": "configMapGenerator:\n- {name: icons, files: [icon=icon@2x.svg]}\n", "icon@2x.svg": "<svg/>",

@@ -9,14 +9,14 @@ import (
 
 type scaler struct {
 	ref    rollout.Ref
-	target map[string]any // its spec.scaleTargetRef, or the spec.targetRef of a VPA
-	sizes  bool           // a VPA: it sets the pods' requests, not their number
+	target map[string]any // spec.scaleTargetRef, or spec.targetRef of a VPA
+	sizes  bool           // it is a VPA, which sets the pods' requests, not their number
 	kind   string
 	group  string
 	name   string
 }
 
-// scalersAmong returns the HPAs, KEDA ScaledObjects and VPAs.
+// scalersAmong returns the HPAs, KEDA ScaledObjects and VPAs among the objects.
 func scalersAmong(objects []rollout.Object) []scaler {
 	var out []scaler
 	for _, object := range objects {
@@ -42,7 +42,7 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	return out
 }
 
-// scale points a Rollout's autoscalers at its workload, and removes replicas that would undo their scaling.
+// scale points autoscalers of a Rollout at its workload, and removes replicas that would undo their scaling.
 func (a *assembly) scale() {
 	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}
@@ -76,7 +76,7 @@ func (a *assembly) document(w rollout.Workload) *document {
 	return d
 }
 
-// omitReplicas leaves a workload's replicas to its autoscaler.
+// omitReplicas removes replicas from a workload that an autoscaler scales.
 func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 	deployment, ok := a.deployments[w]
 	if !ok {

@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// groupKind is a kind in all versions.
+// groupKind is a kind without its version.
 type groupKind struct{ group, kind string }
 
-// clusterScoped are cluster-scoped kinds that kustomize's older schema lacks, with CRDs usually elsewhere. Other
-// unknown kinds count as namespaced, like nearly all custom resources.
+// clusterScoped lists cluster-scoped kinds that kustomize's older schema lacks. Their CRDs are usually not in the app's
+// build. Other unknown kinds count as namespaced, as nearly all custom resources are.
 var clusterScoped = map[groupKind]bool{
 	{"networking.k8s.io", "ServiceCIDR"}:                                 true,
 	{"networking.k8s.io", "IPAddress"}:                                   true,
@@ -53,7 +53,7 @@ var clusterScoped = map[groupKind]bool{
 	{"flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"}:       true,
 }
 
-// definitions returns the kinds that a build's CRDs define, and whether they are namespaced.
+// definitions returns the kinds that CRDs of the build define. The value is true for a namespaced kind.
 func definitions(objects []rollout.Object) map[groupKind]bool {
 	inBuild := map[groupKind]bool{}
 	for _, object := range objects {
@@ -67,7 +67,7 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 	return inBuild
 }
 
-// defaultNamespaces sets missing namespaces to the objects' release's, or the app's.
+// defaultNamespaces sets missing namespaces: to that of the chart's release, or to the app's.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
@@ -88,19 +88,19 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// A kind has one scope: an unknown version has the scope of a version in client-go.
+	// All versions of a kind have one scope, so an unknown version has the scope of a version in client-go.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(runtime.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
 			return namespaced
 		}
 	}
-	namespaced, defined := inBuild[gk] // only for kinds that are not Kubernetes' own
+	namespaced, defined := inBuild[gk] // from the build's CRDs, only for kinds that are not Kubernetes' own
 	return namespaced || !defined
 }
 
-// applyOrder lists kinds in apply order: namespaces and definitions, identities and rights, volumes and
-// configuration, routing, workloads, autoscalers and budgets. Unlisted kinds, custom resources, are last.
+// applyOrder lists kinds in apply order: namespaces and CRDs, identities and rights, volumes and configuration,
+// routing, workloads, autoscalers and budgets. Unlisted kinds, such as custom resources, come next, and webhooks last.
 var applyOrder = []string{
 	"Namespace", "CustomResourceDefinition",
 	"PriorityClass", "RuntimeClass", "StorageClass", "VolumeAttributesClass", "IngressClass", "GatewayClass",
@@ -112,7 +112,7 @@ var applyOrder = []string{
 	"HorizontalPodAutoscaler", "PodDisruptionBudget",
 }
 
-// webhooks come last: an unserved one rejects the objects that it guards.
+// webhooks are applied last: a webhook whose server does not run yet rejects the objects that it matches.
 var webhooks = []string{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 
 // rank returns an object's place in the apply order.

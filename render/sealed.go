@@ -15,12 +15,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times: sealed, with substitutes for encrypted values; with other
-// substitutes (the twin); and open. The sealed builds may differ only in values of Secrets. The first is applied with
-// the open Secrets' values, so that names, hashes and output do not depend on keys. The open build may differ
-// elsewhere only if a template tests a value.
+// An app with encrypted files is built three times: sealed (substitutes stand for encrypted values), as the twin (with
+// other substitutes), and open. The sealed build and the twin may differ only in values of Secrets. The sealed objects
+// are applied with values from the open Secrets, so that names, hashes and output do not depend on keys. The open build
+// may differ elsewhere only if a template tests a value; then the app is refused.
 
-// decrypt returns the content of an encrypted file, open or sealed.
+// decrypt returns the content of an encrypted file: decrypted if there are keys, and sealed otherwise.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
 	if err != nil {
@@ -52,7 +52,7 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// isLeftAlone reports whether another operator decrypts an encrypted file's objects.
+// isLeftAlone reports whether another operator decrypts the objects of an encrypted file in the cluster.
 func isLeftAlone(content []byte) bool {
 	docs, err := decodeDocuments(content)
 	return err == nil && !slices.ContainsFunc(docs, func(doc *kyaml.Node) bool {
@@ -76,7 +76,7 @@ func (f *treeFS) undecryptable(real string, why error) error {
 	return err
 }
 
-// open sets the values of Secrets encrypted in Git, or marks them as sealed without keys.
+// open sets the values of Secrets that are encrypted in Git. Without keys it marks those Secrets as sealed.
 func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object, error) {
 	if err := neverEncrypted(sealed, a.origins); err != nil || len(a.fs.encrypted) == 0 {
 		return sealed, err
@@ -101,14 +101,14 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	switch {
 	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
 		return nil, err
-	case err != nil: // its text may contain values
+	case err != nil: // the error's text may contain values
 		return nil, dependsSomewhere(files[0], ifBuilt)
 	}
 	c.learns = false
 	return merge(&c, sealed, open, files[0])
 }
 
-// unlocks sets the keys for a build's encrypted files, if any.
+// unlocks gives the app's keys to a build, if there are any.
 func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	if b.Unlock == nil || app.Sealed {
 		return
@@ -117,7 +117,7 @@ func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	fs.unlock = func(locks []sops.Lock) ([]byte, error) { return b.Unlock(app, locks) }
 }
 
-// openable refuses files that no key could open.
+// openable refuses files that no supported key could open.
 func openable(fs *treeFS, app rollout.App, files []string) error {
 	for _, file := range files {
 		locks := fs.encrypted[file]
@@ -138,7 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app with other settings for encrypted files. An unreadable tree fails all: see InProcess.Build.
+// again builds an app again with other settings. If the tree cannot be read, InProcess.Build fails with of.failed.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -147,8 +147,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns a failed build's error, or that it depends on encrypted values. Then the twin builds or fails
-// differently, as at a number's bound in a schema.
+// orDepends returns the error of a failed build. If the twin builds, or fails differently, the failure depends on
+// encrypted values, such as a number that a schema bounds. Then orDepends returns that as the error.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -167,20 +167,20 @@ const (
 	encryptLess   = "encrypt only values of Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
 )
 
-// dependsOn refuses an app that depends on an encrypted value.
+// dependsOn returns the error for an app that depends on an encrypted value at a known place.
 func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere refuses an app that depends on encrypted values outside of Secrets' values. It names no place: a
-// hundred objects that each test a character would reveal a password.
+// dependsSomewhere returns the error for an app that depends on encrypted values outside Secrets. It names no place: a
+// hundred objects that each test one character would reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that ask about them, and encrypt only values of Secrets " +
 			"(sops encrypt --encrypted-regex); the place is not told, for it would tell of the values"}
 }
 
-// neverEncrypted refuses objects with SOPS' encrypted values that no key would open.
+// neverEncrypted refuses objects that contain SOPS' encrypted values in fields where no key would be used.
 func neverEncrypted(objects []rollout.Object, in origins) error {
 	for _, o := range objects {
 		const annotated = "metadata.annotations[" + rollout.AnnotationDecryption + "]"
@@ -210,7 +210,7 @@ func neverEncrypted(objects []rollout.Object, in origins) error {
 	return nil
 }
 
-// each calls f with an object's texts, and a Secret's decoded base64 values.
+// each calls f with every text of an object, and with the decoded base64 values of a Secret.
 func each(o rollout.Object, f func(at, text string)) {
 	eachText(map[string]any(o), "", func(at, text string) {
 		f(at, text)
@@ -222,7 +222,7 @@ func each(o rollout.Object, f func(at, text string)) {
 	})
 }
 
-// alike returns the twin in sealed's order, and refuses differences besides Secrets' values.
+// alike returns the twin's objects in sealed's order. It refuses differences other than values of Secrets.
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
@@ -249,7 +249,7 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 	return nil, err
 }
 
-// keep marks Secrets with unknown values.
+// keep marks the Secrets whose values are unknown with rollout.AnnotationSealed, and returns all objects.
 func keep(sealed, twin []rollout.Object) []rollout.Object {
 	for i, o := range sealed {
 		if !o.IsSecret() || reflect.DeepEqual(o["data"], twin[i]["data"]) &&
@@ -267,7 +267,7 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge returns the sealed objects with the open Secrets' values. Names, which errors show, must not be encrypted.
+// merge puts the values of open's Secrets into sealed. Its errors name no object, as a name may contain such a value.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

@@ -23,7 +23,7 @@ stringData:
   user: postgres
 `
 
-// encryptedApp returns an app with decryption, and its files, with the given ones added.
+// encryptedApp returns an app with decryption and its files, to which the given files are added.
 func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	all := merged(map[string]string{
 		"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\n",
@@ -34,7 +34,7 @@ func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	return rollout.App{Name: "a", Path: "a", Namespace: "shop", Decryption: "sops-keys"}, all
 }
 
-// opener returns a renderer with keys.
+// opener returns a renderer that has keys.
 func opener(t testing.TB, keys ...sopstest.Key) *Renderer {
 	data := map[string]string{}
 	for _, k := range keys {
@@ -58,7 +58,7 @@ func inText(t testing.TB, r *rollout.Render) string {
 	return string(text)
 }
 
-// secretOf returns the values of the only Secret of a render.
+// secretOf returns the name and values of the only Secret in a render.
 func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]string) {
 	t.Helper()
 	values = map[string]string{}
@@ -81,8 +81,8 @@ func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]s
 	return name, values
 }
 
-// TestEncryptedFiles builds apps with encrypted values from every possible place, with keys of both kinds and without
-// any: everything but the values is equal.
+// TestEncryptedFiles checks encrypted values in every supported place, with keys of both kinds and without keys. Everything except the
+// values must be equal.
 func TestEncryptedFiles(t *testing.T) {
 	const plain = "password: hunter2-in-git\nuser: postgres\n"
 	const object = `{"password": "hunter2-in-git", "user": "postgres"}`
@@ -145,8 +145,8 @@ func TestEncryptedFiles(t *testing.T) {
 	}
 }
 
-// TestEncryptedIsHeld refuses values that cannot be decrypted or would appear outside a Secret. The error has the file
-// and the remedy, without a value.
+// TestEncryptedIsHeld checks that values are refused if they cannot be decrypted or would appear outside a Secret. The error has the file
+// and the fix, but no value.
 func TestEncryptedIsHeld(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	manifest := sopstest.Manifest(t, secretManifest, key)
@@ -185,7 +185,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, all := encryptedApp(merged(more{"a/secret.yaml": c.secret}, c.more))
-			if name == "no entry" { // the entry has no decryption
+			if name == "no entry" { // the app's entry has no decryption
 				app.Decryption = ""
 			}
 			_, err := opener(t, key).Render(newTree(all), app, rollout.Commit{})
@@ -206,8 +206,8 @@ func TestEncryptedIsHeld(t *testing.T) {
 	compare.Check(t, want, fmt.Sprint(err))
 }
 
-// TestSomebodyElseDecrypts applies an annotated object as it is in Git, with SOPS's metadata. A Secret, or an object
-// without the annotation, is refused.
+// TestSomebodyElseDecrypts checks that an annotated object is applied unchanged, with SOPS' metadata, for another operator. A Secret, or an
+// object without the annotation, is refused.
 func TestSomebodyElseDecrypts(t *testing.T) {
 	key := sopstest.Age(t)
 	theirs := func(name, more string) string {
@@ -254,8 +254,8 @@ func TestSomebodyElseDecrypts(t *testing.T) {
 	}
 }
 
-// TestWhereItIsHeldTellsNothing checks that a chart's author without a key gets the same errors whatever a password is.
-// They have no name of a value, object or field that depends on it.
+// TestWhereItIsHeldTellsNothing checks that a chart's author who has no key gets the same error for every password. The error names no
+// value, object or field that depends on the password.
 func TestWhereItIsHeldTellsNothing(t *testing.T) {
 	key := sopstest.Age(t)
 	ask := aConfigMap + "data:\n"
@@ -293,7 +293,7 @@ metadata: {name: "c{{ $i }}"}
 	}
 }
 
-// TestEncryptedExample opens the example's files with their key, and renders them without.
+// TestEncryptedExample checks that the files of examples/encrypted open with their key, and render without it.
 func TestEncryptedExample(t *testing.T) {
 	files := readFiles(t, "../examples/encrypted")
 	secret, err := os.ReadFile("sops/testdata/test.agekey")
@@ -310,8 +310,8 @@ func TestEncryptedExample(t *testing.T) {
 	}
 }
 
-// TestAnUnchangedFileAsksForNoKey does not build again, with or without a key. A file without a matching key is retried
-// each time, since a key may be added.
+// TestAnUnchangedFileAsksForNoKey checks that an unchanged app is not built again, with or without a key. An app whose file no key opens is
+// tried each time, since a key may be added.
 func TestAnUnchangedFileAsksForNoKey(t *testing.T) {
 	key, asked := sopstest.Age(t), 0
 	keys := &sops.Keys{}

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// valueFields are a Secret's fields of maybe encrypted values.
+// valueFields are the fields of a Secret whose values may be encrypted.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts sorts other, a second build, like the first: names and suffixes may differ. lone is in one build only.
+// counterparts sorts other, a second build, in the order of the first. lone is an object that only one build has.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -42,8 +42,8 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 	return in, rollout.Ref{}
 }
 
-// comparison finds differences between an app's builds. Digests, such as a chart's checksum/secret, reveal nothing
-// and may differ. Both sealed builds show which texts are digests.
+// comparison finds differences between an app's builds. Digests, such as a chart's checksum/secret annotation, reveal
+// nothing and may differ. The sealed build and its twin show which texts are digests.
 type comparison struct {
 	names   *strings.Replacer // from names of generated Secrets to their names in the first build
 	digests map[string]bool   // by index of the object and field
@@ -51,7 +51,7 @@ type comparison struct {
 	object  int
 }
 
-// first returns the first different object's index and field, -1 if none, apart from texts in Secrets.
+// first returns the index and field of the first difference, or -1. It ignores the texts in Secrets.
 func (c *comparison) first(sealed, other []rollout.Object) (object int, field string) {
 	var names []string
 	for i, o := range sealed {
@@ -80,7 +80,7 @@ func (c *comparison) first(sealed, other []rollout.Object) (object int, field st
 	return -1, ""
 }
 
-// differ reports whether two values differ, and first where below at.
+// differ reports whether two values at path at differ, and returns the path of the first difference.
 func (c *comparison) differ(at string, sealed, other any) (string, bool) {
 	switch sealed := sealed.(type) {
 	case map[string]any:
@@ -117,10 +117,10 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's minimum number of digits. An annotation, without effects, needs fewer if it is no number.
+// leastDigest is a digest's least number of digits. In annotations, which have no effect, hexadecimal may have fewer.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. The first comparison decides by form; later ones remember the field.
+// isDigest reports whether a field holds digests. The twin's comparison decides by the texts; later ones look that up.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false
@@ -137,7 +137,7 @@ func sameKeys(a, b map[string]any) bool {
 	return maps.EqualFunc(a, b, func(any, any) bool { return true })
 }
 
-// namesDiffer reports whether a Secret's values have different names, or are different non-texts, and where.
+// namesDiffer reports whether a Secret's keys differ, or a value that is no text differs, and returns the field.
 func namesDiffer(field string, sealed, other any) (string, bool) {
 	was, _ := sealed.(map[string]any)
 	is, isMap := other.(map[string]any)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// chartOf returns the files of an app with a chart of one template, but for its values.
+// chartOf returns the files of an app with a chart of one template, without the values file.
 func chartOf(template string) map[string]string {
 	return map[string]string{
 		"a/kustomization.yaml":           "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n",
@@ -21,7 +21,7 @@ func chartOf(template string) map[string]string {
 	}
 }
 
-// charted is an app with a chart of one template and encrypted values.
+// charted returns an app with a chart of one template and encrypted values.
 func charted(t testing.TB, template, values string, key sopstest.Key) (rollout.App, map[string]string) {
 	return encryptedApp(with(chartOf(template), "a/values.yaml", sopstest.Whole(t, "values.yaml", values, key)))
 }
@@ -31,9 +31,9 @@ const (
 	aSecret    = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n"
 )
 
-// TestWhereEncryptedValuesMayBe has encrypted values of each type, each encrypted three times for different
-// placeholders. Outside the values of a Secret they are refused with the field and the remedy, with and without a key.
-// In a Secret, a derived value is not applied without a key.
+// TestWhereEncryptedValuesMayBe checks encrypted values of each type, each encrypted three times for different substitutes. Outside the
+// values of a Secret they are refused with field and fix, with and without a key. Without a key, a Secret with a derived value is marked as
+// sealed.
 func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	key := sopstest.Age(t)
 	noted := func(value string) string { return configMap("db, annotations: {x: \"{{ " + value + " }}\"}") }
@@ -82,7 +82,7 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 				}
 			}
 			for place, template := range fine {
-				if place == "its length" && kind != "a text" { // a number's text is as long as others
+				if place == "its length" && kind != "a text" { // a number as text always has the same length
 					continue
 				}
 				app, files := charted(t, template, "v: "+value+"\n", key)
@@ -95,7 +95,7 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	}
 }
 
-// TestASwitchThatDecides does not let an encrypted value decide whether an object exists, or how many there are.
+// TestASwitchThatDecides checks that an app is refused if an encrypted value decides whether objects exist, or how many.
 func TestASwitchThatDecides(t *testing.T) {
 	key := sopstest.Age(t)
 	times := 12
@@ -122,7 +122,7 @@ func TestASwitchThatDecides(t *testing.T) {
 	}
 }
 
-// TestShortDigests recognizes digests in annotations from eight digits on. They depend on the ciphertext, not on the
+// TestShortDigests checks that digests of at least eight digits are recognized in annotations. They depend on the ciphertext, not on the
 // values.
 func TestShortDigests(t *testing.T) {
 	key := sopstest.Age(t)
@@ -151,7 +151,7 @@ func TestShortDigests(t *testing.T) {
 	}
 }
 
-// TestWhatLooksLikeADigest refuses a text that looks like a digest and depends on a password.
+// TestWhatLooksLikeADigest checks that a text is refused if it looks like a digest but depends on a password.
 func TestWhatLooksLikeADigest(t *testing.T) {
 	key := sopstest.Age(t)
 	template := configMap(`db, annotations: {x: "{{ if eq .Values.v "hunter2-in-git" }}cafe{{ else }}beef{{ end }}` +
@@ -161,7 +161,7 @@ func TestWhatLooksLikeADigest(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), onlyInSecrets)
 }
 
-// TestTheOrderOfGeneratedSecrets ignores the order of generated Secrets, whose names differ with and without a key.
+// TestTheOrderOfGeneratedSecrets checks that generated Secrets may have another order: their names differ with and without a key.
 func TestTheOrderOfGeneratedSecrets(t *testing.T) {
 	key := sopstest.Age(t)
 	for range 20 {

@@ -7,13 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Defaults of both the Deployment and Argo Rollouts.
+// The defaults, which are the same for Deployments and Argo Rollouts.
 const (
 	defaultProgressDeadline = 600
 	defaultPercent          = 25 // maxSurge and maxUnavailable
 )
 
-// stage applies a Rollout document, whose settings override the Deployment's, to make the Spec.
+// stage makes the Spec of a Rollout document. The document's settings override those of its Deployment.
 func (a *assembly) stage(d *document) error {
 	for _, w := range d.Warnings {
 		a.warn("%s: %s", shortRef(d.ref), w)
@@ -53,7 +53,7 @@ func (a *assembly) stage(d *document) error {
 	return nil
 }
 
-// mergeInto merges a document into its Deployment. Errors name the object with the wrong setting.
+// mergeInto merges a document's settings into its Deployment. Its errors name the object that has the wrong setting.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	from := originOf(d)
 	into := deployment.Map("spec")
@@ -78,7 +78,7 @@ func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	return nil
 }
 
-// originOf returns the object with the pod template.
+// originOf returns the object that has the pod template: the Rollout or its workload.
 func originOf(d *document) rollout.Ref {
 	if d.inline {
 		return d.ref
@@ -86,7 +86,7 @@ func originOf(d *document) rollout.Ref {
 	return d.workload.Ref()
 }
 
-// deployment generates the Deployment of a document with the template.
+// deployment generates the Deployment of a document that has the pod template.
 func (d *document) deployment() rollout.Object {
 	meta := map[string]any{"name": d.ref.Name, "namespace": d.ref.Namespace}
 	for _, key := range []string{"labels", "annotations"} {
@@ -106,8 +106,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes the document's settings into the Deployment's spec, and reads missing ones. own receives the
-// document's errors, other the Deployment's.
+// merge writes the document's settings into the workload's spec, and takes missing settings from there. own receives
+// the errors in the document, other those in the workload.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -143,8 +143,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	kind.merge(d, o, from, own, other)
 }
 
-// mergeReplicas returns the replicas, nil if manifests have none: another controller may set it, by default 1. For an
-// Argo Rollout's Deployment scaled to 0, as its migration guide requires, Argo Rollouts' default of 1 applies.
+// mergeReplicas returns the replicas. It is nil if no manifest has them: another controller may set them; the default
+// is 1. A Deployment that an Argo Rollout scaled to 0, as Argo's migration guide requires, gets Argo's default, 1.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:
@@ -170,7 +170,7 @@ func mergeCount(field string, over, own *int, into map[string]any, absent int) i
 	}
 }
 
-// mergeStrategy fills in maxSurge and maxUnavailable.
+// mergeStrategy sets maxSurge and maxUnavailable from the document, the Deployment, or the defaults.
 func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, other *rollout.Reader) {
 	from := form.Strategy
 	var surge, unavailable *rollout.Amount
@@ -207,7 +207,7 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 	}
 }
 
-// recreate refuses settings that do not work with Recreate. said: the document has maxSurge or maxUnavailable.
+// recreate refuses settings that do not work with Recreate. said: the document sets maxSurge or maxUnavailable.
 func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {

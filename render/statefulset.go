@@ -2,7 +2,7 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// mergeStatefulSet reads a StatefulSet's strategy: one pod at a time, without surge.
+// mergeStatefulSet reads a StatefulSet's strategy, which replaces one pod at a time without surge.
 func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	inPlace{
 		second: "each has a name that only one can have", beside: "beside those that have a name",
@@ -15,7 +15,7 @@ func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, ot
 	}
 }
 
-// refuseType refuses an updateStrategy without automatic replacement.
+// refuseType refuses an updateStrategy that does not replace pods by itself.
 func refuseType(o rollout.Object, other *rollout.Reader) {
 	const at, fix = "spec.updateStrategy.type", "use RollingUpdate, or remove the Rollout"
 	switch kind := o.Map("spec", "updateStrategy")["type"]; kind {

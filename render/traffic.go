@@ -13,12 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// gatewayPlugin is Argo Rollouts' name of its Gateway API plugin.
+// gatewayPlugin is the name of the Gateway API plugin in Argo Rollouts.
 const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
 const trafficPath = canaryPath + ".trafficRouting"
 
-// readTraffic reads trafficRouting, without routers' blocks until all objects' names are known.
+// readTraffic reads trafficRouting. routersOf reads the routers' blocks later, when all objects' names are known.
 func (d *document) readTraffic(form *trafficForm) {
 	t := &form.Traffic
 	d.spec.Canary.Traffic = t
@@ -82,7 +82,7 @@ func nearestRouter(name string) string {
 	return "use one of " + strings.Join(traffic.Kinds(), ", ") + "; object is for any other router"
 }
 
-// checkPingPong validates two alternating Services.
+// checkPingPong validates pingPong, two Services that alternate as stable and canary.
 func (d *document) checkPingPong() {
 	c := d.spec.Canary
 	switch p := c.PingPong; {
@@ -98,7 +98,7 @@ func (d *document) checkPingPong() {
 	}
 }
 
-// routersOf reads the routers' blocks, with kustomize's names.
+// routersOf reads the routers' blocks, and replaces object names in them by kustomize's names.
 func (a *assembly) routersOf(d *document) error {
 	renamed := func(kind, name string) string { return a.renamed(d.ref, kind, name) }
 	for _, kind := range slices.Sorted(maps.Keys(d.routers)) {
@@ -112,12 +112,12 @@ func (a *assembly) routersOf(d *document) error {
 	return nil
 }
 
-// blameTraffic adds the document or object to a router's error.
+// blameTraffic adds to a router's error the file, and the document if the error is about no other object.
 func (a *assembly) blameTraffic(err error, d *document) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field
 		invalid.Below("spec.strategy.canary.trafficRouting")
-		for kind, block := range d.routers { // the Gateway API may be a plugin
+		for kind, block := range d.routers { // the Gateway API's block may be at the path of Argo's plugin
 			if rest, ok := strings.CutPrefix(field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 				invalid.Field = block.path + rest
 			}
@@ -126,7 +126,7 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	return a.blame(err, d.ref)
 }
 
-// checkTraffic overlays every future route on the objects, to find errors before a push.
+// checkTraffic writes every route that a release will have into copies of the objects, to find errors before a release.
 func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {
@@ -153,7 +153,7 @@ func (a *assembly) checkTraffic() error {
 				return err
 			}
 		}
-		// All Rollouts together: no two may write to one place.
+		// Write all Rollouts' routes into the same objects, because no two may write to one place.
 		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
 			return a.blameTraffic(err, d)
 		}
@@ -162,7 +162,7 @@ func (a *assembly) checkTraffic() error {
 	return nil
 }
 
-// checkMade refuses two Rollouts that generate the same object.
+// checkMade refuses two Rollouts for which the same object would be generated.
 func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollout.Ref]*document) error {
 	for _, object := range laid.List() {
 		if object.Annotation(rollout.AnnotationGenerated) == "" {
@@ -178,7 +178,7 @@ func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollou
 	return nil
 }
 
-// checkRouters refuses settings that a router does not support.
+// checkRouters refuses settings of a Rollout that one of its routers does not support.
 func (a *assembly) checkRouters(d *document) error {
 	const at = "spec.strategy.canary."
 	c := d.spec.Canary

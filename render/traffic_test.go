@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// routeDocs has the objects of several routers for the Services web and next.
+// routeDocs are objects of several routers for the Services web and next.
 const routeDocs = `---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -46,7 +46,7 @@ spec: {host: web, subsets: [{name: stable}, {name: canary}]}
 ---
 `
 
-// router parses a router like package traffic.
+// router parses a router's configuration, as readTraffic does.
 func router(t *testing.T, kind string, config map[string]any) rollout.Router {
 	t.Helper()
 	r, err := traffic.Parse(kind, config, nil)
@@ -112,7 +112,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficRenamed checks that names in the routers' blocks follow kustomize's renames by an overlay's prefix.
+// TestTrafficRenamed checks that names in the routers' blocks follow the prefix that an overlay adds to the objects.
 func TestTrafficRenamed(t *testing.T) {
 	got := renderRepo(t, map[string]string{
 		"kustomization.yaml": "resources: [base]\nnamePrefix: eu-\nconfigurations: [names.yaml]\n",
@@ -135,7 +135,7 @@ func TestTrafficRenamed(t *testing.T) {
 	}
 }
 
-// TestTwoRolloutsOnOneRoute gives each Rollout its rule and Services, so that they do not undo each other's changes.
+// TestTwoRolloutsOnOneRoute checks that two Rollouts with different Services may share an HTTPRoute: each has its own rule.
 func TestTwoRolloutsOnOneRoute(t *testing.T) {
 	api := strings.NewReplacer("name: web", "name: api", "app: web", "app: api", "name: next", "name: api-next")
 	const docs = deploymentHead + serviceDocs + ownHead

@@ -16,14 +16,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// memTree is a Tree over a map of files. A value that begins with linkTo is a symlink, and one with submodule is a
+// memTree is a rollout.Tree over a map of files. A value that begins with linkTo is a symlink, one that begins with submodule is a
 // submodule. IDs are recursive content hashes, as in Git.
 type memTree struct {
 	entries map[string]rollout.Entry
 	folders map[string][]rollout.Entry
 	blobs   map[string]string
 	lookups int
-	fail    func() error // the error of each look-up and read
+	fail    func() error // returns the error for the next look-up or read
 }
 
 const (
@@ -100,7 +100,7 @@ func (t *memTree) ReadBlob(id string) ([]byte, error) {
 	return []byte(t.blobs[id]), nil
 }
 
-// must ends the test at an error.
+// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -108,15 +108,15 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// demo is the app whose folder is the root of the repository.
+// demo is an app whose folder is the root of the repository.
 var demo = rollout.App{Name: "demo", Namespace: "shop"}
 
-// rendered renders an app of a repository.
+// rendered renders an app of a repository of the given files.
 func rendered(files map[string]string, app rollout.App) (*rollout.Render, error) {
 	return New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
 }
 
-// mustRender ends the test if an app of a repository cannot be rendered.
+// mustRender renders an app of a repository, and fails the test if that returns an error.
 func mustRender(t testing.TB, r *Renderer, files map[string]string, app rollout.App) *rollout.Render {
 	t.Helper()
 	got, err := r.Render(newTree(files), app, rollout.Commit{})
@@ -124,13 +124,13 @@ func mustRender(t testing.TB, r *Renderer, files map[string]string, app rollout.
 	return got
 }
 
-// renderRepo renders a repository whose root is the app.
+// renderRepo renders a repository whose root is the app demo.
 func renderRepo(t *testing.T, files map[string]string) *rollout.Render {
 	t.Helper()
 	return mustRender(t, New(InProcess{}), files, demo)
 }
 
-// configured returns a configuration with entries of apps.
+// configured returns a Config with the given entries of apps.
 func configured(t *testing.T, entries string) *rollout.Config {
 	t.Helper()
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\nstateBranch: gitrollout/state/x\napps: ["
@@ -139,7 +139,7 @@ func configured(t *testing.T, entries string) *rollout.Config {
 	return config
 }
 
-// found returns the names of the apps that entries find.
+// found returns the names of the apps that the given entries match.
 func found(t *testing.T, tree rollout.Tree, entries string) string {
 	t.Helper()
 	apps, err := FindApps(tree, configured(t, entries))
@@ -147,7 +147,7 @@ func found(t *testing.T, tree rollout.Tree, entries string) string {
 	return strings.Join(rollout.Mapped(apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
-// readFiles reads a folder of the disk as an input for newTree.
+// readFiles reads a folder from disk into a map for newTree.
 func readFiles(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -167,7 +167,7 @@ func readFiles(t testing.TB, dir string) map[string]string {
 	return files
 }
 
-// writeFiles writes such a map to the disk like a checkout.
+// writeFiles writes such a map to disk, like a checkout.
 func writeFiles(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -181,7 +181,7 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// merged returns the files of all.
+// merged returns all files of several maps. Later maps take precedence.
 func merged(all ...map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, one := range all {
@@ -190,7 +190,7 @@ func merged(all ...map[string]string) map[string]string {
 	return out
 }
 
-// with returns a copy of files with one added or changed; an empty content removes the file.
+// with returns a copy of files in which one file is added or changed, or removed if content is empty.
 func with(files map[string]string, name, content string) map[string]string {
 	out := merged(files, map[string]string{name: content})
 	if content == "" {

@@ -16,13 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// variables are the values of ${name} in an app's objects, as in Flux's post-build substitution. Nil changes nothing.
+// variables are the values of ${name} in an app's objects, as in Flux's post-build substitution. Nil turns it off.
 type variables map[string]string
 
-// substituteKey is the label or annotation that, "disabled", excludes an object.
+// substituteKey is the label or annotation whose value "disabled" excludes an object from substitution.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// The bounds of substitution in an object: the library recurses for each part of a text, and copies it for each $$.
+// The bounds of substitution in one object: the library recurses for each part, and copies the text for each $$.
 const (
 	maxParts  = 20_000
 	maxCopied = 1 << 30 // bytes
@@ -57,7 +57,7 @@ func (f *treeFS) variables(app rollout.App) (variables, error) {
 	return all, nil
 }
 
-// variablesIn reads variables: a ConfigMap's manifest, or lines of NAME=value.
+// variablesIn reads the variables of a file: a ConfigMap's manifest, or lines of NAME=value.
 func variablesIn(file string, content []byte) (values map[string]string, err error) {
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file)) {
 		values, err = configMapIn(file, content)
@@ -112,7 +112,7 @@ func environmentIn(file string, content []byte) (map[string]string, error) {
 	return values, nil
 }
 
-// into substitutes variables in an object, given also as kustomize's output, and returns warnings. Errors name it.
+// into substitutes variables in an object and returns warnings. raw is the object's JSON. Its errors name the object.
 func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []string, error) {
 	off := func(field string) bool { return object.Map("metadata", field)[substituteKey] == "disabled" }
 	if v == nil || !bytes.Contains(raw, []byte("${")) && !bytes.Contains(raw, []byte("$$")) ||
@@ -157,7 +157,7 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 	return substituted, inScripts(object), nil
 }
 
-// eval returns a text with its variables, or the first required one that is not set.
+// eval substitutes variables in a text. unset is the first variable that has neither a value nor a default.
 func (v variables) eval(text string) (out, unset string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // the library panics for ${a:1:9223372036854775807}
@@ -187,7 +187,7 @@ func (v variables) eval(text string) (out, unset string, err error) {
 	return out, unset, err
 }
 
-// blamed returns an object's first field that cannot be substituted, "" if none.
+// blamed returns the first field of an object that cannot be substituted, or "" if there is none.
 func (v variables) blamed(object rollout.Object) (field string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		if _, _, err := v.eval(text); err != nil && field == "" {
@@ -197,7 +197,7 @@ func (v variables) blamed(object rollout.Object) (field string) {
 	return field
 }
 
-// eachText calls f with each text in a value and its path.
+// eachText calls f with each text in a value, and the path of the text.
 func eachText(value any, at string, f func(at, text string)) {
 	switch value := value.(type) {
 	case string:
@@ -223,7 +223,7 @@ func fieldBelow(at, key string) string {
 	return key
 }
 
-// A script is a text for a shell: a file, or a line of a container's command with shell operators.
+// A script is a text for a shell: a file, or an element of a container's command that has shell operators.
 var (
 	scriptFile = regexp.MustCompile(`\.(sh|bash|zsh|ksh)\]$`)
 	scriptLine = regexp.MustCompile(`\.(command|args)\[\d+\]$`)
@@ -233,7 +233,7 @@ var (
 
 var unsupported = regexp.MustCompile(`\$\{\w+:[?+]`)
 
-// inScripts returns warnings about scripts with maybe substituted shell variables.
+// inScripts returns warnings about scripts in which a shell's own variables may have been substituted.
 func inScripts(object rollout.Object) (warnings []string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		switch {

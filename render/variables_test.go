@@ -9,13 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withVariables returns an app in folder a with variables.
+// withVariables returns the app in folder a, whose entry has variables.
 func withVariables(values map[string]string, files ...string) rollout.App {
 	return rollout.App{Name: "a", Path: "a", Namespace: "default", Variables: rollout.NewVariables(values, files)}
 }
 
-// TestExpressionsOfFlux evaluates the expressions in the documentation of Flux's Kustomization and of its library
-// envsubst, with the documented results.
+// TestExpressionsOfFlux checks the results of the expressions in the documentation of Flux's Kustomization and of its library envsubst.
 func TestExpressionsOfFlux(t *testing.T) {
 	v := variables{"var": "abcABC123", "dotted": "a.b.c", "cluster_env": "prod", "empty": "", "quote": `"`, "n": "8"}
 	for text, want := range map[string]string{
@@ -55,8 +54,7 @@ metadata:
     region: "${cluster_region}"
 `
 
-// TestVariables builds apps with variables: the example of Flux's documentation, the sources of values, unchanged
-// texts, and errors.
+// TestVariables checks apps with variables: the example of Flux's documentation, sources of values, texts that stay unchanged, and errors.
 func TestVariables(t *testing.T) {
 	config := func(x string) string { return configMap("c") + "data: {a: \"" + x + "\"}\n" }
 	flagged := func(what, value string) string {
@@ -75,9 +73,9 @@ func TestVariables(t *testing.T) {
 			"} for the text itself"
 	}
 	for name, c := range map[string]struct {
-		file   string // a/a.yaml
+		file   string // the content of a/a.yaml
 		values vars
-		from   string // files of variables
+		from   string // the files with variables
 		more   vars   // contents of other files
 		want   string // a part of the objects as JSON, or the error
 	}{
@@ -135,15 +133,15 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestVariablesAreOptIn leaves every ${ in an app whose entry has no variables.
+// TestVariablesAreOptIn checks that every ${ stays in an app whose entry has no variables.
 func TestVariablesAreOptIn(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux}
 	labels := mustRender(t, New(InProcess{}), files, appA).Objects[0].Map("metadata", "labels")
 	compare.Check(t, map[string]any{"environment": "${cluster_env:=dev}", "region": "${cluster_region}"}, labels)
 }
 
-// TestVariablesAreInTheClosure builds an app again only if a file with its variables, or its entry, has changed; equal
-// values give equal bytes.
+// TestVariablesAreInTheClosure checks that an app is built again only if its entry or a file with its variables has changed. Equal values
+// give equal bytes.
 func TestVariablesAreInTheClosure(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux, "prod.env": "cluster_region=eu\n"}
 	r := New(InProcess{})
@@ -167,7 +165,7 @@ func TestVariablesAreInTheClosure(t *testing.T) {
 	}
 }
 
-// TestVariablesInScripts warns only of a script whose variables may have been replaced by the app's.
+// TestVariablesInScripts checks the warning about a script whose shell variables may have been substituted.
 func TestVariablesInScripts(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": `apiVersion: v1
 kind: ConfigMap

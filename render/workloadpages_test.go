@@ -16,8 +16,8 @@ var (
 	namedWorkload = regexp.MustCompile(`workloadRef: \{apiVersion: (\S+), kind: (\S+), name: (\S+)\}`)
 )
 
-// TestPagesOfWorkloads renders the examples of the pages about kinds of workloads, each with its workload and a
-// router's objects. The steps must be the page's. A list of kinds is read as part of a configuration.
+// TestPagesOfWorkloads checks that the examples in the pages about kinds of workloads render, with the workload and a router's objects
+// added. Their steps must be those of the page. An example with a list of kinds is read as part of a Config.
 func TestPagesOfWorkloads(t *testing.T) {
 	head := strings.NewReplacer("web", "search", "Deployment", "StatefulSet").Replace(ownHead) + "  strategy:\n"
 	for page, want := range map[string][]string{
@@ -44,7 +44,7 @@ func TestPagesOfWorkloads(t *testing.T) {
 	}
 }
 
-// kindsOf returns the kinds of a configuration with a list of them.
+// kindsOf returns the kinds of workloads that a configuration lists.
 func kindsOf(t *testing.T, text string) string {
 	t.Helper()
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n"
@@ -55,7 +55,7 @@ func kindsOf(t *testing.T, text string) string {
 	}))
 }
 
-// stepsOf returns the actions of a Rollout document on its workload.
+// stepsOf renders a Rollout document with its workload and describes its steps.
 func stepsOf(t *testing.T, document string) string {
 	t.Helper()
 	ref := namedWorkload.FindStringSubmatch(document)

@@ -23,7 +23,7 @@ type sigv4Config struct {
 }
 
 // signer finds credentials in the order of AWS's SDKs: a profile, the environment, a service account's token (IRSA), or
-// the agent of EKS Pod Identity or ECS. It never uses the credentials of the node.
+// the agent of EKS Pod Identity. It never uses the credentials of the node.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(),
 		region: cmp.Or(c.Region, s.deps.Getenv("AWS_REGION"), s.deps.Getenv("AWS_DEFAULT_REGION"))}
@@ -112,7 +112,7 @@ func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	return k, nil
 }
 
-// agentKeys requests keys from the agent of EKS Pod Identity or ECS.
+// agentKeys requests keys from the agent of EKS Pod Identity.
 func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error) {
 	c := call.Request{Method: http.MethodGet, Base: address}
 	token := s.deps.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// fixed lists the API server's immutable fields (apps/v1 and batch/v1: "field is immutable"), by kind.
+// fixed lists, by kind, fields that the API server does not let change (apps/v1 and batch/v1: "field is immutable").
 var fixed = map[string][][]string{
 	"apps/Deployment": {{"spec", "selector"}},
 	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
@@ -27,11 +27,11 @@ var fixed = map[string][][]string{
 	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
 }
 
-// immutable finds changes that the API server rejects.
+// immutable notes changes of an object that the API server will reject.
 func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	var all []Note
 	if hook.Is(was) && hook.Is(now) {
-		return nil // each run is another Job
+		return nil // each run of a hook creates a new Job
 	}
 	for _, path := range fixed[ref.Group+"/"+ref.Kind] {
 		field := strings.Join(path, ".")
@@ -57,7 +57,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	return all
 }
 
-// renumbered notes a change of a StatefulSet's ordinals: pods are deleted and created one by one, whatever the step.
+// renumbered notes a change of a StatefulSet's ordinals: its controller deletes and creates pods, whatever the step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	const field = "start"
 	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]
@@ -73,14 +73,14 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset holds the defaults of fixed fields, except those that the server chooses (apps/v1, batch/v1,
-// core/v1, storage.k8s.io/v1).
+// unset holds the defaults of fixed fields (apps/v1, batch/v1, core/v1, storage.k8s.io/v1). Fields are missing here if
+// the API server chooses their value.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
 }
 
-// at returns a field's value, false if only the API server knows it.
+// at returns the value of a field. It is false if only the API server knows the value.
 func at(o rollout.Object, path []string, field string) (any, bool) {
 	v, ok := o.Map(path[:len(path)-1]...)[path[len(path)-1]]
 	if list, is := v.([]any); is && len(list) == 0 || v == nil {

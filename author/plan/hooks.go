@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks notes a change's Jobs, and Jobs that read old objects: before a release, only new ones are applied.
+// hooks notes the Jobs that a change runs. It also notes Jobs that read objects before these get their new content.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()
@@ -44,7 +44,7 @@ func (c comparison) hooks(a App) (all []Note) {
 	return all
 }
 
-// changedHooks notes changed Jobs that run without a new version.
+// changedHooks notes changed Jobs that run although there is no new version.
 func (c comparison) changedHooks() (all []Note) {
 	if s := c.in.State; s != nil && s.Release != nil || c.in.Head.Render.Release() == "" {
 		return nil
@@ -63,7 +63,7 @@ func (c comparison) changedHooks() (all []Note) {
 	return all
 }
 
-// seesOld notes changed objects whose old content a Job before the release reads.
+// seesOld notes the changed objects that a Job reads before the release, when they still have their old content.
 func (c comparison) seesOld(h hook.Hook, which hook.Release) (all []Note) {
 	for _, o := range hook.Named(h, c.in.Head.Render.Objects) {
 		was, had := c.before[o.Ref()]

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compare returns the unified diff of two versions of an object, which may be nil; "" if equal. It omits the API
-// server's fields, and of Secrets' values shows only whether they differ.
+// Compare returns the unified diff of two versions of an object, "" if they are equal. Either may be nil. The diff
+// omits fields that the API server sets. Of a Secret's values it shows only whether they differ.
 func Compare(wasName string, was rollout.Object, nowName string, now rollout.Object) (string, error) {
 	was, now = withoutServer(was), withoutServer(now)
 	if was.IsSecret() || now.IsSecret() {
@@ -31,7 +31,7 @@ func Compare(wasName string, was rollout.Object, nowName string, now rollout.Obj
 	}
 	text := string(diff.Diff(wasName, before, nowName, after))
 	if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
-		text = rest // the two names follow
+		text = rest // the line with both names follows
 	}
 	return text, nil
 }
@@ -47,7 +47,7 @@ func document(o rollout.Object) ([]byte, error) {
 	return data, nil
 }
 
-// withoutServer returns an object without the fields that the API server and appliers set.
+// withoutServer returns a copy of an object without the fields that the API server and appliers set.
 func withoutServer(o rollout.Object) rollout.Object {
 	if o == nil {
 		return nil
@@ -90,10 +90,10 @@ func plainSecret(o rollout.Object) rollout.Object {
 	return o
 }
 
-// openFields are a Secret's fields without values. Any other may hold one, as by a typo.
+// openFields are the fields of a Secret that hold no values. Any other field may hold one, for example by a typo.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values, and annotations that may contain the object.
+// hide masks a Secret's values, and annotations that may contain a copy. changed marks differences from other.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil
@@ -117,10 +117,10 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 	return o
 }
 
-// longAnnotation is the longest shown annotation of a Secret, in bytes.
+// longAnnotation is the length, in bytes, up to which an annotation of a Secret is shown.
 const longAnnotation = 200
 
-// star masks a value, and shows only whether it differs from another.
+// star masks a value. It shows only whether the value differs from the other object's.
 func star(values, others map[string]any, key, changed string) {
 	value := values[key]
 	values[key] = "***"

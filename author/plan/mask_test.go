@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNoValueOfASecretIsShown puts a value at every possible place in a Secret, on either side.
+// TestNoValueOfASecretIsShown checks that no diff shows a value, wherever in a Secret the value is, and on either side.
 func TestNoValueOfASecretIsShown(t *testing.T) {
 	const value, encoded = "hunter2", "aHVudGVyMg=="
 	object := func(fields map[string]any) rollout.Object {
@@ -76,7 +76,7 @@ func config(kind, api string) rollout.Object {
 	return rollout.Object{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": "a"}, "data": map[string]any{"mode": "fast"}}
 }
 
-// TestCompareIsAboutWhatPeopleWrite compares an object with the server's version, which has defaults.
+// TestCompareIsAboutWhatPeopleWrite checks that fields of the API server make no difference.
 func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 	o := config("ConfigMap", "v1")
 	live := o.Copy()
@@ -94,7 +94,7 @@ func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 	}
 }
 
-// TestShortAnnotationsOfASecretAreShown shows annotations of up to 200 bytes on one line, unless they could be an
+// TestShortAnnotationsOfASecretAreShown checks that annotations of up to 200 bytes on one line are shown, unless they could contain an
 // object.
 func TestShortAnnotationsOfASecretAreShown(t *testing.T) {
 	for text, shown := range map[string]bool{strings.Repeat("a", 200): true, strings.Repeat("a", 201): false, "{": false, "a\nb": false} {

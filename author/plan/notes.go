@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Note is information for a change's author, before the push.
+// Note tells the author of a change something about it before the push.
 type Note struct {
 	Level   Level  `json:"level"`
 	Code    string `json:"code"`             // CamelCase, for machines
@@ -20,17 +20,17 @@ type Note struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-// Level is a note's severity.
+// Level is the severity of a note.
 type Level string
 
 // The levels.
 const (
-	Refused Level = "refused" // it fails: the API server rejects it, or a step never ends
-	AtOnce  Level = "atOnce"  // it cannot be staged: it reaches all users at once
+	Refused Level = "refused" // the change fails: the API server rejects it, or a step never ends
+	AtOnce  Level = "atOnce"  // the change cannot be staged and reaches all users at once
 	Hint    Level = "hint"    // worth knowing
 )
 
-// notes lists a changed app's notes, by severity.
+// notes returns the notes on a changed app, sorted by severity.
 func notes(in Input, a App) []Note {
 	c := comparison{in: in, before: in.Base.Render.ByRef(), after: in.Head.Render.ByRef()}
 	var all []Note
@@ -60,7 +60,7 @@ type comparison struct {
 	before, after map[rollout.Ref]rollout.Object
 }
 
-// endless finds steps that send requests to no pods.
+// endless notes steps that never end, because they send requests to a version without pods.
 func endless(a App) []Note {
 	var all []Note
 	for _, w := range a.Workloads {
@@ -81,7 +81,7 @@ func endless(a App) []Note {
 	return all
 }
 
-// changedSteps notes where the release in flight continues with head's steps: AtOnce if that removes the gate.
+// changedSteps notes where the release in flight continues with head's steps. The note is AtOnce if no gate remains.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -92,7 +92,7 @@ func (c comparison) changedSteps(a App) []Note {
 	for i, was := range s.Progress {
 		spec, staged := head.Spec(was.Workload)
 		if !staged {
-			continue // another note reports the missing document
+			continue // lostRollouts notes the missing document
 		}
 		n := Note{Level: Hint, Code: "StepsChange", Object: was.Workload.Ref().String()}
 		where := fmt.Sprintf("release %s is at step %d of %d, %s", s.Release.Hash, was.Step+1, was.Of, was.Name)
@@ -119,12 +119,12 @@ func (c comparison) changedSteps(a App) []Note {
 	return all
 }
 
-// gates returns the number of promotions from a step on.
+// gates returns the number of promotions that a release needs from the given step on.
 func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
 
-// atOnce notes the parts of a change without a stage.
+// atOnce notes the parts of a change that have no stage.
 func (c comparison) atOnce(o Object) []Note {
 	ref := o.Object
 	was, now := c.before[ref], c.after[ref]
@@ -145,7 +145,7 @@ func (c comparison) isPartitioned(o rollout.Object) bool {
 	return p != nil
 }
 
-// inPlace notes unprotected changes of a workload with pods replaced in place.
+// inPlace notes changes of a workload whose pods are replaced in place, where steps do not protect users.
 func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
@@ -175,17 +175,17 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	return []Note{note}
 }
 
-// hasSurge reports whether a rolling update allows an additional new pod on a node.
+// hasSurge reports whether a DaemonSet's rolling update starts a new pod on a node before the old one ends.
 func hasSurge(o rollout.Object) bool {
 	surge := o.Map("spec", "updateStrategy", "rollingUpdate")["maxSurge"]
 	return surge != nil && surge != int64(0) && surge != "0%"
 }
 
-// sharedData notes a ConfigMap or Secret that changes while pods of both versions use it.
+// sharedData notes a changed ConfigMap or Secret that pods of both versions use under the same name.
 func (c comparison) sharedData(ref rollout.Ref) []Note {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {
-		if o.Namespace() != ref.Namespace || hook.Is(o) { // hooks.go handles a hook's objects
+		if o.Namespace() != ref.Namespace || hook.Is(o) { // hooks.go notes the objects that a hook reads
 			continue
 		}
 		mounted, read := uses(o.Map("spec", "template"), ref)
@@ -220,7 +220,7 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 	return all
 }
 
-// uses reports whether a pod template mounts a ConfigMap or Secret, or reads it as environment, at the start only.
+// uses reports whether a pod template mounts a ConfigMap or Secret, and whether it reads one into the environment.
 func uses(v any, ref rollout.Ref) (mounted, read bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -249,7 +249,7 @@ func templateChanged(was, now rollout.Object) bool {
 	return !reflect.DeepEqual(was.Map("spec", "template"), now.Map("spec", "template"))
 }
 
-// unstagedDeployment notes why a Deployment's pods are not staged.
+// unstagedDeployment notes why a Deployment's new pods do not come in stages.
 func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []Note {
 	spec, staged := c.in.Head.Render.Spec(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
 	recreate := now.Map("spec", "strategy")["type"] == "Recreate"
@@ -276,7 +276,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	return []Note{n}
 }
 
-// unstaged returns the workloads that Kubernetes' own update moves.
+// unstaged returns the changed workloads without a Rollout, which Kubernetes' own rolling update moves.
 func unstaged(in Input) []Workload {
 	var all []Workload
 	before := in.Base.Render.ByRef()
@@ -346,10 +346,10 @@ func (c comparison) hints(a App) []Note {
 	return all
 }
 
-// neverDeleted are the kinds that stay after they leave Git.
+// neverDeleted lists the kinds whose objects stay in the cluster after they leave Git.
 var neverDeleted = []string{"Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition"}
 
-// lostRollouts notes remaining workloads that are not staged any more.
+// lostRollouts notes workloads that stay in the app but lose their Rollout document.
 func (c comparison) lostRollouts(isHeld bool) []Note {
 	var all []Note
 	if c.in.Base.Render == nil {

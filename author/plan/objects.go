@@ -10,16 +10,16 @@ import (
 // Object is one changed object.
 type Object struct {
 	Object rollout.Ref `json:"object"`
-	// Was is the former name of a generated ConfigMap or Secret. It ends with a hash of the content.
+	// Was is the former name of a generated ConfigMap or Secret, whose name ends with a hash of the content.
 	Was    string `json:"was,omitempty"`
 	Change string `json:"change"` // added, changed, removed
-	Diff   string `json:"diff"`   // unified; values of Secrets are masked
+	Diff   string `json:"diff"`   // unified; the values of Secrets are masked
 }
 
-// generatedSuffix is kustomize's suffix of generated objects.
+// generatedSuffix is the suffix that kustomize adds to generated objects: a hash of the content.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// differences compares the objects of two renders, which may be nil.
+// differences returns the changed objects of two renders. Either may be nil.
 func differences(base, head *rollout.Render) []Object {
 	before, after := base.ByRef(), head.ByRef()
 	var all []Object
@@ -42,7 +42,7 @@ func differences(base, head *rollout.Render) []Object {
 		was := before[ref]
 		if was == nil {
 			was = generatedBefore(ref, before, after)
-			renamed[was.Ref()] = true // an empty Ref if the object is new
+			renamed[was.Ref()] = true // the Ref is empty if the object is new
 		}
 		add(ref, was, now)
 	}
@@ -55,7 +55,7 @@ func differences(base, head *rollout.Render) []Object {
 	return all
 }
 
-// generatedBefore finds a generated object's predecessor: the only removed one with the same name but the hash.
+// generatedBefore returns a generated object's predecessor: the only removed one whose name differs just by the hash.
 func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
 	if !isData(ref) || !generatedSuffix.MatchString(ref.Name) {
 		return nil

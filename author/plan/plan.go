@@ -13,22 +13,22 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Plan is the effect of a change on one cluster.
+// Plan is the effect of a change on the apps of one cluster.
 type Plan struct {
 	Cluster string    `json:"cluster"`
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
-	At      time.Time `json:"at"`   // time of the plan: windows and times count from here
-	// State is the source of stable and rejected versions: the state branch, or why base stands for stable.
+	At      time.Time `json:"at"`   // the time of the plan, from which windows and times count
+	// State is the source of stable and rejected versions: the state branch, or the reason why base stands for stable.
 	State     string                `json:"state,omitempty"`
-	Error     *rollout.InvalidError `json:"error,omitempty"` // of the configuration: no app is planned
+	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration: no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
-	Unchanged int                   `json:"unchanged"`       // number of other apps
+	Unchanged int                   `json:"unchanged"`       // number of unchanged apps
 	Shared    []Shared              `json:"shared,omitempty"`
-	Errors    int                   `json:"errors"` // apps that could not be rendered, and the configuration
+	Errors    int                   `json:"errors"` // number of apps that cannot be rendered, or 1 for the configuration
 }
 
-// Shared is a file that changes several apps.
+// Shared is a changed file that several apps use.
 type Shared struct {
 	File string   `json:"file"`
 	Apps []string `json:"apps"`
@@ -43,57 +43,57 @@ type App struct {
 	From    rollout.Hash          `json:"from,omitempty"`
 	To      rollout.Hash          `json:"to,omitempty"`
 	Error   *rollout.InvalidError `json:"error,omitempty"`
-	// Workloads are workloads with changed pods; Objects all changed objects.
+	// Workloads are the workloads with changed pods, Objects all changed objects.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
 	Notes     []Note     `json:"notes,omitempty"`
-	Files     []string   `json:"files,omitempty"`   // changed files among the app's sources
-	Begins    *time.Time `json:"begins,omitempty"`  // not before; none if windows never open
-	Ends      *time.Time `json:"ends,omitempty"`    // likewise
-	AtLeast   Span       `json:"atLeast,omitempty"` // of the slowest workload, without windows and promotions
-	Gates     int        `json:"gates,omitempty"`   // number of promotions needed
+	Files     []string   `json:"files,omitempty"`   // the changed files among the app's sources
+	Begins    *time.Time `json:"begins,omitempty"`  // the earliest begin; nil if windows never open
+	Ends      *time.Time `json:"ends,omitempty"`    // the earliest end; nil if unknown
+	AtLeast   Span       `json:"atLeast,omitempty"` // the slowest workload's time, without windows and promotions
+	Gates     int        `json:"gates,omitempty"`   // number of required promotions
 }
 
-// Change is an app's kind of change.
+// Change is the kind of change of an app.
 type Change string
 
 const (
-	First    Change = "first"    // it is deployed for the first time: no steps
+	First    Change = "first"    // the app is deployed for the first time, without steps
 	Release  Change = "release"  // a new version goes through its steps
-	Fast     Change = "fast"     // a version that served before: no pauses and no weights
+	Fast     Change = "fast"     // a version that was stable before: no pauses and no weights
 	Rollback Change = "rollback" // the release in flight is rolled back to stable
-	Apply    Change = "apply"    // objects change but no staged version: applied at once
-	Rejected Change = "rejected" // the version was rejected: nothing happens until a retry
-	Gone     Change = "gone"     // it leaves Git: its objects stay as they are
-	Invalid  Change = "invalid"  // it cannot be rendered or followed: the app would be held
+	Apply    Change = "apply"    // objects change, but no staged version: they are applied at once
+	Rejected Change = "rejected" // the version was rejected: it is not released until a retry
+	Gone     Change = "gone"     // the app leaves Git: its objects stay in the cluster
+	Invalid  Change = "invalid"  // the app cannot be rendered or released: it would be held
 )
 
-// Span is a duration, in JSON as text: 1h30m0s.
+// Span is a duration whose JSON is a text: 1h30m0s.
 type Span time.Duration
 
-// MarshalText implements encoding.TextMarshaler, with String's form.
+// MarshalText implements encoding.TextMarshaler. It returns the form of String.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String returns the duration as in 1h30m0s.
+// String returns the duration in Go's form: 1h30m0s.
 func (s Span) String() string { return time.Duration(s).String() }
 
 // Side is one app at one commit.
 type Side struct {
-	Render *rollout.Render // nil if the app does not exist, or Err is set
+	Render *rollout.Render // nil if the app does not exist or Err is set
 	Err    error
 }
 
-// Input holds all inputs of one app's plan.
+// Input holds everything that the plan of one app depends on.
 type Input struct {
 	Now        time.Time
 	App        rollout.App
 	Base, Head Side
-	State      *rollout.State // nil: base stands for the stable version
+	State      *rollout.State // the app's record; if nil, base stands for stable
 	Calendar   rollout.Calendar
-	Files      []string // sorted: the changed files among both sides' sources
+	Files      []string // the changed files among the sources of both sides, sorted
 }
 
-// Of plans one app, false if nothing of it changes.
+// Of returns the plan of one app. It is false if the app does not change.
 func Of(in Input) (App, bool) {
 	a := App{App: in.App.Name, Path: in.App.Path, Files: in.Files}
 	switch {
@@ -139,7 +139,7 @@ func Of(in Input) (App, bool) {
 	return a, true
 }
 
-// has returns the known number of an app's objects.
+// has returns the number of an app's objects, as far as it is known.
 func has(in Input) int {
 	switch {
 	case in.State != nil:
@@ -151,7 +151,7 @@ func has(in Input) int {
 	}
 }
 
-// serving returns the stable hash, "" if there is none.
+// serving returns the hash of the stable version, "" if there is none.
 func serving(in Input) rollout.Hash {
 	s, base, head := in.State, in.Base.Render, in.Head.Render
 	isPlain := len(head.Specs) == 0
@@ -162,7 +162,7 @@ func serving(in Input) rollout.Hash {
 	case s != nil && s.Stable != nil && (isPlain || len(s.Stable.Templates) > 0):
 		return s.Stable.Hash
 	case isPlain && head.Release() != "" && base != nil && (s == nil || s.Source != ""):
-		return cmp.Or(base.Content, base.Release()) // base may have no hooks
+		return cmp.Or(base.Content, base.Release()) // base may have no hooks, and so no Release
 	case s != nil && s.Phase != "", base == nil:
 		return ""
 	default:
@@ -170,8 +170,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns the hashes of workloads with a first Rollout document, whose next version has steps, and others'
-// stable ones. It is nil if no workload gets a document.
+// standing returns the stable hashes if a workload gets its first Rollout document in this change: the hash of such a
+// workload in base, and the others' stable hashes. It is nil if no workload gets its first document.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -197,13 +197,13 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether only a document makes the object a workload, without an earlier record.
+// byDocument reports whether the kind becomes a workload only by a Rollout, so that the record has no earlier hash.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
 }
 
-// unrecorded returns such a workload whose document comes with another version.
+// unrecorded returns a workload as in byDocument whose first Rollout document comes together with another version.
 func unrecorded(in Input) (what string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }
@@ -222,7 +222,7 @@ func unrecorded(in Input) (what string, is bool) {
 	return "", false
 }
 
-// renamed returns a Deployment whose name and version change together.
+// renamed returns a Deployment whose name and version change in one commit.
 func renamed(in Input) (what string, is bool) {
 	switch {
 	case in.State != nil && in.State.Stable != nil:
@@ -234,7 +234,7 @@ func renamed(in Input) (what string, is bool) {
 	}
 }
 
-// judge returns the change of an app with different objects, and a summary.
+// judge returns the kind of change of an app whose objects differ, and a summary of it.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all pods of it would start at once: the app would be held as it is; " +
@@ -289,7 +289,7 @@ func (p *Plan) add(a App, changes bool) {
 	p.Apps = append(p.Apps, a)
 }
 
-// finish sorts the apps and finds shared files.
+// finish sorts the apps and finds files that several of them share.
 func (p *Plan) finish() {
 	slices.SortFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.App, b.App) })
 	by := map[string][]string{}
@@ -305,5 +305,5 @@ func (p *Plan) finish() {
 	}
 }
 
-// Changes reports whether the change does anything.
+// Changes reports whether the plan has a changed app or an error.
 func (p *Plan) Changes() bool { return len(p.Apps) > 0 || p.Error != nil }

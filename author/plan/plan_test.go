@@ -19,11 +19,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected texts of the plans in testdata")
 
-// now is a Friday.
+// now is a Friday, at noon.
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// inJSON is the expected JSON of some plans, beside the comment: a note's code, or an object's former name, and whether
-// it must be present.
+// inJSON is expected of the JSON of some plans, in addition to the comment. A key is a note's code or an object's former name; the value
+// says whether it must be present.
 var inJSON = map[string]map[string]bool{
 	"no-steps": {"Recreate": true, "NoSteps": true, "NoRollout": false}, "no-document": {"NoRollout": true},
 	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false},
@@ -32,8 +32,8 @@ var inJSON = map[string]map[string]bool{
 	"hooks": {"HookSeesOld": true}, "generated": {"shop-b5g778hd6d": true, "shop": false},
 }
 
-// TestPlans makes the plan of each archive in testdata. The folder base changes to the folder head, whose files replace
-// those in base; "-" removes one. The expected result is the comment for the pull request.
+// TestPlans makes the plan of each archive in testdata, and compares it with the expected pull request comment. The change replaces files
+// of the folder base by those of the folder head. The content "-" removes a file.
 func TestPlans(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 8 {
@@ -76,7 +76,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// must ends the test at an error.
+// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -131,7 +131,7 @@ func planOf(t *testing.T, archive *txtar.Archive) Plan {
 	return p
 }
 
-// sideOf renders an app of a repository with these files.
+// sideOf renders an app of a repository that has the given files.
 func sideOf(t *testing.T, files map[string]string, app rollout.App) Side {
 	t.Helper()
 	if len(files) == 0 {
@@ -148,7 +148,7 @@ func sideOf(t *testing.T, files map[string]string, app rollout.App) Side {
 	return Side{Render: r, Err: err}
 }
 
-// stateOf returns the record for a word of the archive.
+// stateOf returns the record that a word in the archive stands for.
 func stateOf(word string, in Input) *rollout.State {
 	if word == "" {
 		return nil
@@ -164,14 +164,14 @@ func stateOf(word string, in Input) *rollout.State {
 	case "in flight": // head reverts to stable
 		s.Stable.Hash, s.Stable.Templates = head.Release(), head.Staged()
 		s.Release, s.Phase = ofBase(), rollout.Progressing
-	case "at a gate": // head asks for it too, at the second of its steps
+	case "at a gate": // head has the same version, which is at its second step
 		s.Stable = &rollout.Release{Hash: "h1-0000000000", Templates: map[rollout.Workload]rollout.Hash{}}
 		s.Release, s.Phase = ofBase(), rollout.Paused
 		for w := range base.Staged() {
 			s.Stable.Templates[w] = "old"
 			s.Progress = append(s.Progress, rollout.Progress{Workload: w, Step: 1, Of: 4, Name: "pause", Weight: 20, Plan: "p"})
 		}
-	case "left": // head has it, of a release that has begun
+	case "left": // head has the stable version, and base's release has begun
 		s.Stable.Templates = map[rollout.Workload]rollout.Hash{}
 		for w := range base.Staged() {
 			s.Stable.Templates[w] = head.Templates[w]
@@ -181,7 +181,7 @@ func stateOf(word string, in Input) *rollout.State {
 		s.Release, s.Phase = ofBase(), rollout.Progressing
 	case "on record":
 		s.Source = "4d6eb88"
-	case "follows": // it has no releases yet
+	case "follows": // the app has no releases yet
 		s.Stable, s.Verified, s.Source = nil, nil, "4d6eb88"
 	case "another in flight":
 		s.Release, s.Phase = &rollout.Release{Hash: "h1-0123456789"}, rollout.Progressing
@@ -189,7 +189,7 @@ func stateOf(word string, in Input) *rollout.State {
 	return s
 }
 
-// TestShared finds files from which several apps are rendered.
+// TestShared checks that files from which several apps are rendered are listed.
 func TestShared(t *testing.T) {
 	var p Plan
 	p.add(App{App: "b", Files: []string{"base/deployment.yaml", "b.yaml"}}, true)
@@ -202,7 +202,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestMarkdownIsShort checks that a comment fits a forge's limit, and that foreign text makes no Markdown.
+// TestMarkdownIsShort checks that a comment fits into a forge's limit, and that users' text makes no Markdown.
 func TestMarkdownIsShort(t *testing.T) {
 	p := Plan{Cluster: "prod", At: now}
 	for range 3000 {
@@ -219,10 +219,10 @@ func TestMarkdownIsShort(t *testing.T) {
 		}
 	}
 	fenced := Markdown([]Plan{{Apps: []App{{App: "a", Objects: []Object{{Diff: "+```\n+# heading\n"}}}}}})
-	compare.Contains(t, fenced, "````diff") // a longer fence than the one in the difference
+	compare.Contains(t, fenced, "````diff") // the fence is longer than the one in the diff
 }
 
-// TestMarkdownLeavesOut makes comments close to the limit: differences are dropped first, then the last parts.
+// TestMarkdownLeavesOut checks comments close to the limit: the diffs are omitted first, then the end.
 func TestMarkdownLeavesOut(t *testing.T) {
 	const without = "*Differences are left out: the comment would be too long.*"
 	const more = "*… and more: the plan is longer than a comment may be.*"
@@ -249,7 +249,7 @@ func TestMarkdownLeavesOut(t *testing.T) {
 	}
 }
 
-// TestMarkdownOfWhatIsNoChange writes plans without apps, and notes about several apps.
+// TestMarkdownOfWhatIsNoChange checks the comments for plans without apps, and notes about several apps.
 func TestMarkdownOfWhatIsNoChange(t *testing.T) {
 	nothing := Plan{Cluster: "prod", At: now, Unchanged: 2}
 	broken := Plan{Cluster: "prod", At: now,
@@ -285,7 +285,7 @@ func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
 	}
 }
 
-// TestWhetherItChanges counts a plan's changes and its errors.
+// TestWhetherItChanges checks whether plans have changes, and the number of their errors.
 func TestWhetherItChanges(t *testing.T) {
 	var p Plan
 	p.add(App{App: "same"}, false)
@@ -309,7 +309,7 @@ func TestWhetherItChanges(t *testing.T) {
 	}
 }
 
-// TestAnotherErrorIsNews reports a new render error, and not one that existed before.
+// TestAnotherErrorIsNews checks that a new render error is a change, and that an old one is marked as old.
 func TestAnotherErrorIsNews(t *testing.T) {
 	broken := Side{Err: os.ErrInvalid}
 	const held = "cannot be rendered: the app would be held as it is"
@@ -341,7 +341,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestMoment names the day only if it differs, and the date only if the day is ambiguous.
+// TestMoment checks that a time has its day only if it is another day, and its date only if the day is ambiguous.
 func TestMoment(t *testing.T) {
 	compare.Check(t, "nobody knows", Moment(nil, now))
 	for after, want := range map[time.Duration]string{

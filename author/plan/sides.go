@@ -12,23 +12,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sides holds both sides of a change, for one cluster.
+// Sides holds both sides of a change for one cluster, and the other inputs of its plan.
 type Sides struct {
 	Cluster       string
-	Own           string // gitrollout's namespace, where no app may write
+	Own           string // gitrollout's own namespace, where no app may write
 	Now           time.Time
 	Before, After *source.Branch
-	Record        source.Snapshot // the state branch, nil if it is not read
+	Record        source.Snapshot // the state branch; nil if it is not read
 	Policy        *rollout.Policy
 	Renderer      *render.Renderer
 }
 
-// uncommitted is a tree that may not be a commit.
+// uncommitted is a tree that may have no commit, such as a working copy.
 type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads both trees' configurations. Without base's the cluster is new; if it is unreadable, head's applies.
+// Read reads both configurations. If base has none, the cluster is new; if base's is invalid, head's applies to both.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
@@ -42,10 +42,10 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	return err
 }
 
-// planners is how many apps are planned, and so rendered twice, in parallel.
+// planners is the number of apps that are planned in parallel.
 const planners = 4
 
-// Add plans each app of either side, until ended returns an error.
+// Add plans every app of either side. It stops when ended returns an error.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
 		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1
@@ -75,7 +75,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	return nil
 }
 
-// WithoutDiffs removes the objects' diffs.
+// WithoutDiffs removes the diffs of all objects.
 func (p *Plan) WithoutDiffs() {
 	for _, a := range p.Apps {
 		for k := range a.Objects {
@@ -84,14 +84,14 @@ func (p *Plan) WithoutDiffs() {
 	}
 }
 
-// Names returns the apps of either side.
+// Names returns the sorted names of the apps of either side.
 func (s *Sides) Names() []string {
 	names := rollout.Mapped(slices.Concat(s.Before.Apps, s.After.Apps), func(a rollout.App) string { return a.Name })
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// Plan plans one app, false if nothing of it changes. The renderer renders an unchanged app once.
+// Plan plans one app. It is false if the app does not change. The renderer renders an unchanged app only once.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
@@ -132,7 +132,7 @@ func (s *Sides) side(b *source.Branch, name string) (Side, error) {
 	return Side{Render: built}, err
 }
 
-// differing returns the changed files of the app's sources.
+// differing returns the files among the app's sources that differ between the sides.
 func (s *Sides) differing(in Input) ([]string, error) {
 	var all []string
 	for _, side := range []Side{in.Base, in.Head} {
@@ -158,7 +158,7 @@ func (s *Sides) differing(in Input) ([]string, error) {
 	return differ, nil
 }
 
-// state returns an app's record, nil if there is none.
+// state returns the record of an app, nil if there is none.
 func (s *Sides) state(app string) (*rollout.State, error) {
 	if s.Record == nil {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Takes returns a stage's minimum duration or condition: 10m, a promotion, a promotion (2h: abort), or "-".
+// Takes returns a stage's minimum duration or its promotion: 10m, a promotion, a promotion (2h: abort), or "-" if none.
 func (s Stage) Takes() string {
 	switch {
 	case s.Wait == "promotion" && s.Timeout > 0:
@@ -23,12 +23,12 @@ func (s Stage) Takes() string {
 	}
 }
 
-// Share formats a weight: 20%, or 3/1000.
+// Share formats a weight as a share of the workload's full weight: 20%, or 3/1000.
 func (w Workload) Share(weight int) string {
 	return rollout.Share(weight, cmp.Or(w.Full, 100))
 }
 
-// Sizing returns a workload's number of pods, with its source.
+// Sizing returns the number of a workload's pods, and the source of that number if it is not the manifest.
 func (w Workload) Sizing() string {
 	text := rollout.Count(w.Replicas, "pod")
 	if w.Sized != "" {
@@ -37,7 +37,7 @@ func (w Workload) Sizing() string {
 	return text
 }
 
-// Cost summarizes a release, "" without stages: at least 25m, 2 promotions.
+// Cost summarizes the cost of a release: at least 25m, 2 promotions. It is "" if there are no stages.
 func (a App) Cost() string {
 	var parts []string
 	if a.AtLeast > 0 {
@@ -49,10 +49,10 @@ func (a App) Cost() string {
 	return strings.Join(parts, ", ")
 }
 
-// Short writes 1h0m0s as 1h, and 10m0s as 10m.
+// Short formats a duration without zero parts: 1h for 1h0m0s.
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
-// Moment formats an event's earliest time, relative to now.
+// Moment formats the earliest time of an event, in a form that depends on its distance from now.
 func Moment(at *time.Time, now time.Time) string {
 	switch {
 	case at == nil:

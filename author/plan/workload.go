@@ -7,18 +7,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Workload is the release of one workload of an app.
+// Workload is the release of one workload in an app.
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
 	Kind     string           `json:"kind"` // Deployment …
-	// Strategy is canary, blueGreen, rollingUpdate, Recreate …; Kubernetes' own if Staged is false.
+	// Strategy is canary, blueGreen or rollingUpdate (no steps). If Staged is false, it is the workload's own.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized is the source of Replicas besides the manifest.
+	// Sized is the source of Replicas if it is not the manifest.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
-	Full   int     `json:"full,omitempty"`   // the weight of all requests
+	Full   int     `json:"full,omitempty"`   // the weight that stands for all requests
 	Stages []Stage `json:"stages,omitempty"`
 }
 
@@ -30,17 +30,17 @@ type Stage struct {
 	Name      string     `json:"name,omitempty"`
 	Text      string     `json:"text"`
 	Weight    int        `json:"weight"`
-	Canary    int        `json:"canary"` // pods of the new version
+	Canary    int        `json:"canary"` // number of pods of the new version
 	Stable    int        `json:"stable"`
-	Wait      string     `json:"wait,omitempty"` // pods, promotion, time, analysis
+	Wait      string     `json:"wait,omitempty"` // pods, promotion, time or analysis
 	AtLeast   Span       `json:"atLeast,omitempty"`
-	Enters    *time.Time `json:"enters,omitempty"` // earliest time; none if unknown
-	Shut      string     `json:"shut,omitempty"`   // the window or freeze that it waits for
+	Enters    *time.Time `json:"enters,omitempty"` // the earliest time, nil if unknown
+	Shut      string     `json:"shut,omitempty"`   // the window or freeze that the stage waits for
 	Timeout   Span       `json:"timeout,omitempty"`
 	OnTimeout string     `json:"onTimeout,omitempty"`
 }
 
-// workloads fills in the changes of pods.
+// workloads adds the workloads whose pods change, with the times of the app's release.
 func (a *App) workloads(in Input) {
 	begins, ends, known := in.Now, in.Now, true
 	for _, spec := range in.Head.Render.Specs {
@@ -65,7 +65,7 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// stableTemplate returns a workload's stable template hash, "" if none.
+// stableTemplate returns the template hash of a workload's stable version, "" if there is none.
 func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 	if templates := standing(in); len(templates) > 0 {
 		return templates[w]
@@ -97,7 +97,7 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size returns a workload's pods in Git, with the source: replicas, its autoscaler's minimum, or Kubernetes' default.
+// size returns a workload's number of pods by Git, and its source: replicas, an autoscaler's minimum, or a default.
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""

@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// elsewhere is an engine's chart from a repository of charts or a registry.
+// elsewhere is a chart that an engine's object takes from a chart repository or registry.
 type elsewhere struct {
-	who   string    // the engine's object that releases it
-	of    sourceRef // Flux's object with the address
-	repo  string    // the address, if the engine's object has it
-	name  string    // of the chart, "" for the last part of the address
-	wants string    // its version or range, "" if Flux's object has it
+	who   string    // the engine's object that releases the chart
+	of    sourceRef // Flux's object that has the address
+	repo  string    // the address, if the engine's object has it itself
+	name  string    // the chart's name; "" if the address ends with it
+	wants string    // the version or range; "" if Flux's object has it
 }
 
 // sourceRef names an object of Flux.
@@ -29,7 +29,7 @@ type brought struct {
 	rollout.VendorSource
 }
 
-// vendored reads a vendor.yaml. For an unreadable one gitrollout vendor reports the error.
+// vendored reads a vendor.yaml. It ignores errors: gitrollout vendor reports them.
 func (s *Survey) vendored(name string, data []byte) {
 	sources, _ := rollout.ParseVendor(name, data)
 	for _, v := range sources {
@@ -39,9 +39,9 @@ func (s *Survey) vendored(name string, data []byte) {
 	}
 }
 
-// built replaces HelmReleases by the results of Flux's kustomizations, if buildable, with an environment's patches.
+// built replaces HelmReleases by those that Flux's kustomizations for env build, so that patches count.
 func (s *Survey) built(env string, build Builder) {
-	of := map[string]bool{} // files and folders
+	of := map[string]bool{} // their folders, and all folders and files that they use
 	var all []Given
 	for _, dir := range s.ofFlux() {
 		if e := environment(dir); e != "" && !isSame(e, env) {
@@ -67,7 +67,7 @@ func (s *Survey) built(env string, build Builder) {
 	}), all...)
 }
 
-// beside describes workloads beside an engine's objects that would no longer be deployed; "" for none or its own.
+// beside describes a workload next to an engine's objects that would no longer be deployed. "" if there is none.
 func (p *Proposal) beside(k Kustomization) string {
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
@@ -82,7 +82,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux returns the folders that Flux builds: its Kustomizations', and others that no kustomization uses.
+// ofFlux returns the folders that Flux builds: those of its Kustomizations, and those that no kustomization uses.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -93,7 +93,7 @@ func (s *Survey) ofFlux() (dirs []string) {
 	return dirs
 }
 
-// into adds a kustomization's folder and all that it uses.
+// into adds a kustomization's folder, and all folders that it uses, to the set of.
 func (s *Survey) into(of map[string]bool, dir string) {
 	if of[dir] {
 		return
@@ -108,7 +108,7 @@ func (s *Survey) into(of map[string]bool, dir string) {
 	}
 }
 
-// settle finds the folders of engines' external charts, and leaves out sources outside the repository.
+// settle finds the folders of charts from elsewhere. It leaves out sources that are not in the repository.
 func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil
@@ -146,7 +146,7 @@ func (s *Survey) settle(tree rollout.Tree) error {
 	return nil
 }
 
-// knows reports whether a folder's content is known: an app's source, or an engine's own objects.
+// knows reports whether a folder has an app's source or an engine's objects.
 func (s *Survey) knows(dir string) bool {
 	isChart := func(c Chart) bool { return c.Path == dir }
 	isBelow := func(other string) bool { return holds(dir, other) }
@@ -155,7 +155,7 @@ func (s *Survey) knows(dir string) bool {
 		slices.Contains(s.engines, dir) || slices.ContainsFunc(s.Kustomizations, isKustomized)
 }
 
-// chartOf returns the folder of a vendored chart by name and known address: the requested version, then the first.
+// chartOf returns the folder of a vendored chart with the name and address. The requested version takes precedence.
 func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	if c == nil {
 		return "", false
@@ -179,20 +179,20 @@ func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	return dir, is
 }
 
-// address returns a chart's repository, "" if unknown, and its name.
+// address returns a chart's repository, "" if it is unknown, and the chart's name.
 func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string) {
 	repo, name = cmp.Or(c.repo, sources[c.of].url), c.name
-	if repo != "" && name == "" { // an OCIRepository's address includes the chart's name
+	if repo != "" && name == "" { // the address of an OCIRepository ends with the chart's name
 		repo, name = path.Dir(repo), path.Base(repo)
-		repo = strings.Replace(repo, "oci:/", "oci://", 1) // path.Dir cleans the slashes
+		repo = strings.Replace(repo, "oci:/", "oci://", 1) // path.Dir has removed a slash
 	}
 	return strings.TrimSuffix(repo, "/"), name
 }
 
-// fluxSource is an object of Flux with an address.
+// fluxSource is an object of Flux that has an address.
 type fluxSource struct{ file, url string }
 
-// bothIn returns the folder with the engine's object and Flux's with the address.
+// bothIn returns the folder that contains the engine's object and Flux's object with the address.
 func (s *Survey) bothIn(g Given) string {
 	dir, source := path.Dir(g.File), s.sources[g.chart.of].file
 	for source != "" && !holds(dir, source) && dir != "." {

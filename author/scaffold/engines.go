@@ -18,25 +18,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Given is an entry from an object of Argo CD or Flux that deploys a folder of the repository.
+// Given is an entry that is derived from an object of Argo CD or Flux that deploys a folder of the repository.
 type Given struct {
-	File  string // of the engine's object
-	Entry        // Path, Namespace, Directory, Variables, and Helm for a chart
+	File  string // the file of the engine's object
+	Entry        // Path, Namespace, Directory and Variables; Helm for a chart
 	Lost  []string
 
 	postBuild postBuild
-	release   bool       // a HelmRelease
+	release   bool       // the object is a HelmRelease
 	as        string     // the name of the Application
 	object    string     // the name of the engine's object
-	cluster   string     // the name and the address of the destination
-	of        sourceRef  // Flux's object with the folder
-	chart     *elsewhere // nil for a chart in the repository
-	files     []string   // of values, relative to the chart, or with a leading / to the repository's root
+	cluster   string     // the name and address of the destination cluster
+	of        sourceRef  // Flux's source object that has the folder
+	chart     *elsewhere // nil if the chart is in the repository
+	files     []string   // value files, relative to the chart; with a leading / relative to the repository's root
 }
 
 func (g *Given) at(dir string) {
 	if g.Path = dir; g.Name == path.Base(dir) {
-		g.Name = "" // this is the default name
+		g.Name = "" // dir gives the same name by default
 	}
 	if g.Helm == nil {
 		return
@@ -51,7 +51,7 @@ func (g *Given) at(dir string) {
 	g.Helm.ValueFiles = strings.Join(files, "\n")
 }
 
-// application holds an Argo CD Application's fields (argoproj.io/v1alpha1).
+// application holds the used fields of an Argo CD Application (argoproj.io/v1alpha1).
 type application struct {
 	Metadata struct{ Name string } `json:"metadata"`
 	Spec     struct {
@@ -61,7 +61,7 @@ type application struct {
 	} `json:"spec"`
 }
 
-// An Application's destination in Argo CD's own cluster, and a targetRevision that is a commit or version, no branch.
+// ownServer and ownName are a destination in Argo CD's own cluster. fixedRevision matches commits and versions.
 const (
 	ownServer = "https://kubernetes.default.svc"
 	ownName   = "in-cluster"
@@ -84,11 +84,11 @@ type argoSource struct {
 	}
 }
 
-// applicationIn reads the sources of an Application.
+// applicationIn returns an entry for each source of an Application.
 func applicationIn(file, text string) (all []Given) {
 	var a application
 	if yaml.Unmarshal([]byte(text), &a) != nil {
-		return nil // its engine reports the error
+		return nil // Argo CD reports the error
 	}
 	for _, source := range append(a.Spec.Sources, a.Spec.Source) {
 		if source.Path+source.Chart == "" {
@@ -96,12 +96,12 @@ func applicationIn(file, text string) (all []Given) {
 		}
 		to := a.Spec.Destination
 		g := Given{File: file, object: a.Metadata.Name,
-			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // without the domain .dev
+			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // path.Ext removes the domain .dev
 			Entry:   Entry{Path: path.Clean(source.Path), Namespace: to.Namespace, Directory: source.Directory}}
 		if source.Chart != "" {
 			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart,
 				wants: cmp.Or(source.Revision, "*")}
-			if !strings.Contains(source.RepoURL, "://") { // Argo CD's form of a registry
+			if !strings.Contains(source.RepoURL, "://") { // Argo CD writes registries without a scheme
 				g.chart.repo = "oci://" + source.RepoURL
 			}
 		}
@@ -123,7 +123,7 @@ func (g *Given) lose(field string, has bool) {
 	}
 }
 
-// argoHelm carries over the default name, and values in Argo CD's order: files, valuesObject or values, parameters.
+// argoHelm returns a source's helm block. Values take Argo CD's order: files, valuesObject or values, parameters.
 func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 	given := source.Helm
 	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}
@@ -131,7 +131,7 @@ func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 		switch ref, below, _ := strings.Cut(f, "/"); {
 		case strings.Contains(f, "://"):
 			g.lose("source.helm.valueFiles "+f, true)
-		case strings.HasPrefix(ref, "$"): // from the root of another source, assumed to be this repository
+		case strings.HasPrefix(ref, "$"): // the root of another source, which is assumed to be this repository
 			g.files = append(g.files, "/"+below)
 		default:
 			g.files = append(g.files, f)
@@ -173,11 +173,11 @@ func asJSON(values map[string]any) string {
 	return string(data)
 }
 
-// fluxObject holds a Kustomization's (kustomize.toolkit.fluxcd.io) or HelmRelease's (helm.toolkit.fluxcd.io) fields.
+// fluxObject has the used fields of Flux's Kustomization (kustomize.toolkit.fluxcd.io) and HelmRelease (helm.…).
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
-		URL                         string // of a source
+		URL                         string // set in sources
 		Path, TargetNamespace       string
 		SourceRef, ChartRef         sourceRef
 		Patches, Images, Components []any
@@ -199,13 +199,13 @@ type fluxObject struct {
 	}
 }
 
-// postBuild holds a Kustomization's variables.
+// postBuild holds the variables of a Flux Kustomization.
 type postBuild struct {
 	Substitute     map[string]string             `json:"substitute"`
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables carries over an environment's variables; a ConfigMap needs its manifest in the repository.
+// variables carries over a Kustomization's variables. A ConfigMap must have exactly one manifest for the environment.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -224,7 +224,7 @@ func (g *Given) variables(configMaps map[string][]string, env string) {
 	g.Variables = rollout.NewVariables(g.postBuild.Substitute, files)
 }
 
-// fluxKustomizationIn reads Flux's Kustomization of a folder.
+// fluxKustomizationIn returns an entry for the folder that a Flux Kustomization deploys. It is false without a path.
 func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
@@ -237,11 +237,11 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	g.lose("spec.components", len(o.Spec.Components) > 0)
 	g.postBuild = o.Spec.PostBuild
 	g.Decryption = o.Spec.Decryption.SecretRef.Name
-	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // by a cloud's account
+	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // keys of a cloud account
 	return g, true
 }
 
-// helmReleaseIn reads the chart of a HelmRelease.
+// helmReleaseIn returns the entry for the chart of a HelmRelease. is reports whether it has a chart.
 func helmReleaseIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil {
@@ -253,7 +253,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	}
 	g = Given{File: file, object: o.Metadata.Name, release: true,
 		Entry: Entry{Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace)}}
-	of := "/" // the base of files of values
+	of := "/" // the base of the value files
 	switch {
 	case o.Spec.ChartRef.Name != "":
 		g.chart = &elsewhere{of: o.Spec.ChartRef}
@@ -265,7 +265,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	if g.chart != nil {
 		g.Name, g.chart.who = label(o.Metadata.Name), "HelmRelease "+o.Metadata.Name
 	}
-	name := o.Metadata.Name // Flux prefixes spec.targetNamespace
+	name := o.Metadata.Name // without releaseName, Flux prefixes targetNamespace
 	if o.Spec.TargetNamespace != "" {
 		name = o.Spec.TargetNamespace + "-" + name
 	}
@@ -281,8 +281,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry completes folders' entries from engines' objects, preferably of the environment. A chart released more than
-// once gets further entries. It returns these, and notes about lost settings.
+// carry completes the entries of folders by engines' objects, preferably those of the environment. The map holds the
+// further entries of a chart that is released several times. The notes are about settings that are lost.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {
@@ -315,7 +315,7 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 	return also, notes
 }
 
-// complete returns an entry with the settings, and notes lost ones.
+// complete returns e with the settings of the engine's object, and adds notes about settings that are lost.
 func (g Given) complete(e Entry, configMaps map[string][]string, env string, notes *[]string) Entry {
 	g.variables(configMaps, env)
 	e.Name, e.Namespace, e.Variables, e.Decryption = g.Name, g.Namespace, g.Variables, g.Decryption

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposed returns the entries for a repository, with real renders, and the messages.
+// proposed returns the proposed entries for a repository and the messages. It renders the apps.
 func proposed(t *testing.T, files map[string]string) string {
 	t.Helper()
 	return proposedFor(t, "prod", files)
@@ -34,13 +34,13 @@ const (
 	argoApp     = "argoproj.io/v1alpha1 Application"
 )
 
-// document returns an object of a kind above.
+// document returns an object. kind is its apiVersion and kind, as in the constants above.
 func document(kind, name, spec string) string {
 	version, kind, _ := strings.Cut(kind, " ")
 	return "---\napiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
 }
 
-// built is a kustomization with a ConfigMap.
+// built returns a kustomization with a generated ConfigMap.
 func built(name, value string) string {
 	return "configMapGenerator: [{name: " + name + ", literals: ['a=" + value + "']}]\n"
 }
@@ -55,7 +55,7 @@ const (
 	shopOfChart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {a: {{ .Values.a | quote }}}\n"
 )
 
-// withCharts adds the chart of a shop in each folder.
+// withCharts adds the chart of a shop to each of the folders.
 func withCharts(files map[string]string, folders ...string) map[string]string {
 	for _, dir := range folders {
 		files[dir+"/Chart.yaml"], files[dir+"/values.yaml"], files[dir+"/templates/s.yaml"] = chartOfShop, "a: 1\n", shopOfChart
@@ -63,8 +63,8 @@ func withCharts(files map[string]string, folders ...string) map[string]string {
 	return files
 }
 
-// TestWhatIsNotHereIsNamed reports a deployed folder that cannot be an app, another cluster, and a fixed version, but
-// not the contents of an engine's folder.
+// TestWhatIsNotHereIsNamed checks the notes about a deployed folder that cannot be an app, another cluster, and a fixed version. There is
+// no note about the contents of an engine's folder.
 func TestWhatIsNotHereIsNamed(t *testing.T) {
 	got := proposed(t, map[string]string{
 		"clusters/prod/all.yaml": document(fluxFolder, "configs", "{path: ./configs}") + document(fluxFolder, "all", "{path: ./clusters/prod}"),
@@ -93,8 +93,8 @@ note web: settings of argocd/web.yaml are not carried over `+
 		`(destination.server https://other.example.com, source.targetRevision v1.4.2): put them into the folder`, got)
 }
 
-// TestApplicationsOfOneChart makes each Application of a chart in the repository an app with its name, whether they
-// share a file or not. Applications for another environment are left out.
+// TestApplicationsOfOneChart checks that each Application of a chart in the repository becomes an app with its name, in one file or
+// several. Applications for another environment are left out.
 func TestApplicationsOfOneChart(t *testing.T) {
 	of := func(name, namespace string) string {
 		return document(argoApp, name, "{destination: {namespace: "+namespace+
@@ -110,8 +110,8 @@ func TestApplicationsOfOneChart(t *testing.T) {
 		"note charts/shop is set as in argocd/prod/all.yaml, and not as in argocd/dev/all.yaml", got)
 }
 
-// TestApplicationsAreCarriedOver copies settings of Argo CD's Applications for folders to the entries, and reports
-// those that an entry cannot have.
+// TestApplicationsAreCarriedOver checks that the entries get the settings of Argo CD's Applications, and that the notes list settings that
+// an entry cannot have.
 func TestApplicationsAreCarriedOver(t *testing.T) {
 	got := proposed(t, withCharts(map[string]string{
 		"argocd/guestbook.yaml": document(argoApp, "guestbook",
@@ -159,7 +159,7 @@ note charts/shop: settings of argocd/guestbook.yaml are not carried over (source
 note web: settings of argocd/guestbook.yaml are not carried over (source.kustomize): put them into the folder`, got)
 }
 
-// TestFluxIsCarriedOver does the same for Flux, in the layout of its example with environments.
+// TestFluxIsCarriedOver checks the same for Flux, in the layout of Flux's example with environments.
 func TestFluxIsCarriedOver(t *testing.T) {
 	cluster := func(env string) string {
 		return document(fluxFolder, "apps, namespace: flux-system", `
@@ -218,7 +218,7 @@ note charts/shop: settings of releases/shop.yaml are not carried over (spec.valu
 	compare.Contains(t, proposedFor(t, "staging", files), "namespace: web-staging", "of: staging", "- file: clusters/staging/vars.yaml")
 }
 
-// TestVariablesOfSeveral makes separate entries for folders with different variables.
+// TestVariablesOfSeveral checks that folders with different variables get separate entries.
 func TestVariablesOfSeveral(t *testing.T) {
 	of := func(name, value string) string {
 		return document(fluxFolder, name, "{path: svc/"+name+", postBuild: {substitute: {v: "+value+"}}}")
@@ -228,8 +228,8 @@ func TestVariablesOfSeveral(t *testing.T) {
 	compare.Check(t, "- path: svc/a\n  substitute:\n    v: one\n- path: svc/b\n  substitute:\n    v: two\n", got)
 }
 
-// TestDecryptionOfFluxIsCarriedOver names the Secret of the keys in the entry, and the namespace that needs it.
-// Decryption without a Secret, as by a cloud account, is not carried over.
+// TestDecryptionOfFluxIsCarriedOver checks that an entry names the Secret with the keys, and a note the Secret's namespace. Decryption
+// without a Secret, as by a cloud account, is not carried over.
 func TestDecryptionOfFluxIsCarriedOver(t *testing.T) {
 	of := func(name, decryption string) string {
 		return document(fluxFolder, name, "{path: svc/"+name+", targetNamespace: shop, decryption: {provider: sops"+decryption+"}}")
@@ -247,8 +247,7 @@ note svc/a: the keys of its encrypted files are to be in Secret sops-age of name
 note svc/b: settings of clusters/prod/b.yaml are not carried over (spec.decryption): put them into the folder`, got)
 }
 
-// TestVersionsOfOneChart has two vendored versions of a chart: each HelmRelease uses the matching version, or else the
-// first.
+// TestVersionsOfOneChart checks that with two vendored versions of a chart each HelmRelease uses the matching one, or else the first.
 func TestVersionsOfOneChart(t *testing.T) {
 	release := func(name, version string) string {
 		return document(helmRelease, name+", namespace: "+name,
@@ -267,8 +266,8 @@ func TestVersionsOfOneChart(t *testing.T) {
 	compare.Check(t, entry("charts/2/shop", "new")+entry("charts/shop", "old")+entry("charts/shop", "any"), got)
 }
 
-// TestChartsOfElsewhereAreReleased uses a vendored chart for HelmReleases and Applications, one app for each, whether
-// its folder has the version in its name or not. A chart from another address is left out.
+// TestChartsOfElsewhereAreReleased checks that HelmReleases and Applications use a vendored chart, each as its own app, whether or not the
+// folder's name has the version. A chart from another address is left out.
 func TestChartsOfElsewhereAreReleased(t *testing.T) {
 	release := func(name, spec string) string { return document(helmRelease, name+", namespace: data", spec) }
 	const shop = "chart: {spec: {chart: shop, version: 0.x, sourceRef: {kind: HelmRepository, name: charts}"
@@ -317,8 +316,8 @@ left out infra/releases.yaml: HelmRelease other has the chart shop of elsewhere:
 		"bring it with gitrollout vendor --from infra, commit that, and run this again", proposed(t, files))
 }
 
-// TestAppsOfAnotherEnvironment leaves out a folder that only another environment deploys, and that one's settings. Of
-// an engine's object, the folder, names, destination, namespace or files of values name the environment.
+// TestAppsOfAnotherEnvironment checks that a folder and settings are left out if only another environment deploys them. The environment is
+// named by an engine's object: its folder, name, destination, namespace or value files.
 func TestAppsOfAnotherEnvironment(t *testing.T) {
 	of := func(name, destination, source string) string {
 		return document(argoApp, name, "{destination: {"+destination+"}, source: {repoURL: https://git.example.com/x.git, "+source+"}}")
@@ -355,7 +354,7 @@ func TestAppsOfAnotherEnvironment(t *testing.T) {
 	}
 }
 
-// TestAppsOfAnotherCluster selects the folders of each cluster in a repository with several.
+// TestAppsOfAnotherCluster checks that in a repository with several clusters each cluster gets its own folders.
 func TestAppsOfAnotherCluster(t *testing.T) {
 	flux := func(app string) string { return document(fluxFolder, "a", "{path: ./apps/"+app+"}") }
 	for name, c := range map[string]struct{ ofCloud, ofHome, cluster, want string }{
@@ -374,7 +373,7 @@ func TestAppsOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestFoldersOfAnArtifact names the source of a Kustomization whose folder is not in the repository.
+// TestFoldersOfAnArtifact checks that the message names the source of a Kustomization whose folder is not in the repository.
 func TestFoldersOfAnArtifact(t *testing.T) {
 	of := func(name string) string {
 		return document(fluxFolder, name, "{path: ./apps/"+name+", targetNamespace: shops, sourceRef: {kind: OCIRepository, name: all}}")
@@ -387,7 +386,7 @@ func TestFoldersOfAnArtifact(t *testing.T) {
 	}
 }
 
-// TestHelmReleasesOfAnEnvironment builds a HelmRelease with the kustomization of its environment, patches included.
+// TestHelmReleasesOfAnEnvironment checks that a HelmRelease has the patches of its environment's kustomization.
 func TestHelmReleasesOfAnEnvironment(t *testing.T) {
 	files := withCharts(map[string]string{
 		"apps/base/kustomization.yaml": "namespace: shops\nresources: [release.yaml]\n",

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// environments are common folder names of environments, in order of preference.
+// environments are common names of environments' folders, in order of preference.
 var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
 	"development", "demo"}
 
@@ -17,7 +17,7 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// markers are parent folders of environments, as in overlays/prod; generic are folder names that name no app.
+// markers are names of folders that contain environments, as in overlays/prod. generic are names that name no app.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -25,13 +25,13 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// shown matches folders of documentation, samples or tests. Directly below a folder of apps it is an app's name.
+// shown matches folders of documentation, samples or tests. Directly below a folder in ofApps, such a name is an app's.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}
 )
 
-// shownIn returns the folder of documentation, samples or tests that holds a folder, "" if none.
+// shownIn returns the folder of documentation, samples or tests that contains dir, "" if there is none.
 func shownIn(dir string) (in string) {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments {
@@ -42,7 +42,7 @@ func shownIn(dir string) (in string) {
 	return in
 }
 
-// environment returns a folder's environment, "" if none.
+// environment returns the environment that a folder is for, "" if there is none.
 func environment(dir string) string {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments[1:] {
@@ -58,7 +58,7 @@ func environment(dir string) string {
 	return ""
 }
 
-// environment returns the environment of an engine's object by its folder, or by its settings; "" if none.
+// environment returns the environment of an engine's object, by its folder or its settings; "" if there is none.
 func (g Given) environment() string {
 	if e := environment(path.Dir(g.File)); e != "" {
 		return e
@@ -68,7 +68,7 @@ func (g Given) environment() string {
 	}
 	own := words(g.Path)
 	names := slices.DeleteFunc(words(strings.Join(g.files, " "), path.Base(g.File), g.object, g.Namespace),
-		func(word string) bool { return slices.Contains(own, word) }) // live-chat is an app
+		func(word string) bool { return slices.Contains(own, word) }) // live-chat is an app, not an environment
 	for _, word := range append(words(g.cluster), names...) {
 		if slices.Contains(environments, word) {
 			return word
@@ -77,10 +77,10 @@ func (g Given) environment() string {
 	return ""
 }
 
-// isFor reports whether an engine deploys a folder for an environment, or for any.
+// isFor reports whether an engine deploys the folder for env or for any environment.
 func (g Given) isFor(env string) bool { return g.distance(env) < 2 }
 
-// distance returns 0 for an object of an environment, 1 for one of any environment, 2 for one of another.
+// distance returns 0 if an engine's object is for env, 1 if it is for any environment, and 2 if it is for another.
 func (g Given) distance(env string) int {
 	switch e := g.environment(); {
 	case env == "" || e == "":
@@ -93,7 +93,7 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns another environment that alone deploys a folder, and its engine's file; "" if for any or env.
+// onlyFor returns the environment for which alone engines deploy dir, and an engine's file; "" if that is env or any.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {
@@ -107,7 +107,7 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 	return file, other
 }
 
-// ofEnvironment returns an environment's apps among roots, and records why others are not.
+// ofEnvironment returns the apps of an environment among roots, and records why the other roots are left out.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
 	isApp := slices.ContainsFunc(roots, func(r string) bool { return shownIn(r) == "" })
 	for _, r := range roots {
@@ -129,7 +129,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	return chosen
 }
 
-// isOf reports whether a root is the one for an environment. A synonym counts where no root has the name itself.
+// isOf reports whether a root is for an environment. A synonym counts only if no root has a preferred name.
 func isOf(root, env string, roots []string) bool {
 	e, names := environment(root), append([]string{env}, synonyms[env]...)
 	at := slices.Index(names, e)
@@ -138,7 +138,7 @@ func isOf(root, env string, roots []string) bool {
 	})
 }
 
-// isOnly reports whether a root has no sibling: such an overlay is in each cluster.
+// isOnly reports whether a root has no sibling among roots. Each cluster gets such an overlay.
 func isOnly(root string, roots []string) bool {
 	return !slices.ContainsFunc(roots, func(r string) bool { return r != root && path.Dir(r) == path.Dir(root) })
 }

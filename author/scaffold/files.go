@@ -21,17 +21,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SchemaFolder is the folder for the JSON Schemas that the files refer to.
+// SchemaFolder is the folder of the JSON Schemas to which the generated files refer.
 const SchemaFolder = ".gitrollout/schemas"
 
-// File is one file to write.
+// File is a file to write.
 type File struct {
 	Path    string
 	Content string
-	Changes bool // the file exists and gets further lines
+	Changes bool // the file exists and is rewritten with further lines
 }
 
-// Write creates a new file in a folder, or rewrites one if Changes is set.
+// Write writes a file below dir. The file must not exist, unless Changes is set.
 func (f File) Write(dir string) error {
 	name := filepath.Join(dir, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -49,7 +49,7 @@ func (f File) Write(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// Folders returns the folders to add to Git: .gitrollout, and the apps' documents'.
+// Folders returns the folders to add to Git: .gitrollout, and the folders of the apps' documents.
 func Folders(files []File) []string {
 	set := map[string]bool{}
 	for _, f := range files {
@@ -62,7 +62,7 @@ func Folders(files []File) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// ConfigFile returns the proposed configuration.
+// ConfigFile returns the file with the proposed configuration.
 func (p Proposal) ConfigFile() File {
 	file := rollout.ConfigPath(p.Cluster)
 	return File{Path: file, Content: modeline(file, "config") + configText(p.Entries)}
@@ -85,7 +85,7 @@ func configText(entries []Entry) string {
 		}
 		if h := e.Helm; h != nil {
 			var values map[string]any
-			_ = json.Unmarshal([]byte(cmp.Or(h.Values, "null")), &values) // asJSON has made it
+			_ = json.Unmarshal([]byte(cmp.Or(h.Values, "null")), &values) // asJSON has made the values
 			b.WriteString(settings("helm", map[string]any{
 				"releaseName": h.ReleaseName, "valueFiles": h.Files(), "valuesObject": values, "skipCrds": h.SkipCRDs,
 			}))
@@ -115,13 +115,13 @@ func variablesText(v rollout.Variables) string {
 	return "  " + strings.Join(yamlLines(lines), "\n  ") + "\n"
 }
 
-// yamlLines formats values as YAML, which cannot fail.
+// yamlLines formats values as lines of YAML. That cannot fail for these values.
 func yamlLines(v map[string]any) []string {
 	text, _ := yaml.Marshal(v)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// settings formats an entry's non-empty fields, a single short one in one line.
+// settings formats the non-empty fields of a block of an entry. A block of one line gets braces.
 func settings(field string, all map[string]any) string {
 	maps.DeleteFunc(all, func(_ string, v any) bool {
 		of := reflect.ValueOf(v)
@@ -141,12 +141,12 @@ func settings(field string, all map[string]any) string {
 	}
 }
 
-// modeline returns the comment with a file's schema for editors.
+// modeline returns the comment that tells editors the schema of a file.
 func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns documents for Deployments without one, and the kustomization that lists them; told has omissions.
+// Rollouts returns Rollouts for Deployments that have none, and the kustomization that lists them. told has omissions.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -195,7 +195,7 @@ func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string
 	return files, told, err
 }
 
-// documentFolder returns an app's folder for documents: its own, or its chart's templates.
+// documentFolder returns the folder for an app's documents: the app's folder, or the templates of its chart.
 func documentFolder(tree rollout.Tree, app string) (string, error) {
 	for _, name := range render.KustomizationNames {
 		if _, found, err := tree.Lookup(path.Join(app, name)); err != nil || found {
@@ -208,7 +208,7 @@ func documentFolder(tree rollout.Tree, app string) (string, error) {
 	return path.Join(app, "templates"), nil
 }
 
-// rolloutText returns a canary with one promotion.
+// rolloutText returns a Rollout with a canary that needs one promotion.
 func rolloutText(deployment string) string {
 	return `apiVersion: ` + rollout.APIVersion + `
 kind: Rollout
@@ -231,7 +231,7 @@ spec:
 
 var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
 
-// oneLine matches a list of resources in brackets.
+// oneLine matches a list of resources in brackets on one line.
 var oneLine = regexp.MustCompile(`(?m)^resources:[ \t]*\[[^\]\n#]*\][ \t]*$`)
 
 func asLines(text string) string {
@@ -248,7 +248,7 @@ func asLines(text string) string {
 	return lines
 }
 
-// kustomizationWith returns an app's kustomization with more resources, zero for plain manifests.
+// kustomizationWith returns an app's kustomization with more resources. It is zero for a folder of plain manifests.
 func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)
@@ -284,5 +284,5 @@ func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, err
 		end := at[0] + strings.IndexByte(text[at[0]:], '\n') + 1
 		return File{Path: file, Changes: true, Content: text[:end] + added.String() + text[end:]}, nil
 	}
-	return File{}, nil // a folder of plain manifests
+	return File{}, nil // the folder has plain manifests
 }

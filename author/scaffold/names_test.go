@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNames finds the environment, the app's name and a pattern for similar apps in a folder's path.
+// TestNames checks which environment, app name and glob for similar apps are read from a folder's path.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-bc"
-	for dir, want := range map[string][3]string{ // the environment, the name and the pattern
+	for dir, want := range map[string][3]string{ // the environment, the name and the glob
 		"web":                           {"", "", "web"},
 		"apps/web":                      {"", "", "apps/*"},
 		"web/overlays/prod":             {"prod", "web", "*/overlays/prod"},
@@ -30,8 +30,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWhichCluster chooses the environment and the cluster's name: well-known environments by priority, then others by
-// name, else prod. A cluster's name may contain its environment.
+// TestWhichCluster checks which environment and cluster name are chosen: common environments in order of preference, then others by name,
+// then prod. A cluster's name may contain its environment.
 func TestWhichCluster(t *testing.T) {
 	for _, c := range []struct{ roots, cluster, want, env string }{
 		{"web/overlays/us web/overlays/eu", "", "eu", "eu"},
@@ -52,8 +52,8 @@ const (
 	unnamed  = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: "
 )
 
-// TestWhatALookFinds lists folders in order, each once, down to a depth. An engine's objects have its API group;
-// unreadable ones are skipped.
+// TestWhatALookFinds checks that folders are listed in order, once each, and down to a depth. An engine's objects are recognized by their
+// API group. Unreadable ones are skipped.
 func TestWhatALookFinds(t *testing.T) {
 	const deep = "a/b/c/d/e/f/g/"
 	got := look(t, treeOf(map[string]string{
@@ -76,8 +76,8 @@ func TestWhatALookFinds(t *testing.T) {
 	compare.Check(t, want, got, Given{}, render.Violations{})
 }
 
-// TestWhatIsAnApp makes a folder that an engine builds an app, even if another folder refers to it, but not one with an
-// engine's objects. Folders of manifests include subfolders, unless there is a kustomization.
+// TestWhatIsAnApp checks that a folder that an engine builds is an app, even if another folder refers to it, unless it has an engine's
+// objects. Folders of manifests include subfolders, unless one has a kustomization.
 func TestWhatIsAnApp(t *testing.T) {
 	other := strings.Replace(workload, "web", "other", 1)
 	p := propose(t, treeOf(map[string]string{
@@ -105,7 +105,7 @@ func TestWhatIsAnApp(t *testing.T) {
 	compare.CheckNamed(t, "left out", []LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut)
 }
 
-// TestWhatIsNoApp leaves out folders that render to an engine's objects, and reports jsonnet.
+// TestWhatIsNoApp checks that folders that render to an engine's objects are left out, and that jsonnet is reported.
 func TestWhatIsNoApp(t *testing.T) {
 	tree := treeOf(map[string]string{"apps/Chart.yaml": chartOfShop, "web/main.jsonnet": "[]", "web/params.libsonnet": "{}"}, "svc/web")
 	p := propose(t, tree, "", func(a rollout.App) (*rollout.Render, error) {
@@ -123,7 +123,7 @@ func TestWhatIsNoApp(t *testing.T) {
 	compare.CheckNamed(t, "apps", 1, len(p.Apps))
 }
 
-// TestManyLeftOut joins many paths that are left out for one reason on a line.
+// TestManyLeftOut checks that after a few paths the others with the same reason are only counted.
 func TestManyLeftOut(t *testing.T) {
 	p := Proposal{LeftOut: []LeftOut{{"x", "is for dev"}}}
 	for _, name := range strings.Fields("a b c d e f g") {
@@ -134,8 +134,8 @@ func TestManyLeftOut(t *testing.T) {
 	compare.Check(t, want, p.Told(Survey{}))
 }
 
-// TestWhoKeepsAnObject prefers a kustomization to a chart with the same object. An entry lists its apps' rights beyond
-// their namespace.
+// TestWhoKeepsAnObject checks that a kustomization takes precedence over a chart with the same object. It also checks that an entry lists
+// the rights that its apps need beyond their namespace.
 func TestWhoKeepsAnObject(t *testing.T) {
 	p := propose(t, treeOf(map[string]string{"a/Chart.yaml": chartOfShop}, "b"), "", func(a rollout.App) (*rollout.Render, error) {
 		return &rollout.Render{App: a, Objects: []rollout.Object{
@@ -150,7 +150,7 @@ func TestWhoKeepsAnObject(t *testing.T) {
 	compare.Contains(t, entriesOf(p), "clusterResources: [rbac.authorization.k8s.io/ClusterRole]")
 }
 
-// TestWhatEnginesSayThatIsLost reports each field that an entry cannot have, even with one element, but only for apps.
+// TestWhatEnginesSayThatIsLost checks that each field that an entry cannot have is reported, but only for apps.
 func TestWhatEnginesSayThatIsLost(t *testing.T) {
 	got := proposed(t, withCharts(map[string]string{
 		"env/prod.yaml":               "a: 3\n",
@@ -202,7 +202,7 @@ note charts/two: settings of engines/argo.yaml are not carried over (source.plug
 		`put them into the folder`, got)
 }
 
-// TestVariablesText prints variables; empty variables differ from none.
+// TestVariablesText checks the text of variables. Empty variables differ from none.
 func TestVariablesText(t *testing.T) {
 	for want, v := range map[string]rollout.Variables{
 		"": {}, "  substitute: {}\n": rollout.NewVariables(nil, nil),
@@ -213,7 +213,7 @@ func TestVariablesText(t *testing.T) {
 	}
 }
 
-// TestOneEntryForAll makes one entry for folders with equal settings.
+// TestOneEntryForAll checks that folders with equal settings get one entry, and that others do not.
 func TestOneEntryForAll(t *testing.T) {
 	recursing, flat := &rollout.Directory{Recurse: true}, &rollout.Directory{}
 	one, other := &rollout.Helm{ReleaseName: "one"}, &rollout.Helm{ReleaseName: "other"}

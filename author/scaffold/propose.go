@@ -17,13 +17,13 @@ import (
 type Proposal struct {
 	Cluster string
 	Entries []Entry
-	Apps    []rollout.App // of the entries
+	Apps    []rollout.App // the apps that the entries match
 	LeftOut []LeftOut
-	Notes   []string // notes about the apps for users
+	Notes   []string // notes about the apps, for users
 
 	own   string
 	build Builder
-	also  map[string][]Entry // further entries by folder, for a chart released more than once
+	also  map[string][]Entry // by folder: the second and later entries of a chart that is released several times
 }
 
 // Entry is one entry of apps.
@@ -33,20 +33,20 @@ type Entry struct {
 	Namespace string             // "" for the default
 	Directory *rollout.Directory // nil for kustomizations
 	Helm      *rollout.Helm      // nil without a chart
-	Variables rollout.Variables  // of its objects
+	Variables rollout.Variables  // variables for the app's objects
 
-	Decryption string // the Secret with the keys of its encrypted files, "" for none
+	Decryption string // the Secret with the keys for encrypted files, "" if there are none
 
-	Needs render.Violations // objects of its apps that an entry must allow
+	Needs render.Violations // objects of the apps that the entry must allow
 }
 
-// LeftOut is a kustomization that is no app of the cluster, with the reason.
+// LeftOut is a folder that is no app of the cluster, with the reason.
 type LeftOut struct{ Path, Why string }
 
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
-// Propose finds the apps of a cluster, "" for the likeliest, except unrenderable ones or with an object of another.
+// Propose proposes the apps of a cluster. For cluster "" it chooses one. It leaves out apps that do not render.
 func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := map[string]Entry{}
@@ -98,17 +98,17 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	}
 }
 
-// choose fills in the cluster's name and returns its environment.
+// choose returns the environment of the cluster. If the cluster has no name, it sets one.
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
-	isFor := func(e string) bool { // prod-eu is for prod
+	isFor := func(e string) bool { // the cluster prod-eu is for prod
 		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
 	}
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
 		return known[i]
 	}
-	if i := slices.IndexFunc(environments, isFor); i >= 0 { // not in the repository: no other one replaces it
+	if i := slices.IndexFunc(environments, isFor); i >= 0 { // not in the repository: use no other environment instead
 		return environments[i]
 	}
 	env := ""
@@ -122,10 +122,10 @@ func (p *Proposal) choose(roots []string) string {
 	return env
 }
 
-// cover names the folders with few entries that match nothing else, and returns ones that cannot be apps.
+// cover sets entries that match exactly the chosen folders. It returns the folders that cannot be apps.
 func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]Entry) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
-	entryOf := map[string]int{} // by app
+	entryOf := map[string]int{} // index of the entry, by app
 	by := map[string][]string{}
 	for _, dir := range chosen {
 		g := globOf(dir)
@@ -152,12 +152,12 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 		g := globOf(dir)
 		group := by[g]
 		if group == nil {
-			continue // in an earlier entry
+			continue // an earlier entry has the folder
 		}
 		e, alike := likeAll(group, plain)
 		e.Path = g
 		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On && e.Decryption == ""
-		several := bare || len(group) > 1 // settings of one folder must not apply to folders added later
+		several := bare || len(group) > 1 // settings of one folder must not apply to folders that are added later
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
 			continue
@@ -176,7 +176,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 	return append(bad, p.built(entryOf, plain)...), nil
 }
 
-// built renders the apps with entries in entryOf, and returns those ruled out by their objects.
+// built renders the apps. It returns those that do not render, or whose objects belong to an engine or another app.
 func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
 	var all []*rollout.Render
 	for _, app := range p.Apps {
@@ -197,7 +197,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 	return append(bad, twice(all, plain)...)
 }
 
-// twice returns apps with an object of another, such as rendered output. Kustomizations and first apps win.
+// twice returns apps that have an object of another app, such as rendered output. Kustomizations take precedence.
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
@@ -208,7 +208,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	others := slices.DeleteFunc(all, func(r *rollout.Render) bool { return !isPlain(r) })
 	for _, r := range append(kustomized, others...) {
 		i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool {
-			return owners[o.Ref()] != "" && !o.Ref().HoldsData() // apps may share a Namespace
+			return owners[o.Ref()] != "" && !o.Ref().HoldsData() // several apps may have one Namespace
 		})
 		if i >= 0 {
 			ref := r.Objects[i].Ref()
@@ -224,7 +224,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	return bad
 }
 
-// likeAll returns an entry that reads all folders, also without a kustomization; false if settings differ.
+// likeAll returns one entry for all folders of a group. alike is false if their settings differ.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	first := plain[group[0]]
 	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
@@ -243,7 +243,7 @@ func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	return e, alike
 }
 
-// matches reports whether an entry matches exactly these folders.
+// matches reports whether an entry matches exactly the folders in want.
 func (p *Proposal) matches(tree rollout.Tree, e Entry, want []string) bool {
 	apps, err := appsOf(tree, e)
 	if err != nil || len(apps) != len(want) {
@@ -260,7 +260,7 @@ func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// appIn splits a path and returns the index of the last folder that is no environment or generic name; -1 if none.
+// appIn splits a path. last is the index of the last folder that may name an app, or -1 if there is none.
 func appIn(dir string) (segments []string, last int) {
 	segments, env := strings.Split(dir, "/"), environment(dir)
 	for i, s := range slices.Backward(segments) {
@@ -271,17 +271,17 @@ func appIn(dir string) (segments []string, last int) {
 	return segments, -1
 }
 
-// globOf returns a folder's path with * for the app's name, if any.
+// globOf returns a folder's path with * in place of the app's name, if the path has one.
 func globOf(dir string) string {
 	segments, app := appIn(dir)
-	if app < 0 || len(segments) == 1 { // at the root a pattern would match every later folder
+	if app < 0 || len(segments) == 1 { // at the root, a glob would match every later folder
 		return dir
 	}
 	segments[app] = "*"
 	return path.Join(segments...)
 }
 
-// nameOf returns an app's explicit name, "" if its last folder is that.
+// nameOf returns the name that an app's entry needs. It is "" if the name of its last folder is used by default.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
@@ -290,7 +290,7 @@ func nameOf(dir string) string {
 	return label(segments[app])
 }
 
-// label converts a folder's name to a DNS label where possible.
+// label converts a folder's name to a DNS label, as far as possible.
 func label(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -303,10 +303,10 @@ func label(name string) string {
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
 
-// mostLeftOut bounds the paths printed for one reason.
+// mostLeftOut bounds the folders that Told lists for one reason.
 const mostLeftOut = 5
 
-// Told describes the proposal in lines: apps, left-out paths with reasons, and notes.
+// Told describes the proposal in lines: apps, left-out folders with reasons, and notes.
 func (p Proposal) Told(survey Survey) []string {
 	told := rollout.Mapped(p.Apps, func(a rollout.App) string { return fmt.Sprintf("app      %s: %s", a.Name, a.Path) })
 	count := map[string]int{}

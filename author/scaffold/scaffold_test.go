@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// empty is a tree without files: With adds some.
+// empty is a tree without files. Tests add files by With.
 type empty struct{}
 
 func (empty) Lookup(name string) (rollout.Entry, bool, error) {
@@ -21,7 +21,7 @@ func (empty) Lookup(name string) (rollout.Entry, bool, error) {
 func (empty) ReadDir(string) ([]rollout.Entry, error) { return nil, nil }
 func (empty) ReadBlob(id string) ([]byte, error)      { return nil, errors.New("no blob " + id) }
 
-// treeOf returns a tree with files; a path alone is a kustomization without resources.
+// treeOf returns a tree of files, and of kustomizations without resources in the given folders.
 func treeOf(files map[string]string, kustomizations ...string) rollout.Tree {
 	var all []File
 	for name, content := range files {
@@ -33,7 +33,7 @@ func treeOf(files map[string]string, kustomizations ...string) rollout.Tree {
 	return With(empty{}, all)
 }
 
-// must ends the test at an error.
+// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -48,7 +48,7 @@ func look(t *testing.T, tree rollout.Tree) Survey {
 	return s
 }
 
-// propose proposes the configuration of a cluster, "" for the likeliest.
+// propose returns the proposal for a cluster. For cluster "" Propose chooses the name.
 func propose(t *testing.T, tree rollout.Tree, cluster string, build Builder) Proposal {
 	t.Helper()
 	p, err := Propose(tree, look(t, tree), cluster, "gitrollout", build)
@@ -61,7 +61,7 @@ func entriesOf(p Proposal) string {
 	return strings.TrimPrefix(configText(p.Entries), "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n")
 }
 
-// namesOf returns the names of a proposal's apps.
+// namesOf returns the names of the apps in a proposal.
 func namesOf(p Proposal) string {
 	return strings.Join(rollout.Mapped(p.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
@@ -102,8 +102,8 @@ func TestLook(t *testing.T) {
 
 func bare(a rollout.App) (*rollout.Render, error) { return &rollout.Render{App: a}, nil }
 
-// TestOneObjectOneApp has the same services as plain manifests, as a kustomization and as one file for releases. The
-// configuration has only one form, and the others are reported.
+// TestOneObjectOneApp checks services that exist as plain manifests, as a kustomization and as one release file. Only one form becomes an
+// app, and the others are reported.
 func TestOneObjectOneApp(t *testing.T) {
 	p := propose(t, treeOf(map[string]string{
 		"manifests/web.yaml": workload, "release/all.yaml": workload, "kustomize/base/web.yaml": workload,
@@ -128,7 +128,7 @@ func TestOneObjectOneApp(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestPlainFolders makes folders of manifests apps if they have a workload that no other app has.
+// TestPlainFolders checks that folders of manifests are apps if they have a workload that no other app has.
 func TestPlainFolders(t *testing.T) {
 	const web, settings = workload, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
 	p := propose(t, treeOf(map[string]string{
@@ -155,7 +155,7 @@ func TestPlainFolders(t *testing.T) {
 	compare.CheckNamed(t, "notes", notes, p.Notes)
 }
 
-// TestPropose makes entries for the apps of one environment only.
+// TestPropose checks that only the apps of one environment get entries.
 func TestPropose(t *testing.T) {
 	type left = []LeftOut
 	shown := func(path, folder string) LeftOut {
@@ -163,7 +163,7 @@ func TestPropose(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		dirs, cluster string
-		want          string // the cluster, the path of each entry with the name that it gives, and the apps' names
+		want          string // the cluster, each entry's path and name, and the apps' names
 		leftOut       left
 	}{
 		"a folder for each app": {"apps/api apps/web", "", "prod: apps/*; api web", nil},
@@ -258,7 +258,7 @@ func deployment(name, strategy string) rollout.Object {
 	}
 }
 
-// TestRollouts adds lines to a kustomization without other changes.
+// TestRollouts checks that a kustomization gets lines for the new documents, and no other changes.
 func TestRollouts(t *testing.T) {
 	const none = "apps/web has no Deployment that needs a Rollout document"
 	const documents = "apps/web/rollout.yaml apps/web/kustomization.yaml"
@@ -266,7 +266,7 @@ func TestRollouts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		kustomization string
 		deployments   []rollout.Object
-		want          string // of the kustomization
+		want          string // the expected kustomization
 		files, told   string
 	}{
 		"one": {"resources:\n- web.yaml\nnamePrefix: a-\n", web, "resources:\n- rollout.yaml\n- web.yaml\nnamePrefix: a-\n", documents, ""},
@@ -309,7 +309,7 @@ func TestRollouts(t *testing.T) {
 	}
 }
 
-// TestRolloutsAreRendered checks that the written files can be read.
+// TestRolloutsAreRendered checks that an app renders with the generated files.
 func TestRolloutsAreRendered(t *testing.T) {
 	tree := treeOf(map[string]string{
 		"apps/web/kustomization.yaml": "resources:\n- web.yaml\n",
@@ -348,7 +348,7 @@ func TestRolloutsRefuse(t *testing.T) {
 	}
 }
 
-// TestWith hides existing files behind unwritten ones.
+// TestWith checks that added files hide existing files of the same path.
 func TestWith(t *testing.T) {
 	tree := With(treeOf(map[string]string{"a/one": "1", "a/two": "2"}),
 		[]File{{Path: "a/two", Content: "new"}, {Path: "b/c/three", Content: "3"}})
@@ -373,7 +373,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestCharts makes charts apps with the values of their environment, except charts that others use.
+// TestCharts checks that charts are apps with the values of their environment, unless other charts or kustomizations use them.
 func TestCharts(t *testing.T) {
 	const main = "apiVersion: v2\nname: x\nversion: 1.0.0\n"
 	tree := treeOf(map[string]string{

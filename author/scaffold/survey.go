@@ -1,4 +1,4 @@
-// Package scaffold inspects a repository without gitrollout's files and generates them.
+// Package scaffold inspects a repository that does not use gitrollout yet, and proposes the files to add.
 //
 // It reads a tree and returns data. Package render finds and renders apps; cmd/gitrollout writes the files.
 package scaffold
@@ -17,50 +17,50 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Survey is the content of a repository.
+// Survey describes the content of a repository.
 type Survey struct {
 	Kustomizations []Kustomization // sorted by path
-	Plain          []string        // folders with workloads among their manifests and without a kustomization, sorted
-	NoObjects      []string        // files named like manifests that are none, such as package.json
-	Flux           []string        // folders that Flux' Kustomizations name
-	ArgoCD         []string        // folders that Argo CD's Applications name
+	Plain          []string        // sorted folders of manifests that run pods, without a kustomization
+	NoObjects      []string        // files without Kubernetes objects, such as package.json
+	Flux           []string        // folders that Flux's Kustomizations deploy
+	ArgoCD         []string        // folders that Argo CD's Applications deploy
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
 	Charts         []Chart         // sorted by path
-	Given          []Given         // deployments of folders by Flux and Argo CD, by file
-	LeftOut        []LeftOut       // their deployments of sources outside the repository
+	Given          []Given         // deployments of folders by Flux and Argo CD, in order of their files
+	LeftOut        []LeftOut       // their deployments of sources that are not in the repository
 
-	ConfigMaps map[string][]string // by name, the sorted files that contain only that ConfigMap
+	ConfigMaps map[string][]string // by name, the sorted files that contain only this ConfigMap
 
-	brought []brought                // the vendored charts
-	engines []string                 // folders with objects of Flux or Argo CD and without a kustomization
-	sources map[sourceRef]fluxSource // the addresses of Flux's objects
+	brought []brought                // charts in vendor.yaml files
+	engines []string                 // folders with objects of Flux or Argo CD, without a kustomization
+	sources map[sourceRef]fluxSource // the addresses in Flux's source objects
 }
 
 // Chart is the folder of a Helm chart.
 type Chart struct {
 	Path    string
 	Library bool     // a library chart
-	Values  []string // names of its value files for environments: values-prod.yaml
+	Values  []string // names of value files for environments, such as values-prod.yaml
 }
 
 // Kustomization is one folder that kustomize can build.
 type Kustomization struct {
 	Path      string
-	Component bool     // only part of others
+	Component bool     // it is only a part of other kustomizations
 	Uses      []string // the folders that it refers to
-	Engine    string   // the engine of its objects: Flux, Argo CD; "" for an app
+	Engine    string   // the engine of its objects, Flux or Argo CD; "" for an app
 }
 
-// The limits of a survey, which ignores the rest.
+// The bounds of a survey. Further folders and files are ignored.
 const (
 	maxDepth = 8
 	maxFiles = 20_000
 )
 
-// skipped are folders without manifests of the repository.
+// skipped are folders whose manifests are not the repository's own.
 var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor", "testdata"}
 
-// Look surveys a tree.
+// Look returns the survey of a tree.
 func Look(tree rollout.Tree) (Survey, error) {
 	l := &looker{tree: tree}
 	found := &l.found
@@ -139,14 +139,14 @@ func (l *looker) folder(dir string, depth int) error {
 
 var environmentValues = regexp.MustCompile(`^values[-.].+\.ya?ml$`)
 
-// chart records a folder's chart.
+// chart records the chart in a folder.
 func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) error {
 	data, err := l.tree.ReadBlob(main.ID)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path.Join(dir, main.Name), err)
 	}
 	var head struct{ Type string }
-	_ = yaml.Unmarshal(data, &head) // invalid YAML cannot be rendered, which reports it
+	_ = yaml.Unmarshal(data, &head) // the renderer reports invalid YAML
 	c := Chart{Path: dir, Library: head.Type == "library"}
 	for _, e := range entries {
 		if e.Kind == rollout.File && environmentValues.MatchString(e.Name) {
@@ -157,7 +157,7 @@ func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) 
 	return nil
 }
 
-// readKustomization reads the folders of a kustomization.
+// readKustomization reads which folders a kustomization uses.
 func readKustomization(dir string, data []byte) *Kustomization {
 	var k struct {
 		Kind                         string
@@ -187,13 +187,13 @@ type head struct {
 	Metadata         struct{ Name string } `json:"metadata"`
 }
 
-// runsPods reports whether an object runs pods, so that its plain folder is an app.
+// runsPods reports whether an object runs pods. A plain folder with such an object is an app.
 func (h head) runsPods() bool {
 	_, is := rollout.WorkloadOf(rollout.Object{"apiVersion": h.APIVersion, "kind": h.Kind}.Ref())
 	return is || h.Kind == "CronJob" || h.Kind == "Job" || h.Kind == "Pod"
 }
 
-// file adds a manifest to the survey. It returns Flux, Argo CD or "", and whether an object runs pods.
+// file records a manifest. It returns the engine of its objects, "" if none, and whether an object runs pods.
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	var kinds []string
 	var last head
@@ -202,7 +202,7 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 		var doc any
 		switch err := yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &doc); {
 		case err != nil || doc == nil:
-			continue // for an invalid manifest, rendering the app reports the error
+			continue // the renderer reports an invalid manifest
 		case yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &h) != nil, h.APIVersion == "", h.Kind == "":
 			l.found.NoObjects = append(l.found.NoObjects, name)
 			continue
@@ -232,10 +232,10 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	return engine, workload
 }
 
-// Other engines that deploy from Git.
+// The engines: other programs that deploy from Git.
 const flux, argoCD = "Flux", "Argo CD"
 
-// engineOf returns the engine that owns a kind of object, "" for none.
+// engineOf returns the engine to which a kind of object belongs, "" if there is none.
 func engineOf(group, kind string) string {
 	switch {
 	case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
@@ -282,10 +282,10 @@ func (l *looker) argoCD(file, text string, h head) {
 	}
 }
 
-// roots returns kustomizations to build separately: no other refers to them, and they hold no engine's objects.
+// roots returns the kustomizations that no other uses and that hold no engine's objects: they are built separately.
 func (s Survey) roots() []string {
 	used := s.used()
-	for _, k := range s.Kustomizations { // an engine's folder is built separately
+	for _, k := range s.Kustomizations { // a folder that an engine deploys is built separately
 		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
 			delete(used, k.Path)
 		}
@@ -299,7 +299,7 @@ func (s Survey) roots() []string {
 	return roots
 }
 
-// used returns the folders that kustomizations refer to.
+// used returns the folders that kustomizations use.
 func (s Survey) used() map[string]bool {
 	used := map[string]bool{}
 	for _, k := range s.Kustomizations {
@@ -310,8 +310,8 @@ func (s Survey) used() map[string]bool {
 	return used
 }
 
-// plain returns folders of manifests that are apps, with settings, except in charts or kustomizations and their
-// references. A folder includes the folders below, unless one is a kustomization.
+// plain returns the folders of manifests that are apps, with their directory settings. It excludes folders that a chart
+// or a kustomization has or uses. An app includes the folders below, unless one of them is a kustomization.
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {
@@ -336,7 +336,7 @@ func (s Survey) plain() map[string]rollout.Directory {
 	return apps
 }
 
-// noObjects returns the pattern of a plain folder's files without objects, "" for none.
+// noObjects returns the exclude pattern for files without objects in a plain folder, "" if there are none.
 func (s Survey) noObjects(dir string, recurse bool) string {
 	var names []string
 	for _, file := range s.NoObjects {
@@ -354,7 +354,7 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts returns charts that are apps: no subcharts, libraries or kustomizations', with the first value file.
+// charts returns the charts that are apps, with the first environment's value file. Libraries and subcharts are none.
 func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 	apps := map[string]rollout.Helm{}
 	for _, c := range s.Charts {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With returns a tree with unwritten files.
+// With returns a tree to which files are added that are not written yet.
 func With(tree rollout.Tree, files []File) rollout.Tree {
 	t := &overlaid{Tree: tree, files: map[string]string{}}
 	for _, f := range files {
@@ -22,7 +22,7 @@ type overlaid struct {
 	files map[string]string
 }
 
-// newID prefixes the ids of unwritten files.
+// newID is the prefix of the ids of added files.
 const newID = "new:"
 
 // Lookup implements rollout.Tree.

@@ -1,6 +1,6 @@
-// Package vendoring copies charts, folders of other repositories and artifacts of registries into the repository, with
-// a lock of their versions, so that renders need no network.
+// Package vendoring copies charts, folders of other repositories, and registries' artifacts into the repository, so
+// that renders need no network. A lock file records their versions.
 //
-// Responses are not trusted: archives are unpacked in memory, within bounds, and may contain only regular files and
-// folders. The reconciler cannot reach this package: only cmd/gitrollout imports it, for the command vendor.
+// It does not trust responses: archives are unpacked in memory, within bounds, and may contain only regular files and
+// folders. Only cmd/gitrollout imports this package, for the command vendor; the reconciler cannot reach it.
 package vendoring

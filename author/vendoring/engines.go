@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// engineObject is an object of Flux or Argo CD in a file, with its spec by kind.
+// engineObject is an object of Flux or Argo CD in a file. The form of its spec depends on its kind.
 type engineObject struct {
 	file             string
 	APIVersion, Kind string
@@ -29,17 +29,17 @@ func (o engineObject) group() string { group, _, _ := strings.Cut(o.APIVersion, 
 
 type sourceRef struct{ Kind, Name string }
 
-// engineGroups are API groups of objects that name external sources.
+// engineGroups are the API groups of the objects that name external sources.
 var engineGroups = []string{
 	"argoproj.io", "helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io",
 }
 
-// ownSource is flux bootstrap's GitRepository for its own repository.
+// ownSource is the GitRepository that flux bootstrap makes for its own repository.
 const ownSource = "flux-system"
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---.*$`)
 
-// engineObjects returns the objects of Flux and Argo CD in YAML files in and below a folder, except unparsable ones.
+// engineObjects returns the objects of Flux and Argo CD in a folder and below. It skips text that is no YAML.
 func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -65,8 +65,8 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	return all, err
 }
 
-// engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications, which
-// stay for gitrollout init. Sources that no entry can express are errors.
+// engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications. The
+// objects stay for gitrollout init. It returns an error for each source that no entry can express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		var add []rollout.VendorSource
@@ -93,7 +93,7 @@ func (f *from) engines(objects []engineObject) (leftOut []error) {
 	return leftOut
 }
 
-// add adds a missing source and returns its folder.
+// add adds a source, unless it is known. It returns the source's folder, and whether it was added.
 func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	before := len(f.known)
 	switch {
@@ -101,12 +101,12 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 		into = f.folder(*s.Git)
 	case slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Wants() == s.Wants() }):
 	case s.Chart != nil && slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return isChart(k, *s.Chart) }):
-	case s.Chart != nil: // init names its folder, which must be the same for each version
+	case s.Chart != nil: // gitrollout init names the folder, so it must not depend on the version
 		s.Chart.Flat, s.Into = true, "charts"
 		isThere := func(k rollout.VendorSource) bool {
 			return k.Chart != nil && k.Chart.Flat && k.Chart.Name == s.Chart.Name && k.Into == s.Into
 		}
-		for n := 2; slices.ContainsFunc(f.known, isThere); n++ { // another version of the chart
+		for n := 2; slices.ContainsFunc(f.known, isThere); n++ { // another version of the chart gets another folder
 			s.Into = path.Join("charts", fmt.Sprint(n))
 		}
 		into = path.Join(s.Into, s.Chart.Name)
@@ -122,13 +122,13 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	return into, len(f.known) > before
 }
 
-// fluxSource holds the fields of a HelmRepository, GitRepository or OCIRepository.
+// fluxSource holds the used fields of a HelmRepository, GitRepository or OCIRepository.
 type fluxSource struct {
 	URL string                                       `json:"url"`
 	Ref struct{ Branch, Tag, Semver, Commit string } `json:"ref"`
 }
 
-// named returns the source that a Flux object names, of the same folder.
+// named returns the source object that a Flux object names. It must be among objects.
 func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
@@ -142,13 +142,13 @@ func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 	return s, nil
 }
 
-// git returns a GitRepository's folder, without a range of versions.
+// git returns the folder of a GitRepository as a source. It refuses a range of versions.
 func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
 	ref := cmp.Or(s.Ref.Commit, s.Ref.Tag, s.Ref.Branch)
 	if ref == "" || s.Ref.Semver != "" {
 		return nil, errors.New("is of a repository without a tag, a branch or a commit in its ref")
 	}
-	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // folders refer to siblings
+	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // bases use sibling folders
 	return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
 }
 
@@ -169,7 +169,7 @@ func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource
 	if spec.ChartRef.Name != "" {
 		ref = spec.ChartRef
 	}
-	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // "": a patch
+	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // without a name it is a patch
 		return nil, nil
 	}
 	s, err := named(ref, objects)
@@ -212,7 +212,7 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 	}
 }
 
-// application returns an Application's charts. Other sources are usually its repository.
+// application returns the charts of an Application. Its other sources are usually this repository.
 func application(o engineObject) (all []rollout.VendorSource, err error) {
 	type source struct{ RepoURL, Chart, TargetRevision string }
 	var spec struct {
@@ -226,7 +226,7 @@ func application(o engineObject) (all []rollout.VendorSource, err error) {
 		if s.Chart == "" {
 			continue
 		}
-		if !strings.Contains(s.RepoURL, "://") { // Argo CD's form of a registry
+		if !strings.Contains(s.RepoURL, "://") { // Argo CD writes registries without a scheme
 			s.RepoURL = "oci://" + s.RepoURL
 		}
 		all = append(all, rollout.VendorSource{Chart: &rollout.VendorChart{

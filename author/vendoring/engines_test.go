@@ -29,13 +29,13 @@ const (
 		"  - {repoURL: \"https://charts.example.com\", chart: mail}\n  - {repoURL: \"https://git.example.com/ours\", path: values, ref: values}\n"
 )
 
-// TestFromEngines checks that remote sources of Flux's and Argo CD's objects are added to vendor.yaml once, and that the
-// objects stay unchanged. Sources in the repository need no entry.
+// TestFromEngines checks that external sources of Flux's and Argo CD's objects are added to vendor.yaml once, and that the objects stay
+// unchanged. Sources in the repository get no entry.
 func TestFromEngines(t *testing.T) {
 	own := strings.ReplaceAll(fluxFolder, "kind: GitRepository, name: base", "kind: GitRepository, name: flux-system")
 	for name, c := range map[string]struct {
 		files map[string]string
-		want  []string // entries of vendor.yaml
+		want  []string // the entries of vendor.yaml
 	}{
 		"a chart of a repository": {map[string]string{"release.yaml": fluxRelease, "sources/charts.yaml": fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x flat"}},
@@ -89,7 +89,7 @@ func TestFromEngines(t *testing.T) {
 	}
 }
 
-// TestFromEnginesLeavesOut reports sources that cannot have an entry, and writes the others.
+// TestFromEnginesLeavesOut checks that sources that cannot have an entry are reported, and the others are written.
 func TestFromEnginesLeavesOut(t *testing.T) {
 	w := withoutGit(t)
 	w.write("all.yaml", fluxRelease+"---\n"+fluxFolder+"---\n"+strings.Replace(fluxGit, "tag: v1.4.2", `semver: ">=1"`, 1)+"---\n"+argoChart)
@@ -105,7 +105,7 @@ func TestFromEnginesLeavesOut(t *testing.T) {
 	compare.Contains(t, w.read("vendor.yaml"), "name: guest")
 }
 
-// TestFromEnginesRefuses names the object of an invalid source, and writes nothing.
+// TestFromEnginesRefuses checks that the error names the object with an invalid source, and that nothing is written.
 func TestFromEnginesRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
 		"no source": {fluxRelease,

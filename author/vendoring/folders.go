@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Folders returns the folders with a vendor.yaml at a path and below, outside of vendored ones: others write these.
+// Folders returns the folders with a vendor.yaml at a path and below, except in vendored folders.
 func Folders(at string) (dirs []string, err error) {
 	err = filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -35,7 +35,7 @@ func Folders(at string) (dirs []string, err error) {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(foreign, dir) }), err
 }
 
-// brings reports whether a folder is within one that a vendor.yaml above vendors. An unreadable one vendors none.
+// brings reports whether dir's vendor.yaml vendors the folder below or one above it. If invalid, it vendors nothing.
 func brings(dir, below string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRemote parses addresses from kustomize's documentation, and common ones.
+// TestRemote checks how addresses are split: those in kustomize's documentation, and common ones.
 func TestRemote(t *testing.T) {
 	const kustomize = "github.com/kubernetes-sigs/kustomize"
 	for entry, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestFrom rewrites a kustomization, brings in its remote resources, and changes nothing the second time.
+// TestFrom checks that a kustomization is rewritten, that Update brings its remote resources, and that a second From changes nothing.
 func TestFrom(t *testing.T) {
 	w := newWorld(t)
 	w.remove("vendor.yaml")
@@ -72,8 +72,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// TestFromBesideOthers keeps the contents of a vendor.yaml, even without a final newline. Another tag of a known
-// repository gets another folder, and a chart of a registry keeps its address.
+// TestFromBesideOthers checks that an existing vendor.yaml keeps its content, even without a final newline. Another tag of a known
+// repository gets another folder, and a registry's chart keeps its address.
 func TestFromBesideOthers(t *testing.T) {
 	w := withoutGit(t)
 	const before = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +
@@ -95,8 +95,8 @@ func TestFromBesideOthers(t *testing.T) {
 		"vendor/repo-3 git https://github.com/org/repo v3 .", "charts chart oci://ghcr.io/charts web 1.2.3"}, w.listed())
 }
 
-// TestFromOutsideOfResources brings in every address that rendering refuses, including files from GitHub and GitLab.
-// Texts that only contain an address stay.
+// TestFromOutsideOfResources checks that every kind of address that rendering refuses is vendored, including single files from GitHub and
+// GitLab. Text that merely contains an address stays.
 func TestFromOutsideOfResources(t *testing.T) {
 	const raw = "https://raw.githubusercontent.com/org/repo/v1/"
 	w := withoutGit(t)
@@ -166,7 +166,7 @@ helmCharts:
 		"vendor/repo-2 git https://github.com/org/repo v1 ."}, w.listed())
 }
 
-// TestFromRefuses reports an unsupported address with its field and the remedy, and writes nothing.
+// TestFromRefuses checks that an unsupported address is reported with field and fix, and that nothing is written.
 func TestFromRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ kustomization, vendor, want string }{
 		"no ref": {"resources: [https://github.com/org/repo//deploy]\n", "",

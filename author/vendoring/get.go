@@ -16,31 +16,31 @@ import (
 	"time"
 )
 
-// Getter fetches sources.
+// Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
 
-	// Login returns a host's credentials, "" for none (default). No other host, even redirected to, gets them.
+	// Login returns the credentials for a host, "" if none. No other host gets them, even after a redirect. Default: none.
 	Login func(host string) (user, password string)
 
-	Silence time.Duration // timeout without data from a server; default: a minute
+	Silence time.Duration // how long a server may send no data; default 1m
 }
 
 const (
-	maxAnswer = 64 << 20         // bytes; the index of a large repository of charts has 30 MiB
-	maxTime   = 15 * time.Minute // of a response: 70 KiB a second for the largest one
+	maxAnswer = 64 << 20         // bytes; the index of a large chart repository has 30 MiB
+	maxTime   = 15 * time.Minute // for one response: the largest needs 70 KiB per second
 )
 
 var errSilent = errors.New("nothing more has come for a while: the server hangs, or a proxy before it")
 
-// answer is a response of at most maxAnswer bytes.
+// answer is an HTTP response with a body of at most maxAnswer bytes.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// get sends a request with an authorization, "" for none. Errors have host and path.
+// get sends a GET request. authorization may be "". Errors name only host and path of the address.
 func (g *Getter) get(ctx context.Context, address, authorization, accept string) (answer, error) {
 	ctx, end := context.WithTimeout(ctx, maxTime)
 	defer end()
@@ -60,7 +60,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		req.Header.Set("Accept", accept)
 	}
 	if authorization != "" {
-		req.Header.Set("Authorization", authorization) // net/http sends it to no other host
+		req.Header.Set("Authorization", authorization) // net/http drops the header when a redirect leads to another host
 	}
 	client := *http.DefaultClient
 	if g.Client != nil {
@@ -104,7 +104,7 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// plainly returns the cause of a url.Error, whose address may have secrets.
+// plainly returns the cause of a url.Error: its address may contain secrets.
 func plainly(err error) error {
 	if u := new(url.Error); errors.As(err, &u) {
 		return u.Err
@@ -112,7 +112,7 @@ func plainly(err error) error {
 	return err
 }
 
-// refusal returns an unsuccessful response's error, with a known fix.
+// refusal returns the error for a response with a status of failure, with the fix if it is known.
 func refusal(what string, status int) error {
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		const fix = "log in with docker login or helm registry login, as a user with read access"
@@ -121,7 +121,7 @@ func refusal(what string, status int) error {
 	return fmt.Errorf("%s answers %d", what, status)
 }
 
-// isHere reports whether a host is this machine.
+// isHere reports whether a host is this machine, by its loopback name or address.
 func isHere(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -140,7 +140,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry requests a path of a registry's API, with a token if required.
+// registry requests a path of a registry's API. If the registry requires a token, it gets one and keeps it in token.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {
@@ -159,7 +159,7 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 	return a, err
 }
 
-// token returns the authorization that a registry requires.
+// token returns the Authorization header for a registry. wants is the registry's WWW-Authenticate header.
 func (g *Getter) token(ctx context.Context, host, wants string) (string, error) {
 	kind, rest, _ := strings.Cut(wants, " ")
 	if strings.EqualFold(kind, "Basic") {

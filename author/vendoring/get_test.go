@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestServers gives up on a server that hangs, waits for a slow one, and names the target of a redirect.
+// TestServers checks that a hanging server is given up, that a slow one is not, and that an error names a redirect's target.
 func TestServers(t *testing.T) {
 	hung := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, req *http.Request) {

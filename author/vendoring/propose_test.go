@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestWorkingCopy makes a deterministic commit with all changes, whatever is staged, and leaves the working copy
-// unchanged. Files that vendor did not bring in are refused.
+// TestWorkingCopy checks that Commit makes a deterministic commit of all changes, staged or not, and leaves the working copy unchanged.
+// Clean refuses other changes.
 func TestWorkingCopy(t *testing.T) {
 	for _, env := range gittest.Env() {
 		if name, value, _ := strings.Cut(env, "="); strings.HasPrefix(name, "GIT_") {

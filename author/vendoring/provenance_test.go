@@ -15,7 +15,7 @@ import (
 
 type signer struct{ *openpgp.Entity }
 
-// newSigner makes a key, which takes a second of CPU time.
+// newSigner makes a key. That takes about a second of CPU time.
 func newSigner(t *testing.T) signer {
 	t.Helper()
 	key, err := openpgp.NewEntity("Ann", "", "ann@example.com", nil)
@@ -23,7 +23,7 @@ func newSigner(t *testing.T) signer {
 	return signer{key}
 }
 
-// as returns the key as gpg --export writes it, with --armor or without.
+// as returns the key as gpg --export writes it. armored says whether with --armor.
 func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -38,7 +38,7 @@ func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public stri
 	return s.Entity, out.String()
 }
 
-// sign returns the file that helm package --sign writes beside an archive.
+// sign returns the file that helm package --sign writes next to an archive.
 func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte {
 	t.Helper()
 	text, err := (&provenance.Signatory{Entity: key}).ClearSign(archive, name, []byte("name: redis\n"))
@@ -46,8 +46,8 @@ func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte
 	return []byte(text)
 }
 
-// TestProvenance accepts a chart of a repository or a registry if a listed key has signed its archive under its name.
-// The lock names the key. Otherwise nothing is written.
+// TestProvenance checks that a chart is accepted if a listed key has signed its archive under its name. The lock records the key. Otherwise
+// nothing is written.
 func TestProvenance(t *testing.T) {
 	ann, other := newSigner(t), newSigner(t)
 	const redis, web = "/charts/redis-20.1.4.tgz", "web-1.2.3+b1.tgz"
@@ -57,7 +57,7 @@ func TestProvenance(t *testing.T) {
 		source string
 		binary bool
 		spoil  func(w *world, key *openpgp.Entity)
-		want   []string // words of the error; none: accepted
+		want   []string // words of the error; nil if the chart is accepted
 	}{
 		"signed":          {source: chart},
 		"a keyring":       {source: chart, binary: true},

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBounds accepts an archive exactly at the limits of bytes, entries and name lengths.
+// TestBounds checks that an archive exactly at the bounds of bytes, entries and path lengths is accepted.
 func TestBounds(t *testing.T) {
 	most := make([]entry, 0, maxEntries)
 	for i := range maxEntries - 1 {
@@ -43,7 +43,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestTheSameTree checks that two sets of files have the same digest exactly if they are equal.
+// TestTheSameTree checks that two sets of files have the same digest only if they are equal.
 func TestTheSameTree(t *testing.T) {
 	seen := map[string]int{}
 	for i, f := range []files{
@@ -59,8 +59,8 @@ func TestTheSameTree(t *testing.T) {
 	}
 }
 
-// TestNewest selects the newest version in a range, and keeps the locked version while it exists. Other tags are never
-// taken for a version.
+// TestNewest checks that the newest version in a range is chosen, and the locked version as long as it exists. Tags that are no versions
+// are never chosen.
 func TestNewest(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions  []string
@@ -88,7 +88,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// bench is a server at 127.0.0.1 and a getter with credentials of ann for it.
+// bench starts a server at 127.0.0.1 and returns a Getter that has Ann's credentials for it, and its host.
 func bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
 	t.Helper()
 	server := httptest.NewServer(serve)
@@ -102,7 +102,7 @@ func bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
 	}}, host
 }
 
-// TestGet follows a limited number of redirects, to https only, limits the size of answers, and never shows a query.
+// TestGet checks that redirects are limited and lead to https only, that response size is bounded, and that no error has a query.
 func TestGet(t *testing.T) {
 	g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
 		switch n, err := strconv.Atoi(strings.TrimPrefix(req.URL.Path, "/hops/")); {
@@ -150,7 +150,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// transport gives every request an empty answer.
+// transport is an http.RoundTripper whose responses are empty.
 type transport func(*http.Request)
 
 func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -158,8 +158,8 @@ func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
 }
 
-// TestCredentialsOfRegistries sends a password, or a token of another server while it is valid. A server that gives no
-// token is an error, and is not queried again.
+// TestCredentialsOfRegistries checks that a password is sent, or a token from the token server. If the token server returns no token, that
+// is an error, and there are no further requests.
 func TestCredentialsOfRegistries(t *testing.T) {
 	basic := "Basic " + encoded("ann:secret")
 	for name, c := range map[string]struct {
@@ -223,7 +223,7 @@ func TestCredentialsOfRegistries(t *testing.T) {
 	}
 }
 
-// TestManyTags reads all pages of a registry's list of tags, at its addresses only.
+// TestManyTags checks that all pages of a registry's tag list are read, and only pages of the same repository.
 func TestManyTags(t *testing.T) {
 	for name, c := range map[string]struct{ link, want string }{
 		"a further page":       {`</v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`, "1.2.0+b"},
@@ -260,7 +260,7 @@ func TestManyTags(t *testing.T) {
 	}
 }
 
-// TestWhatServersSay reports an invalid item of an index, a registry or a repository with its version.
+// TestWhatServersSay checks that an invalid item of an index, a registry or a repository is reported with its version.
 func TestWhatServersSay(t *testing.T) {
 	const redis = "- chart: {repo: http://HOST/charts/, name: redis, version: 20.1.4}\n  into: charts\n"
 	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo/, tag: 6.9.0}\n  into: podinfo\n"
@@ -271,7 +271,7 @@ func TestWhatServersSay(t *testing.T) {
 	for name, c := range map[string]struct {
 		sources string
 		prepare func(*world)
-		want    string // "" if it is brought in
+		want    string // "" if the source is fetched
 	}{
 		"a whole address": {redis, index("urls: [http://HOST/charts/redis-20.1.4.tgz]"), ""},
 		"a digest with its kind": {redis, func(w *world) {
@@ -315,8 +315,8 @@ func TestWhatServersSay(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaid prints a line with the version, the digest and the number of files for each source, and leaves no Git
-// files in the temporary folder.
+// TestWhatIsSaid checks that Update returns a line with version, digest and number of files for each source. No Git files may remain in the
+// temporary folder.
 func TestWhatIsSaid(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -338,18 +338,18 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 }
 
-// locked writes a document as lock.
+// locked returns a function that writes a vendor.lock with this apiVersion and kind.
 func locked(version, kind string) func(*world) {
 	return func(w *world) { w.write("vendor.lock", "apiVersion: "+version+"\nkind: "+kind+"\n") }
 }
 
-// lockedInto writes a lock with a source in a folder.
+// lockedInto returns a function that writes a vendor.lock with one source in a folder.
 func lockedInto(folder string) func(*world) {
 	return locked("gitrollout.dev/v1alpha1", "VendorLock\nsources: [{wants: x, into: "+folder+", tree: y}]")
 }
 
-// TestWhatPeopleChanged writes nothing if a folder differs from the lock or contains other than files. A missing folder
-// is restored, and an unlisted one removed.
+// TestWhatPeopleChanged checks that nothing is written if a folder differs from the lock or contains other things than files. A missing
+// folder is restored, and an unlisted one is removed.
 func TestWhatPeopleChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
@@ -388,7 +388,7 @@ func TestWhatPeopleChanged(t *testing.T) {
 	}
 }
 
-// TestFoldersApart refuses nested or equal folders of two sources, in any order; a common prefix of names is allowed.
+// TestFoldersApart checks that equal or nested folders of two sources are refused, in any order. A common prefix of names is allowed.
 func TestFoldersApart(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
@@ -403,8 +403,8 @@ func TestFoldersApart(t *testing.T) {
 	}
 }
 
-// TestLoginsOfHelm uses helm's file for a host that docker's lacks. Docker's may be at another path, and an unreadable
-// file has no logins.
+// TestLoginsOfHelm checks that helm's file is used for a host that docker's file lacks. Docker's file may be at another path. An unreadable
+// file counts as empty.
 func TestLoginsOfHelm(t *testing.T) {
 	home, elsewhere := t.TempDir(), t.TempDir()
 	auth := func(who string) string { return `{"auth": "` + encoded(who) + `"}` }
@@ -419,7 +419,7 @@ func TestLoginsOfHelm(t *testing.T) {
 	}
 }
 
-// TestRefsAreNames does not pass Git a ref that would be several arguments.
+// TestRefsAreNames checks that a ref that Git would read as several refs or as an option is refused.
 func TestRefsAreNames(t *testing.T) {
 	w := newWorld(t)
 	for _, ref := range []string{"main:other", "+main", "main^", "*", "-x"} {
@@ -428,7 +428,7 @@ func TestRefsAreNames(t *testing.T) {
 	}
 }
 
-// TestAddresses refuses an invalid address of a repository or a registry without a request.
+// TestAddresses checks that an invalid address of a repository or registry is refused without a request.
 func TestAddresses(t *testing.T) {
 	g := &Getter{Client: &http.Client{Transport: transport(func(req *http.Request) { t.Errorf("asked for %s", req.URL) })}}
 	for _, repo := range []string{"charts", "::", "http:///charts", ""} {

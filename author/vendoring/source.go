@@ -25,20 +25,20 @@ import (
 // Pin is one entry of vendor.lock.
 type Pin struct {
 	Wants   string `json:"wants"`             // the source, as in vendor.yaml
-	Into    string `json:"into"`              // the folder that contains only this source
-	Version string `json:"version,omitempty"` // of a chart, or the tag of an artifact
-	Commit  string `json:"commit,omitempty"`  // of Git
-	Digest  string `json:"digest,omitempty"`  // of a chart's archive, or of the manifest in a registry
-	Signed  string `json:"signed,omitempty"`  // fingerprint of the key that signed a chart, if required
-	Tree    string `json:"tree"`              // of the files in Into
+	Into    string `json:"into"`              // the folder, which contains only files of this source
+	Version string `json:"version,omitempty"` // the version of a chart or the tag of an artifact
+	Commit  string `json:"commit,omitempty"`  // the commit of a Git source
+	Digest  string `json:"digest,omitempty"`  // the digest of a chart's archive, or of a registry's manifest
+	Signed  string `json:"signed,omitempty"`  // if provenance is required, the fingerprint of the signing key
+	Tree    string `json:"tree"`              // the digest of the files in Into
 }
 
-// is reports whether two pins have the same content at the source.
+// is reports whether two pins have the same version and content.
 func (p Pin) is(other Pin) bool {
 	return p.Version == other.Version && p.Commit == other.Commit && p.Digest == other.Digest && p.Tree == other.Tree
 }
 
-// fetch fetches a source at its locked version, or the newest allowed one.
+// fetch fetches a source at its locked version. If locked is nil, it fetches the newest version that the source allows.
 func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
 	var p Pin
 	var all files
@@ -64,7 +64,7 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	p.Into = s.Into
 	if err == nil && s.Chart != nil {
 		err = onlyChart(all, s.Chart.Name, p.Version)
-		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // kustomize's path
+		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // the path where kustomize looks
 		if s.Chart.Flat {
 			p.Into, all = path.Join(s.Into, s.Chart.Name), all.below(s.Chart.Name)
 		}
@@ -76,7 +76,7 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	return p, all, nil
 }
 
-// onlyChart checks that an archive contains just the chart.
+// onlyChart returns an error unless an archive contains just the chart.
 func onlyChart(all files, name, version string) error {
 	var head struct{ Name, Version string }
 	if err := yaml.Unmarshal(all[name+"/Chart.yaml"], &head); err != nil || head.Name != name || head.Version != version {
@@ -88,7 +88,7 @@ func onlyChart(all files, name, version string) error {
 	return nil
 }
 
-// newest returns the locked version, or the newest in a range.
+// newest returns the locked version if there is one, and otherwise the newest version in a range.
 func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if locked != nil {
 		if !slices.Contains(versions, locked.Version) {
@@ -109,7 +109,7 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 		}
 		v, err := version.Parse(one)
 		if err != nil {
-			v, err = version.Parse(one + ".0") // for 1, which Helm reads as 1.0.0
+			v, err = version.Parse(one + ".0") // Helm reads 1 as 1.0.0
 		}
 		if err == nil && (best == nil || v.GreaterThan(best)) {
 			best, text = v, one
@@ -121,14 +121,14 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	return text, nil
 }
 
-// indexed is a chart's version in its repository's index.yaml.
+// indexed is the entry of one chart version in the index.yaml of a repository.
 type indexed struct {
 	Version string   `json:"version"`
 	URLs    []string `json:"urls"`
 	Digest  string   `json:"digest"`
 }
 
-// indexed returns a chart's version in a repository for its range.
+// indexed returns the index entry of the chart version to fetch: the locked one, or the newest in the range.
 func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
 	a, err := g.found(ctx, repo.JoinPath("index.yaml"), g.basic(repo.Host))
 	if err != nil {
@@ -152,7 +152,7 @@ func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorCha
 	return e, nil
 }
 
-// chart fetches a chart from a repository with an index.yaml.
+// chart fetches a chart from a chart repository, which has an index.yaml.
 func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, keys signers) (Pin, files, error) {
 	repo, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
 	if err != nil || repo.Host == "" {
@@ -206,7 +206,7 @@ type manifest struct {
 	Layers []struct{ MediaType, Digest string } `json:"layers"`
 }
 
-// artifact fetches an oci:// artifact by tag, or the newest in a range.
+// artifact fetches an OCI artifact by its tag, or by the newest tag in a range.
 func (g *Getter) artifact(
 	ctx context.Context, address, wants string, isTag bool, locked *Pin, keys signers,
 ) (Pin, files, error) {
@@ -265,7 +265,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the tag for a range of versions, with + for a registry's _.
+// tagged returns the tag to fetch for a range of versions. Registries write _ for +; the result has +.
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"
@@ -291,7 +291,7 @@ func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *P
 	return newest(all, wants, locked)
 }
 
-// fromGit fetches another repository's folder with the git program and its credentials.
+// fromGit fetches a folder of another repository. It runs the git program, which uses the user's credentials.
 func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files, err error) {
 	dir, err := os.MkdirTemp("", "gitrollout-vendor-")
 	if err != nil {
@@ -327,7 +327,7 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 	return commit, all, err
 }
 
-// runGit returns the git program's output, without password prompts.
+// runGit runs the git program without password prompts and returns its standard output.
 func runGit(ctx context.Context, options, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", slices.Concat(options, args)...)
 	cmd.Env = append(append(os.Environ(), "GIT_TERMINAL_PROMPT=0"), env...)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxBytes   = 20 << 20 // unpacked
+	maxBytes   = 20 << 20 // of the unpacked files
 	maxEntries = 5000     // files and folders
 	maxPath    = 1000     // bytes of one path
 )
@@ -35,9 +35,9 @@ func unzip(archive []byte) (files, error) {
 	return untar(plain)
 }
 
-// untar reads an archive of regular files.
+// untar unpacks an archive, which may contain only regular files and folders.
 func untar(from io.Reader) (files, error) {
-	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // with headers
+	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // bytes, including headers
 	for n := 1; ; n++ {
 		header, err := archive.Next()
 		switch {
@@ -47,7 +47,7 @@ func untar(from io.Reader) (files, error) {
 			return nil, fmt.Errorf("cannot be unpacked: %w", err)
 		case n > maxEntries:
 			return nil, fmt.Errorf("has more than %d files and folders", maxEntries)
-		case header.Typeflag == tar.TypeXGlobalHeader: // git archive's: the commit
+		case header.Typeflag == tar.TypeXGlobalHeader: // git archive writes the commit there
 			continue
 		}
 		name := strings.TrimPrefix(header.Name, "./")
@@ -77,13 +77,13 @@ func untar(from io.Reader) (files, error) {
 		if total += len(content); total > maxBytes {
 			return nil, fmt.Errorf("is more than %d MiB when it is unpacked", maxBytes>>20)
 		}
-		if rollout.GitName(path.Base(name)) == "" { // .gitignore and the like have Git leave out or change other files
+		if rollout.GitName(path.Base(name)) == "" { // .gitignore and the like would make Git ignore or change other files
 			all[name] = content
 		}
 	}
 }
 
-// checkName refuses paths that lead elsewhere on some system, or that a tool gives a meaning.
+// checkName refuses paths that leave the folder on some system, or that a tool treats in a special way.
 func checkName(name string) error {
 	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
 		return fmt.Errorf("has a file with the path %.100q, which is not one below its folder", name)
@@ -97,7 +97,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// check refuses paths that cannot exist together.
+// check refuses paths that cannot exist together on every file system.
 func (f files) check() error {
 	if len(f) == 0 {
 		return errors.New("has no file")
@@ -115,7 +115,7 @@ func (f files) check() error {
 	return nil
 }
 
-// below returns a folder's files, by relative paths.
+// below returns the files in a folder, with paths relative to that folder.
 func (f files) below(dir string) files {
 	if dir == "." || dir == "" {
 		return f

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lockFile is vendor.lock, in vendor.yaml's order.
+// lockFile is the content of vendor.lock. Its sources are in the order of vendor.yaml.
 type lockFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -25,10 +25,10 @@ type lockFile struct {
 
 const lockKind = "VendorLock"
 
-// All is the name for all sources.
+// All stands for all sources where a source is named.
 const All = "*"
 
-// read reads a folder's vendor.yaml and its vendor.lock, if any.
+// read reads vendor.yaml, and vendor.lock if there is one.
 func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error) {
 	data, err := dir.ReadFile(rollout.VendorFile)
 	if err == nil {
@@ -70,7 +70,7 @@ func pinOf(s rollout.VendorSource, pins []Pin) *Pin {
 	return &pins[i]
 }
 
-// Check compares a vendor.yaml's folders with its lock, offline, and returns differences.
+// Check compares the vendored folders with vendor.lock and returns the differences. It needs no network.
 func Check(dir *os.Root) (wrong []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -103,7 +103,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver returns folders of a chart's other versions, as after a merge of two updates: they may render, unlocked.
+// leftOver returns folders of a chart's other versions, as after a merge of two updates: a render might use them.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -117,7 +117,7 @@ func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []strin
 	return wrong
 }
 
-// onDisk reads a folder of regular files and folders only.
+// onDisk reads the files of a folder. Anything except regular files and folders is an error.
 func onDisk(dir *os.Root, at string) (files, error) {
 	all := files{}
 	err := fs.WalkDir(dir.FS(), at, func(name string, e fs.DirEntry, err error) error {
@@ -134,8 +134,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches a vendor.yaml's sources and writes vendor.lock. Only the named source, or all for All, leaves its
-// locked version; other content for a locked one is an error. If a source fails it writes nothing. It returns lines.
+// Update fetches the sources of vendor.yaml and writes vendor.lock. It keeps locked versions, except that of the named
+// source (All: of every source). If a source fails, or has other content than locked, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -167,7 +167,7 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 	return write(dir, pins, contents, locked)
 }
 
-// moved returns the error for other content of a locked version.
+// moved returns the error for a source whose content differs from its locked version.
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
 		return fmt.Errorf("%s: vendor.lock names other files for %s than the source has: take vendor.lock and %s from Git "+
@@ -177,7 +177,7 @@ func moved(s rollout.VendorSource, old, now Pin) error {
 		s.Wants(), now.Into, old.names(), now.names(), s.Name())
 }
 
-// names describes a pin's version: commit, digest, or else the tree.
+// names describes the version of a pin, for messages: commit or digest, or else the tree.
 func (p Pin) names() string {
 	if id := cmp.Or(p.Commit, p.Digest); id != "" {
 		return strings.TrimSpace(p.Version + " " + id)
@@ -185,12 +185,12 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, existing folders that are not vendored, and vendored folders with local changes. A
-// folder with the new content passes, as after an interrupted update.
+// apart refuses nested folders, existing folders that are not vendored, and vendored folders with local changes. It
+// accepts a folder that has the new content already, as after an interrupted update.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
-			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges can give one version
+			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges can give the same version
 			if one, in := p.Into+"/", other.Into+"/"; !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
 				return fmt.Errorf("%s and %s are nested: give each source a separate folder", p.Into, other.Into)
 			}

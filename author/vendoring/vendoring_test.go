@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must ends the test at an error.
+// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -28,7 +28,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// packed returns a .tar.gz of these headers, each with its content.
+// packed returns a .tar.gz of the given entries.
 func packed(t *testing.T, entries ...entry) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -62,7 +62,7 @@ func special(name string, kind byte, to string) entry {
 	return entry{tar.Header{Name: name, Typeflag: kind, Linkname: to}, ""}
 }
 
-// TestMaliciousArchives refuses archives with anything but plain files in folders, and archives that are too large.
+// TestMaliciousArchives checks that archives are refused if they are too large or contain anything but plain files in folders.
 func TestMaliciousArchives(t *testing.T) {
 	many := make([]entry, maxEntries+1)
 	for i := range many {
@@ -120,7 +120,7 @@ func TestMaliciousArchives(t *testing.T) {
 	compare.Check(t, files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all)
 }
 
-// world has a repository of charts, a registry with tokens, and a Git server. Its contents are by address.
+// world is a chart repository, a registry with tokens, and a Git server. answers has their contents by path.
 type world struct {
 	t       *testing.T
 	answers map[string][]byte
@@ -144,7 +144,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// withoutGit is a world without a vendor.yaml and without a Git server, which takes most of the time to start.
+// withoutGit returns a world without a vendor.yaml and without a Git server. The Git server would take most of the start.
 func withoutGit(t *testing.T) *world {
 	w := &world{t: t, answers: map[string][]byte{}, dir: t.TempDir()}
 	w.getter, w.host = bench(t, w.ServeHTTP)
@@ -157,7 +157,7 @@ func withoutGit(t *testing.T) *world {
 	return w
 }
 
-// ofSources is the world for the sources, which name its Git server GIT, with their vendor.yaml.
+// ofSources returns a world with these sources in vendor.yaml. GIT in sources stands for the Git server.
 func ofSources(t *testing.T, sources string) *world {
 	w := withoutGit(t)
 	if strings.Contains(sources, "GIT") {
@@ -167,7 +167,7 @@ func ofSources(t *testing.T, sources string) *world {
 	return w
 }
 
-// copied is the world for another test, with a copy of the folder.
+// copied returns the world for another test, with a copy of its folder.
 func (w *world) copied(t *testing.T) *world {
 	t.Helper()
 	own := *w
@@ -176,7 +176,7 @@ func (w *world) copied(t *testing.T) *world {
 	return &own
 }
 
-// redis is a source with a chart in a version.
+// redis returns a source: the chart redis in a version or range.
 func redis(version string) string {
 	return "- chart: {repo: http://HOST/charts, name: redis, version: " + version + "}\n  into: charts\n"
 }
@@ -190,20 +190,20 @@ func (w *world) write(name, content string) {
 	put(w.t, filepath.Join(w.dir, name), content, 0o644)
 }
 
-// put writes a file and its folders.
+// put writes a file, and creates its folders.
 func put(t *testing.T, file, content string, mode os.FileMode) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 	must(t, os.WriteFile(file, []byte(content), mode))
 }
 
-// read returns a file's content, "" if there is no such file.
+// read returns the content of a file, "" if the file does not exist.
 func (w *world) read(name string) string {
 	data, _ := os.ReadFile(filepath.Join(w.dir, name))
 	return string(data)
 }
 
-// remove removes a file or a folder.
+// remove removes a file or folder from the world's folder.
 func (w *world) remove(name string) { must(w.t, os.RemoveAll(filepath.Join(w.dir, name))) }
 
 // listed returns the sources in vendor.yaml.
@@ -217,12 +217,12 @@ func (w *world) listed() []string {
 	return rollout.Mapped(sources, func(s rollout.VendorSource) string { return s.Into + " " + s.Wants() })
 }
 
-// index replaces the index of the charts by one with a version.
+// index replaces the chart index by one that has only version 20.1.4, with further fields.
 func (w *world) index(more string) {
 	w.answers["/charts/index.yaml"] = []byte(strings.ReplaceAll("entries: {redis: [{version: 20.1.4, "+more+"}]}", "HOST", w.host))
 }
 
-// encoded returns a text in base64.
+// encoded returns a text as base64.
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 func (w *world) chart(name, version, values string) {
@@ -269,7 +269,7 @@ func (w *world) ServeHTTP(to http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// on opens the folder.
+// on opens the world's folder.
 func (w *world) on() *os.Root {
 	w.t.Helper()
 	root, err := os.OpenRoot(w.dir)
@@ -278,7 +278,7 @@ func (w *world) on() *os.Root {
 	return root
 }
 
-// update updates a source. The error must have all words; without words there is no error, and the folder equals its lock.
+// update runs Update. The error must contain all words. Without words there must be no error, and the folder must match its lock.
 func (w *world) update(name string, words ...string) {
 	w.t.Helper()
 	_, err := w.getter.Update(context.Background(), w.on(), name)
@@ -300,7 +300,7 @@ func (w *world) wrong() []string {
 	return wrong
 }
 
-// has returns the files of the folder except vendor.yaml.
+// has returns the files in the world's folder except vendor.yaml.
 func (w *world) has() map[string]string {
 	w.t.Helper()
 	all, err := onDisk(w.on(), ".")
@@ -314,8 +314,8 @@ func (w *world) has() map[string]string {
 	return out
 }
 
-// TestUpdate brings in a chart of an index, a folder of a Git server, and an artifact and a chart of a registry. Two
-// runs write the same bytes, locked versions stay, and --update brings in newer ones.
+// TestUpdate checks that Update fetches a chart of an index, a folder of a Git server, and an artifact and a chart of a registry. A second
+// run writes the same bytes. Locked versions stay until --update.
 func TestUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -346,8 +346,8 @@ func TestUpdate(t *testing.T) {
 	w.update("absent", "no source that is called absent")
 }
 
-// TestFlat keeps a chart whose folder has no version in its name there at each version, beside a kustomization's chart
-// with one.
+// TestFlat checks that a flat chart keeps its folder, whose name has no version, at each version. The same chart for kustomize has a folder
+// with the version.
 func TestFlat(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1, flat: true") + redis("~20.1"))
@@ -364,7 +364,7 @@ func TestFlat(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestMoved refuses content that differs from the lock, and writes nothing.
+// TestMoved checks that content that differs from the lock is refused, and that nothing is written.
 func TestMoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		move func(w *world)
@@ -391,7 +391,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestCheck reports any difference from the lock without a request.
+// TestCheck checks that any difference from the lock is reported, without a request.
 func TestCheck(t *testing.T) {
 	updated := newWorld(t)
 	updated.update("")
@@ -418,7 +418,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := updated.copied(t)
 			c.change(w)
-			updated.asked = nil // the server writes there
+			updated.asked = nil // the server of all copies records requests there
 			if got := strings.Join(w.wrong(), "\n"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 				t.Errorf("wrong: %s\nwant %s", got, c.want)
 			}
@@ -427,7 +427,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRefused reports invalid answers and invalid configuration by name, and writes nothing.
+// TestRefused checks that invalid responses and invalid configuration are reported by name, and that nothing is written.
 func TestRefused(t *testing.T) {
 	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo, tag: 6.9.0}\n  into: podinfo\n"
 	const archive = "/charts/redis-20.1.4.tgz"
@@ -485,7 +485,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNoCredentialGoesElsewhere sends no password to another host to which an index or a redirect leads.
+// TestNoCredentialGoesElsewhere checks that a password is not sent to another host, to which an index or a redirect leads.
 func TestNoCredentialGoesElsewhere(t *testing.T) {
 	w := newWorld(t)
 	told := ""
@@ -503,7 +503,7 @@ func TestNoCredentialGoesElsewhere(t *testing.T) {
 	}
 }
 
-// checkLogins compares the user and the password for each host.
+// checkLogins compares the user and password for each host with logins.
 func checkLogins(t *testing.T, login func(host string) (user, password string), logins map[string]string) {
 	t.Helper()
 	for host, want := range logins {
@@ -513,7 +513,7 @@ func checkLogins(t *testing.T, login func(host string) (user, password string), 
 	}
 }
 
-// TestLogins reads the files of docker and helm.
+// TestLogins checks the logins in docker's file. A host without a login has none.
 func TestLogins(t *testing.T) {
 	home := t.TempDir()
 	put(t, filepath.Join(home, ".docker/config.json"),
@@ -522,8 +522,8 @@ func TestLogins(t *testing.T) {
 		map[string]string{"index.docker.io": "ann a:b", "ghcr.io": " ", "evil.example.com": " "})
 }
 
-// TestLoginsOfHelpers queries a credential helper by host, like docker. A helper that has no login, is missing or fails
-// gives none.
+// TestLoginsOfHelpers checks that credential helpers are run by host, as docker does. A helper that has no login, is missing or fails gives
+// no login.
 func TestLoginsOfHelpers(t *testing.T) {
 	home, programs := t.TempDir(), t.TempDir()
 	program := func(name, script string) {
@@ -542,11 +542,11 @@ func TestLoginsOfHelpers(t *testing.T) {
 	checkLogins(t, Logins(home, func(string) string { return "" }), map[string]string{
 		"h.example.com": "ann of-h.example.com", "a.example.com": "ann of-a.example.com", "b.example.com": " ", "m.example.com": " ",
 		"p.example.com": " ", "c.example.com": "bob kept", "t.example.com": " ", "f.example.com": "eve file", "evil.example.com": " ",
-		"index.docker.io": "bob kept", "registry-1.docker.io": "bob kept", // with the password of docker.io
+		"index.docker.io": "bob kept", "registry-1.docker.io": "bob kept", // Docker Hub's hosts have the password of docker.io
 	})
 }
 
-// TestLoggedInByAHelper requests a registry's token with the helper's login.
+// TestLoggedInByAHelper checks that a registry's token is requested with the login of a credential helper.
 func TestLoggedInByAHelper(t *testing.T) {
 	w := newWorld(t)
 	home, programs := t.TempDir(), t.TempDir()

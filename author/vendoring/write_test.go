@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestEndedInTheMiddle kills an update at any point. Each folder is the old one, the new one or missing, with the old
-// lock and the staged files. From each of these states, the same update completes.
+// TestEndedInTheMiddle checks all states in which a killed update can leave the folders. Each folder is old, new or missing, with the old
+// lock and staged files. From each state, the same update completes.
 func TestEndedInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -32,7 +32,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 	}
 	states, step := []string{before, after, ""}, 1
 	if testing.Short() {
-		step = 5 // still each state of each folder
+		step = 5 // this still covers each state of each folder
 	}
 	for n := 0; n < 27; n += step {
 		restore(states[n%3], "base")
@@ -46,7 +46,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestNothingIsChangedHalf keeps all folders and the lock if any folder cannot be written.
+// TestNothingIsChangedHalf checks that all folders and the lock stay unchanged if one folder cannot be written.
 func TestNothingIsChangedHalf(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -60,7 +60,7 @@ func TestNothingIsChangedHalf(t *testing.T) {
 	compare.Check(t, before, w.has())
 }
 
-// TestTwoRanges vendors a chart once for two version ranges with the same version. It stays when one range moves on.
+// TestTwoRanges checks that two ranges with the same version share one folder. It stays when one range gets a newer version.
 func TestTwoRanges(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1") + redis("20.1.5"))
@@ -72,7 +72,7 @@ func TestTwoRanges(t *testing.T) {
 	}
 }
 
-// TestForgedLock distinguishes files that were edited together with the lock from a source that has moved.
+// TestForgedLock checks the error for a folder that was edited together with the lock. It differs from a moved source's error.
 func TestForgedLock(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -85,7 +85,7 @@ func TestForgedLock(t *testing.T) {
 	w.update("", "vendor.lock names other files for ", "take vendor.lock and base from Git again")
 }
 
-// TestFolders lists folders with a vendor.yaml, except vendored ones.
+// TestFolders checks that folders with a vendor.yaml are listed, except those in vendored folders.
 func TestFolders(t *testing.T) {
 	w := newWorld(t)
 	w.update("")

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// pushCommand is the common part of commands that push a user's request for one app.
+// pushCommand is the common part of the commands that push a user's request about one app.
 type pushCommand struct {
 	streams
 	source sourceOptions
@@ -28,7 +28,7 @@ func (c *pushCommand) register(cmd *cobra.Command, run func(ctx context.Context,
 	registerAuthor(cmd, &c.author)
 }
 
-// open identifies the author and reads Git.
+// open returns the author, and a session that has read Git.
 func (c *pushCommand) open(ctx context.Context) (rollout.Identity, *console.Session, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *actCommand) run(ctx context.Context, name string) error {
 	return c.push(w, func() (string, error) { return w.Act(ctx, who, name, c.action, nil) })
 }
 
-// identity returns the author: of the flag, the environment, or git's settings.
+// identity returns the author: from the flag --author, the environment, or git's settings.
 func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	if flag != "" {
 		name, rest, ok := strings.Cut(flag, "<")

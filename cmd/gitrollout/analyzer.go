@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newAnalyzer returns the worker for analyses' measurements.
+// newAnalyzer returns the worker that takes the measurements of analyses.
 func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logger) *measure.Worker {
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
@@ -28,7 +28,7 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 	})
 }
 
-// ownSecrets reads Secrets: without a namespace gitrollout's own, otherwise only labeled ones.
+// ownSecrets returns a reader of Secrets. Namespace "" is gitrollout's own; elsewhere a Secret needs the label.
 func ownSecrets(client *cluster.Client, label string) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {

@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	polls  = 20 // by each side, for each number of apps
+	polls  = 20 // for each side and number of apps
 	pushes = 12
 )
 
-// BenchmarkAgainstPlainPipeline compares the program with a plain pipeline, on one API server and one Git server, in
-// turns, and prints a table:
+// BenchmarkAgainstPlainPipeline compares the program with a plain pipeline, alternately, on one API server and one Git server. It prints
+// a table. The pipeline is:
 //
 //	git pull && kubectl kustomize DIR | kubectl apply --server-side -f -
 //
-// It has no limit on time. docs/performance.md explains the table.
+// The benchmark has no limit of time. docs/performance.md explains the table.
 func BenchmarkAgainstPlainPipeline(b *testing.B) {
 	kube := testcluster.Shared(b)
 	for _, n := range []int{1, 100, 1000} {
@@ -59,7 +59,7 @@ func BenchmarkAgainstPlainPipeline(b *testing.B) {
 	}
 }
 
-// idle measures a poll of Git without changes.
+// idle measures polls of Git that find no changes.
 func (w *benchWorld) idle() (ours, plain series) {
 	for range polls {
 		ours = append(ours, w.measure(func() { w.loop.pass(w.b) }))
@@ -68,8 +68,8 @@ func (w *benchWorld) idle() (ours, plain series) {
 	return ours, plain
 }
 
-// change measures a push that changes one app, and the time until the API server has the new template. Floor is the
-// lower bound for any program that records before it applies.
+// change measures a push that changes one app, until the API server has the new template. floor is the lower bound for any program that
+// records a release before it applies it.
 func (w *benchWorld) change() (ours, plain, floor series) {
 	apply := fmt.Sprintf("git pull -q --ff-only && $KUBECTL kustomize %s | $KUBECTL apply --server-side -f - >/dev/null", w.plain.folder)
 	requests := w.kubectlRequests(apply)
@@ -92,9 +92,8 @@ func (w *benchWorld) change() (ours, plain, floor series) {
 	return ours, plain, floor
 }
 
-// floor measures the least that a push must cost if it is recorded before it is applied, without rendering or
-// decisions. In this order, it makes a look-up and fetch by its mirror, a dry run of a Deployment, a push to its
-// branch, and the apply.
+// floor measures the least cost of a push that is recorded before it is applied, without rendering or decisions. It makes a look-up and a
+// fetch with its own mirror, then a dry run of a Deployment, a push to its own branch, and the apply.
 func (w *benchWorld) floor() sample {
 	w.b.Helper()
 	ctx := w.b.Context()
@@ -121,7 +120,7 @@ func (w *benchWorld) floor() sample {
 	return sample{wall: time.Since(began)}
 }
 
-// restart measures a new process until the end of its first pass, with every app released.
+// restart measures a new process until the end of its first pass. All apps have been released before.
 func (w *benchWorld) restart() sample {
 	w.loop.close()
 	s := w.measure(func() {
@@ -133,7 +132,7 @@ func (w *benchWorld) restart() sample {
 	return s
 }
 
-// sample is the cost of one action.
+// sample is the cost of one action. git and api count requests.
 type sample struct {
 	wall, cpu time.Duration
 	git, api  int // requests
@@ -145,7 +144,7 @@ func (s sample) String() string {
 		s.wall.Seconds(), s.cpu.Seconds(), s.git, s.api, s.builds)
 }
 
-// series is the same action several times.
+// series has the costs of an action that was repeated.
 type series []sample
 
 func (s series) wall() time.Duration { _, m, _ := s.spread(); return m }
@@ -159,7 +158,7 @@ func (s series) spread() (low, median, high time.Duration) {
 	return walls[0], walls[len(walls)/2], walls[len(walls)-1]
 }
 
-// String returns four columns.
+// String returns four columns of the table.
 func (s series) String() string {
 	low, mid, high := s.spread()
 	middle := func(of func(sample) int) int {
@@ -177,7 +176,7 @@ func (s series) String() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// benchWorld is a repository of n released apps, one for the benchmark to change, and another app for the pipeline.
+// benchWorld is a repository of n released apps, of which the benchmark changes one, and another app for the pipeline.
 type benchWorld struct {
 	b          *testing.B
 	kube       *testcluster.Cluster
@@ -185,20 +184,20 @@ type benchWorld struct {
 	server     *gittest.Server
 	loop       *testLoop
 	app, plain benchApp
-	clone      string // the pipeline's
+	clone      string // the pipeline's working copy
 	env        []string
 	version    int
-	first      sample // the first release of all apps
+	first      sample // the cost of the first release of all apps
 	arrivals   chan arrival
-	mirror     *git.Repo // the floor's
-	recorded   string    // its last commit
+	mirror     *git.Repo // the mirror that floor uses
+	recorded   string    // the last commit that floor has pushed
 }
 
 type benchApp struct {
 	folder, name, ns string
 }
 
-// arrival is a template seen at the API server.
+// arrival is a new template at the API server, with the time when it was seen.
 type arrival struct {
 	image string
 	at    time.Time
@@ -272,7 +271,7 @@ spec: {selector: {app: %[1]s}, ports: [{port: 80, targetPort: 8080}]}
 	}
 }
 
-// watch records when the API server shows a new template of an app.
+// watch records when the API server has a new template of an app.
 func (w *benchWorld) watch(app benchApp) {
 	named := metav1.ListOptions{FieldSelector: "metadata.name=" + app.name}
 	events, err := w.kube.Kube.AppsV1().Deployments(app.ns).Watch(w.b.Context(), named)
@@ -288,7 +287,7 @@ func (w *benchWorld) watch(app benchApp) {
 	}()
 }
 
-// arrival waits for a template and returns the time of its arrival.
+// arrival waits until the API server has a template with the image, and returns the time.
 func (w *benchWorld) arrival(image string) time.Time {
 	w.b.Helper()
 	for late := time.After(time.Minute); ; {
@@ -303,7 +302,7 @@ func (w *benchWorld) arrival(image string) time.Time {
 	}
 }
 
-// push changes one app, and returns its new image and the end of the push.
+// push pushes a change of one app. It returns the new image, and the time at the end of the push.
 func (w *benchWorld) push(app benchApp) (image string, at time.Time) {
 	w.version++
 	tag := fmt.Sprintf("v%d", w.version)
@@ -311,7 +310,7 @@ func (w *benchWorld) push(app benchApp) (image string, at time.Time) {
 	return app.name + ":" + tag, time.Now()
 }
 
-// measure runs one step of the program.
+// measure returns the cost of an action of the program.
 func (w *benchWorld) measure(do func()) sample {
 	git, before, cpu, start := len(w.server.Requests()), w.loop.costs(), ownCPU(), time.Now()
 	do()
@@ -322,14 +321,14 @@ func (w *benchWorld) measure(do func()) sample {
 	}
 }
 
-// ownCPU returns the CPU time of this process: it includes the test's Git server, but no git commands.
+// ownCPU returns the CPU time of this process. It includes the test's Git server, but not git commands.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// shell runs a step of the pipeline in its working copy.
+// shell runs a script of the pipeline in the pipeline's working copy.
 func (w *benchWorld) shell(script string) sample { return w.shellIn(w.clone, script) }
 
 func (w *benchWorld) shellIn(dir, script string) sample {
@@ -346,8 +345,8 @@ func (w *benchWorld) shellIn(dir, script string) sample {
 	}
 }
 
-// kubectlRequests counts a script's requests to the API server in kubectl's log at level 6. It deploys a separate
-// version.
+// kubectlRequests returns the number of requests that a script sends to the API server, by kubectl's log at level 6. The script deploys its
+// own version.
 func (w *benchWorld) kubectlRequests(script string) int {
 	w.push(w.plain)
 	log := filepath.Join(w.b.TempDir(), "requests")

@@ -14,7 +14,7 @@ func completeApps() cobra.CompletionFunc {
 	return completeNames((*console.Session).Names)
 }
 
-// completeNames completes the only argument, with nothing if Git needs a prompt.
+// completeNames completes the only argument. If Git cannot be read without a prompt, there are no completions.
 func completeNames(names func(*console.Session) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		w := quietWorld(cmd)
@@ -25,9 +25,9 @@ func completeNames(names func(*console.Session) []string) cobra.CompletionFunc {
 	}
 }
 
-// complete completes a flag's values from Git.
+// complete completes the values of a flag from Git.
 func complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
-	// The only error is an unknown flag.
+	// RegisterFlagCompletionFunc fails only for an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) (
 		[]string, cobra.ShellCompDirective,
 	) {
@@ -39,7 +39,7 @@ func complete(cmd *cobra.Command, flag string, values func(w *console.Session, a
 	})
 }
 
-// quietWorld reads Git with a command's flags, without output; nil if that fails.
+// quietWorld opens a session with a command's flags, without output. It returns nil on an error.
 func quietWorld(cmd *cobra.Command) *console.Session {
 	text := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {
@@ -61,7 +61,7 @@ func quietWorld(cmd *cobra.Command) *console.Session {
 	return w
 }
 
-// knownHashes returns the releases of the arguments' app.
+// knownHashes returns the releases of the app in the arguments, to complete a flag.
 func knownHashes(w *console.Session, args []string) []string {
 	if len(args) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func knownHashes(w *console.Session, args []string) []string {
 	return w.Hashes(args[0])
 }
 
-// stepNames returns the steps of an app's release for --through.
+// stepNames returns the steps of the app's release, to complete --through.
 func stepNames(w *console.Session, args []string) []string {
 	if len(args) == 0 {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// connectTimeout is how long a read-only command awaits the cluster.
+// connectTimeout is how long a command waits for the cluster.
 const connectTimeout = 15 * time.Second
 
-// connect adds the cluster to a world and watches it until ctx ends. changed is called when an app's objects change.
-// An unreachable or another cluster is an error.
+// connect adds a client of the cluster to a session. The client watches the cluster until ctx ends, and calls changed
+// when an app's objects change. It is an error if the cluster is unreachable or has another uid.
 func connect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {
@@ -28,7 +28,7 @@ func optionsOf(w *console.Session, target clusterOptions, changed func(app strin
 	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
 }
 
-// watchCluster returns a synced client, of the options' uid if any.
+// watchCluster returns a client whose caches are synced. If the options have a uid, the cluster must have it.
 func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options, s streams) (*cluster.Client, error) {
 	config, err := target.config()
 	if err != nil {
@@ -61,7 +61,7 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	return client, nil
 }
 
-// lookAt is connect for read-only commands: if need be for readable namespaces only, and without checking the uid.
+// lookAt connects a read-only command. Without sufficient rights it reads only readable namespaces, and checks no uid.
 func lookAt(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)
 	if !cluster.IsForbidden(err) {
@@ -74,7 +74,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	if len(names) == 0 {
 		names = target.ownNamespaces()
 	}
-	config, _ := target.config() // connect has read it
+	config, _ := target.config() // connect has returned its error
 	o := optionsOf(w, target, changed)
 	o.UID, o.Namespaces = "", cluster.Readable(ctx, config, names)
 	client, failed := watchCluster(ctx, target, o, s)
@@ -86,7 +86,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	return nil
 }
 
-// tryConnect is lookAt for commands that can show Git alone. The error is an invalid --context.
+// tryConnect connects a command that can also show Git alone. Its only error is an invalid --context.
 func tryConnect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {

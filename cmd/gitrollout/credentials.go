@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// credentialOptions configure access to the Git server. Secrets are in files and environment, not in command lines.
+// credentialOptions configure access to the Git server. Secrets come from files or the environment, not from flags.
 type credentialOptions struct {
 	sshKey     string
 	knownHosts string
@@ -54,12 +54,12 @@ func (o *sourceOptions) options() (git.Options, error) {
 	return opts, nil
 }
 
-// signing returns the signing key's file, "" for none.
+// signing returns the file of the key that signs commits, "" if there is none.
 func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
-// auth collects the credentials besides the URL's, which package git reads.
+// auth returns the credentials of flags and environment. Package git reads those in the URL.
 func (o *sourceOptions) auth() (wire.Auth, error) {
 	a := wire.Auth{SSHKeyFile: o.sshKey, KnownHosts: o.knownHosts,
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}
@@ -71,7 +71,7 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 	return a, err
 }
 
-// checkArgument refuses a password on the command line.
+// checkArgument refuses a password in --repo: all users of the machine can read command lines.
 func checkArgument(repo string) error {
 	if u, err := url.Parse(repo); err == nil && u.User != nil && strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
 		if _, has := u.User.Password(); has {

@@ -22,10 +22,10 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// dashAddress is the dashboard's default address: for this machine, and so a port-forward.
+// dashAddress is the dashboard's default address. Only this machine, or a port-forward, can reach it.
 const dashAddress = "127.0.0.1:3100"
 
-// dashOptions configure how the dashboard is served, with its permissions.
+// dashOptions configure the dashboard: its address, and who may act there.
 type dashOptions struct {
 	address string
 	actions bool
@@ -37,7 +37,7 @@ type dashOptions struct {
 	email   bool
 }
 
-// register adds the flags, with the prefix dashboard-.
+// register adds the flags, whose names start with dashboard-.
 func (o *dashOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
@@ -70,7 +70,7 @@ func (o *dashOptions) check() error {
 	return nil
 }
 
-// server builds the dashboard.
+// server returns the dashboard's HTTP server for the apps of a board.
 func (o *dashOptions) server(records *console.Records, board *dashboard.Board) (*dashboard.Server, error) {
 	u, err := url.Parse(o.url)
 	options := dashboard.Options{Board: board, Records: records, Now: time.Now, Secure: err == nil && u.Scheme == "https"}
@@ -87,7 +87,7 @@ func (o *dashOptions) server(records *console.Records, board *dashboard.Board) (
 	return dashboard.New(options)
 }
 
-// serve serves browsers until the returned function is called.
+// serve serves the dashboard until stop is called.
 func (o *dashOptions) serve(listener net.Listener, handler http.Handler, ended func(error)) (stop func()) {
 	return serve.On(listener, serve.Options{Address: o.address, Public: o.url, Server: quiet(handler, slog.DiscardHandler),
 		Ended: ended, Now: time.Now})
@@ -182,7 +182,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	return c.follow(ctx, w, board, changed, broken)
 }
 
-// follow updates the board until ctx ends. A failed refresh adds a note.
+// follow updates the board until ctx ends. If Git cannot be read, the board gets a note.
 func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
@@ -211,7 +211,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 			return fmt.Errorf("serve the dashboard: %w", err)
 		case <-time.After(c.every):
 		case <-changed:
-			select { // related changes arrive together
+			select { // related changes arrive together, so wait for them
 			case <-ctx.Done():
 				return nil
 			case <-time.After(200 * time.Millisecond):
@@ -227,7 +227,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	}
 }
 
-// listen opens the dashboard's port for run; nil without an address, or if in use, which stops no release.
+// listen opens the dashboard's port for run. It returns nil without an address, or if the port is in use (a warning).
 func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	if o.address == "" {
 		return nil
@@ -240,12 +240,12 @@ func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	return listener
 }
 
-// gone returns a board's apps that no longer exist.
+// gone returns the apps on a board that no longer exist.
 func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
 	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
 }
 
-// startDashboard serves a loop's dashboard until the returned function is called.
+// startDashboard serves the dashboard of a reconciler's loop until stop is called.
 func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
 	listener := o.listen(log)
 	if listener == nil {

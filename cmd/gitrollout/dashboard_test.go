@@ -19,7 +19,7 @@ func TestDashboardFlags(t *testing.T) {
 	const issuer, site = "https://id.example.com", "https://r.example.com"
 	for name, c := range map[string]struct {
 		options dashOptions
-		want    string // "" for no error
+		want    string // part of the error; "" for no error
 	}{
 		"Defaults":           {dashOptions{address: dashAddress}, ""},
 		"Tokens":             {dashOptions{actions: true, tokens: "f"}, ""},
@@ -42,7 +42,7 @@ func TestDashboardFlags(t *testing.T) {
 	}
 }
 
-// TestDashboardPortThatIsTaken checks that releases continue without the dashboard.
+// TestDashboardPortThatIsTaken checks that releases go on without a dashboard if its port is in use.
 func TestDashboardPortThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -58,7 +58,7 @@ func TestDashboardPortThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestDashboardStopsWhileBrowsersWatch checks that open event streams do not block the end of the program.
+// TestDashboardStopsWhileBrowsersWatch checks that open event streams do not delay the end of the program.
 func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -78,7 +78,7 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	}
 }
 
-// TestOneMirror checks that the dashboard's pages use the loop's mirror instead of fetching again.
+// TestOneMirror checks that the dashboard uses the mirror of the loop, and does not fetch again.
 func TestOneMirror(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	before := p.created.Stats()

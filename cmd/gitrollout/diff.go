@@ -84,7 +84,7 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// app prints an app's differences and returns their number.
+// app prints the differences of an app's objects, and returns how many objects differ.
 func (c *diffCommand) app(
 	ctx context.Context, w *console.Session, server *cluster.DryRunner, app rollout.App,
 ) (int, error) {
@@ -133,7 +133,7 @@ func (c *diffCommand) app(
 	return differences, nil
 }
 
-// print prints one object's difference and returns 1 for one.
+// print prints the difference of one object. It returns 1 if there is one, and otherwise 0.
 func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, error) {
 	text, err := plan.Compare("cluster/"+ref.String(), live, "git/"+ref.String(), after)
 	if err != nil || text == "" {

@@ -104,7 +104,7 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	return nil
 }
 
-// printRBAC prints the least permissions for Git's apps.
+// printRBAC prints the least permissions with which the reconciler can apply the apps in Git.
 func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	const prefix = "system:serviceaccount:"
 	account, is := strings.CutPrefix(cmp.Or(c.as, prefix+rollout.OwnNamespace+":gitrollout"), prefix)
@@ -128,17 +128,17 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	return err
 }
 
-// git returns the Git part of the examination.
+// git returns the part of the examination that is about Git.
 func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	g := doctor.Git{Repo: w.Repo, Heads: w.Heads, Branch: w.Tip, Cluster: w.Cluster, Own: protected(),
 		Head: w.Head, Build: w.Renderer, NoPush: c.noPush}
-	if options, err := c.source.options(); err == nil { // with the options that the world was opened with
+	if options, err := c.source.options(); err == nil { // the session has been opened with these options
 		g.Forge = newForge(c.source, options.Auth, w.Repo.Remote().String(), nil).Options
 	}
 	return g
 }
 
-// cluster returns the cluster part of the examination; w is nil if Git is unreadable.
+// cluster returns the part of the examination that is about the cluster. w is nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: connectTimeout, Namespaces: c.target.namespaces}
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()

@@ -26,10 +26,10 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// doctorConfig lets apps be in all namespaces.
+// doctorConfig lets apps have objects in all namespaces.
 const doctorConfig = testConfig + "  namespaces: ['*']\n"
 
-// doctorRepo has one app in a namespace.
+// doctorRepo returns a repository with one app, whose objects are in a namespace.
 func doctorRepo(t *testing.T, namespace string, more map[string]string) *gittest.Repo {
 	t.Helper()
 	files := map[string]string{
@@ -61,7 +61,7 @@ spec:
 	return repo
 }
 
-// wantFinding compares the only finding of a check with its status and a part of its message, and returns its fix.
+// wantFinding compares the only finding of a check: its status and a part of its message. It returns the finding's fix.
 func wantFinding(t *testing.T, found map[string][]doctor.Finding, check string, want doctor.Health, says string) (fix string) {
 	t.Helper()
 	got := found[check]
@@ -71,7 +71,7 @@ func wantFinding(t *testing.T, found map[string][]doctor.Finding, check string, 
 	return got[0].Fix
 }
 
-// examined runs doctor and returns its findings by check.
+// examined runs gitrollout doctor and returns the exit code, and the findings by check.
 func examined(t *testing.T, args ...string) (code int, found map[string][]doctor.Finding) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -87,14 +87,14 @@ func examined(t *testing.T, args ...string) (code int, found map[string][]doctor
 	return code, found
 }
 
-// nowhere names a kubeconfig that does not exist.
+// nowhere is a flag that names a missing kubeconfig.
 const nowhere = "--kubeconfig=/nonexistent/kubeconfig"
 
-// TestDoctorPush checks real Git servers that refuse pushes in different ways. Its test branches are deleted if the
+// TestDoctorPush checks the findings for Git servers that refuse pushes in different ways. Doctor's test branches must be deleted if the
 // server allows it.
 func TestDoctorPush(t *testing.T) {
 	tests := map[string]struct {
-		hook string // update: REF OLD NEW
+		hook string // an update hook, called with REF OLD NEW
 		user string
 		want doctor.Health
 		says string
@@ -139,7 +139,7 @@ func TestDoctorPush(t *testing.T) {
 	}
 }
 
-// TestDoctorFindings checks a repository with mistakes, without a cluster.
+// TestDoctorFindings checks the findings for a repository with mistakes, without a cluster.
 func TestDoctorFindings(t *testing.T) {
 	repo := doctorRepo(t, "shop", map[string]string{"apps/broken/kustomization.yaml": "resources: [gone.yaml]\n"})
 	_, found := examined(t, "--repo", repo.Bare, nowhere)
@@ -170,7 +170,7 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
-// TestDoctorOwners reports whether code owners have an effect, with a remedy, and requests that failed.
+// TestDoctorOwners checks the finding about whether code owners have an effect, with its fix, and failed requests.
 func TestDoctorOwners(t *testing.T) {
 	branch, rule := "", ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -207,8 +207,8 @@ func TestDoctorOwners(t *testing.T) {
 	is(doctor.Unknown, "was not checked: there is no token for the forge's API", "")
 }
 
-// TestDoctorRights checks an account without rights on a real API server, grants the rights that the findings suggest,
-// and checks again.
+// TestDoctorRights checks the findings for an account without rights on a real API server. It grants the rights that the fixes name, after
+// which the findings must be healthy.
 func TestDoctorRights(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)
@@ -224,7 +224,7 @@ func TestDoctorRights(t *testing.T) {
 	if code != int(exitFailed) || len(found["cluster.rights"]) < 5 || found["cluster.uid"][0].Status != doctor.Problem {
 		t.Fatalf("exit code %d: %+v", code, found)
 	}
-	wantFinding(t, found, "cluster.kinds", doctor.Problem, "example.com/v1 Unheard") // unknown to the cluster
+	wantFinding(t, found, "cluster.kinds", doctor.Problem, "example.com/v1 Unheard") // the cluster does not know the kind
 	for _, check := range []string{"cluster.version", "clock.cluster"} {
 		if found[check][0].Status != doctor.Healthy {
 			t.Errorf("%s: %+v", check, found[check])
@@ -271,7 +271,7 @@ func TestDoctorRights(t *testing.T) {
 	must(t, errorOf(rbac.ClusterRoleBindings().Create(ctx, toAll, options)))
 	toOne := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: refTo("Role")}
 	must(t, errorOf(rbac.RoleBindings(ns).Create(ctx, toOne, options)))
-	for range 50 { // the authorizer watches roles
+	for range 50 { // the authorizer learns roles by a watch
 		_, found = examined(t, args...)
 		if found["cluster.rights"][0].Status == doctor.Healthy && found["cluster.uid"][0].Status == doctor.Healthy {
 			return
@@ -281,7 +281,7 @@ func TestDoctorRights(t *testing.T) {
 	t.Errorf("with all that the fixes say: %+v %+v", found["cluster.rights"], found["cluster.uid"])
 }
 
-// TestDoctorSecrets looks for the Secret keys that analyses name.
+// TestDoctorSecrets checks the finding about the Secret keys that analyses use.
 func TestDoctorSecrets(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)
@@ -305,7 +305,7 @@ spec:
 		_, found := examined(t, "--repo", repo.Bare, "--no-push", "--kubeconfig", cluster.Kubeconfig)
 		return wantFinding(t, found, "cluster.secrets", want, says)
 	}
-	finds(doctor.Problem, ns+"/prometheus") // there is no Secret
+	finds(doctor.Problem, ns+"/prometheus") // the Secret does not exist
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "prometheus"}, StringData: map[string]string{"token": "t0ken"}}
 	secret, err := cluster.Kube.CoreV1().Secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{})
 	must(t, err)

@@ -16,11 +16,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election, a Lease for liveness only: Git's compare-and-swap lets only one advance.
+// electOptions configure leader election. The Lease only saves work: Git's compare-and-swap prevents double advances.
 type electOptions struct {
 	elect     bool
 	namespace string
-	// kube-controller-manager's defaults; tests shorten them.
+	// They default to kube-controller-manager's values; tests shorten them.
 	lease, renew, retry time.Duration
 }
 
@@ -33,11 +33,11 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
-// podNamespace is the file with a pod's namespace.
+// podNamespace is the file in which a pod finds its namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity returns the writer's name, and whether it stands down for another. A single process is named by host or
-// pod; each replica, even on one host, needs its own name.
+// identity returns the name under which this process writes. With election it has a random suffix, as replicas may
+// share a host, and the process stops when another writer takes over. Otherwise it is the name of the host or pod.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -54,7 +54,7 @@ func hostname() string {
 	return name
 }
 
-// ownNamespace returns the pod's namespace, or otherwise outside of a cluster.
+// ownNamespace returns the pod's namespace, or otherwise if this process runs outside of a cluster.
 func ownNamespace(otherwise string) string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
@@ -62,10 +62,10 @@ func ownNamespace(otherwise string) string {
 	return otherwise
 }
 
-// protected returns gitrollout's namespace, where no app may write.
+// protected returns gitrollout's own namespace, where no app may write.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead calls work while this process holds a cluster's Lease, or at once without election.
+// lead calls work while this process holds the Lease of a cluster. Without election, it calls work at once.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

@@ -16,7 +16,7 @@ import (
 
 type exitCode int
 
-// The exit codes, part of the interface, documented by newExitCodes.
+// The exit codes are part of the interface. newExitCodes documents them.
 const (
 	exitOK      exitCode = 0
 	exitFailed  exitCode = 1
@@ -25,16 +25,16 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// Of status; the last one also of once.
+	// These are for status, exitHeld also for once.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
 
-	// Of plan --exit-code.
+	// This one is for plan --exit-code.
 	exitChanges exitCode = 10
 )
 
-// failure is an error with its exit code, without a message if reported already.
+// failure is an error with an exit code. err is nil if the command has already reported the error.
 type failure struct {
 	code exitCode
 	err  error
@@ -53,7 +53,7 @@ func usagef(format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// silent returns a failure without a message.
+// silent returns a failure that prints no message.
 func silent(code exitCode) error { return &failure{code: code} }
 
 func isSilent(err error) bool {
@@ -61,7 +61,7 @@ func isSilent(err error) bool {
 	return errors.As(err, &f) && f.err == nil
 }
 
-// codeOf maps an error to an exit code, by the caller's reaction.
+// codeOf returns the exit code of an error. Errors have one code if callers would react to them in the same way.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var invalid *rollout.InvalidError
@@ -85,7 +85,7 @@ func codeOf(err error) exitCode {
 	}
 }
 
-// message formats an error for users: a line for each failure, with a hint.
+// message formats an error for users, in one line per failure, with a hint if there is one.
 func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "\n            ")
 	switch {

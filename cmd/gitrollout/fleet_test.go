@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// fleetRepo is a repository with n apps, all recorded as healthy except that every hundredth is paused.
+// fleetRepo returns a repository with n apps. In their records all are healthy, except that every hundredth is paused.
 func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	t.Helper()
 	repo := gittest.New(t)
@@ -45,10 +45,10 @@ func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	return repo
 }
 
-// stateCommits are further commits of fleetRepo's state branch, for git fast-import.
+// stateCommits is a stream for git fast-import of further commits of fleetRepo's state branch.
 type stateCommits struct{ strings.Builder }
 
-// add adds a commit of one app's record, at a time in seconds.
+// add adds a commit that changes the record of one app, at a time in seconds.
 func (c *stateCommits) add(tb testing.TB, at int64, message string, s rollout.State) {
 	tb.Helper()
 	from, data := "", encoded(tb, s)
@@ -59,7 +59,7 @@ func (c *stateCommits) add(tb testing.TB, at int64, message string, s rollout.St
 		at, len(message), message, from, rollout.StatePath(s.App), len(data), data)
 }
 
-// openFleet reads fleetRepo like a command.
+// openFleet opens a session on fleetRepo, as a command does.
 func openFleet(b *testing.B, url string) *console.Session {
 	b.Helper()
 	source := &sourceOptions{repo: url, branch: "main", cluster: "prod"}
@@ -68,8 +68,8 @@ func openFleet(b *testing.B, url string) *console.Session {
 	return session
 }
 
-// BenchmarkFleet runs list -w for 1,000 apps from Git alone: the first screen, one poll without changes, and one after
-// a push to one app.
+// BenchmarkFleet measures list -w for 1,000 apps, from Git alone. It reports the first screen, a poll without changes, and a poll after a
+// push to one app.
 func BenchmarkFleet(b *testing.B) {
 	repo := fleetRepo(b, 1000)
 	url := repo.HTTP(gittest.HTTPOptions{}).URL
@@ -113,5 +113,5 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// at returns a time in the past.
+// at returns a fixed time in the past.
 func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns a worker, not started, that does nothing without a forge section in Git's configuration.
+// newForge returns a worker for the forge, not started. It does nothing if the configuration has no forge.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,
@@ -33,7 +33,7 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns the forge API's token for each request, as tokens expire: GITROLLOUT_FORGE_TOKEN, or else Git's.
+// forgeToken returns how to get the forge API's token, per request, as tokens expire: GITROLLOUT_FORGE_TOKEN, or Git's.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
@@ -54,7 +54,7 @@ func (o *hookOptions) register(cmd *cobra.Command) {
 		"`file` with the webhooks' secret (default: GITROLLOUT_WEBHOOK_SECRET)")
 }
 
-// secret reads the webhooks' secret, trimmed.
+// secret reads the secret that signs webhooks, without surrounding white space.
 func (o *hookOptions) secret() (string, error) {
 	text := []byte(os.Getenv("GITROLLOUT_WEBHOOK_SECRET"))
 	if o.secretFile != "" {
@@ -70,7 +70,7 @@ func (o *hookOptions) secret() (string, error) {
 	return string(text), nil
 }
 
-// listen opens the port, nil without an address.
+// listen opens the port for webhooks. It returns nil if no address is set.
 func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 	if o.address == "" {
 		return nil, "", nil
@@ -84,14 +84,14 @@ func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 	return l, secret, nil
 }
 
-// serveHooks serves webhooks until the returned function is called.
+// serveHooks serves webhooks until stop is called.
 func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger) (stop func(), err error) {
 	hook, err := forge.NewHook(forge.Hook{Secret: secret, Remote: l.remote, Branch: l.source.branch, Pushed: l.Poll,
 		Now: time.Now})
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	stop = serve.On(listener, serve.Options{ // under any host name: requests are signed
+	stop = serve.On(listener, serve.Options{ // any host name is accepted, because requests are signed
 		Server: quiet(hook, log.Handler()), Now: time.Now,
 		Ended: func(err error) { log.Error("webhooks are no longer taken", "error", err) },
 	})

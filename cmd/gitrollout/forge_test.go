@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// listener records the loop's reports to a forge.
+// listener records the reports of the loop to a forge.
 type listener struct {
 	mu   sync.Mutex
 	told []string
@@ -52,7 +52,7 @@ func (l *listener) Resume(_ rollout.Forge, transitions []rollout.ForgeUpdate, br
 	l.hear("resume", transitions, branches)
 }
 
-// heard returns the reports since the last call, without repetitions.
+// heard returns the reports since its last call, without successive duplicates.
 func (l *listener) heard() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,8 +61,8 @@ func (l *listener) heard() string {
 	return text
 }
 
-// TestForgeIsTold follows a release and two processes: each transition is reported once, and a new process or a new
-// configuration reports all states again.
+// TestForgeIsTold checks, for a release and two processes, that each transition is reported once. A new process or a new configuration
+// reports all states again.
 func TestForgeIsTold(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	branch, heard := w.promotion(), &listener{}
@@ -112,8 +112,8 @@ func TestForgeIsTold(t *testing.T) {
 	}
 }
 
-// TestMergedProposalIsTidiedLater keeps the branch of a merged proposal until the forge has had time to notice the
-// merge, also across processes.
+// TestMergedProposalIsTidiedLater checks that a merged proposal's branch stays until the forge has had time to notice the merge, also if
+// the process restarts.
 func TestMergedProposalIsTidiedLater(t *testing.T) {
 	t.Parallel()
 	for name, restarts := range map[string]bool{"one process": false, "two processes": true} {
@@ -136,7 +136,7 @@ func TestMergedProposalIsTidiedLater(t *testing.T) {
 				p = p.restart()
 				p.sinks.Forge = heard
 			}
-			// A restart counts from the state's last change, possibly in this pass.
+			// After a restart, the time counts from the last change of the record, which may be in this pass.
 			p.awaitPhase(rollout.Healthy)
 			w.skew += 11 * time.Second
 			_ = p.passes(2)

@@ -24,9 +24,9 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
-	// draw formats a listing as text; single: of one named app.
+	// draw formats a listing as text. single says that it is for one app that was named.
 	draw func(l status.Listing, single bool, k terminal.Look) string
-	// only filters a listing; nil: no filter.
+	// only filters a listing; nil for none.
 	only func(l status.Listing) status.Listing
 }
 
@@ -84,7 +84,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 		return usagef("--refresh %s is less than 100ms", c.every)
 	}
 	if c.only == nil {
-		c.args = args // the arguments of list are patterns
+		c.args = args // for list, the arguments are patterns
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

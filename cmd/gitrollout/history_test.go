@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestHistoryIsTheRecord has state commits with empty or wrong messages: only their changes to the app's file count.
+// TestHistoryIsTheRecord checks that only changes of the app's record count, not the messages of state commits.
 func TestHistoryIsTheRecord(t *testing.T) {
 	repo := fleetRepo(t, 2)
 	var stream stateCommits
@@ -58,8 +58,8 @@ func TestHistoryIsTheRecord(t *testing.T) {
 	}, transitions)
 }
 
-// TestHistoryNamesWhoMadeIt shows the author of a release that was rejected before its first stage and is on no record.
-// A release without its commit has no author.
+// TestHistoryNamesWhoMadeIt checks that a release that was rejected before its first stage, and is in no record, has an author. A release
+// whose commit is missing has none.
 func TestHistoryNamesWhoMadeIt(t *testing.T) {
 	repo := fleetRepo(t, 1)
 	head := repo.CommitFiles("faster", map[string]string{"README": "faster"})

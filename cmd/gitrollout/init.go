@@ -119,7 +119,7 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// looking returns a function that counts rendered folders, and names the current one after each two seconds.
+// looking returns a function to call per rendered folder. Every two seconds it prints their number and the current one.
 func looking(to io.Writer, now func() time.Time) func(folder string) {
 	told, rendered := now(), 0
 	return func(folder string) {
@@ -130,7 +130,7 @@ func looking(to io.Writer, now func() time.Time) func(folder string) {
 	}
 }
 
-// propose finds the cluster's apps.
+// propose returns the proposed configuration of the cluster, and lines that describe it.
 func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, error) {
 	survey, err := scaffold.Look(tree)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	return p, lines, nil
 }
 
-// rollouts returns the files that stage an app's Deployments.
+// rollouts returns the files with Rollouts for the Deployments of one app.
 func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	config, err := readConfig(tree, cluster)
@@ -207,7 +207,7 @@ func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]sc
 	return files, nil
 }
 
-// checked validates the result like validate.
+// checked returns an error if gitrollout validate would find errors in the tree.
 func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams, nil))
 	if err != nil {

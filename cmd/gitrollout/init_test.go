@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLooking names the folder that init renders after each two seconds, and nothing sooner.
+// TestLooking checks that init prints the folder that it renders every two seconds, and not more often.
 func TestLooking(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(0, 0)

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newJobs returns a real control plane, a new namespace in it, and a client for its Jobs.
+// newJobs returns a client of a real control plane, a new namespace there, and a client for Jobs.
 func newJobs(t *testing.T) (kube kubernetes.Interface, ns string, client *cluster.Client) {
 	t.Helper()
 	t.Parallel()
@@ -28,7 +28,7 @@ func newJobs(t *testing.T) (kube kubernetes.Interface, ns string, client *cluste
 	return shared.Kube, shared.Namespace(t), client
 }
 
-// measured queries a measurement until it ends.
+// measured repeats a measurement's request until the measurement has ended.
 func measured(t *testing.T, deps provider.Deps, request provider.Request) (got provider.Result) {
 	t.Helper()
 	await(t, "the measurement ends", func() bool {
@@ -40,9 +40,8 @@ func measured(t *testing.T, deps provider.Deps, request provider.Request) (got p
 	return got
 }
 
-// TestJobsMeasure runs Jobs as measurements on a real control plane: one completes, one fails, one cannot pull its
-// image, and one belongs to another program. A repeated query finds the Job instead of creating it again, and a
-// finished measurement leaves no Job.
+// TestJobsMeasure checks Jobs as measurements on a real control plane: one completes, one fails, one cannot pull its image, and one belongs
+// to another program. A repeated request finds the same Job. A stopped measurement leaves no Job.
 func TestJobsMeasure(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	deps := provider.Deps{Jobs: client, Now: time.Now}
@@ -78,7 +77,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 			if n := list(); n != 1 {
 				t.Errorf("%d Jobs were made, want 1", n)
 			}
-			for range 2 { // a repeated query is allowed
+			for range 2 { // Stop may be repeated
 				if err := provider.Stop(t.Context(), deps, request); err != nil {
 					t.Error(err)
 				}
@@ -88,7 +87,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 	}
 }
 
-// TestJobsOfOthers neither uses nor changes a foreign Job of the same name, and names a missing right.
+// TestJobsOfOthers checks that another program's Job of the same name is not used or changed, and that a missing right is named.
 func TestJobsOfOthers(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	job := func(name, spec string) map[string]any {
@@ -133,9 +132,9 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: c, im
 	}
 }
 
-// TestJobsBelongToTheirDeployment deletes a measurement's Job with its Deployment, and does not create a deleted Job
-// again.
-func TestJobsBelongToTheirDeployment(t *testing.T) {
+// TestJobsBelongToTheirWorkload checks that a measurement's Job has its Deployment or StatefulSet as owner, and that a deleted Job is not
+// created again.
+func TestJobsBelongToTheirWorkload(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	pods := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "shop", Image: "shop:v1"}}}}
@@ -155,13 +154,27 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image:
 	if err != nil || len(all.Items) != 1 || len(all.Items[0].OwnerReferences) != 1 || all.Items[0].OwnerReferences[0].UID != shop.UID {
 		t.Fatalf("the Jobs are %+v, %v", all.Items, err)
 	}
+	set, err := kube.AppsV1().StatefulSets(ns).Create(t.Context(), &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec:       appsv1.StatefulSetSpec{Replicas: new(int32), Selector: metav1.SetAsLabelSelector(pods.Labels), Template: pods},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	ofSet := request
+	ofSet.ID, ofSet.Workload.Kind = "set", "StatefulSet"
+	must(t, errorOf(provider.Measure(t.Context(), deps, ofSet)))
+	sets, err := kube.BatchV1().Jobs(ns).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	owned := slices.ContainsFunc(sets.Items, func(job batchv1.Job) bool {
+		return len(job.OwnerReferences) == 1 && job.OwnerReferences[0].UID == set.UID
+	})
+	compare.CheckNamed(t, "the StatefulSet owns its Job", true, owned)
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	must(t, kube.BatchV1().Jobs(ns).Delete(t.Context(), all.Items[0].Name, background))
 	request.Metadata = got.Metadata
 	if got = measured(t, deps, request); got.Phase != rollout.AnalysisInconclusive {
 		t.Errorf("a Job that was deleted makes its measurement %s", got.Phase)
 	}
-	request.ID, request.Metadata, request.Rollout = "n", nil, "gone"
+	request.ID, request.Metadata, request.Workload.Name = "n", nil, "gone"
 	if got, err := provider.Measure(t.Context(), deps, request); err != nil || got.Phase != rollout.AnalysisRunning {
 		t.Errorf("without its Deployment: %+v, %v", got, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAHugeFileCostsNoMemory has a commit of 700 MB of zeros, which need only 700 kB in a pack. The memory of the
-// program does not grow, and an app that uses the file has an error.
+// TestAHugeFileCostsNoMemory checks a commit with 700 MB of zeros, which take only 700 kB in a pack. The program's memory must not grow,
+// and an app that uses the file must have an error.
 func TestAHugeFileCostsNoMemory(t *testing.T) {
 	tier.All(t)
 	repo := gittest.New(t)

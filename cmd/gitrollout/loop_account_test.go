@@ -9,9 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAnAppIsWrittenAsItsAccount uses an account without rights: the app is held with the API server's message, and
-// nothing is written. With the rights for its objects, the app is released. The entry or the command line names the
-// account.
+// TestAnAppIsWrittenAsItsAccount checks that an app whose account has no rights is held with the API server's message, and nothing is
+// written. With rights for its objects it is released. The entry or the command line names the account.
 func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
 	t.Parallel()
 	for name, entry := range map[string]string{
@@ -35,7 +34,7 @@ func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
 	}
 }
 
-// grantDeployer allows the account deployer to write the app's objects.
+// grantDeployer gives the account deployer the rights to write the app's objects.
 func (w *loopWorld) grantDeployer() {
 	w.Helper()
 	verbs := []string{"get", "create", "patch", "delete"}
@@ -43,7 +42,7 @@ func (w *loopWorld) grantDeployer() {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services", "configmaps"}, Verbs: verbs})
 }
 
-// grant gives the account deployer a Role with some rules.
+// grant creates a Role with the rules, and gives the account deployer that Role.
 func (w *loopWorld) grant(name string, rules ...rbacv1.PolicyRule) {
 	w.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
@@ -51,7 +50,7 @@ func (w *loopWorld) grant(name string, rules ...rbacv1.PolicyRule) {
 	w.bind("deployer", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name})
 }
 
-// bind gives an account of the test's namespace a role there.
+// bind binds an account of the test's namespace to a role in that namespace.
 func (w *loopWorld) bind(account string, role rbacv1.RoleRef) {
 	w.Helper()
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: role,

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// judgedVersion returns an app whose release is measured at its second step, by a server that answers with a number.
+// judgedVersion returns an app whose release is measured at its second step. The server at url answers with a number.
 func judgedVersion(tag, url string) map[string]string {
 	return with(version(tag, `    canary:
       scaling: surge
@@ -36,7 +36,7 @@ spec:
 	})
 }
 
-// serveLoad answers each measurement with a load until the test ends, or refuses it if that is "". It counts the requests.
+// serveLoad serves measurements until the test ends. It answers with the load, or with an error if that is "", and counts requests.
 func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
@@ -52,7 +52,7 @@ func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int6
 	return server.URL, asked
 }
 
-// TestVerdictsArePeoplesToRead shows measurements in the proposals to promote and to revert, and in the record of the
+// TestVerdictsArePeoplesToRead checks that the proposals to promote and to revert have the measurements, and so has the record of the
 // transition that they cause.
 func TestVerdictsArePeoplesToRead(t *testing.T) {
 	var load atomic.Value
@@ -81,8 +81,8 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	w.wantText(w.repo.Message(w.revert()), "Measured: "+w.app+"/step-2 load: Failed, 1 failed; ")
 }
 
-// TestAHostileMeasurementStopsNobody has a condition that would take hours or all memory: only its metric has an error.
-// A server's text in records is escaped, and other apps are released meanwhile.
+// TestAHostileMeasurementStopsNobody checks that a condition that would take hours or all memory only gives its metric an error. A server's
+// text is escaped in records. Other apps are released meanwhile.
 func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ condition, load, reason string }{
@@ -104,7 +104,7 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 			w.pushAs(other, "another app", version("v1", halfThenGate))
 			p := w.start()
 			p.awaitOf(other, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-			// Otherwise v2 would be deployed first.
+			// Without this wait, v2 could be the first deployment.
 			p.awaitPhase(rollout.Healthy)
 			w.push("hostile", hostile("v2"))
 			release := w.pushAs(other, "v2 of the other", version("v2", halfThenGate))
@@ -117,8 +117,8 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	}
 }
 
-// TestGatesOfWhatIsOverAreNotAsked queries a webhook gate while its release waits for it, and not after the release was
-// rolled back.
+// TestGatesOfWhatIsOverAreNotAsked checks that a webhook gate is queried while its release waits for it, but no more after the release has
+// been rolled back.
 func TestGatesOfWhatIsOverAreNotAsked(t *testing.T) {
 	url, asked := serveLoad(t, func() string { return "" })
 	gated := func(tag string) map[string]string {
@@ -138,12 +138,12 @@ spec: {metrics: [{name: gate, provider: {webhook: {url: "` + url + `", type: con
 	}
 	n := asked.Load()
 	time.Sleep(5 * time.Second)
-	if more := asked.Load() - n; more > 1 { // one was in flight
+	if more := asked.Load() - n; more > 1 { // one request may have been in flight
 		t.Errorf("the gate is asked %d times after its release", more)
 	}
 }
 
-// TestOnceMeasures completes a release with three measurements by calls of once alone.
+// TestOnceMeasures checks that calls of gitrollout once alone complete a release with three measurements.
 func TestOnceMeasures(t *testing.T) {
 	url, asked := serveLoad(t, func() string { return "0.1" })
 	thrice := func(tag string) map[string]string {

@@ -9,7 +9,7 @@ import (
 
 const ann, bob = "Ann Lee <ann@example.com>", "Bob Roe <bob@example.com>"
 
-// as pushes files as a given author, and returns the commit.
+// as pushes a commit of files by the given author, and returns the commit.
 func (w *loopWorld) as(author string, files map[string]string) string {
 	w.Helper()
 	w.repo.Pull()
@@ -19,14 +19,14 @@ func (w *loopWorld) as(author string, files map[string]string) string {
 	return w.repo.Push()
 }
 
-// promoted returns a promotion of the app's release as a file of Git.
+// promoted returns the promotion file that promotes a release of the app.
 func (w *loopWorld) promoted(release rollout.Hash) map[string]string {
 	w.Helper()
 	promotion := rollout.Promotion{Release: release, Decision: rollout.Promote}
 	return map[string]string{rollout.PromotionPath("test", w.app): encoded(w, promotion)}
 }
 
-// halfway returns a version of the app with a gate at half of its pods.
+// halfway returns a version of the app that has a gate when half of its pods are new.
 func (w *loopWorld) halfway(tag string) map[string]string {
 	files := map[string]string{}
 	for name, content := range version(tag, halfThenGate) {
@@ -35,8 +35,8 @@ func (w *loopWorld) halfway(tag string) map[string]string {
 	return files
 }
 
-// TestAuthorsOfOneLook fetches two pushes at one poll. The release and the promotion each have the author of their
-// commit, and the release names its commit instead of the head.
+// TestAuthorsOfOneLook checks two pushes that one poll fetches. The release and the promotion each have the author of their own commit. The
+// release names its own commit, not the head.
 func TestAuthorsOfOneLook(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	as, app := w.as, w.halfway
@@ -56,8 +56,8 @@ func TestAuthorsOfOneLook(t *testing.T) {
 	w.wantText(strings.Join(w.history(), "\n"), "promoted by "+bob)
 }
 
-// TestAuthorsAfterAStart releases a commit that was pushed while no process ran, with the author and the ID of the
-// commit that changed the app. A process does not read the history for commits that do not change the app.
+// TestAuthorsAfterAStart checks that a release that was pushed while no process ran has the author and id of the commit that changed the
+// app. If the app has not changed, a process does not read the history.
 func TestAuthorsAfterAStart(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	p.end()
@@ -85,8 +85,7 @@ func TestAuthorsAfterAStart(t *testing.T) {
 	}
 }
 
-// TestPromoterAfterAStart names the author of a promotion that was pushed while no process ran, even after later
-// pushes.
+// TestPromoterAfterAStart checks that a promotion that was pushed while no process ran has its author, even after later pushes.
 func TestPromoterAfterAStart(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	s := p.awaitPaused(w.as(ann, w.halfway("v2")))

@@ -15,9 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAggregatedAPIIsAway stops the server of an APIService while an object of its group leaves Git. Neither a process
-// that has seen the group nor a new one deletes or forgets anything, since the objects may still exist. When the server
-// is back, the object is pruned.
+// TestAggregatedAPIIsAway stops the server of an APIService while an object of its API group leaves Git. As the object may still exist,
+// neither the running process nor a new one deletes or forgets it. When the server is back, the object is pruned.
 func TestAggregatedAPIIsAway(t *testing.T) {
 	w := newLoopWorld(t, withExtra(version("v1", halfThenGate)))
 	group := w.ns + ".example.com"
@@ -37,7 +36,7 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 	}
 	p.await("in the inventory", listed)
 
-	// The APIService has no server any more. Without the label the API server does not create it again.
+	// Give the APIService a server that does not exist. Without the label, the API server does not restore the APIService.
 	t.Cleanup(func() { _ = services.Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}) })
 	away := `{"metadata": {"labels": {"kube-aggregator.kubernetes.io/automanaged": null}}, "spec": {
 		"insecureSkipTLSVerify": true, "service": {"namespace": "` + w.ns + `", "name": "nobody", "port": 443}}}`

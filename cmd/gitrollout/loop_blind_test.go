@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestClusterAlone shows users without access to Git the state in the cluster, and names the missing parts.
+// TestClusterAlone checks that users without access to Git see the state in the cluster, and which parts are missing.
 func TestClusterAlone(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 

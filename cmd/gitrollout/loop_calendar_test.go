@@ -10,8 +10,8 @@ import (
 
 const freezeText = "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: the database moves\n"
 
-// TestFreezeAndWindows releases under a freeze and around a window: a waiting release is recorded once and nothing is
-// written meanwhile, also by a new process. A merged promotion takes effect afterwards; an abort does not wait.
+// TestFreezeAndWindows checks a release during a freeze and around a window. A waiting release is recorded once, and nothing is written
+// while it waits, also by a new process. A merged promotion waits too; an abort does not.
 func TestFreezeAndWindows(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	freeze := rollout.FreezePath("test")
@@ -30,7 +30,7 @@ func TestFreezeAndWindows(t *testing.T) {
 	w.repo.Remove(freeze).Commit("thaw")
 	p.awaitPaused(second)
 
-	// A window that has just ended by the loop's clock delays a promotion.
+	// A promotion must wait if a window has just ended by the loop's clock.
 	now := w.now().UTC()
 	begins := now.Add(-10 * time.Minute).Format("4 15 * * *")
 	config := w.repo.Show("main", configFile)

@@ -31,9 +31,8 @@ func (w *loopWorld) configMaps() []string {
 	return names
 }
 
-// TestPrune removes objects from an app in the commit that releases a new version. They are deleted when that version
-// is healthy, the old version's generated ConfigMap after its last pod, and annotated ones never. The inventory shrinks
-// in one commit.
+// TestPrune checks objects that leave an app with the commit of a new version. They are deleted when that version is healthy, the old
+// version's generated ConfigMap after its last pod, and annotated objects never. One commit shrinks the inventory.
 func TestPrune(t *testing.T) {
 	files := func(tag string, more ...string) map[string]string {
 		files := version(tag, halfThenGate)
@@ -91,8 +90,8 @@ func TestPrune(t *testing.T) {
 	p.wantUnmoved(stateBranch, 5)
 }
 
-// TestRefusedByTheCluster pushes an object without its CRD. The app is held before anything is applied, retries at
-// growing intervals, and continues once the CRD exists.
+// TestRefusedByTheCluster checks an object without its CRD. The app is held before anything is applied, tried again at growing intervals,
+// and released once the CRD exists.
 func TestRefusedByTheCluster(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	group := w.ns + ".example.com"
@@ -122,9 +121,9 @@ func TestRefusedByTheCluster(t *testing.T) {
 	}
 }
 
-// TestForeignObject has a foreign Ingress with the name of the canary Ingress. The app is held before anything is
-// applied, and continues after the Ingress was deleted. An Ingress that appears during a release is left alone too: it
-// does not stop a rollback, and is reported until its deletion.
+// TestForeignObject checks another owner's Ingress that has the name of the canary Ingress. The app is held before anything is applied,
+// until the Ingress is deleted. If the Ingress appears during a release it is not changed either: it does not stop a rollback, and is
+// reported until it is deleted.
 func TestForeignObject(t *testing.T) {
 	const routed = `    canary:
       stableService: APP
@@ -173,7 +172,7 @@ func TestForeignObject(t *testing.T) {
 	theirs = foreign()
 	third := w.push("v1 again", files("v1"))
 	s = p.await("going back", func(s rollout.State) bool {
-		isThere := s.Phase == rollout.Healthy && s.Source == third // the pods may be gone before the next pass
+		isThere := s.Phase == rollout.Healthy && s.Source == third // the pods may be deleted before the next pass
 		return (s.Phase == rollout.Aborting || isThere) && w.image() == "v1" && len(w.pods()["v2"]) == 0
 	})
 	w.skew += 2 * time.Minute
@@ -188,7 +187,7 @@ func TestForeignObject(t *testing.T) {
 	}
 }
 
-// withIngress adds an Ingress with one path to a port of the Service, and a canary Service.
+// withIngress adds an Ingress with one path, to a port of the Service, and a canary Service.
 func withIngress(files map[string]string, port string) map[string]string {
 	return with(files, map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, ingress.yaml]\n",
@@ -204,7 +203,7 @@ spec: {selector: {app: APP}, ports: [{port: 80}]}
 `})
 }
 
-// createCRD defines the kind Odd of a group until the test ends, with scope Namespaced or Cluster.
+// createCRD defines a kind Odd in an API group until the test ends. scope is Namespaced or Cluster.
 func (w *loopWorld) createCRD(group, scope string) {
 	w.Helper()
 	client, err := dynamic.NewForConfig(w.kube.Config)
@@ -225,8 +224,7 @@ func (w *loopWorld) createCRD(group, scope string) {
 	w.Cleanup(func() { _ = crds.Delete(context.Background(), "odds."+group, metav1.DeleteOptions{}) })
 }
 
-// TestReasonsInAnyOrder records one transition for a refusal whose reasons the API server lists in a different order
-// each time.
+// TestReasonsInAnyOrder checks that a refusal is recorded only once, although the API server lists its reasons in another order each time.
 func TestReasonsInAnyOrder(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["app.yaml"] = strings.Replace(files["app.yaml"], "metadata: {", "metadata: {labels: {a: no good, b: not good, c: bad one}, ", 1)
@@ -235,15 +233,14 @@ func TestReasonsInAnyOrder(t *testing.T) {
 	p.wantHeld("", `"bad one"`, "more)") // the API server refuses three labels
 	for range 12 {
 		w.skew += time.Minute
-		_ = p.passes(2) // each pass queries the server again
+		_ = p.passes(2) // each pass sends the request again
 	}
 	if told := w.history(); len(told) != 1 {
 		t.Errorf("recorded %d times: %q", len(told), told)
 	}
 }
 
-// TestApplyFails lets writes for one app fail: they are retried after 1, 2, 4 … 60 seconds, and the other app follows
-// every push.
+// TestApplyFails checks that failing writes for one app are tried again after 1, 2, 4 … 60 seconds. The other app must follow every push.
 func TestApplyFails(t *testing.T) {
 	w := newLoopWorld(t, settings("1"))
 	other := w.app + "-other"
@@ -263,7 +260,7 @@ func TestApplyFails(t *testing.T) {
 			}
 		}
 		if len(at) == 3 && err != nil {
-			p.awaitSource(other, w.pushAs(other, "meanwhile", settings("2"))) // the other app goes on
+			p.awaitSource(other, w.pushAs(other, "meanwhile", settings("2"))) // the other app is not delayed
 		}
 	}
 	var gaps []string
@@ -275,7 +272,7 @@ func TestApplyFails(t *testing.T) {
 		t.Errorf("tried at %v, want longer and longer pauses up to a minute", at)
 	}
 	w.api.refuse()
-	w.skew += 2 * time.Minute // the last delay is up to a minute and one pass
+	w.skew += 2 * time.Minute // the last delay is at most a minute and a pass
 	p.passWell(2)
 	if _, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), w.app, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		t.Error("it is not there again")

@@ -17,12 +17,12 @@ import (
 
 const configFile = ".gitrollout/test/config.yaml"
 
-// TestTroubleAtTheStart starts without Git or without a valid configuration: it reports the error and writes nothing,
-// and continues by itself after the repair.
+// TestTroubleAtTheStart checks a start without Git or without a valid configuration. The process reports the error and writes nothing, and
+// goes on by itself after the repair.
 func TestTroubleAtTheStart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		config string // "-" for none, "" for a valid one
+		config string // the configuration: "-" for none, "" for a valid one
 		want   string
 	}{
 		"Git away":      {"", "fetch"},
@@ -54,8 +54,8 @@ func TestTroubleAtTheStart(t *testing.T) {
 	}
 }
 
-// TestOneBadFolder lists a folder that cannot be an app, because its name is in use or invalid. Each pass has an error
-// with the name, and every app continues.
+// TestOneBadFolder checks a folder that cannot be an app because its name is taken or invalid. Each pass has an error with the name, and
+// all apps go on.
 func TestOneBadFolder(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ folder, entry, want string }{
@@ -82,9 +82,8 @@ func TestOneBadFolder(t *testing.T) {
 	}
 }
 
-// TestConfigurationBreaksLater breaks the configuration during a release, in a running process and before a new one.
-// Nothing advances on an outdated head, even if a timer expires, and users can still abort and revert. After the
-// repair, all apps continue.
+// TestConfigurationBreaksLater breaks the configuration during a release, in a running process and before a new one. Nothing advances on an
+// outdated head, even if a timer expires, but users can abort and revert. After the repair, all apps go on.
 func TestConfigurationBreaksLater(t *testing.T) {
 	t.Parallel()
 	abort := func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }
@@ -93,7 +92,7 @@ func TestConfigurationBreaksLater(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		restarted bool
-		back      func(w *loopWorld, s rollout.State) // nil: no reaction
+		back      func(w *loopWorld, s rollout.State) // nil: users do nothing
 	}{
 		"nothing":             {},
 		"nothing, restarted":  {restarted: true},
@@ -123,7 +122,7 @@ func TestConfigurationBreaksLater(t *testing.T) {
 				tt.back(w, s)
 				p.await("it goes back", func(s rollout.State) bool { return s.Phase == rollout.Aborting || s.Release == nil })
 			}
-			w.skew += time.Hour // the pause is over
+			w.skew += time.Hour // the pause ends
 			_ = p.passes(5)
 			w.wantImage(want)
 			if s := w.state(); tt.back == nil && s.Phase != rollout.Paused || s.Phase == rollout.Promoting {
@@ -137,8 +136,8 @@ func TestConfigurationBreaksLater(t *testing.T) {
 	}
 }
 
-// TestAppLeavesGit removes an app from the configuration during a release, in a running process and before a new one.
-// Its objects stay, and its record has the reason. It continues where it was when it is listed again.
+// TestAppLeavesGit removes an app from the configuration during a release, in a running process and before a new one. Its objects stay, and
+// its record has the reason. When the app is listed again, it goes on at the same step.
 func TestAppLeavesGit(t *testing.T) {
 	w, p, before := newPausedWorld(t)
 	second := before.Release.Commit
@@ -166,7 +165,7 @@ func TestAppLeavesGit(t *testing.T) {
 	p.awaitHealthy(second)
 }
 
-// TestAppIsRemovedForGood deletes the record of an app that left Git, whose objects stay.
+// TestAppIsRemovedForGood checks that the record of an app that left Git may be deleted. The objects stay.
 func TestAppIsRemovedForGood(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
@@ -175,7 +174,7 @@ func TestAppIsRemovedForGood(t *testing.T) {
 	p.wantUnmoved(stateBranch, 5)
 }
 
-// TestAppThatNeverWas lists and removes an app before Git accepts a push.
+// TestAppThatNeverWas checks that an app that left Git before its first record could be pushed gets no record.
 func TestAppThatNeverWas(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -190,13 +189,13 @@ func TestAppThatNeverWas(t *testing.T) {
 	w.wantRecorded("")
 }
 
-// TestFolderMoves renames the app's folder at rest and at each stage of a release, for a running process and a new one.
-// No pod restarts, older commits are read in the old folder, and a rollback works.
+// TestFolderMoves renames the app's folder, at rest and at each stage of a release, for a running process and a new one. No pod restarts,
+// older commits are read in the old folder, and a rollback works.
 func TestFolderMoves(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		glob    string // of the new configuration
-		to      string // the new folder, with APP
+		glob    string // the glob of the new configuration
+		to      string // the new folder, in which APP stands for the app
 		restart bool
 	}{
 		"another pattern":                {"services/*", "services/APP", false},
@@ -261,8 +260,8 @@ func TestFolderMoves(t *testing.T) {
 	}
 }
 
-// TestNamespaceChanges moves an app to another namespace while Git refuses pushes: it has no objects there before the
-// move is recorded.
+// TestNamespaceChanges moves an app to another namespace while Git refuses pushes. The app must have no objects there before the move is
+// recorded.
 func TestNamespaceChanges(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	other := w.kube.Namespace(t)
@@ -283,8 +282,8 @@ func TestNamespaceChanges(t *testing.T) {
 	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned")
 }
 
-// TestDeploymentIsRenamed renames the Deployment. The old one stays until the new one serves, and the next release has
-// its stages. While an app is held after a second rename, list and get count the pods of the current Deployment.
+// TestDeploymentIsRenamed renames the Deployment. The old one stays until the new one is available, and the next release has its stages. If
+// the app is held after a second rename, list and get count the pods of the current Deployment.
 func TestDeploymentIsRenamed(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	start := w.repo.Ref(stateBranch)
@@ -309,7 +308,7 @@ func TestDeploymentIsRenamed(t *testing.T) {
 	}
 }
 
-// TestErrorsAreJoined reports an app's error beside Git's.
+// TestErrorsAreJoined checks that a pass returns an app's error together with the error of Git.
 func TestErrorsAreJoined(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	w.configure("apps: [")

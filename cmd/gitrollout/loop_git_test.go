@@ -11,16 +11,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// never exceeds the number of pushes of any test.
+// never is a number of refused pushes that exceeds the pushes of any test.
 const never = 1 << 30
 
-// wholeRelease is the history of a first deployment, and of a release by the proposal of its gate.
+// wholeRelease is the history of a first deployment, and of a release that is promoted by merging the gate's proposal.
 var wholeRelease = []string{
 	"APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy",
 }
 
-// TestAdvanceIsInGitFirst refuses the push before each advance of a release: no object is applied until Git has the
-// record, and then it is recorded once.
+// TestAdvanceIsInGitFirst refuses the push before each advance of a release. No object may be applied until Git has the record. Afterwards
+// the advance is recorded once.
 func TestAdvanceIsInGitFirst(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -29,7 +29,7 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 		recorded, writes := w.repo.Ref(stateBranch), w.api.count()
 		w.server.Fault(gittest.Faults{RejectPushes: never})
 		w.wantError(p.passes(20), "record in Git")
-		w.wantNoWritesSince(writes) // it is not applied before it is in Git
+		w.wantNoWritesSince(writes) // nothing is applied before its record is in Git
 		for tag, n := range images {
 			if got := len(w.pods()[tag]); got != n {
 				w.Errorf("%s: %d pods of %s, want %d", what, got, tag, n)
@@ -37,7 +37,7 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 		}
 		w.server.Fault(gittest.Faults{})
 		w.wantRecorded(recorded)
-		w.skew += time.Minute // after the back-off
+		w.skew += time.Minute // the back-off is over
 	}
 	blocked("first deployment", map[string]int{"v1": 0})
 	p.awaitHealthy(w.repo.Head())
@@ -50,8 +50,8 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 	w.wantHistory("", wholeRelease...)
 }
 
-// TestLostAnswer breaks the connection after each successful push. The process reads the refs at once, or finds the
-// server away for a while: in the end each transition is one commit.
+// TestLostAnswer breaks the connection after each successful push. The process reads the refs at once, or cannot reach the server for a
+// while. In the end each transition is one commit.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]bool{"look at the refs": false, "server gone": true} {
@@ -92,7 +92,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestLostRace moves a branch between a decision and its push.
+// TestLostRace moves a branch between a decision and its push. The release must be recorded once, in the same pass.
 func TestLostRace(t *testing.T) {
 	t.Parallel()
 	other := 0
@@ -132,7 +132,7 @@ func TestLostRace(t *testing.T) {
 	}
 }
 
-// TestRaceIsBounded loses every race: the pass ends with an error, applies nothing, and a later pass continues.
+// TestRaceIsBounded checks that a pass that loses every race ends with an error and applies nothing, and that a later pass goes on.
 func TestRaceIsBounded(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	second := w.pushVersion("v2")
@@ -150,9 +150,8 @@ func TestRaceIsBounded(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestTwoInLockStep runs a second process's whole pass between every decision of the first and its push. With equal
-// clocks both make the same commit, which exists once; otherwise the first loses the race. Each transition is made
-// once.
+// TestTwoInLockStep runs a whole pass of a second process between every decision of the first and its push. With equal clocks, both make
+// the same commit, which exists once. Otherwise the first loses the race. Each transition is made once.
 func TestTwoInLockStep(t *testing.T) {
 	t.Parallel()
 	for name, apart := range map[string]time.Duration{"one clock": 0, "clocks apart": 5 * time.Second} {
@@ -187,11 +186,11 @@ func TestTwoInLockStep(t *testing.T) {
 	}
 }
 
-// TestGitIsBack retries at once when Git is back, even if the back-off has grown meanwhile.
+// TestGitIsBack checks that the loop tries again at once when Git is reachable again, even if the back-off has grown.
 func TestGitIsBack(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
-	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // noticed at a push, then at each poll
+	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // the loop notices these at a push, and at each poll
 		w.server.Fault(away)
 		if err := p.passes(10); err == nil {
 			t.Error("a pass without Git had no error")
@@ -204,8 +203,8 @@ func TestGitIsBack(t *testing.T) {
 	}
 }
 
-// TestHistoryIsRewritten replaces the users' branch by one commit with the same files during a release, and the server
-// deletes the old commits. No pod moves, neither in the running process, which has them in its cache, nor in a new one.
+// TestHistoryIsRewritten replaces the users' branch by one commit with the same files during a release. The server deletes the old commits.
+// No pod moves, neither for the running process, which has them in its cache, nor for a new one.
 func TestHistoryIsRewritten(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
@@ -232,7 +231,7 @@ func TestHistoryIsRewritten(t *testing.T) {
 			_ = p.passes(5)
 			w.wantPods(pods)
 			if restart {
-				// The stable commit is gone: a newer version waits for it, with the reason, until Git asks for its files again.
+				// Without the stable commit, a newer version waits and names the reason, until the head has stable's files again.
 				w.pushVersion("v3")
 				p.awaitPhase(rollout.Aborting)
 				w.wantText(fmt.Sprint(p.passes(3))+w.log.String(), "history rewritten")
@@ -247,14 +246,14 @@ func TestHistoryIsRewritten(t *testing.T) {
 	}
 }
 
-// TestClockJumps sets the clock back and forward by a day during a timed pause. Set back, the pause is longer and never
-// shorter than configured; set forward, it is over, and nothing else is skipped.
+// TestClockJumps sets the clock back and forward by a day during a timed pause. Set back, the pause may be longer, but never shorter than
+// configured. Set forward, the pause ends, and nothing else is skipped.
 func TestClockJumps(t *testing.T) {
 	strategy := canaryOf("setWeight: 50", "pause: {duration: 60}", "pause: {}")
 	w, p := newHealthyWorld(t, version("v1", strategy))
 	p.awaitPaused(w.push("v2", version("v2", strategy)))
 	recorded := w.repo.Ref(stateBranch)
-	for _, jump := range []time.Duration{-24 * time.Hour, -time.Minute, 24 * time.Hour} { // 60 s are not over yet
+	for _, jump := range []time.Duration{-24 * time.Hour, -time.Minute, 24 * time.Hour} { // the 60 seconds are not over yet
 		w.skew += jump
 		p.passWell(3)
 		if now := w.repo.Ref(stateBranch); now != recorded {
@@ -268,8 +267,8 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// TestAuthorOfWhatIsRecorded commits records and proposals with the configured author, since some servers accept only
-// known users. By default the author has no real address.
+// TestAuthorOfWhatIsRecorded checks that records and proposals have the configured author, since some servers accept only known users. The
+// default author has no real address.
 func TestAuthorOfWhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	for author, want := range map[string]string{

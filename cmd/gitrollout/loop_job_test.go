@@ -12,9 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestJobWithATTLRunsOnce has a Job in an app's manifests that the cluster's TTL controller deletes after completion.
-// It runs once, also after a restart, but again after a deletion by hand. A foreign Job with the same TTL shows that
-// the controller works.
+// TestJobWithATTLRunsOnce checks a Job with a TTL in an app's manifests. It runs once, also after a restart, and again only after it was
+// deleted by hand. Another Job with the same TTL shows that the cluster's TTL controller works.
 func TestJobWithATTLRunsOnce(t *testing.T) {
 	const job = `apiVersion: batch/v1
 kind: Job

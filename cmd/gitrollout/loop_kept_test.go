@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWhatIsKeptIsSaid keeps objects that left Git while an app that cannot be rendered may contain them. The record,
-// get and the dashboard say so, with the remedy; then they are pruned.
+// TestWhatIsKeptIsSaid checks objects that left Git, and that an app that cannot be rendered may contain. They stay, which the record, get
+// and the dashboard say with the fix. After the fix they are pruned.
 func TestWhatIsKeptIsSaid(t *testing.T) {
 	w, p := newHealthyWorld(t, withExtra(version("v1", halfThenGate)))
 	broken := w.app + "-broken"
@@ -30,7 +30,7 @@ func TestWhatIsKeptIsSaid(t *testing.T) {
 	}
 }
 
-// withExtra adds a ConfigMap that the app does not use.
+// withExtra adds a ConfigMap that the app's pods do not use.
 func withExtra(files map[string]string) map[string]string {
 	return with(files, map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, extra.yaml]\n",

@@ -16,9 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestHealthyIsWithdrawn does not report Healthy while the live template differs from the stable one, even if all pods
-// are ready and the annotations are unchanged. A foreign writer sets another image repeatedly, so that corrections back
-// off, or the API server refuses the corrections.
+// TestHealthyIsWithdrawn checks that an app is not Healthy while its live template differs from stable's, even if all pods are ready.
+// Another writer sets another image repeatedly, so that corrections back off, or the API server refuses the corrections.
 func TestHealthyIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	set := func(ctx context.Context, w *loopWorld) error {
@@ -71,7 +70,7 @@ func TestHealthyIsWithdrawn(t *testing.T) {
 	}
 }
 
-// repeatedly calls do in the background, the first time at once, until end is called.
+// repeatedly calls do in a goroutine, at once and then at intervals, until end is called.
 func repeatedly(ctx context.Context, every time.Duration, do func(context.Context)) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

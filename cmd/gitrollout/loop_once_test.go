@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSecretMadeOnce generates a chart's random password when the app is first applied. Neither a new process nor the
-// next version generates another, no output shows it, and it stays when it leaves Git.
+// TestSecretMadeOnce checks that a chart's random password is generated when the app is first applied. Neither a new process nor the next
+// version generates another. No output shows it, and the Secret stays when it leaves Git.
 func TestSecretMadeOnce(t *testing.T) {
 	const chart = "charts/db/"
 	files := with(version("v1", halfThenGate), map[string]string{

@@ -12,16 +12,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUnlistedAppIsLeftAlone does not recreate deleted objects of an app that Git no longer lists, also in the next
+// TestUnlistedAppIsLeftAlone checks that deleted objects of an app that Git no longer lists are not created again, also by the next
 // process.
 func TestUnlistedAppIsLeftAlone(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
-	w.configure(w.config("- path: app/*")) // a slip
+	w.configure(w.config("- path: app/*")) // a mistake
 	p.await("held", isHeld)
 	w.deleteDeployment()
 	for range 2 {
 		p.passWell(5)
-		w.wantNoDeployment() // it is not created again
+		w.wantNoDeployment() // the Deployment is not created again
 		p = p.restart()
 	}
 }
@@ -47,14 +47,14 @@ func (w *loopWorld) wantNoDeployment() {
 	}
 }
 
-// TestUnlistedAppIsPruned prunes an app with its folder, such as a preview, if the configuration says so. A mistake in
-// the configuration prunes nothing.
+// TestUnlistedAppIsPruned checks that an app is pruned if its folder is removed and its entry has prune, as for previews. A mistake in the
+// configuration prunes nothing.
 func TestUnlistedAppIsPruned(t *testing.T) {
 	w := newLoopWorld(t, withClaim(version("v1", halfThenGate)))
 	prunes := w.config("- path: apps/*\n  prune: true")
 	p := w.start()
 	p.awaitHealthy(w.configure(prunes))
-	w.configure(strings.Replace(prunes, "apps/*", "app/*", 1)) // a slip
+	w.configure(strings.Replace(prunes, "apps/*", "app/*", 1)) // a mistake
 	p.await("held", isHeld)
 	p.passWell(5)
 	if !w.hasDeployment() {
@@ -75,7 +75,7 @@ func TestUnlistedAppIsPruned(t *testing.T) {
 	}
 }
 
-// TestPreviewThatNeverRan deletes the record of an app that was held from its first commit on.
+// TestPreviewThatNeverRan checks that with prune the record of an app that was held from its first commit on is deleted.
 func TestPreviewThatNeverRan(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -90,7 +90,7 @@ func TestPreviewThatNeverRan(t *testing.T) {
 	}
 }
 
-// withClaim adds an object that is never deleted.
+// withClaim adds a PersistentVolumeClaim, which gitrollout never deletes.
 func withClaim(files map[string]string) map[string]string {
 	return with(files, map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, claim.yaml]\n",
@@ -99,7 +99,7 @@ func withClaim(files map[string]string) map[string]string {
 	})
 }
 
-// TestRenamedAppIsNotPutBack starts a process while the record of the old name still lists the objects.
+// TestRenamedAppIsNotPutBack starts a process while the record under an app's old name still lists the app's objects.
 func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
@@ -122,8 +122,8 @@ func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestAnAppTakesNothingFromAnother holds a folder that contains a Deployment of another app. The Deployment is
-// unchanged, in this process and the next.
+// TestAnAppTakesNothingFromAnother checks that a folder with another app's Deployment is held. The Deployment stays unchanged, in this
+// process and the next.
 func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	pods, other := w.pods(), w.app+"-other"
@@ -154,8 +154,8 @@ func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	}
 }
 
-// TestForeignController leaves a Deployment to Kruise Rollouts, even after a full promotion. A promotion with
-// --adopt-anyway is recorded with its author and adopts it, without another question.
+// TestForeignController checks that a Deployment of Kruise Rollouts is not adopted, even by a full promotion. A promotion with
+// --adopt-anyway adopts it, and is recorded with its author.
 func TestForeignController(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	must(t, errorOf(w.kube.Kube.AppsV1().Deployments(w.ns).Create(w.Context(), &appsv1.Deployment{
@@ -183,8 +183,8 @@ func TestForeignController(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestPortOfAnotherManagerLeaves adopts another program's Service, whose port changes in Git. The old port is removed,
-// and the log and an Event name the removed field and its manager.
+// TestPortOfAnotherManagerLeaves adopts a Service of another program, and changes its port in Git. The old port must go, and the log and an
+// Event name the removed field and its manager.
 func TestPortOfAnotherManagerLeaves(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["service.yaml"] = strings.Replace(files["service.yaml"], "{port: 80}", "{name: http, port: 80}", 1)

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// policyOf returns a policy of one project whose apps may be in a namespace.
+// policyOf returns a policy with one project, whose apps may have objects in one namespace. more has further rules.
 func policyOf(namespace, more string) string {
 	return "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n" +
 		"- {name: web, apps: ['*'], namespaces: [" + namespace + "]" + more + "}\n"
 }
 
-// pushPolicy pushes a policy to a separate branch, or removes it.
+// pushPolicy pushes a policy to the branch platform. Content "" removes the policy.
 func (w *loopWorld) pushPolicy(content string) {
 	w.Helper()
 	w.repo.Git("checkout", "-q", "-B", "platform")
@@ -28,15 +28,15 @@ func (w *loopWorld) pushPolicy(content string) {
 	w.repo.Git("checkout", "-q", "main")
 }
 
-// writePolicy has the next processes read a policy from a file.
+// writePolicy writes a policy to a file that processes started later read.
 func (w *loopWorld) writePolicy(content string) {
 	w.Helper()
 	w.keys.policy.file = filepath.Join(w.TempDir(), "policy.yaml")
 	must(w, os.WriteFile(w.keys.policy.file, []byte(content), 0o600))
 }
 
-// TestPolicyOfABranch follows a policy on its branch, with a real Git server and API server. An app that it refuses is
-// held, a release that it refuses later is rolled back, and nothing advances without it.
+// TestPolicyOfABranch checks a policy on its own branch, with a real Git server and API server. An app that breaks it is held, and a
+// release that breaks it later is rolled back. Without the policy nothing advances.
 func TestPolicyOfABranch(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.keys.policy.ref = "platform:policy/prod.yaml"
@@ -61,8 +61,8 @@ func TestPolicyOfABranch(t *testing.T) {
 	p.await("let again", notHeld)
 }
 
-// TestPolicyOfAKindThatOnlyTheClusterKnows applies the policy to a cluster-scoped kind whose scope only the cluster
-// knows, whatever the configuration allows.
+// TestPolicyOfAKindThatOnlyTheClusterKnows checks that the policy applies to a cluster-scoped kind whose scope only the cluster knows,
+// whatever the configuration allows.
 func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	files := version("v1", halfThenGate)
 	w := newLoopWorld(t, files)
@@ -82,9 +82,8 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	p.awaitHealthy(commit)
 }
 
-// TestUnsignedPolicy uses --verify-commits: a head of the policy's branch without a valid signature is ignored, whether
-// it allows more or less. The last valid policy stays in force, a process without one lets nothing advance, and both
-// report the reason.
+// TestUnsignedPolicy checks, with --verify-commits, that a policy without a valid signature is ignored, whether it allows more or less. The
+// last valid policy stays in force. A process that has no valid policy advances nothing. Both report the reason.
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
@@ -110,7 +109,7 @@ func TestUnsignedPolicy(t *testing.T) {
 			if s := w.state(); !s.Held.Is(rollout.HeldPolicy) {
 				t.Errorf("held %+v", s.Held)
 			}
-			p = p.restart() // and has no valid one
+			p = p.restart() // the new process has no valid policy
 		}
 	}
 	w.signs(key)
@@ -129,8 +128,8 @@ func TestUnsignedPolicy(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestForbiddenPromotionIsShown records that the policy forbids a full promotion, so that commands without the policy
-// can show it: get, and its JSON. A valid promotion of one step ends that.
+// TestForbiddenPromotionIsShown checks that a full promotion that the policy forbids is recorded, so that get, which has no policy, can
+// show that. A valid promotion of one step clears it.
 func TestForbiddenPromotionIsShown(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.writePolicy(policyOf(w.ns, ", rollouts: {forbid: [promoteFull]}"))
@@ -158,7 +157,7 @@ func TestForbiddenPromotionIsShown(t *testing.T) {
 	}
 }
 
-// TestPolicyFlags refuses invalid flags at the start.
+// TestPolicyFlags checks that invalid flags are refused at the start.
 func TestPolicyFlags(t *testing.T) {
 	for want, o := range map[string]policyOptions{
 		"--policy and --policy-ref exclude each other":            {file: "a", ref: "b:c"},
@@ -171,8 +170,8 @@ func TestPolicyFlags(t *testing.T) {
 	}
 }
 
-// TestProjectOfAnApp writes an app with its project's account and accepts its project's promoters, whatever its entry
-// and --promoters say. It has a real API server and real signatures.
+// TestProjectOfAnApp checks that an app is written with its project's account and obeys its project's promoters. The entry and --promoters
+// change neither. The test uses a real API server and real signatures.
 func TestProjectOfAnApp(t *testing.T) {
 	t.Parallel()
 	for name, theirs := range map[string]bool{"by a promoter of the project": true, "by another promoter": false} {

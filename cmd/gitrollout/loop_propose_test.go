@@ -10,10 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manyGates has two gates in a row.
+// manyGates is a strategy with two successive gates.
 const manyGates = halfThenGate + "      - pause: {}\n"
 
-// TestPromotionProposal follows the branch through a release with two gates.
+// TestPromotionProposal checks the proposal's branch during a release with two gates.
 func TestPromotionProposal(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", manyGates))
 	branch, file := w.promotion(), rollout.PromotionPath("test", w.app)
@@ -38,14 +38,14 @@ func TestPromotionProposal(t *testing.T) {
 		t.Errorf("its times are %s, want when the step was entered: %s", at, entered)
 	}
 
-	// The user deletes the branch. Other changes at the same gate do not create it again.
+	// The user deletes the branch. Other changes at the same gate must not create it again.
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	w.push("more pods", map[string]string{
 		"app.yaml": strings.ReplaceAll(version("v2", "")["app.yaml"], "replicas: 2", "replicas: 4"),
 	})
 	p.await("the change followed", func(s rollout.State) bool { return s.Source == w.repo.Head() && s.Phase == rollout.Paused })
 	w.wantBranch(branch, "")
-	// The same decision by hand, with steps counted from 0, as before. The next gate has another proposal.
+	// Make the same decision by hand, with steps counted from 0 as in the first version. The next gate has another proposal.
 	w.repo.CommitFiles("promote", map[string]string{file: fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
 	p.await("at the second gate", pausedAt(2))
@@ -53,11 +53,11 @@ func TestPromotionProposal(t *testing.T) {
 	if next == "" || next == first || !strings.Contains(w.repo.Show(branch, file), `through: "3"`) {
 		t.Fatalf("the second gate's proposal is %q", next)
 	}
-	// Main moves by an unrelated commit; a plain merge applies.
+	// After an unrelated commit on main, a plain merge of the proposal still applies.
 	w.repo.CommitFiles("unrelated", map[string]string{"README": "hello"})
 	_ = p.passes(2)
 	w.wantBranch(branch, next)
-	// Another commit on the branch: nothing asks to merge that, and the branch is made again.
+	// After a foreign commit on the branch, no command says to merge it, and the branch is made again.
 	merge := "git merge --no-ff origin/" + branch
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})
@@ -74,20 +74,20 @@ func TestPromotionProposal(t *testing.T) {
 	w.wantBranch(branch, "")
 }
 
-// TestProposalIsDeterministic loses the race for the first push of a proposal. Another process makes the same commit
-// again.
+// TestProposalIsDeterministic removes the pushed proposal, as if a process had lost the race for that push. Another process must make the
+// same commit.
 func TestProposalIsDeterministic(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	branch := w.promotion()
 	second := w.pushVersion("v2")
 	p.await("released", func(s rollout.State) bool { return s.Release != nil })
-	// The next records are pushed but not applied: the cluster does not know them.
+	// The next records are pushed but not applied, so the cluster does not have them.
 	w.api.refuse("/deployments/")
 	p.awaitPaused(second)
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
 	p.end()
 	w.api.refuse()
-	// As before the last push, but at the same second, the end of which starts a step.
+	// Reset the branches to before the last push. The clock is in the same second as then: a step starts at the end of its second.
 	s := w.state()
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
@@ -101,7 +101,7 @@ func TestProposalIsDeterministic(t *testing.T) {
 	w.wantRecorded(recorded)
 }
 
-// TestProposalsThatAreStale deletes outdated proposals in the commit that makes them so.
+// TestProposalsThatAreStale checks that a proposal is deleted in the commit that makes it outdated.
 func TestProposalsThatAreStale(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(w *loopWorld, s rollout.State){
@@ -121,8 +121,8 @@ func TestProposalsThatAreStale(t *testing.T) {
 	}
 }
 
-// TestAmendedProposal replaces and reports a foreign commit on a proposal's branch, to which everyone may push with
-// gitrollout's rights.
+// TestAmendedProposal checks that a foreign commit on a proposal's branch is replaced and reported. Whoever has gitrollout's rights may
+// push there.
 func TestAmendedProposal(t *testing.T) {
 	w, p, _ := newPausedWorld(t)
 	branch := w.promotion()
@@ -130,7 +130,7 @@ func TestAmendedProposal(t *testing.T) {
 	app := "apps/" + w.app + "/app.yaml"
 	w.edit(branch, map[string]string{app: strings.ReplaceAll(version("mallory", halfThenGate)["app.yaml"], "APP", w.app)})
 	w.repo.Git("fetch", "-q", "origin", branch)
-	// One commit on top of main with the proposal's message, as by git commit --amend.
+	// The commit is on top of main and has the proposal's message, as after git commit --amend.
 	tree := w.repo.Git("rev-parse", "FETCH_HEAD^{tree}")
 	amended := w.repo.Git("commit-tree", tree, "-p", w.repo.Ref("main"), "-m", w.repo.Message(branch+"^"))
 	w.repo.Git("push", "-q", "--force", "origin", amended+":refs/heads/"+branch)
@@ -143,7 +143,7 @@ func TestAmendedProposal(t *testing.T) {
 	w.wantText(w.log.String(), "a proposal is made anew", amended)
 }
 
-// TestRevertProposal rejects a release that changed files of its app and of a base that another app shares.
+// TestRevertProposal checks the proposal to revert a rejected release that changed files of its app and of a base shared with another app.
 func TestRevertProposal(t *testing.T) {
 	base := func(tag string) map[string]string {
 		return map[string]string{"base/kustomization.yaml": "configMapGenerator:\n- {name: base, literals: [v=" + tag + "]}\n"}
@@ -179,7 +179,7 @@ func TestRevertProposal(t *testing.T) {
 	}
 	w.wantText(w.repo.Message(branch), w.app, string(s.Release.Hash), second[:7], "too many errors", "files of: other",
 		"gitrollout retry "+w.app)
-	// The user deletes it; later events of the degraded app do not create it again.
+	// The user deletes the proposal. Later events of the degraded app must not create it again.
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	file := rollout.PromotionPath("test", w.app)
 	w.repo.CommitFiles("break", map[string]string{file: "nonsense"})
@@ -195,7 +195,7 @@ func TestRevertProposal(t *testing.T) {
 	w.wantBranch(branch, "")
 }
 
-// TestFastForwardedProposal merges a proposal without a merge commit: its author is gitrollout, which decided nothing.
+// TestFastForwardedProposal checks a proposal that is merged without a merge commit: its author, gitrollout, is not the promoter.
 func TestFastForwardedProposal(t *testing.T) {
 	w, p, _ := newPausedWorld(t)
 	w.repo.InBare("update-ref", "refs/heads/main", "refs/heads/"+w.promotion())

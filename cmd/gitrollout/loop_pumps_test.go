@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// run runs the loop's goroutines concurrently, as gitrollout run does, until the test ends.
+// run runs the loop and its goroutines, as gitrollout run does, until the test ends.
 func (p *loopProcess) run(interval time.Duration) {
 	p.w.Helper()
 	ctx, stop := context.WithCancel(p.ctx)
@@ -30,18 +30,18 @@ func (p *loopProcess) run(interval time.Duration) {
 	})
 }
 
-// seen waits for a condition, and returns the time.
+// seen waits until a condition holds, and returns the time.
 func (w *loopWorld) seen(what string, is func() bool) time.Time {
 	w.Helper()
 	await(w.T, what, is)
 	return time.Now()
 }
 
-// patient is the maximal delay of an event on a busy machine: less than Git's delay.
+// patient is the longest acceptable delay on a busy machine. It is less than the delay of Git in these tests.
 const patient = time.Minute
 
-// TestRetreatWhileGitHangs rolls back a release at its progress deadline while Git delays each answer by two minutes.
-// The rollback is recorded afterwards.
+// TestRetreatWhileGitHangs checks that a release is rolled back at its progress deadline while Git delays each answer by two minutes. The
+// rollback is recorded afterwards.
 func TestRetreatWhileGitHangs(t *testing.T) {
 	const strategy = halfThenGate + "  progressDeadlineSeconds: 6\n  progressDeadlineAbort: true\n"
 	w := newLoopWorld(t, version("v1", strategy))
@@ -62,8 +62,8 @@ func TestRetreatWhileGitHangs(t *testing.T) {
 	w.server.Fault(gittest.Faults{})
 }
 
-// TestSlowAppHoldsUpNobody delays each write for one app by half a minute, like a slow admission webhook. Another app
-// is released without delay.
+// TestSlowAppHoldsUpNobody delays each write for one app by half a minute, like a slow admission webhook. Another app must be released
+// without delay.
 func TestSlowAppHoldsUpNobody(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	slow := w.ns + "-slow"
@@ -99,10 +99,10 @@ func TestSlowAppHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestPushesAreKeptApart records consecutive transitions at the push interval.
+// TestPushesAreKeptApart checks that two transitions are not recorded faster than the push interval.
 func TestPushesAreKeptApart(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
-	// The first transition does not wait for this, the second one does.
+	// The first transition does not wait for the interval; the second one does.
 	w.configure(w.config("- path: apps/*") + "pushInterval: 1h\n")
 	p := w.start()
 	p.run(200 * time.Millisecond)

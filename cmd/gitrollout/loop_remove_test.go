@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remove runs gitrollout remove with an answer to its question.
+// remove runs gitrollout remove and gives an answer to its question.
 func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, errs string) {
 	w.Helper()
 	var stdout, stderr bytes.Buffer
@@ -27,8 +27,8 @@ func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, e
 	return stdout.String(), stderr.String()
 }
 
-// TestRemove takes an app out of Git and then removes it. Only the objects of its record are deleted, of every kind,
-// and not others with its name.
+// TestRemove removes an app that has left Git. Only the objects in its record are deleted, of every kind, and not other objects of the same
+// name.
 func TestRemove(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["kustomization.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, more.yaml]\n"
@@ -58,8 +58,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	_, said := w.remove(exitFailed, "y\n")
 	w.wantText(said, "is an app of Git (apps/"+w.app+")", configFile)
 
-	w.configure("apps: [")                // a slip
-	_, said = w.remove(exitConfig, "y\n") // Git's list is unknown
+	w.configure("apps: [")                // a mistake
+	_, said = w.remove(exitConfig, "y\n") // the list of apps cannot be read
 	w.wantText(said, configFile, "is not valid YAML")
 	w.configure(w.config("- path: other/*"))
 	p.await("held", isHeld)
@@ -76,10 +76,10 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		_, said = w.remove(exitFailed, answer)
 		w.wantText(said, "Delete them for good? [y/N]", "nothing was removed")
 	}
-	w.wantImage("v1") // nothing is removed without a yes
+	w.wantImage("v1") // without a yes, nothing is removed
 	w.wantRecorded(record)
 
-	// The loop runs meanwhile, and recreates nothing.
+	// The loop runs during the removal, and must create nothing again.
 	end := repeatedly(t.Context(), 20*time.Millisecond, func(context.Context) { _ = p.pass() })
 	w.remove(exitOK, "y\n")
 	time.Sleep(time.Second)
@@ -107,7 +107,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		p.wantUnmoved(stateBranch, 5)
 		p = p.restart()
 	}
-	gone(w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})) // after the loop has gone on
+	gone(w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})) // the loop has made further passes
 	_, said = w.remove(exitFailed, "y\n")
 	w.wantText(said, "has no app")
 }

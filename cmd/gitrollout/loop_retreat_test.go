@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The cluster rolls back at once and stays
-// there, in this process and the next one, whatever is pushed meanwhile. When Git is back, the rollback is recorded
-// once, before anything else.
+// TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The cluster rolls back at once and stays there, in this
+// process and the next, whatever is pushed meanwhile. When Git accepts pushes again, the rollback is recorded once, before anything else.
 func TestRetreatDoesNotWaitForGit(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	stable := w.pods()["v1"]
@@ -45,8 +44,8 @@ func deployments(writes []string) []string {
 	return slices.DeleteFunc(writes, func(w string) bool { return !strings.Contains(w, "/deployments/") })
 }
 
-// TestRetreatIsRecordedOnce has two rollbacks in one process: one completes, and one leaves the app degraded. Each is
-// logged once when it happens, and recorded once in Git with its reason.
+// TestRetreatIsRecordedOnce checks two kinds of rollbacks: one completes, and one leaves the app degraded. Each is logged once when it
+// happens, and recorded once in Git with its reason.
 func TestRetreatIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -69,7 +68,7 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
 				t.Errorf("the log tells %d times of the rollback", n)
 			}
-			// Another writer pushes to the branch: the rollback still has to be recorded.
+			// After another writer's push to the state branch, the rollback still has to be recorded.
 			w.edit(stateBranch, map[string]string{"README": "hello"})
 			writes := w.api.count()
 			_ = p.passes(5)
@@ -92,7 +91,7 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// decide commits a promotion file.
+// decide commits a promotion file for a release, and returns the commit.
 func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 	w.Helper()
 	p := rollout.Promotion{Release: release, Decision: rollout.Verb(verb), Reason: reason}
@@ -100,8 +99,8 @@ func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 	return w.repo.CommitFiles(verb, map[string]string{rollout.PromotionPath("test", w.app): encoded(w, p)})
 }
 
-// TestRetreatDoesNotWaitForTheWholeApp has the API server refuse an object that is applied before the Deployment: the
-// pods roll back nevertheless. They do not while it refuses the Service or the Ingress, which route requests.
+// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse one object. If that is applied before the Deployment, the pods roll back
+// nevertheless. They do not if it is the Service or Ingress that routes requests.
 func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
 	t.Parallel()
 	const (
@@ -111,7 +110,7 @@ func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
 	for name, tt := range map[string]struct {
 		refused string
 		image   string
-		more    string // of the strategy
+		more    string // more fields of the strategy
 	}{
 		"ConfigMap": {"/configmaps/", "v1", services},
 		"Service":   {"/services/", "v2", services},

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rejectedWorld has an app whose second version was aborted, with the given autoRevert.
+// rejectedWorld returns an app whose second version was aborted, with the given autoRevert. first is the first version's commit.
 func rejectedWorld(t *testing.T, autoRevert, hook string, second map[string]string) (w *loopWorld, p *loopProcess, first string) {
 	t.Helper()
 	w, p = newRevertingWorld(t, autoRevert, version("v1", halfThenGate))
@@ -20,7 +20,7 @@ func rejectedWorld(t *testing.T, autoRevert, hook string, second map[string]stri
 	return w, p, first
 }
 
-// newRevertingWorld has an app whose configuration says how to revert.
+// newRevertingWorld returns an app whose configuration has the given autoRevert.
 func newRevertingWorld(t *testing.T, autoRevert string, files map[string]string) (*loopWorld, *loopProcess) {
 	t.Helper()
 	w := newLoopWorld(t, files)
@@ -28,7 +28,7 @@ func newRevertingWorld(t *testing.T, autoRevert string, files map[string]string)
 	return w, w.startHealthy()
 }
 
-// awaitRevert waits until the app is healthy after a rejected release.
+// awaitRevert waits until the app is healthy again after a rejected release.
 func (p *loopProcess) awaitRevert() rollout.State {
 	p.w.Helper()
 	return p.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && len(s.Rejected) > 0 })
@@ -36,8 +36,8 @@ func (p *loopProcess) awaitRevert() rollout.State {
 
 const denyMain = `[ "$1" != refs/heads/main ] || { echo "main is protected" >&2; exit 1; }`
 
-// TestAutoRevertPush pushes one revert of a rejected release to the users' branch, so that Git and cluster agree
-// without manual action.
+// TestAutoRevertPush checks that one revert of a rejected release is pushed to the users' branch, so that Git and cluster agree without
+// manual action.
 func TestAutoRevertPush(t *testing.T) {
 	w, p, first := rejectedWorld(t, "push", "", version("v2", halfThenGate))
 	s := p.awaitRevert()
@@ -51,7 +51,7 @@ func TestAutoRevertPush(t *testing.T) {
 	p.wantUnmoved("main", 5)
 }
 
-// TestAutoRevertIsRefused proposes the revert if the branch is protected, and tries to push it once per head; a new
+// TestAutoRevertIsRefused checks that the revert is proposed if the branch is protected. The loop tries to push it once per head. A new
 // process tries again.
 func TestAutoRevertIsRefused(t *testing.T) {
 	w, p, _ := rejectedWorld(t, "push", denyMain, version("v2", halfThenGate))
@@ -70,8 +70,7 @@ func TestAutoRevertIsRefused(t *testing.T) {
 	w.wantBranch(w.revert(), "")
 }
 
-// TestAutoRevertOfSharedFiles only proposes to revert files that another cluster or app may use, and the proposal says
-// so.
+// TestAutoRevertOfSharedFiles checks that a revert of files that another cluster or app may use is only proposed. The proposal names them.
 func TestAutoRevertOfSharedFiles(t *testing.T) {
 	second := with(version("v2", halfThenGate), map[string]string{
 		"kustomization.yaml":            "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n",
@@ -83,7 +82,7 @@ func TestAutoRevertOfSharedFiles(t *testing.T) {
 	w.wantText(w.repo.Message(w.revert()), "base/kustomization.yaml")
 }
 
-// TestAutoRevertOff leaves Git to the users.
+// TestAutoRevertOff checks that with autoRevert off nothing is pushed or proposed.
 func TestAutoRevertOff(t *testing.T) {
 	w, p, _ := rejectedWorld(t, "off", "", version("v2", halfThenGate))
 	p.awaitPhase(rollout.Degraded)
@@ -91,8 +90,8 @@ func TestAutoRevertOff(t *testing.T) {
 	w.wantBranch(w.revert(), "")
 }
 
-// TestRevertKeepsThePods scales an app at rest and during a release that is then aborted: neither a pushed nor a
-// proposed revert undoes the scaling.
+// TestRevertKeepsThePods scales an app, at rest and during a release that is then aborted. Neither a pushed nor a proposed revert may undo
+// the scaling.
 func TestRevertKeepsThePods(t *testing.T) {
 	t.Parallel()
 	for _, autoRevert := range []string{"push", "propose"} {
@@ -121,8 +120,8 @@ func TestRevertKeepsThePods(t *testing.T) {
 	}
 }
 
-// TestAutoRevertOfOthersChanges only proposes the revert if another commit has changed the app's files since the
-// release, and names that commit.
+// TestAutoRevertOfOthersChanges checks that the revert is only proposed if another commit has changed the app's files since the release.
+// The proposal names that commit.
 func TestAutoRevertOfOthersChanges(t *testing.T) {
 	w, p := newRevertingWorld(t, "push", version("v1", halfThenGate))
 	s := p.awaitPaused(w.pushVersion("v2"))
@@ -133,12 +132,12 @@ func TestAutoRevertOfOthersChanges(t *testing.T) {
 	w.decide(s.Release.Hash, "abort", "too many errors")
 	p.awaitPhase(rollout.Degraded)
 	p.wantUnmoved("main", 3)
-	// The proposal names whose change it takes back.
+	// The proposal names the author whose change it would revert.
 	w.wantText(w.repo.Message(w.revert()), "- "+rollout.ShortID(sticky)+" by ", ": sticky sessions")
 }
 
-// TestRevertWithoutDocument proposes to revert a release whose Rollout document was removed before the abort. The
-// revert restores the document.
+// TestRevertWithoutDocument checks the proposal to revert a release whose Rollout document was removed before the abort. The revert
+// restores the document.
 func TestRevertWithoutDocument(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	w.push("no document", map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml]\n"})

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manifest and whole are sopstest's files without the word that a push replaces, since ciphertext may contain it.
+// manifest and whole return sopstest's files without the word APP, which ciphertext may contain and a push would replace.
 func manifest(t testing.TB, content string, to sopstest.Key) string {
 	for {
 		if out := sopstest.Manifest(t, content, to); !strings.Contains(out, "APP") {
@@ -35,10 +35,10 @@ func whole(t testing.TB, name, content string, to sopstest.Key) string {
 	}
 }
 
-// decrypting is an entry for apps whose keys are in a Secret.
+// decrypting is an entry whose apps have keys in a Secret.
 const decrypting = "- path: apps/*\n  decryption: {provider: sops, secretRef: {name: sops-keys}}"
 
-// encrypted is a version of the app with a Secret from a manifest and one from a generator, which the pods use.
+// encrypted returns a version of the app with two encrypted Secrets that its pods use: plain of a manifest, made of a generator.
 func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]string {
 	w.Helper()
 	files := version(tag, halfThenGate)
@@ -51,12 +51,12 @@ func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]st
 	})
 }
 
-// plainSecret returns the Secret plain with one more line.
+// plainSecret returns the manifest of the Secret plain, with one more line.
 func plainSecret(line string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\n" + line + "\n"
 }
 
-// newEncryptedWorld has an app of a configuration that decrypts.
+// newEncryptedWorld returns an app whose entry has decryption.
 func newEncryptedWorld(t *testing.T) *loopWorld {
 	t.Helper()
 	w := newLoopWorld(t, version("v0", halfThenGate))
@@ -64,7 +64,7 @@ func newEncryptedWorld(t *testing.T) *loopWorld {
 	return w
 }
 
-// keep replaces the keys in the Secret of a namespace.
+// keep replaces the Secret with the keys in a namespace.
 func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	w.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sops-keys"}, StringData: map[string]string{}}
@@ -76,7 +76,7 @@ func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	must(w, errorOf(secrets.Create(w.Context(), s, metav1.CreateOptions{})))
 }
 
-// secretValues returns the values of the Secrets plain and made in the cluster, and the name of made.
+// secretValues returns the values of the Secrets plain and made in the cluster, and the full name of made.
 func (w *loopWorld) secretValues() (plain, made, name string) {
 	w.Helper()
 	all, err := w.kube.Kube.CoreV1().Secrets(w.ns).List(w.Context(), metav1.ListOptions{})
@@ -93,8 +93,8 @@ func (w *loopWorld) secretValues() (plain, made, name string) {
 	return plain, strings.TrimSpace(made), strings.TrimSpace(name)
 }
 
-// TestEncryptedSecrets holds an app without its key and writes nothing. With the key, of either type, the app is
-// released, and needs no writes or renders at rest.
+// TestEncryptedSecrets checks that an app without its key is held and nothing is written. With the key, of either type, the app is
+// released, and at rest there are no writes and no renders.
 func TestEncryptedSecrets(t *testing.T) {
 	t.Parallel()
 	for kind, make := range map[string]func(testing.TB) sopstest.Key{"age": sopstest.Age, "pgp": sopstest.PGP} {
@@ -126,15 +126,15 @@ func TestEncryptedSecrets(t *testing.T) {
 	}
 }
 
-// said returns the output of a command, whatever its exit code.
+// said returns the output of a command. It ignores the exit code.
 func (w *loopWorld) said(args ...string) string {
 	out := &safeBuffer{}
 	run(w.Context(), append(args, "--repo", w.server.URL, "--cluster", "test"), strings.NewReader(""), out, out)
 	return out.String()
 }
 
-// TestDoctorTriesKeys decrypts each encrypted file of each app, and names those without a matching key, with the remedy
-// and without values.
+// TestDoctorTriesKeys checks that doctor decrypts each encrypted file of each app. It names files that no key opens, with the fix and
+// without values.
 func TestDoctorTriesKeys(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	w := newEncryptedWorld(t)
@@ -163,7 +163,7 @@ func TestDoctorTriesKeys(t *testing.T) {
 	want("problem cluster.keys apps/" + w.app + "/secret.yaml of " + w.app + " was changed by something else than sops")
 }
 
-// wantNoWrites makes passes at rest: nothing is written, and nothing is rendered, which would need a key.
+// wantNoWrites makes passes at rest. They must write nothing, and render nothing, as that would need a key.
 func (w *loopWorld) wantNoWrites(p *loopProcess) {
 	w.Helper()
 	_ = p.passes(3)
@@ -174,8 +174,8 @@ func (w *loopWorld) wantNoWrites(p *loopProcess) {
 	}
 }
 
-// TestAKeyIsForItsApps does not decrypt a file with another app's key, although the process reads both keys. An app
-// whose account cannot read the Secret has no keys.
+// TestAKeyIsForItsApps checks that a file is not decrypted with another app's key, although the process reads both keys. An app whose
+// account cannot read the Secret has no keys.
 func TestAKeyIsForItsApps(t *testing.T) {
 	key := sopstest.Age(t)
 	w := newLoopWorld(t, version("v1", halfThenGate))
@@ -202,8 +202,8 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
-// newWorldWithoutAKey has v2 waiting at its gate. The key of v1, which is stable, was deleted, and the process that had
-// read it has ended. Before are v1's files, and stable is its generated Secret.
+// newWorldWithoutAKey returns an app whose v2 waits at its gate. The key of v1, which is stable, was deleted, and the process that had read
+// it has ended. before has v1's files, stable is the name of v1's generated Secret.
 func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
 	t.Helper()
 	old, next := sopstest.Age(t), sopstest.Age(t)
@@ -219,12 +219,12 @@ func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before m
 	return w, old, before, stable
 }
 
-// TestARetreatWithoutItsKey aborts a release whose stable version's key is gone, in a process that never had it. The
-// release continues until the abort, and the rollback uses the stable Secrets in the cluster.
+// TestARetreatWithoutItsKey aborts a release in a process that never had stable's key, which was deleted. The release goes on until the
+// abort. The rollback uses the stable Secrets in the cluster.
 func TestARetreatWithoutItsKey(t *testing.T) {
 	w, _, _, stable := newWorldWithoutAKey(t)
 	p := w.start()
-	p.passWell(5) // it has never had the old key
+	p.passWell(5) // this process has never had the old key
 	s := w.state()
 	if s.Phase != rollout.Paused || s.Held != nil {
 		t.Fatalf("it is %s, held %+v", s.Phase, s.Held)
@@ -240,8 +240,8 @@ func TestARetreatWithoutItsKey(t *testing.T) {
 	}
 }
 
-// TestARevertWithoutItsKey reverts a release whose stable version's key is gone, in a process that never had it. The
-// rollback needs no key, but another commit with the old key is held.
+// TestARevertWithoutItsKey reverts a release in a process that never had stable's key, which was deleted. The rollback needs no key, but
+// another commit that needs the old key is held.
 func TestARevertWithoutItsKey(t *testing.T) {
 	w, old, before, _ := newWorldWithoutAKey(t)
 	p := w.start()
@@ -252,7 +252,7 @@ func TestARevertWithoutItsKey(t *testing.T) {
 	w.wantImage("v1")
 }
 
-// served returns a process's pages, metrics and debug log.
+// served runs a process with its debug log, and returns the pages and metrics that it serves, by path.
 func (w *loopWorld) served(paths ...string) map[string]string {
 	w.Helper()
 	var addresses []string
@@ -294,8 +294,8 @@ func (w *loopWorld) served(paths ...string) map[string]string {
 	return got
 }
 
-// TestDecryptedValuesStayInside releases and breaks an app with encrypted files, with and without the key. It looks for
-// their values in all logs, records, proposals, pages and metrics.
+// TestDecryptedValuesStayInside releases and breaks an app with encrypted files, with and without the key. Their values must not be in any
+// log, record, proposal, page or metric.
 func TestDecryptedValuesStayInside(t *testing.T) {
 	tier.All(t)
 	key := sopstest.Age(t)

@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// settings returns an app of one generated ConfigMap.
+// settings returns an app that consists of one generated ConfigMap.
 func settings(value string) map[string]string {
 	return map[string]string{"kustomization.yaml": "configMapGenerator:\n" +
 		"- {name: APP, literals: [v=" + value + "], options: {disableNameSuffixHash: true}}\n"}
 }
 
-// TestStateIsBroken makes a record unreadable, in a running process and before the start of one. The app is left alone
-// until the file is repaired, and another one continues.
+// TestStateIsBroken makes a record unreadable, in a running process and before the start of one. The app must not change until the file is
+// repaired, while another app goes on.
 func TestStateIsBroken(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
@@ -56,14 +56,14 @@ func TestStateIsBroken(t *testing.T) {
 			w.wantError(p.Unreadable(), file)
 			w.wantNoWritesSince(writes)
 			w.wantRecorded(broken)
-			p.awaitSource(other, w.pushAs(other, "another value", settings("2"))) // the other app goes on
+			p.awaitSource(other, w.pushAs(other, "another value", settings("2"))) // the other app is not affected
 			w.edit(stateBranch, map[string]string{file: good})
 			p.awaitPhase(rollout.Paused)
 		})
 	}
 }
 
-// TestStateOfAnotherCluster refuses the branch with the reason, at the start and later, and writes nothing.
+// TestStateOfAnotherCluster checks that another cluster's state branch is refused with the reason, at the start and later, without writes.
 func TestStateOfAnotherCluster(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	good := w.repo.Show(stateBranch, rollout.ClusterPath)
@@ -90,8 +90,8 @@ func TestStateOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestPauseWritesNothing releases a version: the Deployment gets one write for its step, and none for the pause after
-// it. The pause is decided again from the record of the step, which is not older than the cluster.
+// TestPauseWritesNothing checks that a release's step writes the Deployment once, and the pause after the step writes nothing. The pause is
+// decided again from the step's record, which is not older than the cluster.
 func TestPauseWritesNothing(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	writes := w.api.count()
@@ -107,8 +107,7 @@ func TestPauseWritesNothing(t *testing.T) {
 	}
 }
 
-// TestStateIsGone deletes the state branch, or one app's file, at rest: the running version is adopted again, and no
-// pod restarts.
+// TestStateIsGone deletes the state branch, or one app's record, at rest. The running version is adopted again, and no pod restarts.
 func TestStateIsGone(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
@@ -136,8 +135,8 @@ func TestStateIsGone(t *testing.T) {
 	}
 }
 
-// TestStateIsGoneInFlight deletes the state branch while a release is at its gate. The stable version is unknown, so no
-// pod moves until a user decides.
+// TestStateIsGoneInFlight deletes the state branch while a release is at its gate. The stable version is then unknown, so no pod moves
+// until a user decides.
 func TestStateIsGoneInFlight(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	pods := w.pods()
@@ -155,7 +154,7 @@ func TestStateIsGoneInFlight(t *testing.T) {
 	}
 }
 
-// TestManyAppsOneCommit releases 50 apps by one commit: one push per pass with transitions, and one trailer per app.
+// TestManyAppsOneCommit releases 50 apps by one commit. Each pass with transitions makes one push, with one trailer per app.
 func TestManyAppsOneCommit(t *testing.T) {
 	tier.All(t)
 	const n, halfThenSecond = 50, "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1}\n"
@@ -205,7 +204,7 @@ func TestManyAppsOneCommit(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// inOrder replaces hashes and commits in lines (newest first) by numbers in order of appearance.
+// inOrder replaces hashes and commits in lines, newest first, by numbers in order of their appearance.
 func inOrder(lines []string) []string {
 	ids, known := regexp.MustCompile(`\bh1-[0-9a-f]{10}\b|\b[0-9a-f]{7}\b`), map[string]string{}
 	var all []string
@@ -220,15 +219,14 @@ func inOrder(lines []string) []string {
 	return all
 }
 
-// TestFreshProcessAtEachPhase restarts the process after every pass of a release: its records and pods are the same as
-// without restarts.
+// TestFreshProcessAtEachPhase restarts the process after every pass of a release. Records and pods must be the same as without restarts.
 func TestFreshProcessAtEachPhase(t *testing.T) {
 	t.Parallel()
 	strategy := canaryOf("setWeight: 50", "pause: {}", "setWeight: 100", "pause: {duration: 5}")
 	story := func(t *testing.T, fresh bool) (history []string, pods map[string]int) {
 		w := newLoopWorld(t, version("v1", strategy))
 		p := w.start()
-		seen := map[string]string{} // the tag of each pod
+		seen := map[string]string{} // the tag of each pod, by name
 		until := func(what string, ok func(rollout.State) bool) (s rollout.State) {
 			t.Helper()
 			await(t, what, func() bool {
@@ -287,7 +285,7 @@ func TestFreshProcessAtEachPhase(t *testing.T) {
 	})
 }
 
-// TestRecordReplacesRetreat replaces a rollback that Git never accepted by another process's record.
+// TestRecordReplacesRetreat checks that another process's record replaces a rollback that Git never accepted.
 func TestRecordReplacesRetreat(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	w.server.Fault(gittest.Faults{RejectPushes: never})

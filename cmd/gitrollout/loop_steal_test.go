@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stealing is an app whose release is measured by a request with a key from a Secret.
+// stealing returns an app whose measurement sends a key of a Secret to url.
 func stealing(tag, secret, url string) map[string]string {
 	return with(judgedVersion(tag, url), map[string]string{"load.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: AnalysisTemplate
@@ -25,8 +25,8 @@ spec:
 `, secret, url)})
 }
 
-// TestATokenIsNotSent has an attacker with push access to an app's folder. No Secret of gitrollout's or the app's
-// namespace is sent to the attacker's server, unless the Secret allows that use.
+// TestATokenIsNotSent has an attacker who may push to an app's folder. No Secret in the app's or gitrollout's namespace may be sent to the
+// attacker's server, unless the Secret allows its use by analyses.
 func TestATokenIsNotSent(t *testing.T) {
 	url, sent := serveLoad(t, func() string { return "0.1" })
 	w := newLoopWorld(t, stealing("v1", "password", url))
@@ -44,7 +44,7 @@ func TestATokenIsNotSent(t *testing.T) {
 	p := w.startHealthy()
 	first := w.repo.Head()
 
-	// From gitrollout's namespace: two pushes, without a running pod.
+	// Try a Secret in gitrollout's namespace, by two pushes, without a running pod.
 	for _, tag := range []string{"v1", "v2"} {
 		theirs := stealing(tag, w.app+"-token", url)
 		theirs["kustomization.yaml"] = "namespace: " + rollout.OwnNamespace + "\n" + theirs["kustomization.yaml"]
@@ -56,7 +56,7 @@ func TestATokenIsNotSent(t *testing.T) {
 		}
 	}
 
-	// From the app's namespace: nothing is sent, and the release fails with an error that has the remedy.
+	// Try a Secret in the app's namespace: nothing is sent, and the release fails with an error that has the fix.
 	w.push("here", stealing("v2", "password", url))
 	p.wantRejected("kubectl -n " + w.ns + " label secret password gitrollout.dev/analysis=true")
 	if n := sent.Load(); n > 0 {

@@ -27,8 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loopWorld has a real Git server and a real API server, both with injectable faults, one app named after its
-// namespace, and a clock.
+// loopWorld is a real Git server and a real API server, both with faults to inject. It has one app, which is named after its namespace, and
+// a clock for the loops.
 type loopWorld struct {
 	*testing.T
 	repo       *gittest.Repo
@@ -37,18 +37,18 @@ type loopWorld struct {
 	api        *apiGate
 	ns         string
 	app        string
-	namespaces []string      // restricts the next loop to these; none: the whole cluster
+	namespaces []string      // the namespaces that the next loop may use; nil for the whole cluster
 	skew       time.Duration // how far the loops' clock is ahead
 	log        *safeBuffer
 	keys       trustOptions
-	signing    string // the loops' key, "" for none
-	author     string // author of the loops' commits, "" for the default
-	who        writer // identity of the next loop
+	signing    string // the key with which loops sign commits, "" for none
+	author     string // the author of the loops' commits, "" for the default
+	who        writer // the identity of the next loop
 }
 
 const stateBranch = "gitrollout/state/test"
 
-// newLoopWorld pushes the first version of the app's files.
+// newLoopWorld returns a world in which the first version of the app is pushed.
 func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	t.Helper()
 	t.Parallel()
@@ -69,21 +69,21 @@ func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	return w
 }
 
-// newHealthyWorld is newLoopWorld with a process that has deployed the first version.
+// newHealthyWorld returns a world, and a process in it that has deployed the first version.
 func newHealthyWorld(t *testing.T, files map[string]string) (*loopWorld, *loopProcess) {
 	t.Helper()
 	w := newLoopWorld(t, files)
 	return w, w.startHealthy()
 }
 
-// newPausedWorld has v1 deployed, and v2 at its gate with half of the pods. It returns v2's state.
+// newPausedWorld returns a world in which v1 is stable and v2 is at its gate, with half of the pods. It also returns the app's record.
 func newPausedWorld(t *testing.T) (*loopWorld, *loopProcess, rollout.State) {
 	t.Helper()
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	return w, p, p.awaitPaused(w.pushVersion("v2"))
 }
 
-// config returns a configuration with entries of apps, all in the test's namespace.
+// config returns a configuration with the given entries of apps, whose namespace is the test's.
 func (w *loopWorld) config(apps ...string) string { return configOf(w.ns, apps...) }
 
 func configOf(namespace string, apps ...string) string {
@@ -94,26 +94,26 @@ func configOf(namespace string, apps ...string) string {
 	return text
 }
 
-// configure commits a configuration.
+// configure commits a configuration, and returns the commit.
 func (w *loopWorld) configure(text string) string {
 	w.Helper()
 	w.repo.Pull()
 	return w.repo.CommitFiles("configuration", map[string]string{configFile: text})
 }
 
-// push commits files in the app's folder on top of the server's branch.
+// push commits files in the app's folder on top of the users' branch on the server, and returns the commit.
 func (w *loopWorld) push(message string, files map[string]string) string {
 	w.Helper()
 	return w.pushAs(w.app, message, files)
 }
 
-// pushVersion pushes a version with a gate at half of its pods.
+// pushVersion pushes a version that has a gate when half of its pods are new.
 func (w *loopWorld) pushVersion(tag string) string {
 	w.Helper()
 	return w.push(tag, version(tag, halfThenGate))
 }
 
-// pushImage pushes the Deployment alone, with another image.
+// pushImage pushes only the Deployment, with another image.
 func (w *loopWorld) pushImage(tag string) string {
 	w.Helper()
 	return w.push(tag, map[string]string{"app.yaml": version(tag, "")["app.yaml"]})
@@ -130,7 +130,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 	return w.repo.Commit(message)
 }
 
-// start returns a new process without state.
+// start starts a new process. It remembers nothing of earlier processes.
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -147,7 +147,7 @@ func (w *loopWorld) start() *loopProcess {
 	return p
 }
 
-// startHealthy is start for a process that deploys the head first.
+// startHealthy starts a new process, and waits until that has deployed the head.
 func (w *loopWorld) startHealthy() *loopProcess {
 	w.Helper()
 	p := w.start()
@@ -155,7 +155,7 @@ func (w *loopWorld) startHealthy() *loopProcess {
 	return p
 }
 
-// loopProcess is one process, whose passes the test starts.
+// loopProcess is one process of the reconciler. Its passes are started by the test.
 type loopProcess struct {
 	*loop
 	w   *loopWorld
@@ -170,14 +170,13 @@ func (p *loopProcess) restart() *loopProcess {
 	return p.w.start()
 }
 
-// now returns the time of the loops' clock.
+// now returns the time by the loops' clock.
 func (w *loopWorld) now() time.Time { return time.Now().Add(w.skew) }
 
-// pass polls Git and the cluster once.
+// pass makes one pass, which polls Git and the cluster.
 func (p *loopProcess) pass() error { return p.RunOnce(p.ctx, p.w.now, true) }
 
-// passes makes n passes, a second apart by the loops' clock, with enough time for the cluster's answers, and returns
-// the last error.
+// passes makes n passes, one second apart by the loops' clock, with enough real time for the cluster to react. It returns the last error.
 func (p *loopProcess) passes(n int) (last error) {
 	for range n {
 		if err := p.pass(); err != nil {
@@ -189,7 +188,7 @@ func (p *loopProcess) passes(n int) (last error) {
 	return last
 }
 
-// passWell is passes without errors.
+// passWell makes n passes, which must have no errors.
 func (p *loopProcess) passWell(n int) {
 	p.w.Helper()
 	if err := p.passes(n); err != nil {
@@ -197,7 +196,7 @@ func (p *loopProcess) passWell(n int) {
 	}
 }
 
-// await makes passes until the app's record satisfies a condition.
+// await makes passes until the app's record satisfies a condition, and returns the record.
 func (p *loopProcess) await(what string, ok func(rollout.State) bool) rollout.State {
 	p.w.Helper()
 	return p.awaitOf(p.w.app, what, ok)
@@ -220,7 +219,7 @@ func (p *loopProcess) awaitOf(app, what string, ok func(rollout.State) bool) rol
 	return s
 }
 
-// await polls until ok returns true, and fails the test after five minutes.
+// await polls until ok returns true. After five minutes it fails the test.
 func await(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -246,18 +245,18 @@ func pausedAt(step int) func(rollout.State) bool {
 	return func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == step }
 }
 
-// awaitSource waits until an app is at a commit of the users' branch.
+// awaitSource makes passes until an app's record is at a commit of the users' branch.
 func (p *loopProcess) awaitSource(app, commit string) rollout.State {
 	p.w.Helper()
 	what := app + " at " + rollout.ShortID(commit)
 	return p.awaitOf(app, what, func(s rollout.State) bool { return s.Source == commit })
 }
 
-// promotion and revert return the branches of the app's proposals.
+// promotion and revert return the names of the branches with the app's proposals.
 func (w *loopWorld) promotion() string { return "gitrollout/promote/test/" + w.app }
 func (w *loopWorld) revert() string    { return "gitrollout/revert/test/" + w.app }
 
-// release releases a version through its gate, and returns its commit.
+// release pushes a version, promotes it at its gate, and returns the commit.
 func (p *loopProcess) release(tag string) string {
 	p.w.Helper()
 	s := p.awaitPaused(p.w.pushVersion(tag))
@@ -265,7 +264,7 @@ func (p *loopProcess) release(tag string) string {
 	return p.awaitHealthy(s.Release.Commit).Stable.Commit
 }
 
-// awaitPaused waits until the release of a commit is at its gate.
+// awaitPaused makes passes until the release of a commit is at its gate.
 func (p *loopProcess) awaitPaused(commit string) rollout.State {
 	p.w.Helper()
 	return p.await("paused at "+rollout.ShortID(commit), func(s rollout.State) bool {
@@ -275,7 +274,7 @@ func (p *loopProcess) awaitPaused(commit string) rollout.State {
 
 func (w *loopWorld) state() rollout.State { w.Helper(); return w.stateOf(w.app) }
 
-// stateOf reads the record from Git; it returns an empty one if it cannot.
+// stateOf returns the record of an app in Git. It is empty if the record is missing or invalid.
 func (w *loopWorld) stateOf(app string) rollout.State {
 	w.Helper()
 	file := rollout.StatePath(app)
@@ -289,7 +288,7 @@ func (w *loopWorld) stateOf(app string) rollout.State {
 	return *s
 }
 
-// history returns the state branch's subjects, newest first, without the cluster's and the app's name.
+// history returns the subjects of the state branch, newest first. APP stands for the app, and the cluster's name is removed.
 func (w *loopWorld) history() []string {
 	if w.repo.Ref(stateBranch) == "" {
 		return nil
@@ -301,7 +300,7 @@ func (w *loopWorld) history() []string {
 	return subjects
 }
 
-// edit commits files to a branch of the server like another writer; an empty content deletes.
+// edit commits files to a branch of the server, as another writer would. Empty content deletes a file.
 func (w *loopWorld) edit(branch string, files map[string]string) {
 	w.Helper()
 	dir := w.TempDir()
@@ -326,7 +325,7 @@ func (w *loopWorld) deployment() *appsv1.Deployment {
 	return d
 }
 
-// image returns the image tag in the Deployment.
+// image returns the image tag of the live Deployment.
 func (w *loopWorld) image() string {
 	w.Helper()
 	_, tag, _ := strings.Cut(w.deployment().Spec.Template.Spec.Containers[0].Image, ":")
@@ -348,15 +347,15 @@ func (w *loopWorld) pods() map[string][]string {
 	return pods
 }
 
-// halfThenGate is the strategy of most tests: half of the pods, then a gate.
+// halfThenGate is the strategy in most tests: a gate when half of the pods are new.
 const halfThenGate = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
-// canaryOf returns a strategy of steps whose new pods surge.
+// canaryOf returns a canary strategy with the given steps, whose new pods are surge.
 func canaryOf(steps ...string) string {
 	return "    canary:\n      scaling: surge\n      steps:\n      - " + strings.Join(steps, "\n      - ") + "\n"
 }
 
-// version returns the files of an app with one Deployment, a Service, a ConfigMap and a Rollout.
+// version returns the files of an app with a Deployment, a Service, a ConfigMap and a Rollout. APP stands for the app's name.
 func version(tag, strategy string) map[string]string {
 	return map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n",
@@ -387,7 +386,7 @@ data: {tag: "` + tag + `"}
 	}
 }
 
-// with returns files with some of them replaced.
+// with adds or replaces files.
 func with(files map[string]string, more map[string]string) map[string]string {
 	for name, content := range more {
 		files[name] = content
@@ -395,17 +394,17 @@ func with(files map[string]string, more map[string]string) map[string]string {
 	return files
 }
 
-// apiGate is a proxy before the API server: it records writes, and refuses those that a test selects.
+// apiGate is a proxy in front of the API server. It records writes, and refuses the writes that a test selects.
 type apiGate struct {
 	kubeconfig string
 
 	mu     sync.Mutex
 	writes []string
 	deny   func(*http.Request) bool
-	wait   func(*http.Request) // nil, or blocks a request until it may proceed
+	wait   func(*http.Request) // blocks a request until it returns; nil blocks none
 }
 
-// hold delays requests with a function.
+// hold calls wait for each request before it proceeds.
 func (g *apiGate) hold(wait func(*http.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -440,7 +439,7 @@ func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
 	return g
 }
 
-// refuses records a request and reports whether it must fail.
+// refuses records a write, and reports whether the request must fail.
 func (g *apiGate) refuses(r *http.Request) bool {
 	g.mu.Lock()
 	wait := g.wait
@@ -462,7 +461,7 @@ func (g *apiGate) refuses(r *http.Request) bool {
 	return false
 }
 
-// refuse makes writes fail if their path contains any of the parts ("$" is the path's end); without parts, all succeed.
+// refuse makes writes fail if their path contains one of parts. "$" stands for the path's end. Without parts, all writes succeed.
 func (g *apiGate) refuse(parts ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -471,7 +470,7 @@ func (g *apiGate) refuse(parts ...string) {
 	}
 }
 
-// since returns the writes after the first n.
+// since returns the recorded writes after the first n.
 func (g *apiGate) since(n int) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

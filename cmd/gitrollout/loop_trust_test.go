@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// signs sets the key for the test's later commits; "" for unsigned ones.
+// signs sets the key that signs the test's later commits; "" leaves them unsigned.
 func (w *loopWorld) signs(key string) {
 	w.Helper()
 	w.repo.Git("config", "gpg.format", "ssh")
@@ -24,7 +24,7 @@ func (w *loopWorld) signs(key string) {
 	w.repo.Git("config", "user.signingkey", key)
 }
 
-// list writes an allowed_signers file with some keys.
+// list writes an allowed_signers file with the given keys, and returns its path.
 func (w *loopWorld) list(keys ...string) string {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "allowed_signers")
@@ -43,7 +43,7 @@ func (w *loopWorld) relist(file string, keys ...string) {
 	must(w, os.WriteFile(file, []byte(text), 0o600))
 }
 
-// awaitHeld waits until the app is held with a message.
+// awaitHeld makes passes until the app is held with a message that has the words.
 func (p *loopProcess) awaitHeld(words ...string) rollout.State {
 	p.w.Helper()
 	return p.await("held: "+strings.Join(words, ", "), func(s rollout.State) bool {
@@ -51,7 +51,7 @@ func (p *loopProcess) awaitHeld(words ...string) rollout.State {
 	})
 }
 
-// newSignedWorld requires and has signed commits, with a process that follows them, and returns the key.
+// newSignedWorld returns a world that requires signed commits, a process that follows its signed head, and the key.
 func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
 	t.Helper()
 	w = newLoopWorld(t, version("v1", halfThenGate))
@@ -64,8 +64,8 @@ func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
 	return w, p, key
 }
 
-// TestUnsignedHeadIsNotFollowed pushes unsigned commits at rest, before and after restarts, and repairs that with a
-// signed one.
+// TestUnsignedHeadIsNotFollowed pushes unsigned commits, at rest and before restarts. They are not released until a signed commit is on top
+// of them.
 func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	first := w.repo.Head()
@@ -79,7 +79,7 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	p.wantNoWrites(3)
 	p.end()
 
-	// A new process does not know the last accepted head. A signed commit that was never the head is not released either.
+	// A new process does not know the last accepted head. It must not release a signed commit below the head either.
 	w.signs(key)
 	between := w.push("signed, but never the head", version("v3", halfThenGate))
 	w.signs("")
@@ -97,13 +97,13 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 
 	w.signs(key)
 	w.push("signed", map[string]string{"note": "3"})
-	s = p.awaitPaused(evil) // the commit that made the version, which the signed head now covers
+	s = p.awaitPaused(evil) // the commit that changed the app, which the signed head now covers
 	if s.Held != nil || s.Stable.Commit != first {
 		t.Errorf("the state is %+v", s)
 	}
 }
 
-// TestUnsignedHeadOfAnother continues a release after an unsigned commit to another app, and after a restart.
+// TestUnsignedHeadOfAnother checks that a release goes on after an unsigned commit to another app, also after a restart.
 func TestUnsignedHeadOfAnother(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	release := w.pushVersion("v2")
@@ -120,7 +120,7 @@ func TestUnsignedHeadOfAnother(t *testing.T) {
 	if s := w.stateOf("other"); s.Source != "" {
 		t.Errorf("the unsigned app was started: %+v", s)
 	}
-	// An unsigned promotion holds the app, a signed one promotes.
+	// An unsigned promotion holds the app. A signed commit on top lets the promotion count.
 	w.repo.Merge(w.promotion())
 	p.awaitHeld("not signed")
 	w.signs(key)
@@ -128,8 +128,8 @@ func TestUnsignedHeadOfAnother(t *testing.T) {
 	p.awaitHealthy(release)
 }
 
-// TestStateBranchOfAnUnsignedHead restarts under a head whose configuration
-// names another state branch, with a forged state on it.
+// TestStateBranchOfAnUnsignedHead restarts under an unsigned head whose configuration names another state branch, which has a forged
+// record. The forged record must have no effect.
 func TestStateBranchOfAnUnsignedHead(t *testing.T) {
 	w, p, _ := newSignedWorld(t)
 	p.end()
@@ -159,7 +159,7 @@ func TestNothingIsSigned(t *testing.T) {
 	w.wantNoWritesSince(0)
 	w.signs(key)
 	p.awaitHealthy(w.push("signed", map[string]string{"note": "1"}))
-	// The file is read again: a key that is added later counts at once.
+	// The file of keys is read again: a key that is added later counts at once.
 	second := w.repo.NewKeyFile()
 	w.signs(second)
 	commit := w.push("by the second key", version("v2", halfThenGate))
@@ -168,7 +168,7 @@ func TestNothingIsSigned(t *testing.T) {
 	p.awaitPaused(commit)
 }
 
-// TestPromoters merges valid and invalid promotions.
+// TestPromoters checks which merges of a promotion count, and that others hold the app.
 func TestPromoters(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -201,7 +201,7 @@ func TestPromoters(t *testing.T) {
 			tt.merge(w, key, w.promotion())
 			if !tt.holds {
 				p.awaitHealthy(commit)
-				w.wantText(strings.Join(w.history(), "\n"), "ann@example.com") // the promoter
+				w.wantText(strings.Join(w.history(), "\n"), "ann@example.com") // Ann is the promoter
 				return
 			}
 			s := p.awaitHeld(rollout.PromotionPath("test", w.app), "does not count", "git commit -S")
@@ -209,7 +209,7 @@ func TestPromoters(t *testing.T) {
 				t.Errorf("the state is %+v", s)
 			}
 			p.wantNoWrites(2)
-			// A revert of the release works despite the invalid promotion.
+			// A revert of the release takes effect despite the invalid promotion.
 			w.signs("")
 			w.push("back", version("v1", halfThenGate))
 			p.await("healthy at v1", func(s rollout.State) bool {
@@ -219,9 +219,9 @@ func TestPromoters(t *testing.T) {
 	}
 }
 
-// TestRecordNamesAStrangersCommit has an attacker with push access below gitrollout/ but not to main. The attacker puts
-// a commit on a proposal's branch, and forges a record with the app at that commit. The cluster is unchanged, in a
-// running process and a new one, with and without signatures.
+// TestRecordNamesAStrangersCommit has an attacker who may push below gitrollout/ but not to main. The attacker puts a commit on a
+// proposal's branch, and forges a record that names that commit. The cluster must not change, in a running process and a new one, with and
+// without signatures.
 func TestRecordNamesAStrangersCommit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ signed, restart bool }{
@@ -269,8 +269,8 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 	}
 }
 
-// TestForgedRecord requires signed records: a perfect forgery without the signature changes nothing, neither in the
-// running process nor in a new one.
+// TestForgedRecord checks, with signed records required, that a perfect forgery without a signature changes nothing, in the running process
+// and in a new one.
 func TestForgedRecord(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
@@ -295,8 +295,8 @@ func TestForgedRecord(t *testing.T) {
 	p.awaitHealthy(s.Release.Commit)
 }
 
-// TestDashboardPushesOnNoRefusedHead commits actions of the dashboard only on top of an accepted head, since
-// gitrollout's signature would also cover an unsigned one.
+// TestDashboardPushesOnNoRefusedHead checks that the dashboard commits actions only on top of an accepted head. Otherwise gitrollout's
+// signature would cover unsigned commits below.
 func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	s := p.awaitPaused(w.pushVersion("v2"))

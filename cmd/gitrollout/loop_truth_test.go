@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEditedState edits a state file by hand: this stops gitrollout for that app alone, in the running process and in a
-// new one.
+// TestEditedState edits a record by hand. This must stop gitrollout for that app only, in the running process and in a new one.
 func TestEditedState(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string][2]string{
@@ -44,7 +43,7 @@ func TestEditedState(t *testing.T) {
 			}
 			w.wantNoWritesSince(writes)
 			w.wantPods(pods)
-			p.awaitSource(other, w.pushAs(other, "another value", settings("2"))) // the other app goes on
+			p.awaitSource(other, w.pushAs(other, "another value", settings("2"))) // the other app is not affected
 			w.edit(stateBranch, map[string]string{file: good})
 			p.await("the promotion that was waiting", func(s rollout.State) bool {
 				return s.Phase == rollout.Healthy && s.Stable.Hash == release
@@ -53,8 +52,8 @@ func TestEditedState(t *testing.T) {
 	}
 }
 
-// TestStateIsRolledBack resets the state branch to each of its older commits while a release is at its gate.
-// Annotations in the cluster show that a newer record existed, so nothing moves until a user decides.
+// TestStateIsRolledBack resets the state branch to each of its older commits while a release is at its gate. Annotations in the cluster
+// show that a newer record existed. So nothing may move until a user decides.
 func TestStateIsRolledBack(t *testing.T) {
 	t.Parallel()
 	for back, restart := range map[string]bool{"1": false, "2": true, "3": false} {
@@ -84,8 +83,7 @@ func TestStateIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestStaleProcess checks that a process without Git does not redo a release that another process has rolled back
-// meanwhile.
+// TestStaleProcess checks that a process without Git does not repeat a release that another process has rolled back in the meantime.
 func TestStaleProcess(t *testing.T) {
 	w, old, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
@@ -106,8 +104,8 @@ func TestStaleProcess(t *testing.T) {
 	old.wantUnmoved(stateBranch, 5)
 }
 
-// TestDeploymentChangesHands moves a Deployment, in one commit, to an app whose record has a lower serial: serials of
-// different apps are not compared.
+// TestDeploymentChangesHands moves a Deployment, in one commit, to another app whose record has a lower serial. Serials of different apps
+// must not be compared.
 func TestDeploymentChangesHands(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
@@ -121,14 +119,14 @@ func TestDeploymentChangesHands(t *testing.T) {
 			w.repo.Git("mv", "apps/"+w.app+"/"+name, "apps/"+heir+"/"+name)
 		}
 	}
-	w.repo.Write(map[string]string{ // at first with a mistake, which holds the second app
+	w.repo.Write(map[string]string{ // the first commit has a mistake that holds the second app
 		"apps/" + w.app + "/kustomization.yaml": strings.ReplaceAll(settings("1")["kustomization.yaml"], "APP", w.app+"-rest"),
 		"apps/" + heir + "/kustomization.yaml":  "resources: [app.yaml, service.yaml, rollout.yaml, nothing.yaml]\n",
 	})
 	p.awaitSource(w.app, w.repo.Commit("move it"))
 	p.awaitOf(heir, "the heir is held", isHeld)
 	p.passWell(5)
-	w.wantPods(pods) // nothing happens to a Deployment without an owner
+	w.wantPods(pods) // a Deployment that is in neither app does not change
 	mended := map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"}
 	p.awaitSource(heir, w.pushAs(heir, "mend it", mended))
 	p.passWell(5)

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUndo proposes an undo, which survives the release's transitions, rolls the app back after its merge, and is in
-// the history.
+// TestUndo checks a proposal to undo a release. It stays through the release's transitions, rolls the app back when merged, and is in the
+// history.
 func TestUndo(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	undo := func(want exitCode, args ...string) string {
@@ -24,7 +24,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.repo.Message(branch), "Reason: too blue", "in flight")
 	w.wantText(w.command(exitOK, "get", w.app), "git merge --no-ff origin/"+branch)
 
-	// It refers to this release until Git asks for another one.
+	// The proposal is for this release, and stays until the head has another version.
 	w.command(exitOK, "promote", w.app, "--author", ann)
 	p.awaitHealthy(second)
 	if w.repo.Ref(branch) == "" {
@@ -40,13 +40,13 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.command(exitOK, "status", w.app), w.app+" Healthy "+string(s.Stable.Hash))
 	w.command(exitDegraded, "status", w.app, "--commit", second)
 
-	// Undo the undo.
+	// Propose to undo the undo.
 	w.wantText(undo(exitOK), "goes back to "+string(two.Release.Hash))
 	w.wantText(undo(exitOK, "--to", first), "nothing to undo")
 
-	// A rejected version is no target for an undo.
+	// Undo must refuse a rejected version as its target.
 	third := p.awaitPaused(w.pushVersion("v3"))
-	w.wantBranch(branch, "") // that proposes to undo something else
+	w.wantBranch(branch, "") // the proposal was to undo another release
 	w.decide(third.Release.Hash, "abort", "too slow")
 	p.awaitPhase(rollout.Degraded)
 	w.command(exitDegraded, "status", w.app)
@@ -58,7 +58,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.command(exitOK, "history", w.app, "-o", "json"), `"outcome": "rejected"`, `"promotedBy": [`)
 }
 
-// TestStatusWaits prints a line for each transition, until the release is healthy.
+// TestStatusWaits checks that status --wait prints a line for each transition, until the release is healthy.
 func TestStatusWaits(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	second := w.push("v2", version("v2-slow3s", "    canary: {steps: [{setWeight: 50}, {pause: {duration: 2s}}]}\n"))
@@ -66,7 +66,7 @@ func TestStatusWaits(t *testing.T) {
 	go func() {
 		done <- w.command(exitOK, "status", w.app, "--wait", "--timeout", "5m", "--refresh", "100ms")
 	}()
-	time.Sleep(300 * time.Millisecond) // the old version is healthy and must not count
+	time.Sleep(300 * time.Millisecond) // stable is healthy in this time, which must not count
 	p.awaitHealthy(second)
 	text := <-done
 	w.wantText(text, " Healthy ", " Progressing ", "step 1/2", w.app+": healthy at "+rollout.ShortID(second))

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// viewer returns a kubeconfig of a ServiceAccount with the ClusterRole view in the test's namespace alone.
+// viewer returns a kubeconfig of a ServiceAccount that has the ClusterRole view only in the test's namespace.
 func (w *loopWorld) viewer() string {
 	w.Helper()
 	accounts := w.kube.Kube.CoreV1().ServiceAccounts(w.ns)
@@ -37,8 +37,8 @@ func (w *loopWorld) viewer() string {
 	return file
 }
 
-// TestAViewerOfOneNamespace shows a user with the ClusterRole view in one namespace the pods there, and says that the
-// cluster is not verified. The state branch comes from a reconciler of the whole cluster.
+// TestAViewerOfOneNamespace checks that a user with the ClusterRole view in one namespace sees the pods there, and a note that the cluster
+// is not verified. The state branch is from a reconciler with access to the whole cluster.
 func TestAViewerOfOneNamespace(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	kubeconfig := w.viewer()
@@ -60,7 +60,7 @@ func TestAViewerOfOneNamespace(t *testing.T) {
 	w.wantText(look(exitOK, "get", w.app, "--cluster-only"), unverified, pods, "3/3 ready")
 	w.wantText(look(exitOK, "list", "--cluster-only"), unverified, "3/3")
 	w.wantText(look(exitFailed, "diff", w.app, "--repo", w.server.URL), unverified, "cannot patch resource")
-	// Objects in another namespace are not reported as missing.
+	// Objects in another namespace must not be reported as missing.
 	w.configure(strings.Replace(w.config("- path: apps/*"), "namespace: ", "namespaces: ["+w.ns+"]\n  namespace: other-", 1))
 	text := look(exitOK, "list", "--repo", w.server.URL)
 	w.wantText(text, unverified, w.app)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must ends the test at an error.
+// must fails the test at an error.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -20,17 +20,17 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// errorOf returns the error of a call whose value is not used.
+// errorOf returns the error of a call, whose other result is not used.
 func errorOf(_ any, err error) error { return err }
 
-// writeFile writes a file, and makes its folder.
+// writeFile writes a file, and creates its folder.
 func writeFile(tb testing.TB, path, content string) {
 	tb.Helper()
 	must(tb, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(tb, os.WriteFile(path, []byte(content), 0o644))
 }
 
-// encoded returns a record as a file of Git.
+// encoded returns a record as the content of its file in Git.
 func encoded(tb testing.TB, record interface{ Encode() ([]byte, error) }) string {
 	tb.Helper()
 	data, err := record.Encode()
@@ -38,7 +38,7 @@ func encoded(tb testing.TB, record interface{ Encode() ([]byte, error) }) string
 	return string(data)
 }
 
-// wantExit runs a command line, compares its exit code, and returns its output.
+// wantExit runs a command line, compares the exit code, and returns the output.
 func wantExit(t testing.TB, want exitCode, args ...string) string {
 	t.Helper()
 	out := &safeBuffer{}
@@ -48,31 +48,31 @@ func wantExit(t testing.TB, want exitCode, args ...string) string {
 	return out.String()
 }
 
-// command runs a command line on the test's world, without the cluster, and returns its output.
+// command runs a command line on the test's repository, without the cluster, and returns the output.
 func (w *loopWorld) command(want exitCode, args ...string) string {
 	w.Helper()
 	return wantExit(w, want, append(args, "--repo", w.server.URL, "--cluster", "test")...)
 }
 
-// clusterCommand is command with the cluster.
+// clusterCommand runs a command line on the test's repository and cluster, and returns the output.
 func (w *loopWorld) clusterCommand(want exitCode, args ...string) string {
 	w.Helper()
 	return w.command(want, append(args, "--kubeconfig", w.api.kubeconfig)...)
 }
 
-// wantText reports the parts that a text lacks.
+// wantText reports parts that are not in a text.
 func (w *loopWorld) wantText(text string, parts ...string) {
 	w.Helper()
 	compare.Contains(w, text, parts...)
 }
 
-// wantError reports the parts that an error's text lacks.
+// wantError reports parts that are not in the text of an error.
 func (w *loopWorld) wantError(err error, parts ...string) {
 	w.Helper()
 	w.wantText(fmt.Sprint(err), parts...)
 }
 
-// wantImage compares the image tag in the Deployment.
+// wantImage compares the image tag of the live Deployment.
 func (w *loopWorld) wantImage(tag string) {
 	w.Helper()
 	if got := w.image(); got != tag {
@@ -80,13 +80,13 @@ func (w *loopWorld) wantImage(tag string) {
 	}
 }
 
-// wantPods compares the names of all pods, by image tag.
+// wantPods compares the names of all pods, by image tag, with pods.
 func (w *loopWorld) wantPods(pods map[string][]string) {
 	w.Helper()
 	compare.CheckNamed(w, "pods", pods, w.pods())
 }
 
-// wantNoWritesSince reports the writes to the cluster after the first n.
+// wantNoWritesSince reports the writes to the API server after the first n.
 func (w *loopWorld) wantNoWritesSince(n int) {
 	w.Helper()
 	if made := w.api.since(n); len(made) > 0 {
@@ -94,7 +94,7 @@ func (w *loopWorld) wantNoWritesSince(n int) {
 	}
 }
 
-// wantBranch compares the commit of a branch; "" for no branch.
+// wantBranch compares the commit of a branch. "" means that there is no branch.
 func (w *loopWorld) wantBranch(branch, commit string) {
 	w.Helper()
 	if now := w.repo.Ref(branch); now != commit {
@@ -102,13 +102,13 @@ func (w *loopWorld) wantBranch(branch, commit string) {
 	}
 }
 
-// wantRecorded is wantBranch of the state branch, whose records are logged when the test fails.
+// wantRecorded compares the commit of the state branch.
 func (w *loopWorld) wantRecorded(commit string) {
 	w.Helper()
 	w.wantBranch(stateBranch, commit)
 }
 
-// wantHistory compares the records since a commit with prefixes, oldest first.
+// wantHistory compares the subjects on the state branch since a commit, oldest first, with prefixes.
 func (w *loopWorld) wantHistory(since string, want ...string) {
 	w.Helper()
 	got := w.history()
@@ -122,7 +122,7 @@ func (w *loopWorld) wantHistory(since string, want ...string) {
 	}
 }
 
-// wantNoWrites makes passes without writes to the cluster.
+// wantNoWrites makes n passes, which must not write to the API server.
 func (p *loopProcess) wantNoWrites(n int) {
 	p.w.Helper()
 	before := p.w.api.count()
@@ -130,7 +130,7 @@ func (p *loopProcess) wantNoWrites(n int) {
 	p.w.wantNoWritesSince(before)
 }
 
-// wantUnmoved makes passes without errors that leave a branch alone.
+// wantUnmoved makes n passes without errors, which must not move a branch.
 func (p *loopProcess) wantUnmoved(branch string, n int) {
 	p.w.Helper()
 	before := p.w.repo.Ref(branch)
@@ -138,7 +138,7 @@ func (p *loopProcess) wantUnmoved(branch string, n int) {
 	p.w.wantBranch(branch, before)
 }
 
-// wantHeld waits until the app is held, and compares the reason, unless it is "", and the message.
+// wantHeld makes passes until the app is held, and compares the message, and the reason unless it is "".
 func (p *loopProcess) wantHeld(reason rollout.HeldReason, words ...string) rollout.State {
 	p.w.Helper()
 	return p.wantHeldOf(p.w.app, reason, words...)
@@ -154,7 +154,7 @@ func (p *loopProcess) wantHeldOf(app string, reason rollout.HeldReason, words ..
 	return s
 }
 
-// wantRejected waits until the first rejected release is rolled back, and compares the reason.
+// wantRejected makes passes until the first rejected release has been rolled back, and compares the reason.
 func (p *loopProcess) wantRejected(words ...string) {
 	p.w.Helper()
 	s := p.awaitPhase(rollout.Degraded)

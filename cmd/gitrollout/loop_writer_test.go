@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWriters records the writer in cluster.yaml, with a new epoch at each take-over. A second writer is reported, and
-// an exclusive writer stops for it.
+// TestWriters checks that cluster.yaml has the current writer, with a new epoch at each take-over. A second writer is reported. An
+// exclusive writer stops when another one takes over.
 func TestWriters(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	wantWriter := func(id string, epoch int) {
@@ -29,7 +29,7 @@ func TestWriters(t *testing.T) {
 	wantWriter("ann", 1)
 	bob := as("bob", false)
 	bob.passWell(3)
-	wantWriter("ann", 1) // nothing is to be done, so bob does not take over
+	wantWriter("ann", 1) // bob has nothing to record, so bob does not take over
 	s := bob.awaitPaused(w.pushVersion("v2"))
 	wantWriter("bob", 2)
 	w.wantText(w.repo.InBare("log", "-1", "--format=%B", stateBranch), "\nGitrollout-Epoch: 2\n")
@@ -44,7 +44,7 @@ func TestWriters(t *testing.T) {
 	w.wantNoWritesSince(writes)
 	w.wantRecorded(recorded)
 
-	// The same host continues its epoch; another one that is not alone is reported.
+	// A process on the same host keeps the epoch. Another writer that is not alone is reported.
 	bob.end()
 	bob = as("bob", false)
 	bob.await("promoted", func(s rollout.State) bool { return s.Phase != rollout.Paused })
@@ -54,5 +54,5 @@ func TestWriters(t *testing.T) {
 	bob.passWell(2)
 	w.wantText(w.log.String(), "another gitrollout writes to the state branch")
 	bob.awaitPaused(w.pushVersion("v3"))
-	wantWriter("bob", 4) // after two take-overs
+	wantWriter("bob", 4) // two take-overs have happened
 }

@@ -1,9 +1,9 @@
-// Command gitrollout is the program: the reconciler that runs beside a cluster, and the commands for users and CI
-// systems. It is the only package that wires the others together, and with the loop the only one that logs.
+// Command gitrollout is the program: the reconciler that runs for a cluster, and the commands for users and CI systems.
+// Only this package wires the other packages together. Only it and the reconciler package log.
 //
-// There is one file per command, named after it. root.go parses the command line, exit.go maps errors to exit codes.
+// Each command has a file of the same name. root.go parses the command line, exit.go maps errors to exit codes.
 // options.go and source.go select repository and cluster, and wire.go connects both to the loop. viewer.go provides the
-// data of get and list, and world.go reads Git for it.
+// data of get and list; world.go reads Git for them.
 package main
 
 import (

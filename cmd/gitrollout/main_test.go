@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gitrollout": main, pluginName: main, completerName: main, "seal": seal})
 }
 
-// seal is a program for the scripts: it reads a hand-written state and writes it like the reconciler does.
+// seal is a program for the scripts: it reads a record that was written by hand, and writes it as the reconciler would.
 func seal() {
 	data, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -39,11 +39,11 @@ func seal() {
 	}
 }
 
-// firstScripts are the scripts of make test; make test-all runs all of them.
+// firstScripts are the scripts that make test runs. make test-all runs all scripts.
 var firstScripts = []string{"exit-codes", "get", "help", "history", "hold-abort", "init", "promote", "render", "validate"}
 
-// TestScripts runs the sessions in testdata/scripts: commands as a user types them, with real bare repositories,
-// without a cluster.
+// TestScripts runs the sessions in testdata/scripts. They have commands as users type them, with real bare repositories and without a
+// cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -75,7 +75,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a program and checks its exit code: exits 2 gitrollout nonsense.
+// exits is a script command that runs a program and checks its exit code: exits 2 gitrollout nonsense.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM [ARGUMENT...]")

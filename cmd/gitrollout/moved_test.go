@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestMovedAppIsSeenWhereItIs moves an app's files to another folder and namespace while no reconciler runs. The app
-// stays at the previous commit, and the commands must read it in the old folder, with the old namespace.
+// TestMovedAppIsSeenWhereItIs moves an app's files to another folder and namespace while no reconciler runs. The record stays at the
+// previous commit, so commands must read the app in the old folder, with the old namespace.
 func TestMovedAppIsSeenWhereItIs(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	must(t, p.passes(3))

@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// defaultMetrics is a port that Prometheus and exporters do not use, for this machine only: metrics name the apps.
+// defaultMetrics is only for this machine, as metrics name the apps. Prometheus and its exporters use other ports.
 const defaultMetrics = "127.0.0.1:8085"
 
 // observeOptions configure the addresses of metrics and profiles.
@@ -41,19 +41,19 @@ func (o *observeOptions) register(cmd *cobra.Command) {
 	o.flags = flags
 }
 
-// outside serves a running loop's metrics, probes and profiles.
+// outside serves the metrics, probes and profiles of a running loop.
 type outside struct {
 	log     *slog.Logger
-	standby bool // a replica that waits for the Lease before it fetches Git
+	standby bool // the replica waits for the Lease and has not fetched Git
 	metrics atomic.Pointer[metrics.Metrics]
-	hung    atomic.Value // func() string: the stuck work of the loop; nil before the loop exists
+	hung    atomic.Value // a func() string that describes hung work of the loop; nil before the loop exists
 	tracing *tracing.Tracing
 	synced  atomic.Bool // the caches of the cluster are synced
 	read    atomic.Bool // Git was fetched, or this process is on standby
-	servers []func()    // stop
+	servers []func()    // stop functions
 }
 
-// open starts to serve. A default address in use, as by another gitrollout, is only a warning.
+// open starts to serve. If the default port is in use, for example by another gitrollout, it only logs a warning.
 func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) {
 	seen := &outside{log: log, standby: standby}
 	if o.pprof != "" {
@@ -77,7 +77,7 @@ func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) 
 	return seen, nil
 }
 
-// listenPprof refuses an address that others can reach: profiles contain memory and take time.
+// listenPprof serves profiles. It refuses an address that other machines can reach, because profiles contain memory.
 func (seen *outside) listenPprof(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -124,12 +124,12 @@ func (seen *outside) handler() http.Handler {
 	return mux
 }
 
-// quiet returns a server that logs connection errors as debug.
+// quiet returns a server that logs errors of connections at level debug.
 func quiet(handler http.Handler, log slog.Handler) *http.Server {
 	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
 
-// probe returns a handler that answers ok or the trouble.
+// probe returns a handler that answers ok, or 503 with the text of trouble.
 func probe(trouble func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if text := trouble(); text != "" {
@@ -140,7 +140,7 @@ func probe(trouble func() string) http.HandlerFunc {
 	}
 }
 
-// hangs returns the loop's stuck work, "" if none or not started.
+// hangs describes hung work of the loop. It is "" if there is none or the loop has not started.
 func (seen *outside) hangs() string {
 	if hung, is := seen.hung.Load().(func() string); is {
 		return hung()
@@ -148,7 +148,7 @@ func (seen *outside) hangs() string {
 	return ""
 }
 
-// waiting returns why the process is not ready, "" if it ever was: an unreachable Git server is no reason to restart.
+// waiting returns why the process is not ready yet. Once ready, it stays ready even if the Git server is unreachable.
 func (seen *outside) waiting() string {
 	switch {
 	case !seen.synced.Load():
@@ -160,7 +160,7 @@ func (seen *outside) waiting() string {
 	}
 }
 
-// attach connects a loop before its first pass.
+// attach connects the loop, before the loop's first pass.
 func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) error {
 	seen.hung.Store(hung)
 	v := versionOf()
@@ -188,7 +188,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	return nil
 }
 
-// noteFetch is a report.Tracer that notes a successful fetch.
+// noteFetch is a report.Tracer that records that a fetch has succeeded.
 func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 	return ctx, func(err error) {
 		if part == report.PartFetch && err == nil {
@@ -197,7 +197,7 @@ func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) 
 	}
 }
 
-// leads returns work that notes in the metrics when this process leads.
+// leads wraps work so that the metrics show while this process leads.
 func (seen *outside) leads(work func(context.Context) error) func(context.Context) error {
 	m := seen.metrics.Load()
 	return func(ctx context.Context) error {
@@ -207,9 +207,9 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 	}
 }
 
-// counted returns the counters of Git, cluster and renderer.
+// counted returns the counters of Git, the cluster and the renderer.
 func counted(l *loop) metrics.Counted {
-	// The mirror is reopened when the state branch is renamed.
+	// Read l.created each time: the mirror is reopened when the state branch is renamed.
 	gitStats := func() git.Stats { return l.created.Stats() }
 	kube := l.client.Stats
 	return metrics.Counted{
@@ -224,7 +224,7 @@ func counted(l *loop) metrics.Counted {
 	}
 }
 
-// traceFlush is how long a stopping program sends spans.
+// traceFlush bounds how long a stopping process sends its last spans.
 const traceFlush = 2 * time.Second
 
 func (seen *outside) stop() {

@@ -67,7 +67,7 @@ and a person has to do something: with each call, until it is done.`,
 	return cmd
 }
 
-// collect waits for a pass's measurements, and makes another pass for results.
+// collect waits for the measurements that a pass started. If there are results, it makes another pass with them.
 func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
@@ -77,15 +77,15 @@ func (l *loop) collect(ctx context.Context) error {
 	return nil
 }
 
-// transitions prints each transition as a line.
+// transitions prints one line for each transition.
 type transitions struct {
 	streams
 	mu   sync.Mutex
 	n    int
-	held map[string]string // why, by app
+	held map[string]string // reasons by app
 }
 
-// tell prints each recorded transition, and keeps the messages of held apps for heldApps.
+// tell prints each recorded transition, and keeps why apps are held, for heldApps.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +102,7 @@ func (t *transitions) tell(r report.Report) {
 	}
 }
 
-// heldApps returns an error if apps are held until a user acts.
+// heldApps returns an error if apps are held until someone acts.
 func (t *transitions) heldApps() error {
 	if len(t.held) == 0 {
 		return nil

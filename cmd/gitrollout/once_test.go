@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestOnceFailsWithAHeldApp checks that once exits with an error at each call while an app needs manual action.
+// TestOnceFailsWithAHeldApp checks that each call of once exits with an error while an app is held until a user acts.
 func TestOnceFailsWithAHeldApp(t *testing.T) {
 	t.Parallel()
 	key := sopstest.Age(t)
@@ -34,7 +34,7 @@ func TestOnceFailsWithAHeldApp(t *testing.T) {
 	}
 }
 
-// TestWhatOnceFailsWith checks that an app that waits for a time is no error, nor one that a later pass has released.
+// TestWhatOnceFailsWith checks that an app that waits for a time is no error, and neither is an app that is no longer held.
 func TestWhatOnceFailsWith(t *testing.T) {
 	told := &transitions{held: map[string]string{}}
 	tell := func(app string, held *rollout.Held) {

@@ -10,19 +10,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sourceOptions select the repository and its cluster.
+// sourceOptions select the repository, its users' branch, and the cluster.
 type sourceOptions struct {
 	repo    string
 	branch  string
 	cluster string
-	named   string           // the flags above as given, for commands to copy
-	author  string           // "Name <address>" of a reconciler's commits; "" for the default
+	named   string           // the flags above as given, for commands that users can copy
+	author  string           // "Name <address>" of the reconciler's commits; "" for the default
 	who     rollout.Identity // the author of pushes; the zero value is gitrollout
-	keys    *git.Keys        // the trusted keys of a reconciler; nil: all signatures count
+	keys    *git.Keys        // the keys that a reconciler trusts; nil: all signatures count
 	credentialOptions
 }
 
-// command completes a command line to copy with the flags for repository and cluster.
+// command completes a command line, which users can copy, with the flags for repository and cluster.
 func (o *sourceOptions) command(line string) string {
 	if !strings.HasPrefix(line, "gitrollout ") {
 		return line
@@ -32,7 +32,7 @@ func (o *sourceOptions) command(line string) string {
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	// Defaults of the environment are read by resolve: help would show a URL's credentials.
+	// resolve reads defaults from the environment: as defaults of flags, help would show a URL's credentials.
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
@@ -46,7 +46,7 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 	}
 }
 
-// registerAuthor is for reconcilers, which do not read git's settings.
+// registerAuthor adds --author for reconcilers. Unlike other commands, they do not read git's settings.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
 		`"Name <address>" of the commits, for servers that want one that they know `+
@@ -81,7 +81,7 @@ func (o *logOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 }
 
-// logger logs to standard error: standard output has data only.
+// logger returns a logger to standard error, because standard output is only for data.
 func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {

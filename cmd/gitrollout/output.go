@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// outputOption is the flag -o: "" for text, or one of the allowed formats.
+// outputOption is the value of the flag -o: "" for text, or an allowed format. It implements pflag.Value.
 type outputOption struct {
 	format  string
 	allowed []string
@@ -26,7 +26,7 @@ func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
 // String returns the format.
 func (o *outputOption) String() string { return o.format }
 
-// Set sets one of the allowed formats.
+// Set sets the format, if it is allowed.
 func (o *outputOption) Set(format string) error {
 	if !slices.Contains(o.allowed, format) {
 		return fmt.Errorf("%q is not supported; supported values: %s", format, strings.Join(o.allowed, ", "))
@@ -35,10 +35,10 @@ func (o *outputOption) Set(format string) error {
 	return nil
 }
 
-// Type returns the name of the value's type.
+// Type returns the name of the value's type for help.
 func (o *outputOption) Type() string { return "format" }
 
-// show prints a value as requested, by default by draw.
+// show prints a value in the requested format, by default the text that draw returns.
 func (o *outputOption) show(s streams, v any, draw func() string) error {
 	if done, err := o.write(s, v); done {
 		return err
@@ -47,7 +47,7 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 	return err
 }
 
-// write prints a value as json or yaml.
+// write prints a value as JSON or YAML. done is false if the format is neither.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	var data []byte
 	switch o.format {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPlanRendersTwiceOnlyWhatDiffers plans one changed app of many: the others are rendered once, although one side is
-// a commit and the other a folder.
+// TestPlanRendersTwiceOnlyWhatDiffers plans one changed app among many. The other apps must be rendered only once, although one side is a
+// commit and the other is a folder.
 func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 	const apps = 40
 	const deployment = `apiVersion: apps/v1

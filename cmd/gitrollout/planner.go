@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// planSides are the two trees that plan compares.
+// planSides holds the two trees that plan compares.
 type planSides struct {
 	local              *adapters.Repository // the working copy
 	top                string               // the folder of the working copy
@@ -54,7 +54,7 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 	return err
 }
 
-// openBase finds the commit at which head left the base, in the working copy, or else the newest one on the server.
+// openBase uses the commit at which head left the base branch. Without such a local branch it uses the server's newest.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
@@ -80,7 +80,7 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	return nil
 }
 
-// server opens the working copy's repository on the server.
+// server opens the repository of the working copy on its server.
 func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*adapters.Repository, error) {
 	source := c.source
 	source.cluster, source.branch = cluster, branch
@@ -90,7 +90,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return source.open(ctx, stateBranch)
 }
 
-// record reads a cluster's state branch from the server or the fetched copy. The text names the source.
+// record reads a cluster's state branch, from the server or the copy that was last fetched. The text names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

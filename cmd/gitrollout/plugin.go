@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// File names of the kubectl plugin. kubectl finds plugins by the first's prefix, and calls the second for completion.
+// The file names of the kubectl plugin. kubectl finds the plugin by the first one, and runs the second for completion.
 const (
 	pluginName    = "kubectl-gitrollout"
 	completerName = "kubectl_complete-gitrollout"
 )
 
-// programName returns the program's name as called, for help and commands to copy.
+// programName returns the name under which the program was called, for help and for commands to copy.
 func programName() string {
 	if fileName() == pluginName {
 		return "kubectl gitrollout"
@@ -22,7 +22,7 @@ func programName() string {
 	return "gitrollout"
 }
 
-// commandLine returns the arguments. As kubectl's completer it passes the words so far to cobra's completion command.
+// commandLine returns the arguments. If called as kubectl's completer, the program runs cobra's completion command.
 func commandLine() []string {
 	if fileName() == completerName {
 		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)
@@ -32,7 +32,7 @@ func commandLine() []string {
 
 func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
-// asCalled puts the called name into all help and examples.
+// asCalled puts the name under which the program was called into all help and examples.
 func asCalled(root *cobra.Command, name string) {
 	if name == root.Name() {
 		return

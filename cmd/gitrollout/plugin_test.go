@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// TestPlugin runs the program with a real kubectl.
+// TestPlugin checks the kubectl plugin and its completion with a real kubectl.
 func TestPlugin(t *testing.T) {
 	kubectl := testcluster.Kubectl(t)
 	repo := fleetRepo(t, 12)

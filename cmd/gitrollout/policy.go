@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// policyFileFlag adds the policy's flag for commands that check a change.
+// policyFileFlag adds the flag --policy to commands that check a change.
 func policyFileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "policy", "",
 		"hold the apps that break the policy in this `file`: projects, and the rights of their apps")
@@ -30,13 +30,13 @@ func (o *policyOptions) register(cmd *cobra.Command) {
 		"`branch:path` of the policy in the repository; let only the platform team push to that branch")
 }
 
-// branch returns the policy's branch, "" without --policy-ref.
+// branch returns the branch of --policy-ref, "" without that flag.
 func (o *policyOptions) branch() string {
 	branch, _, _ := strings.Cut(o.ref, ":")
 	return branch
 }
 
-// check refuses exclusive flags, and an unreadable file.
+// check refuses --policy together with --policy-ref, the users' branch, and an invalid policy file.
 func (o *policyOptions) check(users string) error {
 	branch, path, found := strings.Cut(o.ref, ":")
 	switch {
@@ -51,7 +51,7 @@ func (o *policyOptions) check(users string) error {
 	return err
 }
 
-// readPolicy reads a policy, nil if file is "".
+// readPolicy reads a policy from a file. It is nil for file "".
 func readPolicy(file string) (*rollout.Policy, error) {
 	if file == "" {
 		return nil, nil
@@ -63,7 +63,7 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges returns a reconciler's policy and approver: nil without a policy, nil if every promotion file counts.
+// edges returns how a reconciler reads its policy and approves promotion files. Each is nil if it is not configured.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the files that the tests write"
 
 const commandsPage = "../../docs/reference/commands.md"
 
-// TestCommandsPage compares the reference of commands with the code.
+// TestCommandsPage checks that the reference page of the commands is that of the code.
 func TestCommandsPage(t *testing.T) {
 	root := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	var b strings.Builder
@@ -34,7 +34,7 @@ the environment are [at the end](#gitrollout-exit-codes).
 ## Common flags
 
 `)
-	uses := map[string]int{} // by row
+	uses := map[string]int{} // number of commands, by row
 	countFlags(root, uses)
 	var common []string
 	for row, n := range uses {
@@ -73,12 +73,12 @@ the environment are [at the end](#gitrollout-exit-codes).
 	}
 }
 
-// leastCommon is how many commands have each of the common flags, which stand in one table.
+// leastCommon is the number of commands from which a flag is in the table of common flags.
 const leastCommon = 4
 
 const flagTable = "| flag | default | meaning |\n|---|---|---|\n"
 
-// countFlags counts the commands that have a flag, by its row.
+// countFlags counts, for each row of a flag, the commands that have the flag.
 func countFlags(c *cobra.Command, uses map[string]int) {
 	for _, f := range flagRows(c) {
 		uses[f.row]++
@@ -117,10 +117,10 @@ func writeCommand(b *strings.Builder, c *cobra.Command, uses map[string]int) {
 	}
 }
 
-// flagRow is a row of a table of flags.
+// flagRow is a flag's row in a table of flags.
 type flagRow struct{ name, row string }
 
-// flagRows returns a command's flags but --help.
+// flagRows returns the rows of a command's flags except --help.
 func flagRows(c *cobra.Command) (rows []flagRow) {
 	for _, m := range flagLine.FindAllStringSubmatch(c.NonInheritedFlags().FlagUsages(), -1) {
 		f := c.NonInheritedFlags().Lookup(m[1])
@@ -141,7 +141,7 @@ func flagRows(c *cobra.Command) (rows []flagRow) {
 	return rows
 }
 
-// TestSettingsPage compares the page of settings with the flags that run's --help shows.
+// TestSettingsPage checks that docs/settings.md lists the flags that run --help shows.
 func TestSettingsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/settings.md")
 	must(t, err)
@@ -154,10 +154,10 @@ func TestSettingsPage(t *testing.T) {
 	}
 }
 
-// flagLine matches cobra's line for a flag: its name, and its value's name.
+// flagLine matches the line of a flag in cobra's help: the flag's name, and the name of its value.
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
 
-// TestEnvironmentIsDocumented looks for environment variables in the source that are not on their help page.
+// TestEnvironmentIsDocumented checks that each environment variable in the source is on the help page.
 func TestEnvironmentIsDocumented(t *testing.T) {
 	page := newEnvironment().Long
 	files, err := filepath.Glob("*.go")

@@ -15,20 +15,20 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// removeCommand deletes an unlisted app's objects, and its record.
+// removeCommand deletes the objects and the record of an app that Git no longer lists.
 type removeCommand struct {
 	stateCommand
 	output outputOption
 	yes    bool
 }
 
-// removal is the result of gitrollout remove, or its dry run.
+// removal is the result of gitrollout remove, or of its dry run.
 type removal struct {
 	App     string        `json:"app"`
 	Cluster string        `json:"cluster"`
 	Removed []rollout.Ref `json:"removed"`
-	Kept    []string      `json:"kept,omitempty"`   // objects that stay, and why
-	Commit  string        `json:"commit,omitempty"` // the state branch's commit that drops the record, "" with --dry-run
+	Kept    []string      `json:"kept,omitempty"`   // objects that stay, with the reason
+	Commit  string        `json:"commit,omitempty"` // the state branch's commit that drops the record; "" with --dry-run
 }
 
 func newRemove(s streams) *cobra.Command {
@@ -65,7 +65,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if w.Tip.Behind != nil {
-		return w.Tip.Behind // the list of apps is unknown
+		return w.Tip.Behind // the list of apps cannot be read
 	}
 	if app, listed := w.Tip.Find(name); listed {
 		return fmt.Errorf("%s is an app of Git (%s), so its objects would be made again; take it out of %s first",
@@ -103,7 +103,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 	})
 }
 
-// confirm prints the objects to delete, and asks.
+// confirm prints the objects to delete, and asks the user to confirm.
 func (c *removeCommand) confirm(r removal) (goOn bool, err error) {
 	out := c.err
 	if c.dryRun {

@@ -16,25 +16,25 @@ import (
 	"gitrollout.dev/gitrollout/render/worker"
 )
 
-// workerIdle is how long an idle render process is kept.
+// workerIdle is how long the pool keeps an idle render process.
 const workerIdle = 10 * time.Minute
 
-// newWorkers returns the pool of render processes: this program, without environment. There is one per CPU, and at
-// least two for the sake of a slow app.
+// newWorkers returns the pool of render processes. Each is this program with an empty environment. There is one per
+// CPU, and at least two, so that a slow app does not block all others.
 func newWorkers() *worker.Pool {
 	most := max(2, runtime.GOMAXPROCS(0))
 	return worker.NewPool(worker.Options{Most: most, Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
-		program := "/proc/self/exe" // also after another version replaced the file
+		program := "/proc/self/exe" // valid even after a new version has replaced the file
 		if _, err := os.Stat(program); err != nil {
-			program, _ = os.Executable() // or else starting it returns the error
+			program, _ = os.Executable() // without a path, starting it returns the error
 		}
 		cmd := exec.Command(program, "render-worker", strconv.FormatInt(memory, 10))
-		cmd.Args[0], cmd.Dir = "gitrollout", "/" // exists on every machine: an image may have no other folder
+		cmd.Args[0], cmd.Dir = "gitrollout", "/" // "/" exists everywhere: an image may have no other folder
 		return cmd
 	}})
 }
 
-// newRenderer returns a Renderer with the metric providers' fields and a command's workers, whose failures it logs.
+// newRenderer returns a Renderer that uses a command's worker processes, if it has any, and logs their failures.
 func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check})
@@ -47,7 +47,7 @@ func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener is newRenderer for a reconciler, with decryption.
+// newOpener returns a Renderer like newRenderer, for a reconciler: it gets the data keys of encrypted files by unlock.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
@@ -56,7 +56,7 @@ func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Render
 	return newRenderer(s, log)
 }
 
-// newRenderWorker is a render process's command; its argument is the memory limit in bytes.
+// newRenderWorker returns the command of a render process. Its argument is the bound of memory in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "render-worker BYTES", Short: "Render for another gitrollout", Hidden: true, Args: exactlyOne("number of bytes"),

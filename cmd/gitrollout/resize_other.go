@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resizes has no signal here: the next drawing, at most a second later, reads the size.
+// resizes returns no signal on this system. The next drawing, at most a second later, reads the terminal's size.
 func resizes() (told <-chan os.Signal, stop func()) { return nil, func() {} }

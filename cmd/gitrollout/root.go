@@ -12,20 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are a command's input, outputs and render processes; nil: it renders itself.
+// streams are a command's input and outputs, and its render processes. workers is nil if the command renders itself.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	workers  *worker.Pool
 }
 
-// say prints lines without terminal control sequences of third-party text.
+// say prints lines. It removes terminal control sequences, which text from users may contain.
 func (s streams) say(text string) error {
 	_, err := io.WriteString(s.out, terminal.CleanLines(text))
 	return err
 }
 
-// run runs one command line and returns the exit code.
+// run runs a command line and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	workers := newWorkers()
 	defer workers.Close()
@@ -91,7 +91,7 @@ func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// unknownCommand refuses a first word that is no command.
+// unknownCommand returns an error if the first word is no command.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return usagef("%s (gitrollout --help lists all)", text)
 }
 
-// atMostOne accepts at most one argument, exactlyOne one; name describes it.
+// atMostOne accepts at most one argument, exactlyOne exactly one. name describes the argument in errors.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

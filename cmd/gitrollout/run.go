@@ -84,11 +84,11 @@ case; a second one at once.`,
 	return cmd
 }
 
-// mainFlags are the flags of run that its --help shows, with their reasons in docs/settings.md.
+// mainFlags are the flags that run --help shows. docs/settings.md has the reasons.
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 
-// showSettings leaves the other flags out of a command's --help, but not out of its --help-all.
+// showSettings hides all flags except mainFlags in a command's --help. --help-all shows them.
 func showSettings(cmd *cobra.Command) {
 	all := cmd.Flags().Bool("help-all", false, "show all flags")
 	help := cmd.HelpFunc()
@@ -106,10 +106,10 @@ func showSettings(cmd *cobra.Command) {
 	})
 }
 
-// reconcile runs the reconciler with checked flags.
+// reconcile runs the reconciler. The flags have been checked.
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // the process is mostly idle: 30 MiB of garbage on 60 in use, not 60
+		debug.SetGCPercent(50) // the process is mostly idle: 30 MiB of garbage on 60 MiB in use, instead of 60
 	}
 	listener, secret, err := c.hooks.listen()
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	defer seen.stop()
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer release()
-	context.AfterFunc(ctx, release) // a second signal kills
+	context.AfterFunc(ctx, release) // a second signal ends the process at once
 	who := c.election.identity()
 	l, err := newLoop(ctx, c.source, c.keys, c.target, who, log, c.streams)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -163,7 +163,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly calls do, and prints progress to standard error after two seconds.
+// slowly calls do. If that takes more than two seconds, it prints the text in what to standard error.
 func slowly(s streams, what string, do func() error) error {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// reconcilerPage serves the part of a reconciler's API that the client uses: the list of all apps, one app by name, and
-// 404 for an unknown one.
+// reconcilerPage serves the part of a reconciler's API that the client uses. That is the list of all apps, one app by its name, and 404 for
+// an unknown app.
 func reconcilerPage(t *testing.T) *httptest.Server {
 	t.Helper()
 	answer := func(w http.ResponseWriter, v any) {
@@ -29,7 +29,7 @@ func reconcilerPage(t *testing.T) *httptest.Server {
 			http.Error(w, "no such app", http.StatusNotFound)
 			return
 		}
-		answer(w, struct { // a newer server sends more fields
+		answer(w, struct { // a newer server may send more fields
 			status.App
 			Weather string `json:"weather"`
 		}{shownFleet().Apps[0], "fair"})
@@ -39,7 +39,7 @@ func reconcilerPage(t *testing.T) *httptest.Server {
 	return server
 }
 
-// shownFleet has a release with measurements, and two failed ones.
+// shownFleet returns a listing with a release that has measurements, and two failed releases.
 func shownFleet() status.Listing {
 	metric := rollout.MetricProgress{Metric: "success-rate", Phase: rollout.AnalysisRunning}
 	for _, value := range []string{"[0.99]", "[0.991]", "[0.98]", "", "[0.99]", "[0.94]"} {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resolve completes the flags by the environment, the working copy's remote, and the repository's only cluster.
+// resolve fills in missing flags from the environment, the working copy's remote, and the repository's only cluster.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
 	if err := checkArgument(o.repo); err != nil {
 		return o, err
@@ -42,7 +42,7 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 	return o, err
 }
 
-// find uses the working copy's repository if none is named.
+// find uses the repository of the working copy if no flag names one.
 func (o *sourceOptions) find(ctx context.Context) error {
 	if o.repo == "" {
 		o.repo = program.Repository(ctx)
@@ -53,7 +53,7 @@ func (o *sourceOptions) find(ctx context.Context) error {
 	return nil
 }
 
-// open opens the repository, without stateBranch with the configured one.
+// open opens the repository. If stateBranch is "", it uses the state branch in the configuration.
 func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters.Repository, error) {
 	if err := o.find(ctx); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters
 	return openRepository(ctx, options)
 }
 
-// newest reads the newest commit of the users' branch.
+// newest fetches and returns the newest commit of the users' branch.
 func newest(
 	ctx context.Context, repo *adapters.Repository, s streams,
 ) (heads rollout.Heads, tree reconciler.Snapshot, err error) {
@@ -79,7 +79,7 @@ func newest(
 	return heads, tree, err
 }
 
-// onlyCluster returns the only cluster of a repository, or an error.
+// onlyCluster returns the only cluster of a repository. It is an error if there are none or several.
 func onlyCluster(tree rollout.Tree) (string, error) {
 	clusters, err := source.Clusters(tree)
 	switch {
@@ -94,7 +94,7 @@ func onlyCluster(tree rollout.Tree) (string, error) {
 	return clusters[0], nil
 }
 
-// fullCommit returns the full commit id of a flag.
+// fullCommit returns the full id of the commit in a flag's value.
 func fullCommit(ctx context.Context, flag, commit string) (string, error) {
 	id, known := program.Commit(ctx, commit)
 	if !known {

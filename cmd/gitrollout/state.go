@@ -30,7 +30,7 @@ Each one pushes one commit under your name, and the reconciler goes on from it.`
 	return cmd
 }
 
-// stateCommand is the common part of commands on the state branch.
+// stateCommand is the common part of the commands that change the state branch.
 type stateCommand struct {
 	streams
 	source sourceOptions
@@ -45,7 +45,7 @@ func (c *stateCommand) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the new records, and push nothing")
 }
 
-// open reads Git and, if cluster is set, connects to the cluster.
+// open reads Git. If cluster is set, it also connects to the cluster.
 func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.Session, rollout.Identity, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.Session
 	return w, who, err
 }
 
-// push commits edits to the state branch, and prints the commit.
+// push commits a change to the state branch, and prints the commit's id.
 func (c *stateCommand) push(
 	ctx context.Context, w *console.Session, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) error {
@@ -167,7 +167,7 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return err
 	}
 	was := w.UID
-	w.UID = "" // any cluster is accepted
+	w.UID = "" // accept any cluster
 	if err := connect(ctx, w, c.target, nil, c.streams); err != nil {
 		return err
 	}

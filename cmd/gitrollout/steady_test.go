@@ -17,11 +17,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gate is halfThenGate without surging pods.
+// gate is halfThenGate without scaling: surge.
 const gate = "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
-// TestSteadyStateIsFree brings apps of every kind to rest and then makes passes without changes, first in the same
-// process and then in a new one.
+// TestSteadyStateIsFree brings apps of every kind to rest. Passes without changes must then cost nothing, first in the same process and
+// then in a new one.
 func TestSteadyStateIsFree(t *testing.T) {
 	kube := testcluster.Shared(t)
 	repo := gittest.New(t)
@@ -68,7 +68,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 		for range passes {
 			l.pass(t)
 		}
-		// One look-up of refs each and nothing else.
+		// Each pass makes one look-up of refs, and nothing else.
 		compare.CheckNamed(t, "passes of "+name, costs{lookups: passes, requests: passes}, l.costs().minus(before))
 		compare.CheckNamed(t, "refs after passes of "+name, refs, repo.Refs())
 	}
@@ -81,7 +81,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 	if cost.writes != 0 || cost.dryRuns != 0 || cost.pushes != 0 || cost.commits != 0 {
 		t.Errorf("a new process cost %+v in an unchanged world, want no writes, dry runs, pushes or commits", cost)
 	}
-	// Each app once at the head, and each app in flight once at stable.
+	// Each app is rendered once at the head, and each app in flight also once at stable.
 	if apps, inFlight := 6, 2; cost.builds > apps+inFlight {
 		t.Errorf("a new process rendered %d times, want at most %d apps and %d stable versions of those in flight",
 			cost.builds, apps, inFlight)
@@ -91,7 +91,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 
 func paused(s rollout.State) bool { return s.Phase == rollout.Paused }
 
-// appFiles returns an app with one Deployment, two Services and, if it has a strategy, a Rollout.
+// appFiles returns an app with a Deployment, two Services, and a Rollout if strategy is not "".
 func appFiles(name, strategy, version string) map[string]string {
 	resources := "resources:\n- app.yaml\n"
 	manifest := fmt.Sprintf(`apiVersion: apps/v1
@@ -127,7 +127,7 @@ spec:
 	return files
 }
 
-// testLoop is the program's loop, whose passes the test starts.
+// testLoop is a loop whose passes are started by the test.
 type testLoop struct {
 	*loop
 	ctx context.Context
@@ -143,13 +143,13 @@ func startLoop(tb testing.TB, server *gittest.Server, kube *testcluster.Cluster)
 	return &testLoop{loop: l, ctx: tb.Context()}
 }
 
-// pass polls Git and the cluster once. An app that cannot be rendered is held, which is no error of the pass.
+// pass makes one pass, which polls Git and the cluster. An app that cannot be rendered is held, which is no error here.
 func (l *testLoop) pass(tb testing.TB) {
 	tb.Helper()
 	must(tb, l.RunOnce(l.ctx, time.Now, true))
 }
 
-// await makes passes until the state branch contains a text.
+// await makes passes until the records on the state branch satisfy a condition.
 func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func(map[string]rollout.State) bool) {
 	tb.Helper()
 	states := map[string]rollout.State{}
@@ -167,7 +167,7 @@ func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func
 	})
 }
 
-// atRest makes passes until the cluster sends no events for a second.
+// atRest makes passes until they have cost nothing for a second.
 func (l *testLoop) atRest(tb testing.TB) {
 	tb.Helper()
 	quiet := time.Now()
@@ -182,7 +182,7 @@ func (l *testLoop) atRest(tb testing.TB) {
 	})
 }
 
-// costs are a loop's requests, writes and renders.
+// costs are the requests, writes and renders of a loop.
 type costs struct {
 	requests, lookups, fetches, pushes int64 // Git
 	writes, dryRuns, reads             int   // API
@@ -206,7 +206,7 @@ func (c costs) minus(o costs) costs {
 	}
 }
 
-// statesOf reads the state branch from Git.
+// statesOf reads all records from Git, by app.
 func statesOf(tb testing.TB, repo *gittest.Repo) map[string]rollout.State {
 	tb.Helper()
 	states := map[string]rollout.State{}

@@ -11,14 +11,14 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// colorOption is the flag --no-color.
+// colorOption is the value of the flag --no-color.
 type colorOption struct{ never bool }
 
 func (o *colorOption) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.never, "no-color", false, "no colours (also: NO_COLOR, or no terminal)")
 }
 
-// lookOf returns how to draw on an output. Without a terminal lines are not cut, for grep.
+// lookOf returns how to draw on an output. Unless that is a terminal, lines are not cut, so that grep works.
 func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	k := terminal.Look{Now: time.Now()}
 	columns, _, isTerminal := terminalSize(out)

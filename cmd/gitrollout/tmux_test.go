@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// pane is a shell in a real terminal emulator.
+// pane is a shell in tmux, a real terminal emulator.
 type pane struct {
 	*testing.T
 	socket string
 }
 
-// newPane starts tmux with a window of the given size. It needs Debian's tmux.
+// newPane starts tmux with a window of the given size. It needs the program tmux.
 func newPane(t *testing.T, columns, rows int) *pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -53,7 +53,7 @@ func (p *pane) resize(columns, rows int) {
 	p.tmux("resize-window", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows))
 }
 
-// screen returns the visible text; everything includes the scrollback.
+// screen returns the visible text, everything also the scrollback.
 func (p *pane) screen() string     { p.Helper(); return p.tmux("capture-pane", "-p") }
 func (p *pane) everything() string { p.Helper(); return p.tmux("capture-pane", "-p", "-S", "-") }
 
@@ -72,7 +72,7 @@ func (p *pane) await(what string, ok func(screen string) bool) string {
 	return s
 }
 
-// leave interrupts the command and checks the terminal afterwards: a prompt, echo, and the exit code.
+// leave interrupts the command. The terminal must then have a prompt and echo, and the command its exit code.
 func (p *pane) leave() {
 	p.Helper()
 	p.tmux("send-keys", "C-c")
@@ -89,14 +89,14 @@ func (p *pane) leave() {
 	}
 }
 
-// shows returns a condition for a text with some parts.
+// shows returns a condition that holds if the text has all parts.
 func shows(parts ...string) func(string) bool {
 	return func(s string) bool {
 		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(s, part) })
 	}
 }
 
-// TestWatchInATerminal follows a release in a window that is resized: one screen, redrawn in place, that always names
+// TestWatchInATerminal watches a release in a window that is resized. There must be one screen, which is redrawn in place and always names
 // the next action.
 func TestWatchInATerminal(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
@@ -122,7 +122,7 @@ func TestWatchInATerminal(t *testing.T) {
 
 	for _, size := range [][2]int{{80, 30}, {120, 24}, {100, 40}} {
 		term.resize(size[0], size[1])
-		time.Sleep(1500 * time.Millisecond) // the signal redraws at once, and the next second again
+		time.Sleep(1500 * time.Millisecond) // the program redraws at the signal, and again a second later
 		term.await(fmt.Sprintf("the gate in %v", size), shows("Paused", "To go on", "gitrollout abort"))
 		once(fmt.Sprint(size))
 	}
@@ -134,7 +134,7 @@ func TestWatchInATerminal(t *testing.T) {
 	term.leave()
 }
 
-// TestListInATerminal watches a fleet that is larger than the window.
+// TestListInATerminal watches a list of apps that does not fit into the window.
 func TestListInATerminal(t *testing.T) {
 	repo := fleetRepo(t, 250)
 	term := newPane(t, 100, 20)

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// trustOptions configure trusted signatures and analyses' permissions, by flags: an attacker could change Git.
+// trustOptions configure what the reconciler trusts. They are flags, because an attacker could change Git.
 type trustOptions struct {
 	commits   string
 	keyring   string
 	promoters string
 	state     string
 	allowed   []string // CIDRs
-	account   string   // the account of apps whose entries name none
+	account   string   // the service account for apps whose entries name none
 	policy    policyOptions
 }
 
@@ -43,7 +43,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach returns the addresses that analyses may call; open has refused invalid ranges.
+// reach returns the addresses that analyses may call. open has refused invalid ranges already.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -53,7 +53,7 @@ func (o trustOptions) reach() (r call.Reach) {
 	return r
 }
 
-// as returns the context for an app's work in the cluster: its service account, or the default.
+// as returns a context for requests about an app: they impersonate the app's service account, or the default one.
 func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	if app.ServiceAccount == "" {
 		app.Namespace = cmp.Or(app.Namespace, "default")
@@ -62,7 +62,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the key files once, to find errors at the start; nil for none.
+// open reads the key files once, so that errors show at the start. The result is nil if there are no key files.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -76,7 +76,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, nil
 }
 
-// stateCheck returns the check of a state commit; nil trusts all.
+// stateCheck returns the check of a commit of the state branch. It is nil if all commits are trusted.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil

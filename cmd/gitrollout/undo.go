@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// undoCommand proposes to revert an app in Git.
+// undoCommand proposes a commit that reverts an app in Git.
 type undoCommand struct {
 	pushCommand
 	undo   console.Undo
@@ -76,7 +76,7 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 	})
 }
 
-// drawOrder formats a proposal that is not pushed.
+// drawOrder formats a proposal for --dry-run.
 func drawOrder(o propose.Change) string {
 	var b strings.Builder
 	b.WriteString(o.Message + "\n")

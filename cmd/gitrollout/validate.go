@@ -61,7 +61,7 @@ The exit code is 1 if there are errors; warnings do not count.`,
 	return cmd
 }
 
-// tree returns the folder, or the command line's commit. The environment is for commands that need a repository.
+// tree returns the folder, or the commit that flags select. It ignores the environment, which names a repository.
 func (c *validateCommand) tree(cmd *cobra.Command, args []string) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {

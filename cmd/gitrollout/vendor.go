@@ -20,7 +20,7 @@ type vendorCommand struct {
 	check  bool
 	update string
 	from   string
-	pr     string // the base branch of the pull request; "" for no pull request
+	pr     string // the base branch of the pull request; "" if there is no pull request
 }
 
 func newVendor(s streams) *cobra.Command {
@@ -104,7 +104,7 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 	return nil
 }
 
-// folders vendors each folder's vendor.yaml, or checks the files, and returns the printed lines.
+// folders updates or checks the vendored files of each folder, and returns the lines that it has printed.
 func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []string, err error) {
 	home, _ := os.UserHomeDir() // without a home folder there are no logins
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
@@ -127,7 +127,7 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 	return all, nil
 }
 
-// rewrite writes a vendor.yaml with a kustomization's remote sources.
+// rewrite adds a kustomization's remote sources to vendor.yaml, and rewrites the kustomization.
 func (c *vendorCommand) rewrite() error {
 	root, err := os.OpenRoot(c.from)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestVendorFrom rewrites a kustomization with the caller's paths, and accepts no other flag.
+// TestVendorFrom checks that --from rewrites a kustomization, reports paths relative to the caller's folder, and excludes other flags.
 func TestVendorFrom(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const file = "apps/shop/kustomization.yaml"
@@ -34,7 +34,7 @@ func TestVendorFrom(t *testing.T) {
 	}
 }
 
-// TestVendorFollowsNobody ignores a vendor.yaml in a vendored folder, and sends no request for it.
+// TestVendorFollowsNobody checks that a vendor.yaml in a vendored folder is ignored, without a request.
 func TestVendorFollowsNobody(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const mine = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- git: {url: /nowhere, ref: v1}\n  into: base\n"

@@ -15,16 +15,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// vendorBranch is the branch of vendor's pull requests.
+// vendorBranch is the branch of the pull requests that vendor opens.
 const vendorBranch = "gitrollout-vendor"
 
-// vendorPull proposes vendor's files as a pull request, without changes to the working copy.
+// vendorPull proposes the vendored files as a pull request. The working copy stays unchanged.
 type vendorPull struct {
 	streams
 	at, base string
 }
 
-// propose opens the pull request, whose body lists the changes.
+// propose opens a pull request. Its body has the lines.
 func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	title := "Vendor: newer versions of the sources"
 	if len(lines) == 1 {
@@ -60,8 +60,8 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns the pull request's destination: the CI job's repository, or origin's, whose forge is known by its
-// host or by a configuration in the working copy.
+// forge returns where to open the pull request: the CI job's repository, or origin's. The forge of origin follows from
+// its host, or from a configuration in the working copy.
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {
@@ -88,7 +88,7 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 	return options, config, err
 }
 
-// configured returns the forge in the working copy's configuration, zero for none.
+// configured returns the forge that a configuration in the working copy names. It is zero if there is none.
 func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
 	top, err := program.Says(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
 	if err != nil {

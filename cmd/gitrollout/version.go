@@ -12,15 +12,15 @@ import (
 type versionInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // built from a working copy with changes
+	Modified bool   `json:"modified,omitempty"` // built from a working copy that had changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// A release build sets version and commit; else the Go toolchain's stamps count.
+// A release build sets released and commit. In other builds, the Go toolchain's build information counts.
 var released, commit string
 
-// versionOf returns the release's version, or the toolchain's build information.
+// versionOf returns the version of a release build, or otherwise the toolchain's build information.
 func versionOf() versionInfo {
 	v := versionInfo{Version: cmp.Or(released, "unknown"), Commit: commit,
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}

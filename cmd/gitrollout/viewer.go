@@ -15,16 +15,16 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer provides the data of get and list: from Git and, if reachable, the cluster; from the cluster alone; or from
-// a reconciler's page.
+// viewer provides the data of get and list: from Git with the cluster if reachable, from the cluster alone, or from a
+// reconciler's page.
 type viewer interface {
-	// Listing returns the status of args' app, or of all.
+	// Listing returns the status of the apps in args, or of all apps.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
-	// Refresh reads changes for the next listing.
+	// Refresh reads Git or the page again, for the next listing.
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the viewer that the flags select, of the cluster alone without Git. told is called on changes there.
+// open returns the viewer that the flags select. Without Git, it shows the cluster alone, and calls told on changes.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {
@@ -70,7 +70,7 @@ func openClusterView(ctx context.Context, source sourceOptions, target clusterOp
 	return &console.ClusterView{Client: w.Client, Name: name, Why: why}, nil
 }
 
-// serverView shows a reconciler's page.
+// serverView is the viewer of a reconciler's page.
 type serverView struct {
 	*dashboard.Client
 	args []string
@@ -87,7 +87,7 @@ func (v *serverView) Listing(context.Context, []string, time.Time) (status.Listi
 	return v.Client.Listing(), nil
 }
 
-// explain adds similar names to an unknown app's error.
+// explain adds similar names to the error for an unknown app.
 func (v *serverView) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, dashboard.ErrNoSuchApp) {
 		return err

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// vouchOptions select the commits to sign on top of: a signed commit vouches for all below.
+// vouchOptions select the commits on top of which to sign. A signed commit vouches for all commits below it.
 type vouchOptions struct {
 	vouch bool
 	keys  trustOptions
@@ -27,12 +27,12 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: their OpenPGP keys, in this `file` (armored)")
 }
 
-// verifier returns the check of the commit below a signed one, or nil.
+// verifier returns the check for the commit below a signed one. It is nil if there is nothing to check.
 func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
 	if source.signing() == "" || o.vouch {
 		return nil, nil
 	}
-	if o.keys.commits == "" { // without the setting no file is trusted
+	if o.keys.commits == "" { // there is no default file: without the setting, no file is trusted
 		o.keys.commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()
@@ -47,7 +47,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	return either, err
 }
 
-// openToSign reads Git for a command that pushes, maybe signed.
+// openToSign reads Git for a command that pushes commits, which may be signed.
 func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.Session, error) {
 	signers, err := vouch.verifier(ctx, *from)
 	if err != nil {
@@ -60,7 +60,7 @@ func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s 
 	return w, err
 }
 
-// anyOf accepts a commit that any verifier accepts.
+// anyOf accepts a commit if one of its verifiers does.
 type anyOf []git.Verifier
 
 // Verify implements git.Verifier.

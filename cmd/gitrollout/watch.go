@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// watcher prints a listing repeatedly: in place on a terminal, else a line per change.
+// watcher prints a listing repeatedly: in place on a terminal, and otherwise a line for each change.
 type watcher struct {
 	*lookCommand
 	view    viewer
@@ -21,12 +21,12 @@ type watcher struct {
 
 	screen  terminal.Screen
 	news    terminal.News
-	seen    status.Listing // the last good listing
-	looked  time.Time      // the last refresh of Git
-	trouble string         // why the last refresh failed, "" if it did not
+	seen    status.Listing // the last listing without an error
+	looked  time.Time      // the time of the last refresh
+	trouble string         // why the last refresh failed; "" if it has not
 }
 
-// follow watches until ctx ends. A failed refresh adds a note, and is repeated.
+// follow prints listings until ctx ends. If a refresh fails, it adds a note and tries again.
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, isTerminal := terminalSize(c.out)
 	f := &watcher{lookCommand: c, view: v, changed: changed, screen: terminal.Screen{Out: c.out}, looked: time.Now()}
@@ -68,7 +68,7 @@ func (f *watcher) look(ctx context.Context) error {
 	switch {
 	case err == nil:
 		f.seen = now
-	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // the app does not exist (any more)
+	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // the app does not exist, or no longer
 		return err
 	default:
 		f.trouble = "as of the last look that worked: " + err.Error()
@@ -91,7 +91,7 @@ func (f *watcher) print() error {
 	return err
 }
 
-// pause waits for the next refresh: less if the cluster changed, at most a second on a terminal, for countdowns.
+// pause waits for the next refresh. A change of the cluster ends it early. On a terminal it lasts at most a second.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {
@@ -103,7 +103,7 @@ func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	case <-time.After(every):
 	case <-f.resized:
 	case <-f.changed:
-		select { // related changes arrive together
+		select { // related changes arrive together, so wait for them
 		case <-ctx.Done():
 			return false
 		case <-time.After(100 * time.Millisecond):

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWatchInAPipe checks that get -w prints the app, and then one line per change.
+// TestWatchInAPipe checks that get -w prints the app, and then one line for each change.
 func TestWatchInAPipe(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	ctx, stop := context.WithCancel(t.Context())

@@ -23,12 +23,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop is a reconciler with its parts, before its first pass.
+// loop is a reconciler that has not made a pass yet, with the parts that it is wired to.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
 	remote   string // without credentials
-	server   string // of the Kubernetes API
+	server   string // the address of the Kubernetes API
 	kube     *rest.Config
 	stop     context.CancelFunc
 	client   *cluster.Client
@@ -40,13 +40,13 @@ type loop struct {
 	renderer *render.Renderer
 }
 
-// keyring returns the keys of the apps' encrypted files.
+// keyring returns the keyring that decrypts the apps' encrypted files.
 func (l *loop) keyring(keys trustOptions) *adapters.Keyring {
 	return &adapters.Keyring{As: keys.as, Now: time.Now, Client: func() *cluster.Client { return l.client },
 		App: func(name string) rollout.App { return l.App(name) }}
 }
 
-// asked returns the options by which the cluster client calls the loop.
+// asked returns the options of the cluster client, with the callbacks into the loop.
 func (l *loop) asked(namespaces []string, log *slog.Logger) cluster.Options {
 	return cluster.Options{
 		Cluster: l.source.cluster, Namespaces: namespaces, OnChange: func(app string) { l.Touch(app) },
@@ -61,17 +61,17 @@ func (l *loop) asked(namespaces []string, log *slog.Logger) cluster.Options {
 	}
 }
 
-// close ends the watches and waits for them.
+// close ends the watches and waits until they have ended.
 func (l *loop) close() {
 	l.stop()
 	l.client.Wait()
 }
 
-// writer is a loop's name in commits, and how long it runs.
+// writer says under which name a loop writes, and when the loop ends.
 type writer struct {
 	id        string
-	exclusive bool // it stands down for another writer
-	ends      bool // after one pass
+	exclusive bool // it stops when another writer takes over
+	ends      bool // it ends after one pass
 }
 
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,
@@ -103,7 +103,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	}); err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	// The watches outlive the last pass.
+	// The watches must outlive the last pass.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	if l.notifier, err = newNotifier(l, who.id, log); err != nil {
@@ -134,7 +134,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	return l, nil
 }
 
-// readySource returns the repository with options and trusted keys, after a check of the flags.
+// readySource checks the flags. It returns the source with its Git options, which have the trusted keys.
 func readySource(
 	ctx context.Context, source sourceOptions, keys trustOptions, s streams,
 ) (sourceOptions, git.Options, error) {
@@ -166,7 +166,7 @@ func readySource(
 	return source, options, err
 }
 
-// kubectl returns kubectl's client configuration.
+// kubectl returns the client configuration that kubectl would use.
 func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -174,7 +174,7 @@ func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// ownNamespaces returns the kubeconfig's namespace, as kubectl does.
+// ownNamespaces returns the namespace of the kubeconfig's context, or none on an error.
 func (o clusterOptions) ownNamespaces() []string {
 	name, _, err := o.kubectl().Namespace()
 	if err != nil {
@@ -183,7 +183,7 @@ func (o clusterOptions) ownNamespaces() []string {
 	return []string{name}
 }
 
-// config reads the kubeconfig, or a pod's own account.
+// config returns the configuration from the kubeconfig, or from the pod's service account.
 func (o clusterOptions) config() (*rest.Config, error) {
 	config, err := o.kubectl().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -200,7 +200,7 @@ func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
-// startBackground starts the workers beside passes; the returned function stops them.
+// startBackground starts the workers that run in parallel to passes. stop ends them.
 func (l *loop) startBackground() (stop func()) {
 	stopForge, stopNotifier := adapters.Start(l.forge), adapters.Start(l.notifier)
 	return func() {

@@ -44,7 +44,7 @@ func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) cons
 	}
 }
 
-// dashRecords returns the dashboard's access to Git.
+// dashRecords returns the records by which the dashboard reads and writes Git.
 func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
@@ -53,16 +53,16 @@ func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *cons
 	return &console.Records{Options: o}
 }
 
-// dashActor carries out the dashboard's actions.
+// dashActor carries out actions that users request on the dashboard.
 type dashActor struct{ *console.Records }
 
 // Act implements dashboard.Actor.
 func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
-	ctx, cancel := adapters.Outlive(ctx) // a closed page does not stop a push that has begun
+	ctx, cancel := adapters.Outlive(ctx) // a push that has begun goes on if the user closes the page
 	defer cancel()
 	said, err := d.Records.Act(ctx, who, app, a)
 	if err != nil {
-		return "", errors.New(message(err)) // in the format of the commands
+		return "", errors.New(message(err)) // the text is that of the commands
 	}
 	return said, nil
 }

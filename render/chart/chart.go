@@ -1,8 +1,8 @@
-// Package chart renders Helm charts as `helm template` does, with Helm's own engine, from a chart's files and values
-// alone: without cluster, clock, randomness, environment, network and file system. lookup finds nothing, and objects
-// with random or time-dependent content are returned by name, to be refused. Memory and time are not bounded.
+// Package chart renders Helm charts as `helm template` does. It uses Helm's engine, and only a chart's files and
+// values: no cluster, clock, randomness, environment, network or file system. lookup finds nothing. Objects with random
+// or time-dependent content are listed for the caller to refuse. Memory and time are not bounded.
 //
-// Its neighbour is package render, which reads files from a commit and builds on the objects.
+// Package render reads a chart's files from a commit, calls this package, and builds on the objects.
 package chart
 
 import (
@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Release is a chart's input besides files.
+// Release is the input for rendering a chart, besides its files.
 type Release struct {
 	Name, Namespace string
 	Values          map[string]any // merged over the chart's own
@@ -33,12 +33,12 @@ type Release struct {
 	Draw            Draw
 }
 
-// Draw selects the results of functions that differ from call to call.
+// Draw selects the results of template functions that in Helm differ from call to call.
 type Draw int
 
-// Fixed and Other have constant results, which never reach a cluster.
+// The results of Fixed and Other are constants, which never reach a cluster.
 const (
-	Fixed Draw = iota // dependent objects are in Rendered.ByChance
+	Fixed Draw = iota // objects that depend on them are in Rendered.ByChance
 	Other             // other constants than Fixed
 	Drawn             // random results as in Helm
 )
@@ -47,24 +47,24 @@ const (
 type Document struct {
 	Source string // of the template: chart/templates/web.yaml, chart/charts/sub/templates/web.yaml
 	Text   string // YAML, without a separator
-	Hook   string // Helm's hook events, with commas between; "" for no hook
+	Hook   string // Helm's hook events, separated by commas; "" if the object is no hook
 }
 
 // Rendered is the result of rendering a chart.
 type Rendered struct {
-	Documents []Document // CRDs first, then in Helm's install order, then hooks
+	Documents []Document // CRDs first, then objects in Helm's install order, then hooks
 	Warnings  []string
 	ByChance  []Chance
 }
 
-// Chance is an object that differs at each render.
+// Chance is an object that would differ at each render.
 type Chance struct {
 	Kind, Name string                // "" for a text that is no object
 	Hook       string                // as in Document
-	Why        *rollout.InvalidError // its place, the functions, and the fix
+	Why        *rollout.InvalidError // the place, the functions, and the fix
 }
 
-// Render renders a chart. Errors are InvalidErrors with a path in the chart's folder, "." for the chart.
+// Render renders a chart. Errors are InvalidErrors whose file is relative to the chart's folder ("." is the folder).
 func Render(files []File, r Release) (*Rendered, error) {
 	if chartutil.ValidateReleaseName(r.Name) != nil {
 		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is none", r.Name),
@@ -128,7 +128,7 @@ func capabilities(r Release) (*common.Capabilities, error) {
 	return caps, nil
 }
 
-// documents runs the templates once.
+// documents runs the templates once and returns the rendered objects.
 func documents(c *helm.Chart, values common.Values, f *functions) ([]Document, error) {
 	files, err := engine.Engine{CustomTemplateFuncs: f.table()}.Render(c, values)
 	if err != nil {
@@ -162,7 +162,7 @@ func crds(c *helm.Chart) []Document {
 	})
 }
 
-// invalid returns Helm's error as a one-line InvalidError.
+// invalid returns Helm's error as an InvalidError of one line.
 func invalid(file string, err error) error {
 	if known := new(rollout.InvalidError); errors.As(err, &known) {
 		return known
@@ -170,7 +170,7 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
 }
 
-// ReleaseName renders a release name, as helm's --name-template. One that differs at each render is an error.
+// ReleaseName renders a release name like helm's --name-template. A name that differs at each render is an error.
 func ReleaseName(text string) (string, error) {
 	const file = "templates/name"
 	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},

@@ -24,7 +24,7 @@ const (
 
 var eu = Release{Name: "eu"}
 
-// shop returns a chart with these files besides its Chart.yaml, by name and content.
+// shop returns a chart of Chart.yaml and the given files, by name and content.
 func shop(more ...string) []File {
 	files := []File{{Main, []byte(main)}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -37,7 +37,7 @@ func config(data string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: " + data + "\n"
 }
 
-// must ends the test at an error.
+// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -45,7 +45,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// text returns the output of a chart with one template, or the error.
+// text returns the rendered text of a chart, or the error.
 func text(files []File) string {
 	out, err := Render(files, Release{Name: "eu", Namespace: "shop"})
 	if err != nil {
@@ -57,7 +57,7 @@ func text(files []File) string {
 	return strings.Join(rollout.Mapped(out.Documents, func(d Document) string { return d.Text }), "\n")
 }
 
-// TestChanceIsRefused refuses values that differ at each render, in every common form. The error names the object, its
+// TestChanceIsRefused checks that values that differ at each render are reported, in every common form. The error names the object, its
 // field, the function, and the value to set instead.
 func TestChanceIsRefused(t *testing.T) {
 	const set = "; set secret.key in the values"
@@ -88,7 +88,7 @@ func TestChanceIsRefused(t *testing.T) {
 	}
 }
 
-// TestChanceThatDoesNotShow accepts random values that are not used, and random order without an effect.
+// TestChanceThatDoesNotShow checks that random values without an effect on the output, and random order, are accepted.
 func TestChanceThatDoesNotShow(t *testing.T) {
 	for name, c := range map[string]struct{ template, want string }{
 		"a length":        {`{{ randAlpha 5 | len }}`, "5"},
@@ -113,8 +113,7 @@ func TestChanceThatDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestSchemaStaysAtHome checks that a schema with a reference to a URL or a local file reads neither, and that the rest
-// of it applies.
+// TestSchemaStaysAtHome checks that a values schema's references to a URL or a local file are not read. The rest of the schema must apply.
 func TestSchemaStaysAtHome(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -139,7 +138,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "at '/n': got string, want integer")
 }
 
-// packed returns a chart archive.
+// packed returns a chart archive (.tgz) of the given files.
 func packed(t *testing.T, files ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -155,7 +154,7 @@ func packed(t *testing.T, files ...string) string {
 	return b.String()
 }
 
-// TestArchives treats charts in archives like those in folders, and limits their size.
+// TestArchives checks that charts in archives are rendered like those in folders, and that their size is bounded.
 func TestArchives(t *testing.T) {
 	sub := func(name string, more ...string) []string {
 		return append([]string{name + "/Chart.yaml", "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n"}, more...)
@@ -179,7 +178,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestOrderIsNoChance uses two subcharts of the same name in the same order at each render.
+// TestOrderIsNoChance checks that subcharts of the same name have the same order at each render.
 func TestOrderIsNoChance(t *testing.T) {
 	second, third := strings.Replace(subchart, "1.0.0", "2.0.0", 1), strings.Replace(subchart, "1.0.0", "3.0.0", 1)
 	files := shop("charts/a/Chart.yaml", second, "charts/b/Chart.yaml", subchart, "charts/c/Chart.yaml", third,
@@ -193,7 +192,7 @@ func TestOrderIsNoChance(t *testing.T) {
 	}
 }
 
-// TestWhatHelmMakesOfAChart checks names, versions, kinds and parts of charts.
+// TestWhatHelmMakesOfAChart checks Helm's rules for names, versions, kinds and parts of charts.
 func TestWhatHelmMakesOfAChart(t *testing.T) {
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
 	hook := "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: 'pre-install,post-upgrade'}}\n"
@@ -205,7 +204,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []File
 		r     Release
-		want  string // the error, or source, hook and first words of each document
+		want  string // the error; or source, hook and first words of each document
 	}{
 		"a name that is none": {shop(), Release{Name: "No"},
 			`.: the release name "No" is none; use lower-case letters, digits, - and ., at most 53`},
@@ -262,8 +261,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 	}
 }
 
-// TestWhereChanceShows checks the place of the first difference and the value to set instead, for all shapes of
-// objects.
+// TestWhereChanceShows checks that the error names the place of the first difference and the value to set, for all shapes of objects.
 func TestWhereChanceShows(t *testing.T) {
 	const suffix = " would differ at each render (randInt); give it by a value, or take it out of the template"
 	if1 := "{{ if eq (randInt 1 3) %s }}%s{{ end }}"
@@ -294,7 +292,7 @@ func TestWhereChanceShows(t *testing.T) {
 		got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second)))
 		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}
-	// The value to set is beside the call, in another file, or of a chart below.
+	// The value to set is next to the call, in another file, or in a subchart.
 	const set, id = " would differ at each render (uuidv4); set ", "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
 	unseen := strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1)
 	for want, files := range map[string][]File{
@@ -309,7 +307,7 @@ func TestWhereChanceShows(t *testing.T) {
 	}
 }
 
-// TestNamesOfReleases renders release names from templates, which must give the same result each time.
+// TestNamesOfReleases checks release names from templates. A name that differs at each render is an error.
 func TestNamesOfReleases(t *testing.T) {
 	for text, want := range map[string]string{`shop-{{ "EU" | lower }}`: "shop-eu",
 		`{{ randAlpha 3 | len }}`: "would differ at each render", "{{": "Helm: parse error"} {
@@ -333,7 +331,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSchemasOfChartsBelow checks that subcharts' schemas read no URL or file either, and that numbers keep their form.
+// TestSchemasOfChartsBelow checks that subcharts' schemas read no URL or file either, and that large numbers stay exact.
 func TestSchemasOfChartsBelow(t *testing.T) {
 	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
 		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",

@@ -18,13 +18,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// functions replaces template functions with varying results by two sets of constants, whose objects are compared.
+// functions overrides template functions whose results vary. Renders with two sets of constant results are compared.
 type functions struct {
 	draw   Draw
-	called map[string]bool // by name
+	called map[string]bool // the called functions, by name
 }
 
-// pick records a call and returns first, or second for Other.
+// pick records the call of a function and returns first, or second if draw is Other.
 func pick[T any](f *functions, name string, first, second T) T {
 	f.called[name] = true
 	if f.draw == Other {
@@ -94,15 +94,15 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance are functions replaced even when Helm's random ones are used.
+// withoutChance lists the functions that are overridden even if draw is Drawn.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
-// now returns a constant time; both constants differ in every part.
+// now returns one of two constant times, which differ in every part.
 func (f *functions) now() time.Time {
 	return pick(f, "now", time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC), time.Date(2012, 11, 10, 21, 32, 43, 54, time.UTC))
 }
 
-// at returns a function's time argument, or now for no time, in UTC.
+// at returns a template function's time argument, or now if the argument is no time.
 func (f *functions) at(date any) time.Time {
 	switch date := date.(type) {
 	case time.Time:
@@ -131,7 +131,7 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// differences returns the objects that differ between renders. Other sets of objects are an InvalidError.
+// differences returns the objects that differ between two renders. Different sets of objects are an InvalidError.
 func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
 	var all []Chance
@@ -171,7 +171,7 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 	return all, nil
 }
 
-// difference returns the first different value's path, "" if equal.
+// difference returns the path of the first different value, or "" if the values are equal.
 func difference(x, y any) string {
 	a, isMap := x.(map[string]any)
 	b, alike := y.(map[string]any)
@@ -203,7 +203,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix returns a fix with values beside the called functions, which usually win, first of the template that differed.
+// fix proposes values to set: those in lines that call the functions, first those in the template that differed.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

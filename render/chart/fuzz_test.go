@@ -8,11 +8,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// unbounded are functions by which a few bytes can use unlimited time or memory: they need a process with limits.
+// unbounded matches functions with which a few bytes can use unlimited time or memory. They need a process with limits.
 var unbounded = regexp.MustCompile(`include|template|define|block|tpl|until|seq|repeat|` +
 	`rand|gen|indent|derive|range|break|pow|wrap|printf|%|abbrev`)
 
-// FuzzChart renders any template with any values and schema: two results are equal, or the error is a user's mistake.
+// FuzzChart renders any template with any values and schema. Two renders must be equal, or the error must be an InvalidError.
 func FuzzChart(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"a: {{ .Values.a | quote }}", "a: 1\n", ""},

@@ -11,7 +11,7 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// localSchemas removes remote references, which Helm would read, from value schemas, and returns warnings.
+// localSchemas removes remote references from the schemas of values, which Helm would fetch, and returns warnings.
 func localSchemas(c *helm.Chart) (warnings []string) {
 	decoder := json.NewDecoder(bytes.NewReader(c.Schema))
 	decoder.UseNumber()

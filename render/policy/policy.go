@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Allow returns why an app's objects are not allowed, by its entry or a policy, if any. Arguments are render.Allow's.
+// Allow returns an error unless an app's entry and the policy allow its objects. The arguments are as in render.Allow.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.Policy) error {
 	if err := render.Allow(tree, r, config, own); err != nil {
 		return err
@@ -20,9 +20,9 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 	return Check(tree, r, p, own)
 }
 
-// Check returns an InvalidError with the reason HeldPolicy if a policy, which may be nil, does not allow an app's
-// objects. It has project, rule, and object or file. tree is the commit's, own gitrollout's namespace. It is for the
-// newest commit only: later rules take nothing back.
+// Check returns an InvalidError with the reason HeldPolicy unless a policy allows an app's objects; p may be nil. The
+// error names the project, the rule, and the object or file. own is gitrollout's namespace. Use it for the newest
+// commit only: new rules forbid no rollback.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
@@ -48,7 +48,7 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 // breach is a broken rule.
 type breach struct {
 	rule, field, msg, fix string
-	about                 *rollout.Ref // the object; nil: file is the place, or the whole app
+	about                 *rollout.Ref // the object that breaks the rule; nil if file does, or the whole app
 	file                  string
 }
 
@@ -134,7 +134,7 @@ func (j judge) kind(ref rollout.Ref) *breach {
 	return nil
 }
 
-// beyond checks cluster-scoped kinds and namespaces.
+// beyond checks cluster-scoped kinds and namespaces against the project.
 func (j judge) beyond() *breach {
 	as := *j.render
 	as.App = j.Bounded(as.App)
@@ -189,7 +189,7 @@ func (j judge) rollouts() *breach {
 	return nil
 }
 
-// runsPods reports whether an object has long-running pods, unlike Jobs and CronJobs.
+// runsPods reports whether an object has long-running pods. Jobs and CronJobs have not.
 func runsPods(o rollout.Object) bool {
 	ref := o.Ref()
 	return ref.Group != "batch" && (len(o.Map("spec", "template", "spec")) > 0 || ref.Group == "" && ref.Kind == "Pod")
@@ -223,7 +223,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns the weight that a step sets, out of full: of users or, without a router, of pods.
+// share returns the weight that a step sets, out of full. It is a share of users, or of pods if there is no router.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -240,15 +240,15 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Weight, 100
 	case s.Replicas != nil:
 		return *scale.Replicas, max(1, *s.Replicas)
-	default: // it may be all pods
+	default: // the replicas may be all pods
 		return *scale.Replicas, 1
 	}
 }
 
-// isAnyUser reports whether a request of each user may match, as for a path, a method or a network.
+// isAnyUser reports whether requests of any user may match, as for a path, a method or a network.
 func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
-// before returns a canary's steps until all users have the new version.
+// before returns the steps of a canary that precede the first step with all users on the new version.
 func before(s rollout.Spec) []rollout.Step {
 	for i, step := range s.Canary.Steps {
 		if weight, full := share(s, step); weight >= full {
@@ -258,10 +258,10 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the first percentage of users, or without a router of pods, for the new version: 100 without
-// steps, for blue-green and for a fixed number of pods. Matched requests of a managed route do not count.
+// FirstWeight returns the first percentage of users (without a router: of pods) that gets the new version. It is 100
+// without steps, for blue-green and for a fixed number of pods. Matched requests of a managed route do not count.
 func FirstWeight(s rollout.Spec) (first int) {
-	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // users are switched at once
+	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // all users are switched at once
 		return 100
 	}
 	for _, step := range s.Canary.Steps {
@@ -270,7 +270,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still have all unmatched requests
 		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100
-		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // nothing has waited since the first weight
+		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no step has waited since the first weight
 			first = max(first, (weight*100+full-1)/full)
 		case step.Route == nil:
 			return first
@@ -279,7 +279,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 	return cmp.Or(first, 100)
 }
 
-// Duration returns a release's minimum duration before all users have it, from timed pauses and experiments.
+// Duration returns a release's minimum duration before all users have it: its timed pauses and experiments.
 func Duration(s rollout.Spec) time.Duration {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
@@ -287,7 +287,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the duration of steps. One that waits for people or analyses counts as the given time.
+// lasting returns the duration of steps. A step that waits for people or analyses counts as open.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -304,10 +304,10 @@ func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// week is the time of a step without an end, in which a measurement must come.
+// week is the assumed duration of a step without an end, within which a measurement must happen.
 const week = 7 * 24 * time.Hour
 
-// isAnalysed reports whether a measured metric can end a release before all users have it.
+// isAnalysed reports whether a metric can fail a release before all users have the new version.
 func isAnalysed(s rollout.Spec) bool {
 	if s.Canary == nil {
 		return ends(s.BlueGreen.PrePromotion, math.MaxInt64)
@@ -325,10 +325,10 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// judging are the providers with a verdict of their own. A metric of another one without a condition always succeeds.
+// judging lists the providers that decide success themselves. Without a condition, metrics of others always succeed.
 var judging = []string{"job", "kayenta", "webhook"}
 
-// ends reports whether an analysis can fail, and so end a release, within a time. a may be nil.
+// ends reports whether an analysis, which may be nil, can fail within a duration and so abort a release.
 func ends(a *rollout.Analysis, within time.Duration) bool {
 	return a != nil && slices.ContainsFunc(a.Metrics, func(m rollout.Metric) bool {
 		left := within - m.InitialDelay

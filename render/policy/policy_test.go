@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// parsed returns a policy of one project with further fields.
+// parsed returns a policy of one project, which has the further fields in more.
 func parsed(t *testing.T, more string) *rollout.Policy {
 	t.Helper()
 	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
@@ -26,7 +26,7 @@ func parsed(t *testing.T, more string) *rollout.Policy {
 	return p
 }
 
-// judged returns a policy's verdict on an app at apps/shop in namespace shop.
+// judged checks the app at apps/shop in namespace shop against a policy.
 func judged(t *testing.T, p *rollout.Policy, files map[string]string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func config(metadata string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {" + metadata + "}\n"
 }
 
-// app returns the files of an app with one file.
+// app returns an app at apps/shop with one manifest.
 func app(yaml string) map[string]string {
 	return map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": yaml}
 }
@@ -68,7 +68,7 @@ const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}
 
 const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
 
-// staged has a Deployment with a Rollout, an analysis template that counts and a dry run.
+// staged returns an app with a Deployment, its Rollout, and analysis templates: judge and job can fail, dry and never cannot.
 func staged(strategy string, more ...string) map[string]string {
 	files := app(deployment + service + "---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
 		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  " +
@@ -85,25 +85,25 @@ func staged(strategy string, more ...string) map[string]string {
 	return files
 }
 
-// based has an app that is built from a folder of the repository.
+// based returns an app that is built from another folder of the repository.
 func based(on string) map[string]string {
 	return map[string]string{"apps/shop/kustomization.yaml": "resources: [" + on + "]\n",
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}
 }
 
-// tried is a step with an experiment and its analysis, each with further fields.
+// tried returns a step with an experiment and its analysis, each with further fields.
 func tried(fields, analysis string) string {
 	return "{experiment: {" + fields + "templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge" + analysis + "}]}}"
 }
 
-// experiment has one experiment's template with further fields, and no Service of its own.
+// experiment returns an app whose experiment's template has further fields, and that has no Service.
 func experiment(more string) map[string]string {
 	files := staged(steps("{setWeight: 5}, {experiment: {duration: 1m, templates: [{name: c, specRef: canary, " + more + "}]}}"))
 	words := strings.NewReplacer(service, "", "image: web}", "image: web, ports: [{containerPort: 80}]}")
 	return app(words.Replace(files["apps/shop/app.yaml"]))
 }
 
-// metrics returns files whose analysis template has further fields, which replace fields of the same name.
+// metrics puts further fields into the analysis template of an app. They replace fields of the same name.
 func metrics(files map[string]string, fields string) map[string]string {
 	first, _, _ := strings.Cut(fields, ": ")
 	const all = "failureLimit: 0, consecutiveSuccessLimit: 2, count: 9"
@@ -114,12 +114,12 @@ func metrics(files map[string]string, fields string) map[string]string {
 	return app(strings.Replace(files["apps/shop/app.yaml"], was, fields, 1))
 }
 
-// steps returns a canary. JUDGE is a step that measures, and HALF-HOUR a pause.
+// steps returns a canary with steps. JUDGE stands for a step that measures, HALF-HOUR for a pause.
 func steps(list string) string { return canary("", list) }
 
 func surging(list string) string { return canary("scaling: surge, ", list) }
 
-// background returns a canary that measures in the background, from a step on.
+// background returns a canary with an analysis in the background that starts at a step.
 func background(from int, list string) string {
 	return canary(fmt.Sprintf("analysis: {startingStep: %d, templates: [{templateName: judge}]}, ", from), list)
 }
@@ -129,8 +129,8 @@ func canary(fields, list string) string {
 	return "canary: {" + fields + "steps: [" + words.Replace(list) + "]}"
 }
 
-// TestRules breaks each rule, and accepts the closest allowed input. The message must have the project, the rule and
-// the object, since the author of the commit reads nothing else.
+// TestRules checks that each broken rule is refused, and that the closest allowed input is accepted. The message must name the project, the
+// rule and the object, since the author of a commit sees nothing else.
 func TestRules(t *testing.T) {
 	const ask = ", or have the rule changed, which is in policy.yaml"
 	const inApp, inFile = "apps/shop: project web, rule ", "apps/shop/app.yaml: project web, rule "
@@ -311,7 +311,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestOrderOfRules reports the first broken rule.
+// TestOrderOfRules checks that the first broken rule is reported.
 func TestOrderOfRules(t *testing.T) {
 	files := staged("blueGreen: {activeService: web}")
 	files["apps/shop/app.yaml"] += "---\n" + config("name: a, namespace: till") + "---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n"
@@ -324,7 +324,7 @@ func TestOrderOfRules(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "rule rollouts.maxFirstWeight:")
 }
 
-// TestAppsAreMatched allows everything without a policy, and nothing for an app without a project.
+// TestAppsAreMatched checks that everything is allowed without a policy, and nothing for an app without a project.
 func TestAppsAreMatched(t *testing.T) {
 	files := maps.Clone(app(config("name: a")))
 	compare.CheckNamed(t, "without a policy", nil, judged(t, nil, files))
@@ -335,7 +335,7 @@ func TestAppsAreMatched(t *testing.T) {
 	compare.CheckNamed(t, "of no project, which is allowed", nil, judged(t, p, files))
 }
 
-// TestFirstWeight checks the first weight of a release: of requests, of pods, and without stages.
+// TestFirstWeight checks the first weight of releases: of requests, of pods, and without steps.
 func TestFirstWeight(t *testing.T) {
 	scale := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
@@ -377,7 +377,7 @@ func TestFirstWeight(t *testing.T) {
 	}
 }
 
-// TestDuration adds pauses and experiments with a duration.
+// TestDuration checks that the duration is the sum of pauses and experiments that have a duration.
 func TestDuration(t *testing.T) {
 	minute := func(n int) *time.Duration { return new(time.Duration(n) * time.Minute) }
 	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}},

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// rolloutSchema returns the schema of a Rollout document.
+// rolloutSchema returns the schema of a Rollout document, of Argo Rollouts or of gitrollout.
 func rolloutSchema(argo bool) node {
 	blocks := &maker{omit: true}
 	routers := node{}
@@ -21,7 +21,7 @@ func rolloutSchema(argo bool) node {
 		routers[kind] = blocks.of(t, rollout.Field{})
 	}
 	m := &maker{argo: argo, names: map[string]node{render.Routers: routers, "gatewayAPI": routers["gatewayAPI"].(node)}}
-	if argo { // its Gateway API is a plugin
+	if argo { // in Argo Rollouts, the Gateway API is a plugin
 		m.names[render.Routers] = maps.Clone(routers)
 		delete(m.names[render.Routers], "gatewayAPI")
 		delete(m.names[render.Routers], "object")
@@ -46,7 +46,7 @@ func rolloutSchema(argo bool) node {
 	return headed(s, "Rollout", version, "metadata", "spec")
 }
 
-// headed adds apiVersion and kind to a schema.
+// headed adds apiVersion and kind to a schema, and returns it.
 func headed(s node, kind, version string, required ...string) node {
 	fields := s["properties"].(node)
 	fields["apiVersion"], fields["kind"] = oneOf(strings.Fields(version)...), node{"const": kind}
@@ -62,13 +62,13 @@ func fileSchema(kind string) node {
 	if kind == "Config" {
 		services(s["properties"].(node))
 	}
-	if kind == "Promotion" { // its steps count from 0 in the first version
+	if kind == "Promotion" { // in StepsVersion, a Promotion's steps count from 0
 		return headed(s, kind, rollout.StepsVersion+" "+rollout.APIVersion)
 	}
 	return headed(s, kind, rollout.APIVersion)
 }
 
-// services restricts each notification service to its fields, a receiver to one service.
+// services restricts each notification service to the fields that it has, and each receiver to one service.
 func services(config node) {
 	receiver := config["notifications"].(node)["items"].(node)
 	fields := receiver["properties"].(node)
@@ -105,7 +105,7 @@ func templateSchema(kind string) node {
 	return headed(s, kind, "argoproj.io/v1alpha1 "+rollout.APIVersion, "metadata", "spec")
 }
 
-// metric returns the schema of a template's metric.
+// metric returns the schema of a metric of an AnalysisTemplate.
 func metric() node {
 	blocks, providers := &maker{omit: true}, node{}
 	for kind, t := range provider.Types() {

@@ -1,8 +1,8 @@
-// Package schema generates a JSON Schema for each kind of document, for editors. It uses the reader's tables and types,
-// so both always agree. Checks that need the whole app (that a Service exists, that a selector matches) are left to
-// gitrollout validate.
+// Package schema generates a JSON Schema for each kind of document, for editors. It reads the tables and types of the
+// document reader, so both always agree. Checks that need the whole app are left to gitrollout validate: for example,
+// that a Service exists.
 //
-// It is pure. rollout, render, traffic, analysis and analysis/provider know the fields; cmd/gitrollout prints it.
+// It is pure. rollout, render, traffic and analysis with its providers define the fields; cmd/gitrollout prints it.
 package schema
 
 import (
@@ -14,17 +14,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// base prefixes the published schemas' URLs: the folder docs/schemas of the repository behind it.
+// base is the prefix of the schemas' URLs. The site serves the repository's folder docs/schemas there.
 const base = "https://gitrollout.dev/schemas/"
 
-// draft is the newest version that the YAML language server fully supports.
+// draft is the newest JSON Schema version that the YAML language server fully supports.
 const draft = "http://json-schema.org/draft-07/schema#"
 
 // node is one JSON Schema.
 type node map[string]any
 
 type kind struct {
-	name, group string // as in gitrollout schema NAME
+	name, group string // name as in gitrollout schema NAME
 	title       string
 	make        func() node
 }
@@ -51,12 +51,12 @@ func kinds() []kind {
 	}
 }
 
-// Names lists the kinds for Of.
+// Names returns the names that Of accepts.
 func Names() []string {
 	return rollout.Mapped(kinds(), func(k kind) string { return k.name })
 }
 
-// Title returns a kind's purpose, "" if unknown.
+// Title returns the purpose of a kind of document, or "" if the kind is unknown.
 func Title(name string) string {
 	for _, k := range kinds() {
 		if k.name == name {
@@ -66,7 +66,7 @@ func Title(name string) string {
 	return ""
 }
 
-// URL returns the address of a kind's published schema.
+// URL returns the address of the published schema of a kind.
 func URL(name string) string { return base + name + ".json" }
 
 // Of returns the schema of a kind of document.
@@ -90,7 +90,7 @@ func metadata() node {
 	}}
 }
 
-// closed returns the schema of a mapping with these fields only.
+// closed returns the schema of a mapping that may have only the given fields.
 func closed(fields node, required ...string) node {
 	s := node{"type": "object", "additionalProperties": false, "properties": fields}
 	if len(required) > 0 {

@@ -11,10 +11,10 @@ import (
 
 // maker generates schemas from the tags of documents' structs (see rollout.Field).
 type maker struct {
-	argo  bool            // for documents of Argo Rollouts
-	args  bool            // a number or a duration can be {{args.name}}
-	omit  bool            // omitempty marks optional fields
-	names map[string]node // by the tag names: the other fields, or the only field
+	argo  bool            // the schema is for documents of Argo Rollouts
+	args  bool            // numbers and durations may be {{args.name}}
+	omit  bool            // a field without omitempty is required
+	names map[string]node // by the names tag: the schemas of further fields, or of the one field
 }
 
 // of returns the schema of a Go type.
@@ -81,7 +81,7 @@ func (m *maker) mapping(t reflect.Type) node {
 	return s
 }
 
-// together adds constraints across a mapping's fields.
+// together adds constraints across the fields of a mapping.
 func (m *maker) together(s node, f rollout.Field) {
 	if f.Has("some") {
 		s["minProperties"] = 1
@@ -98,7 +98,7 @@ func (m *maker) together(s node, f rollout.Field) {
 	s["oneOf"] = one
 }
 
-// list returns a slice's schema. A named slice type also accepts a single element.
+// list returns the schema of a slice. A named slice type also accepts a single element.
 func (m *maker) list(t reflect.Type, f rollout.Field) node {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return anything()
@@ -149,7 +149,7 @@ func (m *maker) whole(f rollout.Field) node {
 	return s
 }
 
-// duration returns the schema of a Go duration, or of seconds as a number or text.
+// duration returns the schema of a Go duration, or of seconds as a number or as text.
 func (m *maker) duration(f rollout.Field) node {
 	least := f.Literal("min")
 	if least == nil {
@@ -163,5 +163,5 @@ func (m *maker) duration(f rollout.Field) node {
 	return s
 }
 
-// argument matches an argument to fill in before reading.
+// argument matches a value with an argument that is filled in before the value is read.
 const argument = `\{\{\s*args\.`

@@ -14,20 +14,20 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// File is an encrypted file.
+// File is a file that SOPS has encrypted.
 type File struct {
 	form    form
 	docs    []*yaml.Node // mappings, without SOPS' metadata
 	locks   []Lock
 	rules   rules
 	mac     string
-	partly  bool   // the MAC covers encrypted values only
-	changed string // sops.lastmodified, which the MAC is bound to
+	partly  bool   // the MAC covers only encrypted values
+	changed string // sops.lastmodified, which is authenticated with the MAC
 }
 
 // Lock is a file's data key, encrypted for one recipient.
 type Lock struct {
-	Kind      string // KindAge, KindPGP, or SOPS' name
+	Kind      string // KindAge, KindPGP, or SOPS' name of another kind
 	Recipient string
 	Encrypted string
 }
@@ -43,7 +43,7 @@ type form int
 const (
 	formYAML form = iota
 	formJSON
-	formBinary // any bytes, as the one value of a JSON object
+	formBinary // any bytes, as the only value of a JSON object
 	formDotenv
 )
 
@@ -54,12 +54,12 @@ var (
 	dotenvMAC   = regexp.MustCompile(`(?m)^sops_mac=`)
 )
 
-// Error is an encrypted file's problem and fix, without values.
+// Error is a problem of an encrypted file, with a fix. It contains no values.
 type Error struct{ Msg, Fix string }
 
 func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
 
-// again is the fix for a file that is not in sops' format.
+// again is the fix for a file that is not in SOPS' format.
 const again = "restore the file that sops wrote, or encrypt it again with sops encrypt"
 
 // Is reports whether a file seems to be encrypted by SOPS.
@@ -68,7 +68,7 @@ func Is(content []byte) bool {
 		(bytes.Contains(content, sealedValue) || bytes.Contains(content, []byte("lastmodified")))
 }
 
-// Read reads an encrypted file, nil if it only looked so. Errors contain no values.
+// Read reads an encrypted file. It returns nil if the file only looked encrypted. Its errors contain no values.
 func Read(name string, content []byte) (*File, error) {
 	f := &File{}
 	var notes map[string]any
@@ -101,7 +101,7 @@ func Read(name string, content []byte) (*File, error) {
 	return f, f.note(notes)
 }
 
-// readYAML reads documents, nil for other content or without SOPS' metadata.
+// readYAML reads YAML documents and returns SOPS' metadata. Both results are nil if the content is something else.
 func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node
@@ -122,7 +122,7 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 	return f.take()
 }
 
-// take removes SOPS' metadata from all documents and returns the first's.
+// take removes the key sops from all documents, and returns SOPS' metadata from the first document.
 func (f *File) take() (notes map[string]any, err error) {
 	for i, doc := range f.docs {
 		for at := 0; at < len(doc.Content); {
@@ -139,7 +139,7 @@ func (f *File) take() (notes map[string]any, err error) {
 		}
 	}
 	if notes["mac"] == nil && notes["lastmodified"] == nil {
-		return nil, nil // another key of that name
+		return nil, nil // the key sops has another meaning in this file
 	}
 	return notes, nil
 }
@@ -148,7 +148,7 @@ func hasAlias(n *yaml.Node) bool {
 	return n.Kind == yaml.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
 }
 
-// readDotenv reads NAME=value, line by line.
+// readDotenv reads lines of NAME=value and returns SOPS' metadata.
 func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	doc, notes := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}, map[string]any{}
 	for line := range strings.SplitSeq(string(content), "\n") {
@@ -170,7 +170,7 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	return notes, nil
 }
 
-// place sets a value by its flat name, as in age__list_0__map_enc, with lists as mappings by number.
+// place sets a value by its flat name, such as age__list_0__map_enc. A list becomes a mapping by number.
 func place(into map[string]any, name, value string) {
 	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
 		func(r rune) bool { return r == 0 })
@@ -191,7 +191,7 @@ func place(into map[string]any, name, value string) {
 // text returns a string node.
 func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
-// note reads SOPS' metadata.
+// note reads SOPS' metadata into the File.
 func (f *File) note(notes map[string]any) (err error) {
 	is := func(key string) string {
 		if v := notes[key]; v != nil {
@@ -199,7 +199,7 @@ func (f *File) note(notes map[string]any) (err error) {
 		}
 		return ""
 	}
-	if when, isTime := notes["lastmodified"].(time.Time); isTime { // unquoted
+	if when, isTime := notes["lastmodified"].(time.Time); isTime { // the time is not quoted in YAML
 		notes["lastmodified"] = when.Format(time.RFC3339)
 	}
 	when, err := time.Parse(time.RFC3339, is("lastmodified"))
@@ -235,7 +235,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	return nil
 }
 
-// entries returns a list's mappings, or a mapping's by number.
+// entries returns the mappings in a list, or in a mapping by number that place has made.
 func entries(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case []any:
@@ -254,21 +254,21 @@ func entries(v any) (all []map[string]any) {
 	return all
 }
 
-// Locks returns the file's encrypted data keys, sorted by kind.
+// Locks returns the file's data key as encrypted for each recipient, sorted by kind.
 func (f *File) Locks() []Lock { return f.locks }
 
-// NoKey returns the error for a file that no key of a Secret opens.
+// NoKey returns the error for a file that no key of the Secret opens.
 func (f *File) NoKey(name, secret string) error {
 	return &Error{fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it", Recipients(f.locks),
 		secret),
 		"put such a key there, or encrypt the file for one that is there: sops updatekeys " + name}
 }
 
-// rules determine which values are encrypted.
+// rules determine which values of a file are encrypted.
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
-	encrypts      bool // encrypts matching values, or else all others
+	encrypts      bool // matching values are encrypted; otherwise all others are
 }
 
 func (r *rules) read(is func(string) string) (err error) {
@@ -301,7 +301,7 @@ func (r *rules) read(is func(string) string) (err error) {
 	return nil
 }
 
-// encrypted reports whether the values at a path are encrypted.
+// encrypted reports whether the value at a path is encrypted.
 func (r *rules) encrypted(path []string) bool {
 	matches := slices.ContainsFunc(path, func(key string) bool {
 		return r.matches != nil && r.matches.MatchString(key) || r.suffix != "" && strings.HasSuffix(key, r.suffix)

@@ -14,7 +14,7 @@ const maxDepth = 200
 
 var errNoJSON = errors.New("is no JSON")
 
-// readJSON reads an object in the order of its keys, on which the MAC depends.
+// readJSON reads an object and keeps the order of its keys, on which the MAC depends.
 func readJSON(content []byte) (*yaml.Node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
@@ -71,7 +71,7 @@ func scalarOf(token json.Token) (*yaml.Node, error) {
 	}
 }
 
-// writeJSON writes the result of readJSON as sops does.
+// writeJSON formats the result of readJSON as the sops program does.
 func writeJSON(to *bytes.Buffer, n *yaml.Node) error {
 	var flat bytes.Buffer
 	if err := appendJSON(&flat, n); err != nil {

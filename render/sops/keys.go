@@ -15,14 +15,14 @@ import (
 	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
 )
 
-// Keys decrypt the data keys of files.
+// Keys decrypt files' data keys.
 type Keys struct {
 	age []age.Identity
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads the keys of named contents, as of a Secret: age in .agekey entries, armored OpenPGP without
-// passphrase in .asc entries. Errors contain no contents.
+// ReadKeys reads keys from named contents, such as a Secret's data: age keys in .agekey entries, armored OpenPGP keys
+// without passphrase in .asc entries. Its errors contain no contents.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -47,17 +47,17 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 	return k, nil
 }
 
-// The bounds of tried locks.
+// The bounds of the locks that Unlock tries.
 const (
 	mostLocks  = 100
 	mostLock   = 64 << 10
-	mostOpened = 64 // bytes of a data key, which has 32
+	mostOpened = 64 // bytes of a decrypted data key, which should have 32
 )
 
-// ErrLocked is the error for a file that no key opens.
+// ErrLocked is the error for a file that none of the keys opens.
 var ErrLocked = errors.New("none of the keys opens it")
 
-// Unlock returns the data key from the first fitting lock. Locks are untrusted.
+// Unlock returns the data key from the first lock that a key opens. The locks are untrusted input.
 func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	for _, l := range locks[:min(len(locks), mostLocks)] {
 		if len(l.Encrypted) > mostLock {
@@ -83,7 +83,7 @@ func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	return nil, ErrLocked
 }
 
-// message decrypts an OpenPGP message, by keys without a passphrase.
+// message decrypts an OpenPGP message by the keys.
 func (k *Keys) message(armored string) (io.Reader, error) {
 	block, err := pgparmor.Decode(strings.NewReader(armored))
 	if err != nil {
@@ -96,7 +96,7 @@ func (k *Keys) message(armored string) (io.Reader, error) {
 	return message.UnverifiedBody, nil
 }
 
-// Recipients describes a file's recipients.
+// Recipients describes the recipients of a file, for messages.
 func Recipients(locks []Lock) string {
 	var names []string
 	for _, l := range locks[:min(len(locks), 5)] {
@@ -111,7 +111,7 @@ func Recipients(locks []Lock) string {
 	return strings.Join(names, ", ")
 }
 
-// Readable reports whether a lock has a supported kind.
+// Readable reports whether one of the locks has a supported kind.
 func Readable(locks []Lock) bool {
 	return slices.ContainsFunc(locks, func(l Lock) bool { return l.Kind == KindAge || l.Kind == KindPGP })
 }

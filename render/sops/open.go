@@ -20,18 +20,18 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ErrChanged is the error for values changed after encryption.
+// ErrChanged is the error for values that were changed after their encryption.
 var ErrChanged = &Error{
 	"was changed by something else than sops, or the key is another file's (its MAC does not match)", again,
 }
 
-// errPlain is the error for a plain value to encrypt.
+// errPlain is the error for a value that the file's rules encrypt, and that is in plain text.
 var errPlain = &Error{"is to be encrypted, and is not", "run sops encrypt, or sops edit, and commit the result"}
 
-// partlySeed is SOPS' first input of a MAC over encrypted values only.
+// partlySeed is what SOPS hashes first for a MAC that covers only encrypted values.
 var partlySeed = sha256.Sum256([]byte("sops"))
 
-// Open returns the decrypted file without comments, or ErrChanged for other values than SOPS'. Call it once.
+// Open returns the decrypted file without comments. It is ErrChanged if the MAC does not match. Call it only once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
@@ -52,9 +52,9 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 	return f.print()
 }
 
-// Seal replaces each encrypted value by a different substitute that reveals nothing, of its type, valid as text and
-// base64. The twin's have another start, end and length, so that differences derive from encrypted values. It may be
-// called once only, as Open.
+// Seal returns the file with a substitute for each encrypted value. Substitutes are distinct, reveal nothing, have the
+// type of their value, and are valid as text and as base64. The twin's substitutes have another start, end and length,
+// so that builds differ wherever they use an encrypted value. Call Seal only once, and not with Open.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -66,7 +66,7 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord informs users who decode a substitute. Its length is a multiple of three bytes, for a prefix in base64.
+// sealWord informs users who decode a substitute. Three divide its length, so it is also a prefix in base64.
 const sealWord = "gitrollout-sealed:"
 
 var (
@@ -74,7 +74,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk visits all values in order, and seals without a block.
+// walk visits all values of a file in order. It decrypts them with block, or seals them if block is nil.
 type walk struct {
 	file  *File
 	block cipher.Block
@@ -91,7 +91,7 @@ func (w *walk) all() error {
 	return nil
 }
 
-// node decrypts a value in place, and reports whether it was a comment, left out.
+// node decrypts a node in place. comment is true if the node was an encrypted comment, which the caller removes.
 func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	switch n.Kind {
@@ -128,7 +128,7 @@ func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	return false, nil
 }
 
-// at returns an error at a path.
+// at adds a path to an error.
 func at(path []string, what *Error) *Error {
 	return &Error{strings.Join(path, ".") + " " + what.Msg, what.Fix}
 }
@@ -163,7 +163,7 @@ func (w *walk) scalar(n *yaml.Node, path []string) (comment bool, err error) {
 	return comment, nil
 }
 
-// plain returns a value's bytes for the MAC.
+// plain returns the bytes of a value for the MAC.
 func plain(v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -185,7 +185,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt returns a decrypted value, and whether it is a comment.
+// decrypt returns a decrypted value, and whether it is a comment. about is the additional authenticated data.
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil
@@ -242,13 +242,13 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, err
 }
 
-// seal returns an encrypted value's substitute, or the twin's. A number is a valid port.
+// seal returns the substitute of an encrypted value, or the twin's substitute. A whole number is a valid port.
 func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
 	n := int(sum[0])<<8 + int(sum[1])
 	switch kind {
 	case "int":
-		switch n %= 65535; { // the twin's number has the other parity
+		switch n %= 65535; { // the twin's number is odd where the other is even
 		case twin && n < 32768:
 			n += 32767
 		case twin:
@@ -276,7 +276,7 @@ func seal(sealed, kind string, twin bool) any {
 	return base64.StdEncoding.EncodeToString([]byte(text))
 }
 
-// print returns the file in its format.
+// print returns the file in its own format.
 func (f *File) print() ([]byte, error) {
 	var out bytes.Buffer
 	switch f.form {

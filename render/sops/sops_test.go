@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/sopstest"
 )
 
-// must ends the test at an error.
+// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -54,7 +54,7 @@ func opened(k *Keys, name, content string) (string, error) {
 	return string(plain), err
 }
 
-// meaning returns a file's content for comparison: all its documents, or its lines without comments.
+// meaning returns a file's content in a form to compare: all YAML or JSON documents, or the lines without comments.
 func meaning(t testing.TB, name, content string) any {
 	t.Helper()
 	switch filepath.Ext(name) {
@@ -74,7 +74,7 @@ func meaning(t testing.TB, name, content string) any {
 	}
 }
 
-// encrypted are files that SOPS has encrypted.
+// encrypted returns the names of the files in testdata that SOPS has encrypted.
 func encrypted(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*-*")
@@ -87,7 +87,7 @@ func encrypted(t testing.TB) []string {
 	return files
 }
 
-// TestFilesOfSOPS opens files that SOPS has encrypted.
+// TestFilesOfSOPS checks that files that SOPS has encrypted open to the original content.
 func TestFilesOfSOPS(t *testing.T) {
 	for _, name := range encrypted(t) {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestFilesOfSOPS(t *testing.T) {
 	}
 }
 
-// TestSealed checks that sealing needs no key, is deterministic, and contains nothing of the values.
+// TestSealed checks that sealing needs no key, is deterministic, and that its result contains nothing of the values.
 func TestSealed(t *testing.T) {
 	for _, name := range encrypted(t) {
 		seal := func() string {
@@ -125,8 +125,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestWhatWasChanged changes each byte of an encrypted file: it is refused, or its values are the same. Like with SOPS,
-// only keys above encrypted values are authenticated.
+// TestWhatWasChanged changes each byte of an encrypted file. The file must be refused, or have the same values: as in SOPS, only the keys
+// above encrypted values are authenticated.
 func TestWhatWasChanged(t *testing.T) {
 	k, name := testKeys(t), "regex-secret.yaml"
 	content := read(t, name)
@@ -151,7 +151,7 @@ func TestWhatWasChanged(t *testing.T) {
 	}
 }
 
-// values returns all values that are not keys, sorted.
+// values returns the sorted values in v, without the keys of mappings.
 func values(v any) (all []string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -163,7 +163,7 @@ func values(v any) (all []string) {
 			all = append(all, values(below)...)
 		}
 	default:
-		if v != nil && v != "" { // SOPS does not distinguish these
+		if v != nil && v != "" { // SOPS does not distinguish null and ""
 			all = append(all, fmt.Sprint(v))
 		}
 	}
@@ -171,7 +171,7 @@ func values(v any) (all []string) {
 	return all
 }
 
-// TestLocked opens nothing with a wrong key, and no error contains part of a key.
+// TestLocked checks that a wrong key opens nothing, and that no error contains part of a key.
 func TestLocked(t *testing.T) {
 	secret := sopstest.Whole(t, "a.env", "A=b\n", sopstest.PGP(t))
 	for _, key := range []sopstest.Key{sopstest.Age(t), sopstest.PGP(t)} {
@@ -188,7 +188,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFileOfSOPS reads an ordinary file unchanged.
+// TestWhatIsNoFileOfSOPS checks that files that only look encrypted are returned unchanged.
 func TestWhatIsNoFileOfSOPS(t *testing.T) {
 	for name, content := range map[string]string{
 		"a.yaml": "sops: {of: ours}\nlastmodified: x\n", "b.yaml": "a: ENC[AES256_GCM,data:\n",
@@ -201,7 +201,7 @@ func TestWhatIsNoFileOfSOPS(t *testing.T) {
 	}
 }
 
-// FuzzRead reads any bytes without a panic, and opens only files that were encrypted with the key.
+// FuzzRead reads any bytes. There must be no panic, and only files that were encrypted with the key may open.
 func FuzzRead(f *testing.F) {
 	for _, name := range encrypted(f) {
 		f.Add(name, read(f, name))

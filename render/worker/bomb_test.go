@@ -13,20 +13,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBombs builds each bomb: it is held with a reason, or harmless. The memory of the process that asks does not grow,
-// and the next app is built.
+// TestBombs builds each bomb, which must be refused with a reason or be harmless. The memory of the parent process must not grow, and the
+// next app must build.
 func TestBombs(t *testing.T) {
-	p := NewPool(Options{Command: serve, Most: 1, Idle: time.Hour, Stall: 100}) // the tests beside it keep the machine busy
+	p := NewPool(Options{Command: serve, Most: 1, Idle: time.Hour, Stall: 100}) // parallel tests keep the machine busy
 	t.Cleanup(p.Close)
 	builds(t, p)
 	var before, after runtime.MemStats
 	bombs := attacks.Bombs()
 	for _, name := range slices.Sorted(maps.Keys(bombs)) {
-		b, limit := bombs[name], 5*time.Minute // fails for another reason than the time, on a busy machine too
+		b, limit := bombs[name], 5*time.Minute // long, so that even on a busy machine a bomb does not fail because of the time
 		if b.Want == attacks.OutOfBounds {
 			limit = 2 * time.Second
 			if testing.Short() && !slices.Contains([]string{"a template that goes on for 8 hours", "a large file in 60 overlays"}, name) {
-				continue // one for each of the two limits
+				continue // these two test one bound each
 			}
 		}
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestBombs(t *testing.T) {
 			app := rollout.App{Name: "bomb", Path: "app", Namespace: "shop", Limits: rollout.Limits{Memory: 256 << 20, RenderTime: limit},
 				Variables: rollout.NewVariables(map[string]string{"x": strings.Repeat("x", 20)}, nil)}
 			_, _, err := p.Build(tree, app)
-			for try := 1; try < 10 && err != nil && !rollout.IsInvalid(err); try++ { // another attempt may find a less busy machine
+			for try := 1; try < 10 && err != nil && !rollout.IsInvalid(err); try++ { // the machine may be less busy at another attempt
 				_, _, err = p.Build(tree, app)
 			}
 			runtime.ReadMemStats(&after)
@@ -50,7 +50,7 @@ func TestBombs(t *testing.T) {
 			if err != nil {
 				t.Logf("%.200s", err)
 			}
-			// Sys only grows: a bomb needs no more here than its files, once for each message.
+			// Sys never shrinks. In the parent a bomb may only need memory for its files, once per message.
 			if grown := int64(after.Sys-before.Sys) >> 20; grown > 128 {
 				t.Errorf("the asking process has grown by %d MiB", grown)
 			}

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Messages are encoded exactly, unlike by encoding/json and encoding/gob: with nil lists, pointers to 0, and 1.0 as a
-// float. A struct is its fields in order, as both sides are one program.
+// Messages keep nil lists, pointers to 0, and 1.0 as a float, which encoding/json and encoding/gob would change. A
+// struct is encoded as its fields in order: both sides are the same program.
 
-// The types of an any value. A router's configuration has the router's name.
+// The types of a value of type any. isRouter is a router's configuration, with the router's kind.
 const (
 	isNil = iota
 	isFalse
@@ -27,7 +27,7 @@ const (
 	isRouter
 )
 
-// short bounds texts that are sent once and then by number, as keys, kinds and names recur.
+// short is the length up to which a text is sent once and then by number: keys, kinds and names recur.
 const short = 64
 
 var errGarbled = errors.New("the message is garbled")
@@ -59,7 +59,7 @@ func (e *encoder) text(s string) {
 	}
 }
 
-// length encodes the length of a list or mapping: 0 is nil, else plus 1.
+// length encodes the length of a list or mapping: 0 for nil, and otherwise the length plus 1.
 func (e *encoder) length(n int, isNil bool) {
 	if isNil {
 		n = -1
@@ -150,7 +150,7 @@ func (e *encoder) mapping(v reflect.Value) error {
 	return nil
 }
 
-// object encodes objects, most of a Render, without reflection.
+// object encodes an object without reflection, for speed: a Render is mostly objects.
 func (e *encoder) object(m map[string]any) error {
 	e.length(len(m), m == nil)
 	for key, v := range m {
@@ -194,7 +194,7 @@ func (e *encoder) any(v any) error {
 	return nil
 }
 
-// router encodes a router's configuration, a pointer to a struct of package traffic.
+// router encodes a router's configuration: a pointer to a struct of package traffic.
 func (e *encoder) router(v any) error {
 	of := reflect.ValueOf(v)
 	for kind, t := range traffic.Types() {

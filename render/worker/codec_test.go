@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// exact is an outcome with values that other encodings lose.
+// exact returns an outcome with values that other encodings do not preserve.
 func exact(t testing.TB) outcome {
 	t.Helper()
 	router, err := traffic.Parse("istio", map[string]any{"virtualService": map[string]any{"name": "web", "routes": []any{"primary"}}}, nil)
@@ -51,7 +51,7 @@ func exact(t testing.TB) outcome {
 	}
 }
 
-// TestExact decodes the encoded value exactly: nil or empty, integer or not, and with the same types.
+// TestExact checks that a decoded outcome equals the encoded one: nil or empty, integer or not, and with the same types.
 func TestExact(t *testing.T) {
 	want := exact(t)
 	data, err := encode(want)
@@ -64,7 +64,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotCross reports a value without an encoding at the sender, instead of leaving it out.
+// TestWhatDoesNotCross checks that encode reports a value that has no encoding, and does not leave it out.
 func TestWhatDoesNotCross(t *testing.T) {
 	for name, v := range map[string]any{
 		"a number of another type": outcome{Render: &rollout.Render{Objects: []rollout.Object{{"a": int32(1)}}}},
@@ -81,7 +81,7 @@ func TestWhatDoesNotCross(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads any bytes without a panic, and without more memory than they have.
+// FuzzDecode decodes any bytes, without a panic and without more memory than their number justifies.
 func FuzzDecode(f *testing.F) {
 	data, err := encode(exact(f))
 	must(f, err)

@@ -24,7 +24,7 @@ func decode(data []byte, into any) error {
 	return d.err
 }
 
-// fail ends the message: further reads return 0, to end soon.
+// fail marks the message as garbled. All further reads return 0, so decoding ends soon.
 func (d *decoder) fail() { d.in, d.err = nil, errGarbled }
 
 func (d *decoder) uint() uint64 {
@@ -37,7 +37,7 @@ func (d *decoder) int() int64 {
 	return advance(d, n, size)
 }
 
-// advance removes a number from the message; a size of 0 or less is an error.
+// advance removes a decoded number of size bytes from the message. A size of 0 or less is an error.
 func advance[N int64 | uint64](d *decoder, n N, size int) N {
 	if size <= 0 {
 		d.fail()
@@ -47,7 +47,7 @@ func advance[N int64 | uint64](d *decoder, n N, size int) N {
 	return n
 }
 
-// bytes returns the next n bytes, not copied.
+// bytes returns the next n bytes of the message without a copy.
 func (d *decoder) bytes(n uint64) []byte {
 	if n > uint64(len(d.in)) {
 		d.fail()
@@ -81,7 +81,7 @@ func (d *decoder) text() string {
 	return s
 }
 
-// length decodes the length of a list or mapping with at least one byte per element.
+// length decodes the length of a list or mapping, in which each element has at least one byte.
 func (d *decoder) length() (n int, isNil bool) {
 	sent := d.uint()
 	if sent > uint64(len(d.in))+1 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Limit bounds this process's memory to its size plus that many bytes, before Serve. Near it Go collects garbage more
-// eagerly, and then ends. Only Linux has a hard bound; elsewhere only time is bounded.
+// Limit bounds this process's memory to its current size plus memory bytes. Call it before Serve. Near the bound Go
+// collects garbage more eagerly, and beyond it the process ends. Other systems have no such hard bound.
 func Limit(memory int64) error {
 	soften(memory)
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -30,14 +30,14 @@ func Limit(memory int64) error {
 	return nil
 }
 
-// soften makes Go try to stay below a bound. A stack bound ends endless recursion before that.
+// soften makes Go try to stay below a bound of memory. A bound of the stack ends endless recursion earlier.
 func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)
-	debug.SetGCPercent(500) // a build's garbage is most of a worker: 10 MiB remain of at most 50
+	debug.SetGCPercent(500) // most of a worker's memory is garbage of a build: 10 MiB of at most 50 remain
 }
 
-// cpu returns this process's CPU time.
+// cpu returns the CPU time that this process has used.
 func cpu() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Limit makes Go collect garbage more eagerly near that many bytes, without the hard bound of Linux.
+// Limit makes Go collect garbage more eagerly near memory bytes. It is no hard bound, unlike on Linux.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory)
 	return nil
 }
 
-// cpu returns 0: CPU time is bounded on Linux only.
+// cpu returns 0, because CPU time is bounded only on Linux.
 func cpu() time.Duration { return 0 }

@@ -1,5 +1,5 @@
 // Package worker builds apps in processes with bounds of memory and time, so that a failing build affects no other
-// work. A worker is the same program without environment; it requests files over standard output and input.
+// work. A worker is the same program with an empty environment, and requests files over standard output and input.
 package worker
 
 import (
@@ -16,33 +16,33 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options determine how, and how many, workers start.
+// Options determine how workers start, and how many.
 type Options struct {
-	// Command returns a program that calls Limit with the bytes, then Serve on standard input and output.
+	// Command returns a program that calls Limit with memory, in bytes, and then Serve on its standard input and output.
 	Command func(memory int64) *exec.Cmd
-	// Most is the maximum of workers, with idle ones; at least 1.
+	// Most is the maximum number of workers, including idle ones. It is at least 1.
 	Most int
-	// Idle is how long idle workers are kept. A start costs about a second of CPU.
+	// Idle is how long an idle worker is kept: a new one costs about a second of CPU time.
 	Idle time.Duration
-	// Stall is a build's most wall-clock time over CPU time, on a busy or suspended machine. Default 4.
+	// Stall times the render time is the longest wall-clock time of a build, for busy or suspended machines. Default 4.
 	Stall int
-	// Trouble, if set, is called for each given-up worker, with a panic's stack, or with output if no bound ended it.
+	// Trouble, if set, is called for each build that panics or ends its worker. stack is a panic's stack or the output.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock, set before the first build, returns data keys by keys that no worker has. Nil: encrypted files stay.
+	// Unlock returns data keys: workers have no keys. Set it before the first build. If nil, Secrets stay sealed.
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. An app has one at a time: a slow one leaves the others.
+// Pool is a render.Builder that starts workers on demand. One app uses one worker at a time, so it cannot block others.
 type Pool struct {
 	Options
 
 	mu     sync.Mutex
 	news   *sync.Cond
-	apps   map[string]bool     // in progress
+	apps   map[string]bool     // the apps that are being built
 	asked  map[string][]string // by app, the paths that its last build requested
 	idle   []*process
 	busy   map[*process]bool
-	rest   *time.Timer // ends the idle workers
+	rest   *time.Timer // ends idle workers after Idle
 	closed bool
 }
 
@@ -55,13 +55,13 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// mostTold bounds a worker's output for Trouble, in bytes.
+// mostTold bounds the part of a worker's output that Trouble gets, in bytes.
 const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering has been given up: the program ends")
 
-// Build implements render.Builder. An app that exceeds its bounds, or ends its worker twice, is an InvalidError. Any
-// other error is the machine's, such as killed workers: a retry may succeed.
+// Build implements render.Builder. It is an InvalidError if the app exceeds its bounds or ends its worker twice. Other
+// errors come from the machine, such as a killed worker: a retry may succeed.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *Pool) tell(app, cause string, stack []byte) {
 	}
 }
 
-// begin waits for an app's other build, and returns paths that it will probably request.
+// begin waits until no other build of the app runs. It returns paths that the app will probably request.
 func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *Pool) finish(app string, asked []string) {
 	p.news.Broadcast()
 }
 
-// take waits for a worker with that memory bound.
+// take returns a worker with the given bound of memory. It waits until one may run.
 func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +174,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 		p.busy[w] = true
 		return w, nil
 	}
-	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // with another bound
+	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // idle workers with another bound make room
 		p.idle[0].end()
 		p.idle = p.idle[1:]
 	}
@@ -186,7 +186,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// put returns a running worker to the pool, and reports whether that is closed.
+// put returns a worker to the pool, unless the worker has ended. It reports whether the pool is closed.
 func (p *Pool) put(w *process, alive bool) (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +215,7 @@ func (p *Pool) endIdle() {
 	p.idle = nil
 }
 
-// Close ends all workers and builds. The pool accepts no more.
+// Close ends all workers, and with them all builds. Later builds fail.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true

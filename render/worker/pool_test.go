@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOthersGoOn builds other apps while two builds of one app use all of their time.
+// TestOthersGoOn checks that other apps are built while two builds of one app use up their time.
 func TestOthersGoOn(t *testing.T) {
 	p := pool(t, 2)
 	builds(t, p)
@@ -44,7 +44,7 @@ func TestOthersGoOn(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestWorkersStayWarm builds apps one after another in the same process, with a limited number of processes.
+// TestWorkersStayWarm checks that successive builds use the same worker, and that the number of workers is bounded.
 func TestWorkersStayWarm(t *testing.T) {
 	p := pool(t, 2)
 	first := who(t, p)
@@ -71,7 +71,7 @@ func TestWorkersStayWarm(t *testing.T) {
 	}
 }
 
-// TestAKilledWorkerIsReplaced retries after a worker was killed, idle or busy, and holds no app.
+// TestAKilledWorkerIsReplaced checks that after the death of an idle worker a build succeeds in a new one.
 func TestAKilledWorkerIsReplaced(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
@@ -83,7 +83,7 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAnotherBoundIsAnotherWorker starts a worker with the memory limit of a new configuration.
+// TestAnotherBoundIsAnotherWorker checks that an app with another memory limit gets a new worker.
 func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	p := pool(t, 1)
 	small := rollout.App{Name: "who", Limits: rollout.Limits{Memory: 128 << 20}}
@@ -97,7 +97,7 @@ func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	}
 }
 
-// TestIdleWorkersEnd ends idle processes after a time, and starts one again for new work.
+// TestIdleWorkersEnd checks that an idle worker ends after Idle, and that the next build starts another one.
 func TestIdleWorkersEnd(t *testing.T) {
 	p := pool(t, 1)
 	p.Idle = 10 * time.Millisecond
@@ -117,16 +117,16 @@ func TestIdleWorkersEnd(t *testing.T) {
 	builds(t, p)
 }
 
-// TestAnOrphanEnds ends a worker at once when its parent is gone, even during a build that never ends.
+// TestAnOrphanEnds checks that a worker ends at once when its parent has closed the input, even during an endless build.
 func TestAnOrphanEnds(t *testing.T) {
 	p := pool(t, 1)
 	w, err := p.start(256 << 20)
 	must(t, err)
 	must(t, send(w.in, order{App: &rollout.App{Name: "spins"}}))
-	w.end() // closes its input and waits
+	w.end() // closes the worker's input and waits for its end
 }
 
-// TestCannotStart reports a worker that does not start as no mistake of the repository.
+// TestCannotStart checks that the error is no InvalidError if a worker cannot be started.
 func TestCannotStart(t *testing.T) {
 	p := NewPool(Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
 	_, _, err := p.Build(good, rollout.App{Name: "a"})
@@ -135,7 +135,7 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheEnvironment gives a worker no credentials, and no path to git or ssh.
+// TestNothingOfTheEnvironment checks that a worker's environment is empty: no credentials, no path to git or ssh.
 func TestNothingOfTheEnvironment(t *testing.T) {
 	t.Setenv("GITROLLOUT_TOKEN", "secret")
 	built, _, err := pool(t, 1).Build(files{}, rollout.App{Name: "environ"})
@@ -144,7 +144,7 @@ func TestNothingOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestBrokenIsRemembered does not break a second worker with the same files and limits.
+// TestBrokenIsRemembered checks that an app that ended its worker is not built again with the same files and limits.
 func TestBrokenIsRemembered(t *testing.T) {
 	p := pool(t, 1)
 	r := render.New(p)
@@ -173,8 +173,8 @@ func with(f files, name, content string) files {
 	return out
 }
 
-// TestLastWords finds the reason in the first lines of a crash, however long, and in the last lines of a process with
-// earlier output.
+// TestLastWords checks that the reason is found in the first lines of a crash of any length. It is also found in the last lines of a
+// process that had output before.
 func TestLastWords(t *testing.T) {
 	reason := "runtime: cannot allocate memory\nfatal error: out of memory\n"
 	inRuntime := "SIGSEGV: segmentation violation\nPC=0xce47dd m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x8b m=3 [idle]:\n" +

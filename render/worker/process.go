@@ -19,9 +19,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// process is a worker, seen from its parent.
+// process is a worker process, seen from its parent.
 type process struct {
-	memory rollout.Bytes // its bound
+	memory rollout.Bytes // the bound of memory
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
@@ -47,7 +47,7 @@ func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// end ends an idle worker by closing its input.
+// end ends an idle worker: it closes the worker's input.
 func (w *process) end() {
 	_ = w.in.Close()
 	_ = w.cmd.Wait()
@@ -55,15 +55,15 @@ func (w *process) end() {
 
 var errLate = errors.New("the time is over")
 
-// outOfTime is the last output of a worker without CPU time left.
+// outOfTime is the last output of a worker that has used up its CPU time.
 const outOfTime = "fatal error: out of time"
 
-// build builds an app in a worker that exits when out of time. After an error it has ended.
+// build builds an app in the worker, which exits when its time is used up. After an error the worker has ended.
 func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, err error) {
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
 	if !deadline.Stop() && err == nil {
-		err = errLate // and the process may be killed by now
+		err = errLate // the timer may have killed the process already
 	}
 	if err != nil {
 		_ = w.cmd.Process.Kill()
@@ -72,7 +72,7 @@ func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, 
 	return done, err
 }
 
-// converse sends the order and answers requests until the build ends.
+// converse sends the app to the worker and answers requests until the worker sends its result.
 func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	err := send(w.in, s.order(app))
 	for err == nil {
@@ -98,11 +98,11 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal matches Go's lines with the reason of a program's end; the last form is a signal in Go's runtime.
+// fatal matches the line with Go's reason for the end of a program. The last form is a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages, also for threads. The last is a nil pointer in the runtime: Go 1.26 does not
-// check whether its collector got memory (newSpanSPMC, whose ring is then nil). The program's own is another panic.
+// outOfMemory matches Go's messages about memory and threads. The last is a nil pointer in the runtime: Go 1.26 does
+// not check whether its collector got memory (newSpanSPMC). A nil pointer in the program itself is a panic instead.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
@@ -111,7 +111,7 @@ func (w *process) hasRunOut() bool { return outOfMemory.Match(w.last.bytes()) }
 
 func (w *process) isLate() bool { return bytes.Contains(w.last.bytes(), []byte(outOfTime)) }
 
-// cause returns a short reason why a worker ended.
+// cause returns a short reason for the end of a worker.
 func (w *process) cause() string {
 	if found := fatal.FindSubmatch(w.last.bytes()); found != nil {
 		return rollout.OneLine(string(found[1]))
@@ -119,29 +119,29 @@ func (w *process) cause() string {
 	return strings.TrimSpace(w.cmd.ProcessState.String())
 }
 
-// session is a build's tree and its worker's requests.
+// session holds the tree of one build, and what the worker has requested and received.
 type session struct {
 	tree   rollout.Tree
-	ahead  []string        // paths to send before they are requested
-	asked  []string        // requested paths
-	failed error           // the tree could not be read
+	ahead  []string        // paths whose answers are sent with the app
+	asked  []string        // paths that the worker requested
+	failed error           // the error of reading the tree
 	shown  map[string]bool // paths that were sent to the worker
 	listed []string        // folders that were sent with their whole content
 	unlock Unlock
 }
 
-// known returns all that was sent to the worker, on which its result may depend.
+// known returns all paths that were sent to the worker. Its result may depend on them.
 func (s *session) known() render.Looked {
 	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
 }
 
-// worthwhile returns the paths to send ahead next time: this build's and additional requests.
+// worthwhile returns the paths to send ahead next time: those sent ahead this time, and those requested.
 func (s *session) worthwhile() []string {
 	all := append(slices.Clone(s.ahead), s.asked...)
 	return all[:min(len(all), mostAhead)]
 }
 
-// The bounds of a response's additional data.
+// The bounds of the data that is sent ahead.
 const (
 	mostAhead   = 40        // paths
 	mostEntries = 200       // of a folder
@@ -152,7 +152,7 @@ const (
 func (s *session) order(app rollout.App) order {
 	o := order{App: &app}
 	for _, p := range s.ahead {
-		if a, err := s.answer(p); err == nil { // otherwise the worker may request it
+		if a, err := s.answer(p); err == nil { // after an error the worker may still request the path
 			o.Ahead = append(o.Ahead, *a)
 		}
 	}
@@ -165,7 +165,7 @@ func (s *session) lookup(p string) order {
 	return s.orFailed(order{Answer: a}, err)
 }
 
-// orFailed returns o, or a message that the tree could not be read.
+// orFailed returns o, or an order that says that the tree could not be read.
 func (s *session) orFailed(o order, err error) order {
 	if err != nil {
 		s.failed = err
@@ -180,7 +180,7 @@ func (s *session) readDir(dir string) order {
 	return s.orFailed(order{Answer: &answer{Path: dir, Folder: entries}}, err)
 }
 
-// answer returns a path's entry, with its folder.
+// answer returns the entry at a path, with the content of its folder if that is small.
 func (s *session) answer(p string) (*answer, error) {
 	entry, found, err := s.tree.Lookup(p)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *session) answer(p string) (*answer, error) {
 	return a, nil
 }
 
-// list adds a small folder's readable content; a worker may request the rest.
+// list adds the entries and small manifests of a small folder to an answer. The worker requests other files.
 func (s *session) list(dir string, a *answer) {
 	folder, found, err := s.tree.Lookup(dir)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *session) list(dir string, a *answer) {
 
 var isManifest = regexp.MustCompile(`(?i)^kustomization$|\.(ya?ml|json|env|properties)$`)
 
-// unlocked answers with an encrypted file's data key, or why there is none.
+// unlocked returns the order with a file's data key, or with the reason why there is none.
 func (s *session) unlocked(app rollout.App, locks []sops.Lock) order {
 	if s.unlock == nil {
 		return order{Locked: sops.ErrLocked.Error()}
@@ -244,16 +244,16 @@ func (s *session) read(id string) order {
 	return s.orFailed(order{Content: &content}, err)
 }
 
-// lastWords is a worker's standard error. Go first prints the reason of an end, and may add all goroutines' stacks.
+// lastWords keeps a worker's standard error. Go prints a crash's reason first, and may add stacks of all goroutines.
 type lastWords struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-// mostWords bounds a worker's kept output, in bytes.
+// mostWords bounds the kept output of a worker, in bytes.
 const mostWords = 64 << 10
 
-// Write appends output within the bound: the first half and the newest rest stay.
+// Write appends output. Beyond the bound, the first half and the newest output stay.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

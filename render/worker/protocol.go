@@ -11,21 +11,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage bounds one message in bytes: a build's largest file, and its result as JSON, are at most 16 MiB.
+// maxMessage bounds one message, in bytes. A build's largest file, and its result as JSON, have at most 16 MiB.
 const maxMessage = 64 << 20
 
-// order is a message to a worker: an app to build, or the response to its request.
+// order is a message to a worker: an app to build, or the response to a request.
 type order struct {
 	App     *rollout.App
-	Ahead   []answer // responses for the paths that the app requested last time
+	Ahead   []answer // responses for paths that the app will probably request
 	Answer  *answer
-	Content *[]byte // of the requested file, nil if it is too large
+	Content *[]byte // the requested file; nil if it is too large
 	Failed  bool    // the tree could not be read
-	Key     []byte  // of the file whose locks were sent, nil without one
-	Locked  string  // why there is no key
+	Key     []byte  // the data key for the sent locks; nil if there is none
+	Locked  string  // the reason why there is no key
 }
 
-// answer is the entry at Path and, if small, its folder's rest, usually requested next.
+// answer is the entry at Path. It includes the rest of a small folder, which is usually requested next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
@@ -35,12 +35,12 @@ type answer struct {
 	Files  map[string][]byte // contents of small files of the folder, by id
 }
 
-// word is a worker's message: a request about the tree, or the build's result. List is answered by a whole Folder.
+// word is a message from a worker: a request about the tree, or the build's result. One field is set.
 type word struct {
 	Lookup *string     // a path
-	List   *string     // a folder
+	List   *string     // a folder; the answer has all its entries
 	Read   string      // the id of a file
-	Locks  []sops.Lock // of an encrypted file, to request its data key: the parent has the keys
+	Locks  []sops.Lock // of an encrypted file whose data key is requested: only the parent has keys
 	Done   *outcome
 }
 
@@ -48,14 +48,14 @@ type word struct {
 type outcome struct {
 	Render  *rollout.Render
 	Invalid *rollout.InvalidError
-	Err     string // another error, "" for none; the parent has the error of an unreadable tree
+	Err     string // another error, "" if there is none; the parent knows errors of the tree
 	Looked  render.Looked
 
-	Panic string // "" for none
+	Panic string // a panic's text, "" if there is none
 	Stack []byte
 }
 
-// send writes one message: its length in four bytes, and its bytes.
+// send writes one message: its length in four bytes, and then its bytes.
 func send(to io.Writer, message any) error {
 	body, err := encode(message)
 	if err != nil {

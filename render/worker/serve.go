@@ -16,14 +16,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Builder returns a builder that uses unlock for the data keys of encrypted files.
+// Builder returns a render.Builder that gets the data keys of encrypted files from unlock.
 type Builder func(unlock Unlock) render.Builder
 
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker: it builds the apps requested on in and sends results on out, until in ends. Then it calls
-// orphaned, which should end the process and any build.
+// Serve runs a worker: it builds the apps that it reads from in and writes results to out, until in ends. At the end of
+// in it calls orphaned, which should end the process with any running build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {
@@ -60,7 +60,7 @@ func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error 
 	}
 }
 
-// tell sends an outcome, or why it is too large.
+// tell sends an outcome, or an error if the outcome is too large.
 func tell(out io.Writer, o *outcome) error {
 	err := send(out, word{Done: o})
 	if errors.Is(err, errTooLarge) {
@@ -86,7 +86,7 @@ func build(builder render.Builder, tree rollout.Tree, app rollout.App) (o *outco
 	return o
 }
 
-// limitTime ends this process after that much more CPU time, unless stopped. A busy or suspended machine uses none.
+// limitTime ends this process after that much more CPU time, unless stopped. A suspended process uses no CPU time.
 func limitTime(most time.Duration) (stop func()) {
 	ended, end := make(chan struct{}), cpu()+most
 	go func() {
@@ -103,13 +103,13 @@ func limitTime(most time.Duration) (stop func()) {
 	return func() { close(ended) }
 }
 
-// remoteTree is the parent's tree, for one build.
+// remoteTree is a rollout.Tree that requests its content from the parent, for one build.
 type remoteTree struct {
 	orders  <-chan order
 	out     io.Writer
-	paths   map[string]answer                   // received
-	folders map[string]map[string]rollout.Entry // received with their whole content, by path
-	files   map[string][]byte                   // received with their folders, by id
+	paths   map[string]answer                   // answers by path
+	folders map[string]map[string]rollout.Entry // whole folders by path
+	files   map[string][]byte                   // small files of these folders, by id
 }
 
 var errElsewhere = errors.New("the tree cannot be read")
@@ -182,7 +182,7 @@ func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
 	return *o.Content, nil
 }
 
-// unlock requests a file's data key from the parent.
+// unlock requests the data key of an encrypted file from the parent.
 func (t *remoteTree) unlock(_ rollout.App, locks []sops.Lock) ([]byte, error) {
 	o, err := t.ask(word{Locks: locks})
 	switch {

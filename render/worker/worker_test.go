@@ -28,7 +28,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestMain runs a worker if started as one.
+// TestMain serves as a worker if the test program was started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
 		memory, err := strconv.ParseInt(os.Args[2], 10, 64)
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deeds builds apps. If the app's name is a deed, such as "panics", it does that instead.
+// deeds is a Builder that builds apps, except if the app's name is a deed, such as "panics": then it does that.
 type deeds struct{ render.Builder }
 
 func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
@@ -84,7 +84,7 @@ func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 	return d.Builder.Build(tree, app)
 }
 
-// must ends the test at an error.
+// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -98,7 +98,7 @@ func serve(memory int64) *exec.Cmd {
 	return exec.Command("/proc/self/exe", "serve", strconv.FormatInt(memory, 10))
 }
 
-// pool has workers of this test's program.
+// pool returns a Pool whose workers are this test program.
 func pool(t testing.TB, most int) *Pool {
 	t.Helper()
 	p := NewPool(Options{Command: serve, Most: most, Idle: time.Hour, Stall: 100}) // the machine is busy with other tests
@@ -106,7 +106,7 @@ func pool(t testing.TB, most int) *Pool {
 	return p
 }
 
-// files is a tree. Values are as in render's tests: "-> target" is a symlink, "(submodule)" a submodule.
+// files is a rollout.Tree of contents by path. As in render's tests, "-> target" is a symlink, "(submodule)" a submodule.
 type files map[string]string
 
 func (f files) Lookup(p string) (rollout.Entry, bool, error) {
@@ -191,8 +191,8 @@ func folder(t testing.TB, dir string) files {
 	return f
 }
 
-// TestSameAsInProcess builds the test inputs of package render, valid and refused, by a worker and in this process.
-// Both results are equal in bytes and types.
+// TestSameAsInProcess builds the test inputs of package render, valid and refused, in a worker and in this process. Both results must be
+// equal in bytes and types.
 func TestSameAsInProcess(t *testing.T) {
 	workers, here := pool(t, 1), render.InProcess{CheckProvider: provider.Check}
 	good, refused := 0, 0
@@ -242,7 +242,7 @@ func TestSameAsInProcess(t *testing.T) {
 	invalid, _ := filepath.Glob("../testdata/invalid/*/*.txtar")
 	for i, file := range invalid {
 		if testing.Short() && i%5 > 0 {
-			continue // they share the codec
+			continue // with -short one in five suffices: all use the same codec
 		}
 		tree := files{}
 		if base := filepath.Join(filepath.Dir(file), "base.txtar"); slices.Contains(invalid, base) {
@@ -268,7 +268,7 @@ func sameError(a, b error) bool {
 	return a == nil || (x != nil && *x == *y) || (x == nil && a.Error() == b.Error())
 }
 
-// TestFailuresOfTheTree reports a read error as the tree's, and the worker continues.
+// TestFailuresOfTheTree checks that a build returns the tree's read error, and that its worker stays usable.
 func TestFailuresOfTheTree(t *testing.T) {
 	p := pool(t, 1)
 	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
@@ -286,7 +286,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 			}
 			break
 		}
-		if err != io.ErrNoProgress && err != nil { // other failures are retried, or their answer is not needed
+		if err != io.ErrNoProgress && err != nil { // other errors are retried, or the answer is not needed
 			t.Errorf("after %d questions: error %v, want the tree's error", n, err)
 		}
 	}
@@ -295,7 +295,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
-// faulty fails once, at the question with that number.
+// faulty is a tree whose n-th question fails, where n is after. Other questions succeed.
 type faulty struct {
 	files
 	after int
@@ -329,7 +329,7 @@ func (f *faulty) ReadBlob(id string) ([]byte, error) {
 	return f.files.ReadBlob(id)
 }
 
-// who returns the PID of the building process.
+// who returns the PID of the worker that builds.
 func who(t *testing.T, p *Pool) string {
 	t.Helper()
 	built, _, err := p.Build(files{}, rollout.App{Name: "who"})
@@ -347,7 +347,7 @@ func builds(t *testing.T, p *Pool) {
 	}
 }
 
-// TestWhatBreaksAWorker holds the app by name with a reason, replaces the worker, and builds the next app.
+// TestWhatBreaksAWorker checks that an app that ends its worker is refused with a reason, and that the next app is built.
 func TestWhatBreaksAWorker(t *testing.T) {
 	const ended, report = "apps/x: ended the process that renders it: ", "; report it, and change the app"
 	const smaller, widen = " to render; make the app smaller, or widen limits.", " in the cluster's config.yaml"
@@ -368,11 +368,11 @@ func TestWhatBreaksAWorker(t *testing.T) {
 			switch deed {
 			case "spins":
 				limits.RenderTime = time.Second
-			case "recurses": // 64 MiB of stack are a multiple of that in garbage, which a busy machine frees late
+			case "recurses": // 64 MiB of stack need several times as much memory, which a busy machine frees late
 				limits.Memory = 1 << 30
 			}
 			var err error
-			for try := 0; try < 20 && !rollout.IsInvalid(err); try++ { // a busy machine may give the process no second of its own
+			for try := 0; try < 20 && !rollout.IsInvalid(err); try++ { // on a busy machine the process may not get its second of CPU time
 				told = nil
 				_, _, err = p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
 			}
@@ -390,8 +390,8 @@ func TestWhatBreaksAWorker(t *testing.T) {
 	}
 }
 
-// TestWhatTheMachineBreaks does not blame the app for a worker that was killed or got no CPU time. It is no
-// InvalidError, so it is not cached.
+// TestWhatTheMachineBreaks checks that an app is not blamed for a worker that was killed or got no CPU time. The error is no InvalidError,
+// so it is not cached.
 func TestWhatTheMachineBreaks(t *testing.T) {
 	for _, deed := range []string{"hangs", "is killed"} {
 		t.Run(deed, func(t *testing.T) {
@@ -409,7 +409,7 @@ func TestWhatTheMachineBreaks(t *testing.T) {
 	}
 }
 
-// TestTimeIsOfTheCPU stops a worker for longer than its limit: it continues afterwards and builds the app.
+// TestTimeIsOfTheCPU checks that a worker that is stopped for longer than its limit continues and builds the app.
 func TestTimeIsOfTheCPU(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
@@ -425,7 +425,7 @@ func TestTimeIsOfTheCPU(t *testing.T) {
 	}
 }
 
-// withLarge is a tree with a file whose content is not in the cache.
+// withLarge is a tree in which the content of large.bin is too large to be read.
 type withLarge struct{ files }
 
 func (w withLarge) ReadBlob(id string) ([]byte, error) {
@@ -435,7 +435,7 @@ func (w withLarge) ReadBlob(id string) ([]byte, error) {
 	return w.files.ReadBlob(id)
 }
 
-// TestAFileThatIsNotKept holds an app that needs the file by name, in a worker as in process.
+// TestAFileThatIsNotKept checks that an app that needs a too large file is refused with the file's name, as in process.
 func TestAFileThatIsNotKept(t *testing.T) {
 	tree := withLarge{files{"a/kustomization.yaml": "configMapGenerator: [{name: c, files: [large.bin]}]\n", "a/large.bin": "x"}}
 	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
@@ -446,8 +446,8 @@ func TestAFileThatIsNotKept(t *testing.T) {
 	}
 }
 
-// TestKeysStayOutside has the parent process decrypt files for a worker, which has no key. The parent's error is
-// reported, and a parent without keys opens nothing.
+// TestKeysStayOutside checks that the parent decrypts data keys for a worker, which has no keys. The parent's error is reported, and a
+// parent without keys opens nothing.
 func TestKeysStayOutside(t *testing.T) {
 	key := sopstest.Age(t)
 	keys, err := sops.ReadKeys(map[string]string{key.Name: key.Secret})

@@ -1,4 +1,4 @@
-// Package worktree reads a folder of a working copy as package render reads a commit, with a commit's content.
+// Package worktree makes a folder of a working copy readable as a rollout.Tree, as if its files were committed.
 package worktree
 
 import (
@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Dir is a folder as a rollout.Tree, with a commit's content, without .git. It must not change; ids are paths.
+// Dir is a folder as a rollout.Tree, without .git. The folder must not change while it is read. Ids are paths.
 type Dir struct{ root *os.Root }
 
 var _ rollout.Tree = Dir{}
@@ -39,7 +39,7 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	}
 	info, err := t.root.Lstat(name)
 	if err != nil {
-		// A path below a file does not exist either.
+		// A path below a file does not exist either, but has another error.
 		if errors.Is(err, fs.ErrNotExist) || t.belowFile(name) {
 			return rollout.Entry{}, false, nil
 		}
@@ -49,7 +49,7 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, ok, nil
 }
 
-// belowLink reports whether a path contains a symbolic link, which a tree does not follow.
+// belowLink reports whether a folder's path contains a symbolic link. A tree does not follow links.
 func (t Dir) belowLink(dir string) (bool, error) {
 	for ; dir != "."; dir = path.Dir(dir) {
 		info, err := t.root.Lstat(dir)

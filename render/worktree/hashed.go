@@ -1,7 +1,7 @@
 package worktree
 
 import (
-	"crypto/sha1" // Git's names of files
+	"crypto/sha1" // Git's file ids are SHA-1
 	"encoding/hex"
 	"fmt"
 	"sync"
@@ -9,11 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder with Git's ids for files, to recognize a commit's render as valid. Folders have none, for speed.
+// Hashed is a folder whose files have Git's ids, so that a commit's render can be reused. Folders have none, for speed.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
-	paths map[string]string // by Git's id
+	paths map[string]string // by Git's id of the file
 }
 
 var _ rollout.Tree = (*Hashed)(nil)
@@ -58,7 +58,7 @@ func (t *Hashed) ReadBlob(id string) ([]byte, error) {
 	name, hashed := t.paths[id]
 	t.mu.Unlock()
 	if !hashed {
-		name = id // an id from ReadDir
+		name = id // the id is from ReadDir, which returns paths
 	}
 	return t.Dir.ReadBlob(name)
 }
