@@ -35,7 +35,7 @@ type HookRun struct {
 	Release Hash      `json:"release"`
 	Job     string    `json:"job"` // the Job's name in the cluster
 	Phase   HookPhase `json:"phase"`
-	Since   time.Time `json:"since"` // start of the run, or end if over
+	Since   time.Time `json:"since"` // start of the phase
 	Attempt int       `json:"attempt"`
 	Content Hash      `json:"content,omitempty"` // hash of the hook in Git when the run began
 	Message string    `json:"message,omitempty"` // the cluster's message about the Job's end
