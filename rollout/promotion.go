@@ -49,7 +49,7 @@ type Promotion struct {
 
 	Forbidden string `json:"-"` // the policy's rule against promotions that skip waits; "" for none
 	Digest    string `json:"-"` // of the file's bytes
-	Author    string `json:"-"` // author of the newest commit that changed the file
+	Author    string `json:"-"` // author of the commit with this promotion
 }
 
 // PromotionPath returns the path of an app's promotion file.

@@ -29,7 +29,7 @@ type VendorChart struct {
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts the chart into <into>/<name> for each version, so that references to the folder stay valid.
+	// Flat puts the chart into <into>/<name>, without its version, so that references to the folder stay valid.
 	Flat bool `json:"flat,omitempty"`
 
 	// Provenance is the file with the public PGP keys that may sign the chart; "" skips the check.
