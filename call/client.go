@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Clients returns a Caller.Client with two clients: one checks certificates, one does not. Both use environment proxies.
+// Clients returns Caller.Client: a client with and one without certificate checks, both with the environment's proxies.
 func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive})
 }
