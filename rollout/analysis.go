@@ -5,7 +5,7 @@ import "time"
 // AnalysisPhase is the state of a measurement, a metric or a run.
 type AnalysisPhase string
 
-// The phases, from Argo Rollouts.
+// The phases. Argo Rollouts has all of them except AnalysisStopped.
 const (
 	AnalysisPending      AnalysisPhase = "Pending" // not measured yet
 	AnalysisRunning      AnalysisPhase = "Running"
@@ -38,12 +38,12 @@ type Metric struct {
 
 	// Not in Argo Rollouts:
 	OnNoData   NoData   // the meaning of an empty result; default NoDataError
-	MinSamples int      // a result about fewer samples is empty; 0: any
+	MinSamples int      // a result from fewer samples counts as empty; 0: any
 	StartWhen  string   // condition on a result; earlier results do not count; "": all count
 	Compare    *Compare // nil: the conditions decide
 
 	Provider string               // the kind of provider: prometheus, web, job …
-	Config   map[string]any       // the provider's block
+	Config   map[string]any       // settings of the provider, as in the manifest
 	Secrets  map[string]SecretRef // arguments that are read at each measurement
 
 	// Pods are arguments that depend on pods, filled in at each measurement: Latest or Stable for a version's
@@ -79,7 +79,7 @@ type SecretRef struct {
 // Measurement is one result and its phase.
 type Measurement struct {
 	At      time.Time     `json:"at"`
-	Value   string        `json:"value,omitempty"` // shortened
+	Value   string        `json:"value,omitempty"` // the result as text, shortened
 	Phase   AnalysisPhase `json:"phase"`
 	Message string        `json:"message,omitempty"`
 }
@@ -132,7 +132,7 @@ type Analysis struct {
 	StartingStep int // of a background analysis: index of its first step
 }
 
-// Metrics returns the metrics of all analyses, including experiments'.
+// Metrics returns the metrics of all analyses, including the analyses of experiments.
 func (s Spec) Metrics() (metrics []Metric) {
 	var analyses []*Analysis
 	if c := s.Canary; c != nil {

@@ -54,7 +54,7 @@ type Heads struct {
 type Refusal struct {
 	Commit string
 	Reason string
-	// Blind means that no head has been trusted since the process started. Heads.Main then gives only the configuration.
+	// Blind means that no head was trusted since the process started. Heads.Main is then used for the configuration only.
 	Blind bool
 }
 
@@ -69,7 +69,7 @@ type Update struct {
 	Edits   map[string][]byte
 	Message string
 	When    time.Time // author's and committer's time, to the second
-	Author  Identity  // also the committer; the zero value is the mirror's identity
+	Author  Identity  // author and committer; the zero value stands for the identity in git.Options
 	Delete  bool      // remove the branch
 }
 

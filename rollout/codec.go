@@ -105,7 +105,7 @@ type Cluster struct {
 
 // Writer is the process that commits to the state branch. A new process increments Epoch with its first transition.
 type Writer struct {
-	ID    string `json:"id"`    // a host's or a pod's name
+	ID    string `json:"id"`    // name of the host or pod
 	Epoch int    `json:"epoch"` // from 1
 }
 

@@ -156,7 +156,7 @@ func parseInterval(file, field, text string, otherwise time.Duration) (time.Dura
 // badRef matches the names that Git refuses for a branch (git check-ref-format).
 var badRef = regexp.MustCompile(`\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(/|$)|[./]$`)
 
-// checkBranch returns why a name is no name for a state branch, "" if it is one. Only gitrollout/ is pushed to.
+// checkBranch returns why a branch cannot be the state branch, "" if it can. gitrollout pushes only below gitrollout/.
 func checkBranch(branch string) string {
 	switch {
 	case !strings.HasPrefix(branch, OwnBranches):

@@ -106,7 +106,7 @@ func (e *Event) Is(kinds ...EventKind) bool {
 // RecordedApp is the change of one app's record in a state commit.
 type RecordedApp struct {
 	App           string
-	Before, After State // the zero value where there is no file
+	Before, After State // the zero value if there is no file
 }
 
 // StateCommit is one commit of the state branch with the changes of each app.

@@ -24,7 +24,7 @@ type ExperimentTemplate struct {
 	Labels      map[string]string // additional labels of the pods
 	Annotations map[string]string // additional annotations of the pods
 	Selector    map[string]any    // additional selector of the Deployment; nil for none
-	Service     *string           // nil: none; "": named after the Deployment
+	Service     *string           // name of the Service; nil: no Service; "": the Deployment's name
 }
 
 // SpecRef is the version of a template's pods.

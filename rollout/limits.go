@@ -14,7 +14,7 @@ type Limits struct {
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`
 }
 
-// The defaults of a configuration.
+// The default limits, and the least memory that a configuration may allow.
 const (
 	defaultMemory     Bytes = 512 << 20
 	defaultRenderTime       = 30 * time.Second

@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	texttemplate "text/template" // a test declares another template
+	texttemplate "text/template" // renamed, as the tests declare a function template
 	"time"
 )
 

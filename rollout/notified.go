@@ -19,13 +19,13 @@ type Cursor struct {
 	Claimed string `json:"claimed,omitempty"` // the last claimed state commit
 }
 
-// NotifiedPath is the file's path on its branch.
+// NotifiedPath is the path of the file on its branch.
 const NotifiedPath = "notified.yaml"
 
 // NotifiedBranch returns a cluster's branch for Notified. Its pushes do not delay releases, which use the state branch.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
-// ParseNotified reads the file strictly.
+// ParseNotified reads notified.yaml strictly.
 func ParseNotified(data []byte) (*Notified, error) {
 	return decode[Notified](NotifiedPath, "Notified", data)
 }

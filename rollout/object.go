@@ -21,7 +21,7 @@ type Ref struct {
 	Name      string
 }
 
-// Ref returns the object's identity.
+// Ref returns a reference to the object.
 func (o Object) Ref() Ref {
 	group, _, found := strings.Cut(o.APIVersion(), "/")
 	if !found {

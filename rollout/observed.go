@@ -9,7 +9,7 @@ import (
 type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every existing workload of the app
 	Routes    map[Ref]ObservedRoute         // every existing object with a router's status
-	Troubled  []Trouble                     // by reference; objects without a status count as healthy
+	Troubled  []Trouble                     // sorted by reference; objects without a status count as healthy
 	Nodes     map[string]map[string]string  // labels by node, if a Spec has a NodeOrder; nil: unknown
 	Unseen    string                        // why a watch fails, so that the observation may be outdated; "" if none does
 }
@@ -23,7 +23,7 @@ type Trouble struct {
 
 // ObservedRoute is the status that a router writes on an object.
 type ObservedRoute struct {
-	Generation int64          // of the object, incremented by changes of its spec
+	Generation int64          // metadata.generation of the object, which a change of its spec increments
 	Status     map[string]any // nil without a status
 }
 
@@ -60,7 +60,7 @@ type Revision struct {
 	Base       bool        // of a StatefulSet: for pods below the partition; of a DaemonSet: older than the adoption
 	Number     int         // deployment.kubernetes.io/revision
 	Created    time.Time   // of a ReplicaSet, in seconds
-	Desired    int         // spec.replicas
+	Desired    int         // spec.replicas of a ReplicaSet; otherwise the pods that should have this revision
 	Late       bool        // of a ReplicaSet: its controller has not seen spec.replicas yet, and may create pods
 	Pods       int         // pods that exist and are not terminating
 	ReadySince []time.Time // when each pod became Ready, oldest first, without terminating pods

@@ -148,7 +148,7 @@ func (p *Project) Bounded(app App) App {
 	return app
 }
 
-// HasSource reports whether the project's apps may use a file: * and ? match within a name, ** any folders.
+// HasSource reports whether Sources allows a file to the project's apps. * and ? match within a name, ** any folders.
 func (p *Project) HasSource(file string) bool {
 	return len(p.Sources) == 0 || slices.ContainsFunc(p.Sources, func(pattern string) bool {
 		return matchesFolders(strings.Split(pattern, "/"), strings.Split(file, "/"))
@@ -174,7 +174,7 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether a pattern names the kind, in any case: group/Kind, Kind or /Kind of the core group, or *.
+// IsKind reports whether a pattern matches the kind, ignoring case: group/Kind, Kind or /Kind (core group), or *.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")

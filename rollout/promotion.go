@@ -48,7 +48,7 @@ type Promotion struct {
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
 	Forbidden string `json:"-"` // the policy's rule against promotions that skip waits; "" for none
-	Digest    string `json:"-"` // of the file's bytes
+	Digest    string `json:"-"` // digest of the file's bytes
 	Author    string `json:"-"` // author of the commit with this promotion
 }
 

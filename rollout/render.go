@@ -61,7 +61,7 @@ func (v Variables) From() []string { return lines(v.Files) }
 func (v Variables) Map() map[string]string {
 	values := map[string]string{}
 	if v.Values != "" {
-		_ = json.Unmarshal([]byte(v.Values), &values) // NewVariables has encoded it
+		_ = json.Unmarshal([]byte(v.Values), &values) // NewVariables has encoded the values
 	}
 	return values
 }
@@ -91,7 +91,7 @@ func lines(text string) []string {
 
 // Directory selects the manifests of a folder without a kustomization. Its fields have Argo CD's names.
 type Directory struct {
-	Recurse bool   `json:"recurse"` // also in folders below
+	Recurse bool   `json:"recurse"` // also read the folders below
 	Include string `json:"include"` // files to read: a pattern, or several as in {a.yaml,b/*}; default: all
 	Exclude string `json:"exclude"` // files to leave out, as a pattern like Include
 }
@@ -104,7 +104,7 @@ type Commit struct {
 	When    time.Time `json:"when,omitzero"`     // author time, UTC, whole seconds
 }
 
-// Short returns the first seven digits, as git prints them.
+// Short returns the first seven digits of the id, as Git prints it.
 func (c Commit) Short() string { return ShortID(c.ID) }
 
 // ShortID returns a commit id's first seven digits.
@@ -130,7 +130,7 @@ func (r *Render) Spec(w Workload) (Spec, bool) {
 	return Find(r.Specs, func(s Spec) bool { return s.Workload == w })
 }
 
-// Staged returns the staged workloads' template hashes.
+// Staged returns the template hashes of the staged workloads.
 func (r *Render) Staged() map[Workload]Hash {
 	staged := make(map[Workload]Hash, len(r.Specs))
 	for _, s := range r.Specs {

@@ -26,11 +26,11 @@ type Spec struct {
 	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
 	// how many verified hashes before stable can be released again without steps; nil: all of them
 	RollbackWindow *int
-	Paused         bool    `json:"paused"` // the document's spec.paused: no advance while true
-	Scaling        Scaling // how pods make room for the canary
+	Paused         bool    `json:"paused"` // spec.paused of the document: while true, no step ends
+	Scaling        Scaling // where the capacity for canary pods comes from
 }
 
-// Scaling is how pods make room for the canary.
+// Scaling selects where the capacity for canary pods comes from.
 type Scaling string
 
 // Surge keeps all stable pods and adds canary pods, so that an abort has to start no pod. InPlace replaces stable pods
@@ -76,11 +76,11 @@ type BlueGreen struct {
 	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
 	PreviewService       string `json:"previewService"`                      // "" for none
 	PreviewReplicaCount  *int   `json:"previewReplicaCount"`                 // nil: as many as stable
-	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false waits for a promotion
+	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false: wait for a promotion
 	// seconds from a ready preview to the switch; default 0
 	AutoPromotionSeconds       int `json:"autoPromotionSeconds"`
 	ScaleDownDelaySeconds      int `json:"scaleDownDelaySeconds" default:"30"`
-	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0 removes the preview at once
+	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0: the preview is removed at once
 
 	PrePromotion  *Analysis // before the switch
 	PostPromotion *Analysis // after the switch
@@ -97,7 +97,7 @@ type Step struct {
 
 	Analysis   *Analysis
 	Experiment *Experiment
-	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it removes the route
+	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches the step removes the route
 }
 
 // Pause waits for a duration, for a schedule's next match or, without either, for a promotion.

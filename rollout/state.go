@@ -39,7 +39,7 @@ type State struct {
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
 	App        string        `json:"app" serial:"no"`
 	Path       string        `json:"path" serial:"no"`
-	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, the last one first
+	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, newest first
 	Serial     int           `json:"serial" serial:"no"`              // counts the transitions of releases
 	Written    int           `json:"written,omitempty" serial:"no"`   // if not 0, the serial on the workloads: see Mark
 	Seal       string        `json:"seal,omitempty" serial:"no"`      // digest against edits by hand; set only in the file
@@ -107,7 +107,7 @@ const (
 	HeldAdoption       HeldReason = "Adoption"          // pods of another version run, and there is no record of them
 	HeldForeign        HeldReason = "ForeignController" // another controller owns objects of an app without a record
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment has failed, and no stable version exists
-	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than the cluster's serial
+	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than LabelSerial in the cluster
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze forbids the release; no error
 	HeldHook           HeldReason = "HookRuns"          // a Job must end before the release begins; no error
 	HeldHookFailed     HeldReason = "HookFailed"        // a Job before a first deployment has failed
@@ -149,7 +149,7 @@ type Progress struct {
 	Workload Workload  `json:"workload"`
 	Step     int       `json:"step"` // index of the step in progress; equal to Of when all are done
 	Of       int       `json:"of"`
-	Name     string    `json:"name"`             // the step in words: setWeight 20, pause 10m0s …
+	Name     string    `json:"name"`             // the step as text: setWeight 20, pause 10m0s …
 	Weight   int       `json:"weight"`           // requested by this step: percent, or a share of Traffic.MaxWeight
 	Plan     string    `json:"plan"`             // digest of the step list, to detect changes
 	Entered  time.Time `json:"entered"`          // when the step began: the start of its pause
@@ -181,7 +181,7 @@ type Replicas struct {
 	Count    *int     `json:"count,omitempty"` // nil: an autoscaler sets the number
 }
 
-// Rollback is a rollback's progress.
+// Rollback is the progress of a rollback to stable.
 type Rollback struct {
 	Reject bool      `json:"reject,omitempty"` // the hash is not tried again
 	Routed time.Time `json:"routed"`           // when all traffic was routed to stable
@@ -201,13 +201,13 @@ type Rejection struct {
 	Content   Hash      `json:"content,omitempty"`   // hash of that hook in Git; a change permits another try
 }
 
-// Named returns an app with its recorded former names.
+// Named returns an app with the former names in the record.
 func (s *State) Named(a App) App {
 	a.Formerly = strings.Join(s.Formerly, " ")
 	return a
 }
 
-// IsRejected returns the rejection of a hash.
+// IsRejected returns the rejection of a hash, false if the hash is not rejected.
 func (s *State) IsRejected(h Hash) (Rejection, bool) {
 	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }

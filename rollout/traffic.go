@@ -24,13 +24,13 @@ type Router struct {
 
 // Sticky configures the cookie that keeps a user on the canary, once sent there, for the rest of the release.
 type Sticky struct {
-	Cookie string        `json:"cookie" is:"cookie"` // its name; default gitrollout-<Rollout's name>
+	Cookie string        `json:"cookie" is:"cookie"` // name of the cookie; default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
 // PingPong names two Services that swap roles with each release, so that no selector switches under traffic.
 type PingPong struct {
-	PingService string `json:"pingService" needs:"name a Service"` // stable's at first
+	PingService string `json:"pingService" needs:"name a Service"` // stable's Service at first
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 

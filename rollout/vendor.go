@@ -40,7 +40,7 @@ type VendorChart struct {
 type VendorGit struct {
 	URL  string `json:"url" needs:"write https://host/repository, or ssh://…"`
 	Ref  string `json:"ref" needs:"name a tag, a branch or a commit"`
-	Path string `json:"path,omitempty" default:"."` // of the repository
+	Path string `json:"path,omitempty" default:"."` // a folder of the repository
 }
 
 // VendorOCI is an artifact in a registry, as pushed by "flux push artifact".

@@ -118,10 +118,10 @@ const (
 	// AnnotationSealed is on a render's Secrets that are still encrypted. They are never applied.
 	AnnotationSealed = "gitrollout.dev/sealed"
 
-	AnnotationPrune = "gitrollout.dev/prune" // by users, "disabled": never delete this object
-	// AnnotationCreateOnly is by users, "true" on a Secret: create it if missing, and never update it.
+	AnnotationPrune = "gitrollout.dev/prune" // set by users: "disabled" means never to delete the object
+	// AnnotationCreateOnly is set by users: "true" on a Secret means to create it if missing, and never to update it.
 	AnnotationCreateOnly = "gitrollout.dev/create-only"
-	// AnnotationDecryption is by users, "none": the object stays encrypted by SOPS, for another tool.
+	// AnnotationDecryption is set by users: "none" leaves the object encrypted by SOPS, for another tool.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
 	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1

@@ -206,7 +206,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	if err != nil {
 		return err
 	}
-	added := map[[2]int][]any{} // by rule and path
+	added := map[[2]int][]any{} // by the indices of rule and path
 	for _, route := range r.Managed {
 		for i, m := range route.Matches {
 			name := route.Name

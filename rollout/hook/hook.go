@@ -81,7 +81,7 @@ type Hook struct {
 	Interrupt bool // the Job is deleted when a newer release is to begin
 	Kept      int  // how many ended Jobs are kept
 	onRelease bool
-	onFast    bool // it also runs in a Fast release
+	onFast    bool // it runs in a Fast release
 	moments   []moment
 }
 
@@ -290,7 +290,7 @@ func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job returns the Job for a run of the hook. It has a deadline, and no TTL before which its result must be read.
+// Job returns the Job for a run of the hook. It has a deadline, and no TTL, so that its result can always be read.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")

@@ -20,7 +20,7 @@ type Answer struct {
 // maxLooks bounds the search for an opening: most of a day with windows each minute, three years with daily windows.
 const maxLooks = 1000
 
-// At returns whether windows are open, and until when not: in a denying window, or outside of all allowing windows.
+// At reports whether windows are open at t: no window denies and, if there are allowing windows, one of them allows.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
