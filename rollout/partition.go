@@ -38,7 +38,7 @@ type PartitionStatus struct {
 	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
 }
 
-// partitionStatus has the field names that Kruise's CloneSet and StatefulSet use, as Kubernetes' kinds do.
+// partitionStatus has the names of status fields in Kruise's CloneSet and StatefulSet.
 var partitionStatus = PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	UpdatedReady: "status.updatedReadyReplicas", Available: "status.availableReplicas",

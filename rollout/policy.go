@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Policy is the cluster operators' policy for apps. Users of the users' branch cannot change its file.
+// Policy is the cluster operators' policy for apps. Users with access to only the users' branch cannot change it.
 type Policy struct {
 	File      string // path of the file, for messages
 	Unmatched string // PolicyDeny or PolicyAllow, for apps without a project; default PolicyDeny

@@ -189,7 +189,7 @@ func join(path, field string) string {
 	return path + "." + field
 }
 
-// mapping fills a struct.
+// mapping fills a struct from a mapping of the document.
 func (v value) mapping(to reflect.Value) {
 	given, ok := v.raw.(map[string]any)
 	if !ok {
@@ -238,7 +238,7 @@ func (v value) form(t reflect.Type) []Field {
 	return form
 }
 
-// field fills one field of a struct.
+// field fills one field of a struct, and records an error or warning if a tag requires one.
 func (v value) field(to reflect.Value, f Field, raw any) {
 	at := value{r: v.r, path: join(v.path, f.Name), raw: raw}
 	if raw != nil {
@@ -281,7 +281,7 @@ func (v value) rules(f Field, given map[string]any) {
 	}
 }
 
-// entries fills a map.
+// entries fills a map from a mapping of the document.
 func (v value) entries(to reflect.Value, f Field) {
 	given, ok := v.raw.(map[string]any)
 	if !ok {
@@ -298,7 +298,7 @@ func (v value) entries(to reflect.Value, f Field) {
 	}
 }
 
-// list fills a slice.
+// list fills a slice from a list of the document.
 func (v value) list(to reflect.Value, f Field) {
 	given, ok := v.raw.([]any)
 	if !ok {

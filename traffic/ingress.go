@@ -15,7 +15,7 @@ func ingressRef(namespace, name string) rollout.Ref {
 
 type namedIngress struct{ field, name string }
 
-// ingressNames returns the names in two fields, one for a name and one for a list. Exactly one field must be set.
+// ingressNames returns the names of Ingresses from a field for one name or a field for a list. Only one may be set.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:

@@ -166,7 +166,7 @@ func matches(m rollout.StringMatch, s string) bool {
 	}
 }
 
-// combine joins each own match (an empty one if there are none) with each of matches by both, without impossible pairs.
+// combine calls both for each own match (an empty one if none) and each of matches, and returns the possible results.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
