@@ -15,34 +15,34 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest pause before Do retries. After a longer one the caller decides.
+// maxWait is the longest requested pause after which Do retries. For a longer one Do returns the error.
 const maxWait = 10 * time.Second
 
-// Caller sends requests with shared credentials, added to Secrets when used, in one goroutine.
+// Caller sends requests, and adds the credentials in them to Secrets. It is not safe for concurrent use.
 type Caller struct {
-	Client  func(insecure bool) *http.Client // as Clients returns it
-	Secrets *Secrets                         // no error and no message contains them
+	Client  func(insecure bool) *http.Client // as returned by Clients or ClientsWithin
+	Secrets *Secrets                         // texts that no error may contain
 	Now     func() time.Time
-	Most    int64         // bytes of a response; default 1 MiB
-	Tries   int           // for transient errors; default 1
-	Backoff time.Duration // before the second try, and twice as long before each further one; default 250ms
-	Name    string        // of the server, for unreadable responses; default "the server"
+	Most    int64         // most bytes of a response; default 1 MiB
+	Tries   int           // most tries if errors are transient; default 1
+	Backoff time.Duration // pause before the second try, doubled before each further try; default 250ms
+	Name    string        // name of the server in errors about unreadable responses; default "the server"
 }
 
 // Request is one request.
 type Request struct {
 	Method string
 	Base   string      // a URL from a configuration or a Secret: errors show only scheme and host
-	Path   string      // added to Base, and shown in errors
-	Query  url.Values  // added to Base's
-	Header http.Header // its values are hidden, except a few that are never secret
+	Path   string      // appended to Base, and shown in errors
+	Query  url.Values  // added to the query of Base
+	Header http.Header // values are hidden in errors, except those of plainHeaders
 	Body   []byte
 	Type   string // the body's Content-Type
 
-	Sign       func(*http.Request)   // signs the complete request; called last
+	Sign       func(*http.Request)   // if set, signs the complete request; called last
 	Insecure   bool                  // the server's certificate is not verified
-	Once       bool                  // not idempotent: retried only if it certainly had no effect
-	StatusOnly bool                  // the status decides, even if the response's body is cut off
+	Once       bool                  // not idempotent: retried only if the server certainly did not process the request
+	StatusOnly bool                  // success depends only on the status, even if the response's body is cut off
 	Accept     func(status int) bool // whether a status is a success; default 2xx
 }
 
@@ -50,16 +50,16 @@ type Request struct {
 type Answer struct {
 	Status int
 	Header http.Header
-	Body   []byte // whole, unless the request was StatusOnly
+	Body   []byte // complete, unless Request.StatusOnly is set
 }
 
 // Error reports a failed request.
 type Error struct {
-	What    string        // GET /api/v1/query of http://prometheus:9090
+	What    string        // the request, such as GET /api/v1/query of http://prometheus:9090
 	Status  int           // 0 without a response
-	Header  http.Header   // of the response
+	Header  http.Header   // headers of the response
 	Message string        // one line without credentials, at most MaxMessage characters
-	After   time.Duration // pause that the server requested, an hour at most; 0: none
+	After   time.Duration // pause that the server requests, at most an hour; 0: none
 	Passes  bool          // transient: a retry may succeed
 	undone  bool          // the server has not processed the request
 	cause   error
@@ -74,10 +74,10 @@ func (e *Error) Error() string {
 	return text + e.Message
 }
 
-// Unwrap returns the context's error if it ended the request.
+// Unwrap returns the context's error if the end of the context ended the request.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Backoff returns the pause after so many failures in a row, from 1: 1 s, 2 s, 4 s … 5 min.
+// Backoff returns the pause after a number of failures in a row: 1 s after the first, then 2 s, 4 s … 5 min.
 func Backoff(failures int) time.Duration {
 	return min(time.Second<<min(failures-1, 9), 5*time.Minute)
 }
@@ -102,7 +102,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	}
 }
 
-// JSON sends in as JSON and decodes the response into out, each unless nil. The error is an *Error, or Decode's.
+// JSON sends in as JSON, unless nil, and decodes the response into out, unless nil. Errors are as of Do or Decode.
 func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, error) {
 	if in != nil {
 		body, err := Encode(in)
@@ -200,7 +200,7 @@ func (r Request) what() string {
 	return rollout.OneLine(text)
 }
 
-// Encode returns JSON without HTML escapes.
+// Encode returns a value as JSON without HTML escapes.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

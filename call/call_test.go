@@ -24,7 +24,7 @@ func newCaller() *Caller {
 	return &Caller{Client: Clients(), Secrets: &Secrets{}, Now: func() time.Time { return testNow }, Tries: 4, Backoff: time.Millisecond}
 }
 
-// serve starts a server and returns its address.
+// serve starts a server with a handler and returns its URL.
 func serve(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -32,7 +32,7 @@ func serve(t *testing.T, answer http.HandlerFunc) string {
 	return server.URL
 }
 
-// scripted answers requests with the statuses in order, repeating the last one, and counts them.
+// scripted starts a server that responds with the statuses in order, then with the last one. It returns a request, and their count.
 func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int64) {
 	t.Helper()
 	asked := &atomic.Int64{}
@@ -47,7 +47,7 @@ func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int
 	return Request{Method: http.MethodPost, Base: address, Body: []byte("x")}, asked
 }
 
-// TestWhatIsTriedAgain retries temporary failures, but not requests that may have had an effect.
+// TestWhatIsTriedAgain checks that transient errors are retried, unless a request with Once may have had an effect.
 func TestWhatIsTriedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		after    string
@@ -87,7 +87,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyListens retries a refused connection even for requests with effects, since there were none.
+// TestNobodyListens checks that a refused connection is transient, and that a request with Once may be retried after it.
 func TestNobodyListens(t *testing.T) {
 	var failed *Error
 	_, err := newCaller().Do(t.Context(), Request{Method: http.MethodPost, Base: "http://127.0.0.1:1", Once: true})
@@ -96,10 +96,10 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestNoTimeForAnotherTry reports the last error instead of the timeout.
+// TestNoTimeForAnotherTry checks that Do returns the last error, not the context's, if the context ends in the pause before a retry.
 func TestNoTimeForAnotherTry(t *testing.T) {
 	r, asked := scripted(t, "10", 503)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // late for a request, and before the next one
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // long enough for one request, and shorter than the pause of 10 s
 	defer cancel()
 	_, err := newCaller().Do(ctx, r)
 	if failed, is := errors.AsType[*Error](err); !is || failed.Status != 503 || asked.Load() != 1 {
@@ -123,7 +123,7 @@ func TestNoAnswerInTime(t *testing.T) {
 	}
 }
 
-// TestWhatIsSent checks all parts of a request.
+// TestWhatIsSent checks that the server gets all parts of a request.
 func TestWhatIsSent(t *testing.T) {
 	var got string
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +155,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestSizes checks that an answer that is too large is an error, unless only its status is needed.
+// TestSizes checks that too large a response is an error, unless the request has StatusOnly.
 func TestSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		size       int
@@ -211,7 +211,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestError checks an error's text, and the fields that callers use.
+// TestError checks the text of an Error, and the fields that callers use.
 func TestError(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "7.5")
@@ -316,7 +316,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestPausesGrow waits 0.25 s, 0.5 s and 1 s between attempts by default, or as long as the server asks.
+// TestPausesGrow checks that the default pauses between tries are 0.25 s, 0.5 s and 1 s, or as long as the server requests.
 func TestPausesGrow(t *testing.T) {
 	for name, c := range map[string]struct {
 		backoff     time.Duration
@@ -342,7 +342,7 @@ func TestPausesGrow(t *testing.T) {
 	}
 }
 
-// TestFewRedirects follows five redirects and refuses the sixth.
+// TestFewRedirects checks that five redirects are followed, and the sixth is refused.
 func TestFewRedirects(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if n, _ := strconv.Atoi(r.URL.Path[1:]); n > 0 {
@@ -356,7 +356,7 @@ func TestFewRedirects(t *testing.T) {
 	}
 }
 
-// TestWordsHaveAnEnd leaves out deeply nested messages.
+// TestWordsHaveAnEnd checks that Words leaves out too deeply nested messages.
 func TestWordsHaveAnEnd(t *testing.T) {
 	for name, nest := range map[string]func(any) any{
 		"lists": func(v any) any { return []any{v} }, "messages": func(v any) any { return map[string]any{"message": v} },

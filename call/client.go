@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Clients returns Caller.Client: clients with and without certificate checks, both with the environment's proxies.
+// Clients returns Caller.Client: a client with and one without certificate checks, both with the environment's proxies.
 func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive})
 }
 
-// ClientsWithin is Clients for addresses by other users: connections outside of r fail.
+// ClientsWithin is like Clients, for addresses that other users choose: connections that r forbids fail.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive, Control: r.control})
 }
@@ -35,18 +35,18 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 			MaxIdleConnsPerHost:    4,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
-			// Users choose insecure for single servers.
+			// Users request insecure for single servers.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
 		}}
 	}
 	return func(insecure bool) *http.Client { return clients[insecure] }
 }
 
-// errRedirect reports a redirect that is not followed.
+// errRedirect is the error for a redirect that is not followed.
 var errRedirect = errors.New("it redirects")
 
-// redirects follows redirects with the same host and method, so that no credential goes elsewhere. Only a GET without
-// headers, signature and userinfo may go to another host, without a Referer.
+// redirects returns a CheckRedirect that follows redirects to the same host with the same method, so that no credential
+// reaches another host. Only a GET without headers, signature and userinfo may go to another host.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

@@ -1,6 +1,6 @@
 // Package call sends HTTP requests to third-party servers for analysis/provider, publish/forge and
 // publish/notify/service.
 //
-// No credential gets into an error or to another host, and responses are bounded. Transient errors are retried, and a
-// refusal is reported with the server's message.
+// It keeps credentials out of errors and away from other hosts, and bounds responses. It retries transient errors, and
+// reports a refusal with the server's message.
 package call

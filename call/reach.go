@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// Reach restricts requests' addresses, or the proxy's, when dialled: no DNS name leads elsewhere after the check.
+// Reach restricts the addresses that requests, or a proxy, connect to. The check is at dial time, after resolving DNS.
 type Reach struct {
-	Own []netip.Prefix // allowed although they belong to this machine, its network or its cloud
+	Own []netip.Prefix // allowed although they are in the result of the function own
 }
 
-// own returns the addresses of this machine, its link, and clouds' metadata services.
+// own returns the addresses of this machine, its local link and the metadata services of clouds.
 func own() []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range []string{
@@ -28,10 +28,10 @@ func own() []netip.Prefix {
 	return all
 }
 
-// nat64 is IPv4 within IPv6, as the last four bytes.
+// nat64 is the prefix of IPv6 addresses whose last four bytes are an IPv4 address (RFC 6052).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// check returns an error for a forbidden address.
+// check returns an error for an address that requests must not reach.
 func (r Reach) check(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if nat64.Contains(ip) {
@@ -46,7 +46,7 @@ func (r Reach) check(ip netip.Addr) error {
 		"to allow it: --analysis-allow-cidr %s", ip, netip.PrefixFrom(ip, ip.BitLen()))
 }
 
-// control implements net.Dialer's Control.
+// control checks an address before net.Dialer connects to it, as Dialer.Control.
 func (r Reach) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

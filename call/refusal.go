@@ -21,10 +21,10 @@ import (
 // MaxMessage bounds a refusal's message, in characters.
 const MaxMessage = 300
 
-// maxBreak bounds a server's requested pause, because clocks are wrong.
+// maxBreak bounds the pause that a server requests, because its clock may be wrong.
 const maxBreak = time.Hour
 
-// refused returns the error for a response with a refused status.
+// refused returns the error for a response whose status is no success.
 func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	undone := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable
 	return &Error{
@@ -35,7 +35,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer returns the error for a request without a response, without ports and addresses, which vary.
+// noAnswer returns the error for a request without a response. Its text leaves out ports and addresses, which vary.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -67,7 +67,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause returns the pause of Retry-After: seconds, whole or not, or a time, which needs a clock.
+// Pause returns the pause in the header Retry-After, at most an hour: seconds, whole or not, or a time if now is set.
 func Pause(header http.Header, now func() time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
@@ -79,7 +79,7 @@ func Pause(header http.Header, now func() time.Time) time.Duration {
 	return 0
 }
 
-// Reason extracts a refusal's message from JSON or plain text: one line without hidden texts, of at most MaxMessage.
+// Reason extracts the message of a refusal from JSON or plain text, as one line of at most MaxMessage characters.
 func (s *Secrets) Reason(body []byte) string {
 	var parsed any
 	text := ""
@@ -94,7 +94,7 @@ func (s *Secrets) Reason(body []byte) string {
 	return text
 }
 
-// Words extracts the message from decoded JSON: a text, a list or an object, also nested; "" for none.
+// Words extracts the message from decoded JSON: a text, or texts nested in lists and objects; "" if there is none.
 func Words(v any) string { return words(v, 8) }
 
 func words(v any, depth int) string {
@@ -134,7 +134,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode parses a response's JSON. Errors name the server without quotes.
+// Decode parses a response's JSON. Errors name the server (from), and quote nothing of the response.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {
@@ -153,5 +153,5 @@ func Decode(from string, body []byte, into any) error {
 	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }
 
-// kinds maps encoding/json's type names to messages' names.
+// kinds maps encoding/json's names of types to names for messages.
 var kinds = map[string]string{"array": "list", "object": "mapping", "string": "text"}

@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is the shortest hidden text: hiding one letter would blacken every message.
+// minSecret is the length of the shortest text to hide. Hiding one letter would make every message unreadable.
 const minSecret = 4
 
 // Secrets are texts that no error and no message may contain.
 type Secrets struct{ texts []string }
 
-// Hide adds texts in all forms that a server may echo: plain, and as in URLs, JSON, HTML and basic authentication, of
-// Bearer abc also abc. Of a URL, often a password, it hides path, query and their longer parts.
+// Hide adds texts in all forms in which a server may repeat them: plain, and encoded for URLs, JSON, HTML and basic
+// authentication. For "Bearer abc" it also hides abc. For a URL it also hides path and query, and their longer parts.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {
@@ -41,9 +41,9 @@ func (s *Secrets) Hide(texts ...string) {
 	}
 }
 
-// forms returns a text's encodings, with the plain one.
+// forms returns a text and its encodings.
 func forms(text string) []string {
-	inJSON, _ := json.Marshal(text) // a text always is JSON
+	inJSON, _ := json.Marshal(text) // a text always encodes
 	data := []byte(text)
 	return []string{
 		text, strings.Trim(string(inJSON), `"`), strings.Trim(fmt.Sprintf("%q", text), `"`), html.EscapeString(text),
@@ -52,7 +52,7 @@ func forms(text string) []string {
 	}
 }
 
-// HideURL hides a URL's secrets: userinfo, the query's values, and path elements long enough for a password.
+// HideURL hides the parts of a URL that may be secret: user, password, query values and path elements from 16 bytes.
 func (s *Secrets) HideURL(u *url.URL) { s.hideURL(u, 16) }
 
 func (s *Secrets) hideURL(u *url.URL, long int) {
@@ -70,7 +70,7 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 	}
 }
 
-// plainHeaders are headers without secrets.
+// plainHeaders are the headers whose values are never secret.
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version"}
 
 func (s *Secrets) hideHeader(header http.Header) {
@@ -81,7 +81,7 @@ func (s *Secrets) hideHeader(header http.Header) {
 	}
 }
 
-// Scrub blackens hidden texts, the longest first, as one may contain another.
+// Scrub replaces hidden texts by ***. It replaces longer texts first, as a text may contain another.
 func (s *Secrets) Scrub(text string) string {
 	all := slices.Clone(s.texts)
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
@@ -91,7 +91,7 @@ func (s *Secrets) Scrub(text string) string {
 	return text
 }
 
-// ScrubValue blackens a decoded JSON value's texts.
+// ScrubValue replaces hidden texts by *** in a decoded JSON value.
 func (s *Secrets) ScrubValue(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -110,8 +110,8 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line returns a text in one line of at most MaxMessage, without hidden texts. It scrubs again after OneLine, which
-// can join one split by an invalid byte.
+// line returns a text as one line of at most MaxMessage characters, without hidden texts. It scrubs again after
+// OneLine, which removes invalid bytes and may so complete a hidden text.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }

@@ -20,7 +20,7 @@ import (
 // secret contains characters that each encoding changes.
 const secret = `s3cr3t/with+odd="chars"&<more>`
 
-// written returns the forms in which servers repeat a text.
+// written returns the encodings in which servers may repeat a text, by name.
 func written(text string) map[string]string {
 	quoted, _ := json.Marshal(text)
 	return map[string]string{
@@ -35,8 +35,8 @@ func written(text string) map[string]string {
 	}
 }
 
-// TestScrubsEveryForm sends a secret in each place of a request to servers that repeat it in each form, in errors,
-// redirects and answers.
+// TestScrubsEveryForm checks that no error contains a secret. The secret is in each part of a request in turn, and the server repeats
+// it in each encoding, in errors, redirects and responses.
 func TestScrubsEveryForm(t *testing.T) {
 	places := map[string]func(r *Request){
 		"header": func(r *Request) { r.Header = http.Header{"X-Key": {secret}} },
@@ -50,7 +50,7 @@ func TestScrubsEveryForm(t *testing.T) {
 	}
 	for place, put := range places {
 		told := secret
-		if place == "path" { // the server cannot tell an escaped slash from another one
+		if place == "path" { // the server cannot tell an escaped slash from a plain slash
 			told = strings.ReplaceAll(secret, "/", "")
 		}
 		for form, text := range written(told) {
@@ -98,7 +98,7 @@ func TestHide(t *testing.T) {
 	compare.CheckNamed(t, "bytes that are no characters", "no ***, ***", s.line("no abcd\xffefgh,\nab\x00cdefgh"))
 }
 
-// TestHideURL hides only the secret parts of an address.
+// TestHideURL checks that only the secret parts of a URL are hidden.
 func TestHideURL(t *testing.T) {
 	u, err := url.Parse("https://me:passw0rd@metrics.example/select/0/prometheus/0123456789abcdef0123?token=value123")
 	if err != nil {
@@ -118,8 +118,7 @@ func TestScrubValue(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestRedirects checks that a request with a credential is not redirected to another host, which gets no request at
-// all.
+// TestRedirects checks that a request with a credential is not redirected to another host. The other host gets no request at all.
 func TestRedirects(t *testing.T) {
 	bearer := http.Header{"Authorization": {"Bearer " + secret}}
 	get, post := Request{Method: http.MethodGet}, Request{Method: http.MethodPost, Body: []byte(secret)}
@@ -183,13 +182,12 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// transport answers without a network.
+// transport is an http.RoundTripper that responds without a network.
 type transport func(*http.Request) *http.Response
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// TestNoRedirectOutOfTLS redirects a request to the same server, with or without HTTPS: no secret goes over an
-// unencrypted connection.
+// TestNoRedirectOutOfTLS checks that a redirect from HTTPS to HTTP on the same host is refused, so that no secret is sent unencrypted.
 func TestNoRedirectOutOfTLS(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string
@@ -225,7 +223,7 @@ func TestNoRedirectOutOfTLS(t *testing.T) {
 	}
 }
 
-// TestUntrusted queries a server whose certificate is not trusted.
+// TestUntrusted checks requests to a server with an untrusted certificate: an error, unless Insecure is set.
 func TestUntrusted(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	defer server.Close()
@@ -241,7 +239,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestClients checks that there are two clients, which are reused.
+// TestClients checks that Clients makes two clients, and returns the same ones for every request.
 func TestClients(t *testing.T) {
 	clients := Clients()
 	if again := clients(true); again != clients(true) || again == clients(false) {
@@ -255,7 +253,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// FuzzNothingHiddenIsTold has a server that repeats a secret with added text.
+// FuzzNothingHiddenIsTold checks that Scrub removes a hidden text whatever text surrounds it, and that messages are short.
 func FuzzNothingHiddenIsTold(f *testing.F) {
 	f.Add("abcdefgh", "x", "y")
 	f.Add(secret, `{"error":"`, `"}`)
@@ -280,7 +278,7 @@ func FuzzNothingHiddenIsTold(f *testing.F) {
 	})
 }
 
-// TestCallerIsForManyRequests keeps hiding earlier secrets, since a later answer may repeat them.
+// TestCallerIsForManyRequests checks that a Caller hides the secrets of earlier requests, since a later response may repeat them.
 func TestCallerIsForManyRequests(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Key") == "" {

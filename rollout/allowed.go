@@ -9,8 +9,8 @@ import (
 // OwnNamespace is gitrollout's default namespace.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: its own, or a listed one, with * and ? as
-// wildcards. kube-system must be listed by name. own, gitrollout's namespace with its credentials, is never allowed.
+// MayWriteIn reports whether the app may have objects in a namespace: its own, or one that Namespaces lists by name or
+// wildcards. kube-system must be listed by name. The namespace own, where gitrollout runs, is never allowed.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -30,7 +30,7 @@ func (a App) MayHave(kind string) bool {
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)
 }
 
-// As returns the app with another service account: namespace/name, or a name in the app's namespace; "" is none.
+// As returns the app with another service account: namespace/name, or a name in the app's namespace; "" for none.
 func (a App) As(account string) App {
 	if a.ServiceAccount = account; account != "" && !strings.Contains(account, "/") {
 		a.ServiceAccount = a.Namespace + "/" + account
@@ -38,7 +38,7 @@ func (a App) As(account string) App {
 	return a
 }
 
-// GroupKind returns the kind as a configuration has it: group/Kind, or Kind for the core group.
+// GroupKind returns the kind as written in a configuration: group/Kind, or Kind for the core group.
 func (r Ref) GroupKind() string { return strings.TrimPrefix(r.Group+"/"+r.Kind, "/") }
 
 func matchesAny(patterns []string, text string) bool {

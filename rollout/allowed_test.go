@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestMayWriteIn checks that an app may write only in its own and listed namespaces, never in gitrollout's, and in
-// kube-system only by its full name.
+// TestMayWriteIn checks that an app may write only in its own namespace and in listed namespaces. kube-system must be listed by its
+// full name, and gitrollout's namespace is never allowed.
 func TestMayWriteIn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		app       App

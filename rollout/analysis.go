@@ -5,49 +5,49 @@ import "time"
 // AnalysisPhase is the state of a measurement, a metric or a run.
 type AnalysisPhase string
 
-// The phases, from Argo Rollouts.
+// The phases. Argo Rollouts has all of them except AnalysisStopped.
 const (
 	AnalysisPending      AnalysisPhase = "Pending" // not measured yet
 	AnalysisRunning      AnalysisPhase = "Running"
 	AnalysisSuccessful   AnalysisPhase = "Successful"
 	AnalysisFailed       AnalysisPhase = "Failed"
-	AnalysisErrored      AnalysisPhase = "Error"        // the measurement failed
+	AnalysisErrored      AnalysisPhase = "Error"        // a measurement could not be made
 	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition holds
 
-	// AnalysisStopped is gitrollout's own: the release ended before a verdict.
+	// AnalysisStopped, which Argo Rollouts does not have, means that the release ended before a verdict.
 	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of a run, with defaults and all arguments but Secrets'.
+// Metric is one metric of an analysis, with defaults and with all arguments filled in except those from Secrets.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the start of the run
 	Interval                time.Duration // between measurements; 0: one measurement
-	Count                   int           // measurements without an error; 0: without end
+	Count                   int           // measurements without an error; 0: no limit
 	SuccessCondition        string        // expr-lang; both "": any result is successful
 	FailureCondition        string
 	FailureLimit            int  // more failed measurements fail the metric; -1: no limit
-	InconclusiveLimit       int  // likewise
+	InconclusiveLimit       int  // like FailureLimit, for inconclusive measurements
 	ConsecutiveErrorLimit   int  // more errors in a row end the metric; default 4
 	ConsecutiveSuccessLimit int  // this many successes in a row pass the metric; 0: off
 	Retention               int  // number of kept measurements; default 10
-	DryRun                  bool // measured and shown only
+	DryRun                  bool // measured and shown, without effect
 
 	// Not in Argo Rollouts:
 	OnNoData   NoData   // the meaning of an empty result; default NoDataError
-	MinSamples int      // a result about fewer samples is empty; 0: any
-	StartWhen  string   // a condition on the result that starts the metric; "": at once
-	Compare    *Compare // nil: the conditions judge
+	MinSamples int      // a result from fewer samples counts as empty; 0: any
+	StartWhen  string   // condition on a result; earlier results do not count; "": all count
+	Compare    *Compare // nil: the conditions decide
 
 	Provider string               // the kind of provider: prometheus, web, job …
-	Config   map[string]any       // the provider's block
+	Config   map[string]any       // settings of the provider, as in the manifest
 	Secrets  map[string]SecretRef // arguments that are read at each measurement
 
-	// Pods are arguments about pods, known at the measurement: Latest or Stable for a version's pod-template-hash, or
-	// a text with {{templates.NAME.podTemplateHash}} and the like.
+	// Pods are arguments that depend on pods, filled in at each measurement: Latest or Stable for a version's
+	// pod-template-hash, or a text with {{templates.NAME.podTemplateHash}} and the like.
 	Pods map[string]string
 }
 
@@ -56,13 +56,13 @@ type NoData string
 
 // By default an empty result is an error.
 const (
-	NoDataError NoData = ""     // as in Argo Rollouts: mostly the condition cannot be evaluated
-	NoDataWait  NoData = "wait" // it does not count, and the measurement is repeated
-	NoDataPass  NoData = "pass" // it counts as successful
-	NoDataFail  NoData = "fail" // it counts as failed
+	NoDataError NoData = ""     // as in Argo Rollouts, where the condition usually cannot be evaluated
+	NoDataWait  NoData = "wait" // the result does not count, and the measurement is repeated
+	NoDataPass  NoData = "pass" // the result counts as successful
+	NoDataFail  NoData = "fail" // the result counts as failed
 )
 
-// Compare compares the new and stable versions at once. Each result is [bad, all]: numbers of bad and all requests.
+// Compare compares the new version with stable, measured at the same time. A result is [bad requests, all requests].
 type Compare struct {
 	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is 1 %.
 	MaxIncrease float64 `json:"maxIncrease"`
@@ -79,7 +79,7 @@ type SecretRef struct {
 // Measurement is one result and its phase.
 type Measurement struct {
 	At      time.Time     `json:"at"`
-	Value   string        `json:"value,omitempty"` // shortened
+	Value   string        `json:"value,omitempty"` // the result as text, shortened
 	Phase   AnalysisPhase `json:"phase"`
 	Message string        `json:"message,omitempty"`
 }
@@ -111,17 +111,17 @@ func (p MetricProgress) Last() (Measurement, bool) {
 
 // AnalysisRun is one analysis of a release: at a step, in the background, before or after a switch.
 type AnalysisRun struct {
-	// web/step-2, web/background, web/pre-promotion, web/post-promotion, web/step-2/errors of an experiment
+	// web/step-2, web/background, web/pre-promotion, web/post-promotion or, in an experiment, web/step-2/errors
 	Name     string           `json:"name"`
 	Release  Hash             `json:"release"`
 	Started  time.Time        `json:"started"`
 	Phase    AnalysisPhase    `json:"phase"`
 	Message  string           `json:"message,omitempty"`
-	Accepted string           `json:"accepted,omitempty"` // the user who let the release pass an Inconclusive run
+	Accepted string           `json:"accepted,omitempty"` // the user who accepted an Inconclusive run
 	Metrics  []MetricProgress `json:"metrics"`
 }
 
-// Same reports whether two records are of one run. A release that starts in the second of a rollback has its own.
+// Same reports whether two records belong to one run. Another try of the same release starts at another time.
 func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }
@@ -129,10 +129,10 @@ func (r AnalysisRun) Same(o AnalysisRun) bool {
 // Analysis is one analysis of a Rollout document.
 type Analysis struct {
 	Metrics      []Metric
-	StartingStep int // of a background analysis: the first step with it
+	StartingStep int // of a background analysis: index of its first step
 }
 
-// Metrics returns the metrics of all analyses, including experiments'.
+// Metrics returns the metrics of all analyses, including the analyses of experiments.
 func (s Spec) Metrics() (metrics []Metric) {
 	var analyses []*Analysis
 	if c := s.Canary; c != nil {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestMetricsOfASpec checks that the metrics of an analysis are found at each place.
+// TestMetricsOfASpec checks that Metrics returns the metrics of every analysis in a Spec: background, step, experiment and blue-green.
 func TestMetricsOfASpec(t *testing.T) {
 	of := func(names ...string) *Analysis {
 		a := &Analysis{}

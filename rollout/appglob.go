@@ -10,28 +10,28 @@ import (
 	"strings"
 )
 
-// AppGlob is one entry of apps: the folders of one or more apps.
+// AppGlob is one entry of a Config's apps: the folders of one or more apps, with their settings.
 type AppGlob struct {
 	Path      string     // slash-separated; * ? [] match within one segment, as in path.Match
-	Name      string     // "" or, only without wildcards, the app's name
-	Namespace string     // for namespaced objects without a namespace; default "default"
-	Prune     bool       // delete the objects of an app whose folder is removed; default false: leave them alone
-	Directory *Directory // folders without a kustomization are apps too; nil: no
-	Helm      *Helm      // folders of charts are apps too; nil: no
-	Variables Variables  // for the objects of its apps
-	// Decryption is the Secret with the keys of its apps' encrypted files; "" for none.
+	Name      string     // the app's name; only without wildcards in Path
+	Namespace string     // for namespaced objects without a namespace; default: "default"
+	Prune     bool       // delete the objects of an app whose folder is removed; default: keep them
+	Directory *Directory // if set, folders without a kustomization are also apps
+	Helm      *Helm      // if set, folders of charts are also apps
+	Variables Variables  // for the objects of the apps
+	// Decryption is the Secret with the keys for the apps' encrypted files; "" for none.
 	Decryption string
 
-	Namespaces       []string // allowed for its objects besides Namespace; * and ? are wildcards
+	Namespaces       []string // allowed for the apps' objects besides Namespace; * and ? are wildcards
 	ClusterResources []string // allowed cluster-scoped kinds: group/Kind, or Kind of the core group
-	ServiceAccount   string   // applies its objects: namespace/name, or name in Namespace; "" for the default
+	ServiceAccount   string   // applies the apps' objects: namespace/name, or name in Namespace; "" for the default
 
 	field  string // apps[i], for messages
 	file   string
-	limits Limits // for its apps; zero for the defaults
+	limits Limits // for rendering the apps; zero for the defaults
 	kube   kubernetesFile
 
-	workloads string // as PartitionedText
+	workloads string // Config.Workloads, encoded by PartitionedText
 }
 
 type appGlobFile struct {
@@ -81,7 +81,7 @@ type helmFile struct {
 	SkipCRDs     bool       `json:"skipCrds"`
 }
 
-// helmValues keeps null, which removes a value of the chart.
+// helmValues keeps entries with the value null, by which a user removes a value of the chart.
 type helmValues map[string]any
 
 // ReadValue reads any mapping.
@@ -155,8 +155,8 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 // IsGlob reports whether a path or path segment has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a matching folder. Its name is the wildcards' text, joined by "-", or else the last
-// folder's. An invalid name is an InvalidError.
+// App returns the app in a matching folder. Its name is the texts that the wildcards match, joined by "-". Without
+// wildcards it is Name or the last folder's name. An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {
@@ -198,7 +198,7 @@ func (c *Config) EntryOf(app App) *AppGlob {
 	return nil
 }
 
-// MatchesAny reports whether a pattern, or any in a list like {a,b}, matches a path or its last element.
+// MatchesAny reports whether a pattern, or one of several as in {a,b}, matches a path or its last element.
 func MatchesAny(pattern, name string) (is bool, err error) {
 	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
 		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {

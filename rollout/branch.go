@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// ErrConflict is the error of a push to a branch not at the expected commit. Nothing changed; decide on its head.
+// ErrConflict is the error of a push if the branch is not at the expected commit. The push has changed nothing.
 var ErrConflict = errors.New("the branch has moved")
 
-// ErrUnreachable is the error of a fetch or push without connection or timely response, or with a failing server. A
-// retry may succeed. Whether a push has arrived is unknown.
+// ErrUnreachable is the error of a fetch or push if the connection or the server fails, or the response is late. A
+// retry may succeed. A push may have arrived despite the error.
 var ErrUnreachable = errors.New("unreachable")
 
-// ErrOverwritten says that the cluster took an object, and that another writer changes it again and again.
+// ErrOverwritten is the error for an applied object that another writer changes again and again.
 var ErrOverwritten = errors.New("overwritten again and again")
 
-// RetryError is a server's answer that wants no request for a while.
+// RetryError is an error with which a server requests a pause before the next request.
 type RetryError struct {
 	error
 	After time.Duration // 0 if the server gives no time
 }
 
-// NewRetryError returns err with the server's pause.
+// NewRetryError returns err with the pause that the server requests.
 func NewRetryError(err error, after time.Duration) error { return &RetryError{err, after} }
 
 // Unwrap returns the error without the pause.
@@ -37,31 +37,31 @@ func RetryAfter(err error) time.Duration {
 	return wait.After
 }
 
-// Heads holds the branches' commits. An absent branch is "".
+// Heads has the newest commit of each branch, "" for an absent branch.
 type Heads struct {
 	Main      string
 	State     string
-	Policy    string            // of the policy's branch, "" without such a branch
+	Policy    string            // "" without a branch for the policy
 	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
 
-	// Refused is set when the users' head is not followed. Main is then the last followed commit, or as for Blind.
+	// Refused is set if the users' head is not trusted. Main is then the newest trusted commit, or as for Blind.
 	Refused *Refusal
-	// Keys changes when the trusted signing keys change.
+	// Keys identifies the trusted signing keys, to detect a change.
 	Keys string
 }
 
-// Refusal is a users' head that is not followed, without a trusted signature.
+// Refusal is a users' head that is not followed, because it has no trusted signature.
 type Refusal struct {
 	Commit string
 	Reason string
-	// Blind means that no head was trusted since the start. Heads.Main then serves for the configuration alone.
+	// Blind means that no head was trusted since the process started. Heads.Main is then used for the configuration only.
 	Blind bool
 }
 
 // Update is one branch of a push: a new commit from edits, or the branch's removal.
 type Update struct {
 	Branch string // short name
-	// Old is the branch's expected commit; "" for none. Only proposals may have another Parent or be removed.
+	// Old is the branch's expected commit; "" for none. Only for a proposal may Parent differ, or Delete be set.
 	Old    string
 	Parent string // commit to build on; "" for a branch without history
 	// Edits are files to write, by path; nil content deletes a file or folder. A file keeps its executable bit.
@@ -69,18 +69,18 @@ type Update struct {
 	Edits   map[string][]byte
 	Message string
 	When    time.Time // author's and committer's time, to the second
-	Author  Identity  // also the committer; the zero value is the mirror's identity
-	Delete  bool      // remove the branch instead
+	Author  Identity  // author and committer; the zero value stands for the identity in git.Options
+	Delete  bool      // remove the branch
 }
 
-// Merge is the effect of merging one commit into another: files to write, by path, nil for deleted ones. Clean means
-// no conflict and no other changes. The commit is alone on an ancestor of the other, where these files are equal.
+// Merge is the effect of merging one commit into another. Edits has the contents of changed files by path, nil for a
+// deleted file. Clean: the commit's parent is an ancestor of the other commit, which has the same files at these paths.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool
 }
 
-// Does reports whether the merge is clean and has exactly some edits' effect.
+// Does reports whether the merge is clean and its Edits equal the given edits.
 func (m Merge) Does(edits map[string][]byte) bool {
 	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 	return m.Clean && maps.EqualFunc(m.Edits, edits, same)
@@ -92,13 +92,13 @@ type Identity struct{ Name, Email string }
 // OwnBranches is the prefix of all branches that gitrollout pushes to, except the users' branch.
 const OwnBranches = "gitrollout/"
 
-// Trailers of the state branch's commits repeat the message for programs.
+// Trailers of the state branch's commits repeat the content of the message in a form for programs.
 const (
 	TrailerCluster = "Gitrollout-Cluster" // name of the cluster
-	TrailerEpoch   = "Gitrollout-Epoch"   // of the process that wrote it
+	TrailerEpoch   = "Gitrollout-Epoch"   // epoch of the process that made the commit
 	TrailerSource  = "Gitrollout-Source"  // commit of the users' branch
 	TrailerApp     = "Gitrollout-App"     // an app's name and state; one for each app of the commit
-	TrailerArchive = "Gitrollout-Archive" // commit at which the branch was compacted
+	TrailerArchive = "Gitrollout-Archive" // head of the branch before its compaction
 )
 
 // Trailer returns one line of a commit's trailers.
@@ -125,7 +125,7 @@ func ProposalBranches(cluster string) []string {
 	return []string{ProposalBranch(ProposePromotion, cluster, ""), ProposalBranch(ProposeRevert, cluster, "")}
 }
 
-// IsProposal reports whether a branch is a proposal, which may be forced and removed.
+// IsProposal reports whether a branch is a proposal's. Such a branch may be force-pushed and removed.
 func IsProposal(branch string) bool {
 	rest, ours := strings.CutPrefix(branch, OwnBranches)
 	kind, _, below := strings.Cut(rest, "/")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DidYouMean returns a question with names similar to an unknown one, "" if none is.
+// DidYouMean returns a question that names the known names similar to an unknown one, "" if none is similar.
 func DidYouMean(name string, names []string) string {
 	if near := closest(name, names); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"
@@ -13,7 +13,7 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// closest returns at most three similar names.
+// closest returns at most three names similar to a name, the most similar first.
 func closest(name string, names []string) []string {
 	type candidate struct {
 		name     string

@@ -15,7 +15,7 @@ import (
 // maxDocument bounds gitrollout's own documents. The state of an app with 2,000 objects is about 150 kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document of this version and a kind. Unknown and duplicate fields are errors that name them.
+// decode reads one YAML document of APIVersion and a kind. An unknown or duplicate field is an error that names it.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -50,7 +50,7 @@ func decode[T any](file, kind string, data []byte) (*T, error) {
 	return into, nil
 }
 
-// manyDocuments reports whether a document marker has content on both sides. The parser reads the first part alone.
+// manyDocuments reports whether a document marker has content on both sides. The parser reads only the first document.
 func manyDocuments(data []byte) bool {
 	content, split := false, false
 	for line := range strings.Lines(string(data)) {
@@ -74,7 +74,7 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")), " ")
 }
 
-// encode writes sorted keys, so that equal values have equal bytes.
+// encode writes YAML with sorted keys, so that equal values have equal bytes.
 func encode(v any) ([]byte, error) {
 	out, err := yaml.Marshal(v)
 	if err != nil {
@@ -83,14 +83,14 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state, in one of 256 folders. Each commit rewrites its folder: with 5,000
-// files in one folder a commit weighs 210 kB, spread 6 kB.
+// StatePath returns the path of an app's state, in one of 256 folders. Each commit writes the changed folders anew: of
+// 5,000 apps, a commit has 210 kB with one folder, and 6 kB with 256.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
 }
 
-// ClusterPath is the file with the state branch's cluster.
+// ClusterPath is the path of the state branch's file that identifies the cluster.
 const ClusterPath = "cluster.yaml"
 
 // Cluster is cluster.yaml on the state branch.
@@ -98,14 +98,14 @@ type Cluster struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`    // ClusterState
 	Cluster    string `json:"cluster"` // the name under .gitrollout/
-	UID        string `json:"uid"`     // of namespace kube-system, or NAMESPACE/UID: a state is never applied to another cluster
+	UID        string `json:"uid"`     // of namespace kube-system, or NAMESPACE/UID; detects another cluster
 	Source     Source `json:"source"`
 	Writer     Writer `json:"writer"`
 }
 
-// Writer is the process that commits to the state branch. A new one increments the epoch with its first transition.
+// Writer is the process that commits to the state branch. A new process increments Epoch with its first transition.
 type Writer struct {
-	ID    string `json:"id"`    // a host's or a pod's name
+	ID    string `json:"id"`    // name of the host or pod
 	Epoch int    `json:"epoch"` // from 1
 }
 
@@ -126,7 +126,7 @@ func (c Cluster) Encode() ([]byte, error) {
 	return encode(c)
 }
 
-// ParseState reads a state file strictly, with its seal. A file edited by hand is an InvalidError.
+// ParseState reads a state file strictly and checks its seal. A file edited by hand is an InvalidError.
 func ParseState(file string, data []byte) (*State, error) {
 	s, err := ParseEditedState(file, data)
 	if err != nil {
@@ -175,8 +175,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// Encode returns the bytes of the state file, with the seal, equal for equal states. Keys are sorted, and times are
-// UTC in whole seconds, or tenths for the start of a wait.
+// Encode returns the bytes of the state file with its seal. Equal states have equal bytes: keys are sorted, and times
+// are UTC, in whole seconds or, for the start of a wait, in tenths.
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -186,7 +186,7 @@ func (s State) Encode() ([]byte, error) {
 	return encode(s)
 }
 
-// seal returns a digest of the content, which detects edits by hand. Only signed commits prevent forgery.
+// seal returns a digest of the content, to detect edits by hand. It prevents no forgery: signed commits do.
 func (s State) seal() (string, error) {
 	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", ""
 	data, err := json.Marshal(s)
@@ -197,17 +197,17 @@ func (s State) seal() (string, error) {
 	return "s1-" + hex.EncodeToString(sum[:8]), nil
 }
 
-// Second returns a time in whole seconds and UTC, as Git and Kubernetes have it.
+// Second returns a time in UTC, cut to whole seconds as in Git and Kubernetes.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextTenth returns the first tenth of a second not before a time. As a wait's start it makes the wait at most 0.1 s
-// too long. Whole seconds made a release with three pauses 1.5 s longer.
+// NextTenth rounds a time up to a tenth of a second, for the start of a wait. The wait is at most 0.1 s too long. With
+// whole seconds, a release with three pauses took 1.5 s longer.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
 	return t.UTC().Add(tenth - 1).Truncate(tenth)
 }
 
-// Soonest returns the earlier of two times; zero is none.
+// Soonest returns the earlier of two times. The zero time means no time, and is returned only for two zero times.
 func Soonest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

@@ -21,7 +21,7 @@ var (
 	api  = Workload{Namespace: "shop", Name: "api"}
 )
 
-// fullState returns a state with every field set, for the golden file.
+// fullState returns a state with every field set, for the golden file state.golden.yaml.
 func fullState() State {
 	return State{
 		App: "shop", Path: "apps/shop/overlays/prod", Phase: Aborting, Reason: "aborted by Ann: errors",
@@ -56,7 +56,7 @@ func TestStateGoldenFile(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	must(t, err)
-	for range 50 { // maps have no order
+	for range 50 { // the iteration order of maps is random
 		got, err = fullState().Encode()
 		must(t, err)
 		compare.CheckNamed(t, "the bytes of a state file are a promise to every older and newer version", string(want), string(got))
@@ -68,7 +68,7 @@ func TestStateGoldenFile(t *testing.T) {
 	compare.CheckNamed(t, "round trip", wantState, *back)
 }
 
-// edit returns the encoding of a full state with one changed line.
+// edit returns the encoding of fullState with the text old replaced.
 func edit(t *testing.T, old, with string) string {
 	t.Helper()
 	data, err := fullState().Encode()
@@ -85,7 +85,7 @@ func TestParseStateRefuses(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		data, field string
-		text        string // a part of the message
+		text        string // part of the expected message
 	}{
 		"a newer writer's field must not be dropped silently": {edit(t, "source:", "sources:"), "sources", "not a known field"},
 		"the path says where":                        {edit(t, "subject: web 1.0", "topic: web 1.0"), "stable.topic", "not a known field"},
@@ -231,7 +231,7 @@ func FuzzParseState(f *testing.F) {
 	})
 }
 
-// TestNextTenth checks that a wait is rounded up by at most a tenth of a second, and is read back unchanged.
+// TestNextTenth checks that a time is rounded up to a tenth of a second, and that the record keeps the rounded time.
 func TestNextTenth(t *testing.T) {
 	for late, want := range map[time.Duration]time.Duration{
 		0: 0, time.Nanosecond: 100 * time.Millisecond, 100 * time.Millisecond: 100 * time.Millisecond,

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch: apps and settings.
+// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch. It lists the apps and has all settings.
 type Config struct {
 	File     string        // its path, for messages
 	Interval time.Duration // between polls; default 30s, at least 1s
@@ -18,7 +18,7 @@ type Config struct {
 	Apps         []AppGlob     // at least one
 	Forge        *Forge        // nil: no pull requests are opened
 	Windows      []Window      // when releases may advance
-	AutoRevert   AutoRevert    // the handling of a rejected release in Git; default AutoRevertPropose
+	AutoRevert   AutoRevert    // what to do in Git after a rejected release; default AutoRevertPropose
 	Receivers    []Receiver    // the receivers of notifications
 	Limits       Limits        // for rendering an app
 	Workloads    []Partitioned // kinds that can be moved in stages besides the built-in ones
@@ -29,12 +29,12 @@ type AutoRevert string
 
 // The actions that make Git agree with a cluster after a rollback.
 const (
-	AutoRevertPropose AutoRevert = "propose" // a branch to merge, and its pull request
-	AutoRevertPush    AutoRevert = "push"    // a commit on the users' branch, if only one app is affected
+	AutoRevertPropose AutoRevert = "propose" // push a branch that reverts the release, and open a pull request
+	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch, if it affects only one app
 	AutoRevertOff     AutoRevert = "off"     // nothing
 )
 
-// ReadValue reads a text, or false, because YAML reads off as false.
+// ReadValue reads a text, or false: YAML reads off as false.
 func (a *AutoRevert) ReadValue(raw any) error {
 	switch raw {
 	case false:
@@ -59,14 +59,14 @@ const (
 
 	defaultPushInterval = time.Second
 
-	// DefaultKubernetes is the version for charts unless configured. New libraries keep it: charts differ by it.
+	// DefaultKubernetes is the default Kubernetes version for charts. A change of it changes the objects of charts.
 	DefaultKubernetes = "1.36.0"
 )
 
 // ConfigPath returns the path of a cluster's configuration on the users' branch.
 func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/config.yaml" }
 
-// configFile is the form of the file.
+// configFile has the fields of config.yaml.
 type configFile struct {
 	APIVersion    string            `json:"apiVersion"`
 	Kind          string            `json:"kind"` // Config
@@ -90,8 +90,8 @@ type kubernetesFile struct {
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
-// ParseConfig reads a configuration strictly, with defaults. The file's folder is the cluster's name, part of the
-// default state branch. InvalidErrors name file, field and fix.
+// ParseConfig reads a configuration strictly and sets defaults. The file's folder has the cluster's name, which is part
+// of the default state branch. Errors are InvalidErrors with file, field and fix.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	raw, err := decode[configFile](file, "Config", data)
 	if err != nil {
@@ -156,7 +156,7 @@ func parseInterval(file, field, text string, otherwise time.Duration) (time.Dura
 // badRef matches the names that Git refuses for a branch (git check-ref-format).
 var badRef = regexp.MustCompile(`\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(/|$)|[./]$`)
 
-// checkBranch returns a problem of a state branch's name, "" for none. The reconciler pushes only below gitrollout/.
+// checkBranch returns why a branch cannot be the state branch, "" if it can. gitrollout pushes only below gitrollout/.
 func checkBranch(branch string) string {
 	switch {
 	case !strings.HasPrefix(branch, OwnBranches):

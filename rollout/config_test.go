@@ -14,7 +14,7 @@ const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
 
 const prodConfig = ".gitrollout/prod-eu/config.yaml"
 
-// parsed returns the configuration of a text.
+// parsed parses a configuration, given without apiVersion and kind.
 func parsed(t *testing.T, text string) *Config {
 	t.Helper()
 	c, err := ParseConfig(prodConfig, []byte(configHead+text))
@@ -22,7 +22,7 @@ func parsed(t *testing.T, text string) *Config {
 	return c
 }
 
-// checkRefused checks that a configuration is refused with a text.
+// checkRefused checks that a configuration is refused with an error text.
 func checkRefused(t *testing.T, name, config, want string) {
 	t.Helper()
 	_, err := ParseConfig(prodConfig, []byte(configHead+config))
@@ -73,7 +73,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// TestParseConfigRefuses checks each message: it holds a cluster, and its author sees only this text.
+// TestParseConfigRefuses checks each message for an invalid configuration, which holds all apps until a user reads it and fixes the file.
 func TestParseConfigRefuses(t *testing.T) {
 	const (
 		apps     = "apps: [{path: a}]\n"
@@ -161,7 +161,7 @@ func TestAppNames(t *testing.T) {
 	}
 }
 
-// TestAppsHaveTheLimitsOfTheirConfiguration checks that default limits leave an app's limits empty.
+// TestAppsHaveTheLimitsOfTheirConfiguration checks that apps have the configured limits, and empty limits if these are the defaults.
 func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	for text, want := range map[string]Limits{
 		"":                                  {},
@@ -177,8 +177,8 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	}
 }
 
-// TestVariableEntries checks that apps have their entry's variables in a fixed order. An empty map differs from a
-// missing field.
+// TestVariableEntries checks that an app has the variables of its entry, encoded in a fixed order. An empty map turns substitution on,
+// and a missing field does not.
 func TestVariableEntries(t *testing.T) {
 	const app = "apps:\n- path: shop\n  "
 	for entry, want := range map[string]Variables{
@@ -205,8 +205,8 @@ func TestVariableEntries(t *testing.T) {
 	}
 }
 
-// TestHelmEntries checks that an app has its entry's chart options, and all apps have the cluster's capabilities for
-// charts.
+// TestHelmEntries checks that an app has the chart options of its entry, and that all apps have the configured Kubernetes version and
+// API versions.
 func TestHelmEntries(t *testing.T) {
 	const shop = "apps:\n- path: charts/shop\n  "
 	app, err := parsed(t, shop+"helm: {releaseName: eu, valueFiles: [a.yaml, b c.yaml], valuesObject: {replicas: 3, gone: null}, "+
@@ -232,7 +232,7 @@ func TestHelmEntries(t *testing.T) {
 	}
 }
 
-// TestMatchesAny checks one pattern, or several in braces, against a path or its last name.
+// TestMatchesAny checks that one pattern, or one of several in braces, matches a path or its last element.
 func TestMatchesAny(t *testing.T) {
 	for pattern, matches := range map[string]map[string]bool{
 		"*.md":             {"README.md": true, "docs/a.md": true, "a.yaml": false},

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Credential is the place of a secret, which is never in Git.
+// Credential says where a secret text is. It is never in Git. Exactly one of Secret, Env and File is set.
 type Credential struct {
-	Secret    SecretRef // in the cluster
-	Namespace string    // of the Secret; "": the reconciler's own
+	Secret    SecretRef // a Secret in the cluster
+	Namespace string    // of the Secret; "": the reconciler's namespace
 	Env       string    // or a variable of the reconciler's environment
 	File      string    // or a file of the folder GITROLLOUT_NOTIFY_DIR
 }
 
-// EnvPrefix is the prefix of variables for notifications: others hold credentials for Git.
+// EnvPrefix is the required prefix of Credential.Env: other variables may have credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
-// credentialFile also recognizes a plain text, for an error with the reason.
+// credentialFile has the fields of a credential. Instead of a mapping, a plain text is refused with the reason.
 type credentialFile struct {
 	SecretRef *struct {
 		Name      string `json:"name"`
@@ -30,7 +30,7 @@ type credentialFile struct {
 
 const nameSecret = "name a Secret: {secretRef: {name: notifications, key: slack}}"
 
-// ReadValue reads a credential. Errors do not contain a plain text.
+// ReadValue reads a credential. Its errors do not contain the text of a credential.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
 		return Invalidf("", "", "is written out, and the configuration is in Git").WithFix(nameSecret)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Equal reports whether two states encode to the same bytes: an empty list equals none, and time zones do not count.
+// Equal reports whether two states encode to the same bytes. An empty list equals nil, and time zones do not count.
 func (s *State) Equal(o *State) bool {
 	left, right := *s, *o
 	left.APIVersion, left.Kind, left.Seal = "", "", ""
@@ -13,7 +13,7 @@ func (s *State) Equal(o *State) bool {
 	return sameValue(reflect.ValueOf(left), reflect.ValueOf(right))
 }
 
-// IsTransition reports whether Serial counts the change to another state.
+// IsTransition reports whether the change to another state is a transition, which Serial counts.
 func (s *State) IsTransition(to *State) bool {
 	from, next := reflect.ValueOf(*s), reflect.ValueOf(*to)
 	for i := range from.NumField() {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// fill sets every field below a value, and gives leaf number odd another value. It continues the count of leaves from
-// n.
+// fill sets every leaf field below a value. n counts the leaves. All get the same value of their type, except the leaf with the
+// number odd.
 func fill(v reflect.Value, n *int, odd int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -58,7 +58,7 @@ func filled(odd int) (s State, leaves int) {
 	return s, leaves
 }
 
-// TestStateEqualSeesEveryField checks that two states are equal if and only if their encodings are.
+// TestStateEqualSeesEveryField checks for each field that Equal is true exactly if the encodings of both states are equal.
 func TestStateEqualSeesEveryField(t *testing.T) {
 	written := func(s State) string {
 		s.APIVersion, s.Kind, s.Seal = "", "", ""
@@ -79,7 +79,7 @@ func TestStateEqualSeesEveryField(t *testing.T) {
 			same++
 		}
 	}
-	if same != 4 { // no field, and the three of every file
+	if same != 4 { // number 0 is no field, and Equal ignores apiVersion, kind and seal
 		t.Errorf("%d of %d changes make no difference", same, leaves)
 	}
 	empty := State{Progress: []Progress{}, Stable: &Release{Since: noon.In(time.FixedZone("there", 3600)), Templates: map[Workload]Hash{}}}
@@ -91,7 +91,7 @@ func TestStateEqualSeesEveryField(t *testing.T) {
 	}
 }
 
-// TestIsTransition has for each field of a state whether its change is a transition of a release.
+// TestIsTransition checks that a change of a field is a transition exactly if the field has the tag serial:"yes".
 func TestIsTransition(t *testing.T) {
 	n := 0
 	fields := reflect.TypeFor[State]()

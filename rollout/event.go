@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// EventKind is the meaning of a transition to users.
+// EventKind is the kind of a transition that users are notified about.
 type EventKind string
 
 // The kinds of events are named like triggers in Argo Rollouts: on-rollout-step-completed is StepCompleted.
 const (
-	EventStarted       EventKind = "started"       // a release begins: on-rollout-updated
+	EventStarted       EventKind = "started"       // a release begins; on-rollout-updated
 	EventStepCompleted EventKind = "stepCompleted" // a workload reaches its next step
 	EventPaused        EventKind = "paused"        // the release waits for a user or for the clock
-	EventPromoted      EventKind = "promoted"      // a user let it pass a step
+	EventPromoted      EventKind = "promoted"      // a user opened a gate of the release
 	EventCompleted     EventKind = "completed"     // the release is stable now
-	EventAborted       EventKind = "aborted"       // back to stable; the version is not tried again
-	// Back to stable, because Git was reverted or has a newer version.
+	EventAborted       EventKind = "aborted"       // a rollback begins, and the version is rejected
+	// EventRolledBack: a rollback begins, because Git was reverted or has a newer version.
 	EventRolledBack           EventKind = "rolledBack"
-	EventRestored             EventKind = "restored"             // the rollback has ended: stable serves alone
+	EventRestored             EventKind = "restored"             // the rollback has ended; only stable serves
 	EventAnalysisStarted      EventKind = "analysisStarted"      // on-analysis-run-running
 	EventAnalysisFailed       EventKind = "analysisFailed"       // on-analysis-run-failed
 	EventAnalysisError        EventKind = "analysisError"        // on-analysis-run-error
 	EventAnalysisInconclusive EventKind = "analysisInconclusive" //
 	EventStalled              EventKind = "stalled"              // no progress for longer than the deadline
-	EventHeld                 EventKind = "held"                 // the release in Git has an error
-	// A new version waits for a window to open or for a freeze to end.
+	EventHeld                 EventKind = "held"                 // the app is held by an error
+	// EventWaiting: a new version waits for a window to open, a freeze to end or a Job to end.
 	EventWaiting   EventKind = "waiting"
 	EventDegraded  EventKind = "degraded"  // the serving version has been unhealthy for longer than its deadline
 	EventRecovered EventKind = "recovered" // all problems are over
 )
 
-// EventKinds lists all kinds by importance. A transition of several kinds is sent once, as the first requested one.
+// EventKinds lists all kinds, most important first. Of several kinds, a receiver gets the first that it requests.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,
@@ -55,8 +55,8 @@ const (
 // Event is one transition of an app for notifications and their templates.
 type Event struct {
 	ID      string      `json:"-"`     // the state commit and the app, the same at each delivery: 9f31c0…/shop
-	Kind    EventKind   `json:"-"`     // the most important one
-	Kinds   []EventKind `json:"kinds"` // all, the most important first
+	Kind    EventKind   `json:"-"`     // the most important of Kinds
+	Kinds   []EventKind `json:"kinds"` // all kinds, most important first
 	Outcome Outcome     `json:"outcome"`
 	At      time.Time   `json:"-"` // when it was recorded
 	Cluster string      `json:"cluster"`
@@ -64,15 +64,15 @@ type Event struct {
 
 	Title  string `json:"title"`            // one line: what happened to which app where
 	Text   string `json:"text,omitempty"`   // why, and the expected action; may be empty
-	Reason string `json:"reason,omitempty"` // of the phase or of the hold, as recorded
+	Reason string `json:"reason,omitempty"` // State.Reason or Held.Message, as recorded
 
 	Release  Hash      `json:"release,omitempty"` // "" without a release
 	Commit   string    `json:"commit,omitempty"`
 	Author   string    `json:"author,omitempty"`
 	Subject  string    `json:"subject,omitempty"` // of the commit
 	Since    time.Time `json:"since,omitzero"`
-	Stable   Hash      `json:"stable,omitempty"` // it serves besides, or alone
-	Step     int       `json:"step,omitempty"`   // from 1, of the workload with the least progress; 0: there are no steps
+	Stable   Hash      `json:"stable,omitempty"` // hash of stable, "" before the first release
+	Step     int       `json:"step,omitempty"`   // from 1, of the workload with the least progress; 0 without steps
 	Steps    int       `json:"steps,omitempty"`
 	StepName string    `json:"stepName,omitempty"` // setWeight 20, pause 10m0s …
 	Weight   int       `json:"weight,omitempty"`   // requested
@@ -86,7 +86,7 @@ type Event struct {
 
 	Trouble string   `json:"trouble,omitempty"` // the problem's id, the same while it lasts: prod/shop/h1-7b4e2a91d0
 	Over    []string `json:"over,omitempty"`    // the Troubles that this event ends
-	Repeat  bool     `json:"repeat,omitempty"`  // it may have been sent before by a process that was killed
+	Repeat  bool     `json:"repeat,omitempty"`  // a process that was killed may have sent the event before
 }
 
 // EventAnalysis is one metric of a release's analyses.
@@ -103,13 +103,13 @@ func (e *Event) Is(kinds ...EventKind) bool {
 	return slices.ContainsFunc(kinds, func(k EventKind) bool { return slices.Contains(e.Kinds, k) })
 }
 
-// RecordedApp is one app in a state commit.
+// RecordedApp is the change of one app's record in a state commit.
 type RecordedApp struct {
 	App           string
-	Before, After State // the zero value where there is no file
+	Before, After State // the zero value if there is no file
 }
 
-// StateCommit is one state commit with its changes, by app.
+// StateCommit is one commit of the state branch with the changes of each app.
 type StateCommit struct {
 	ID     string
 	Parent string // "" for the first one

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Forge is a Config's section on where pull requests are opened. Empty fields are derived from the repository's URL.
+// Forge is the section of a Config for pull requests. Empty fields are derived from the repository's URL.
 type Forge struct {
-	// Type is "" for the host's type: github.com, gitlab.com, gitea.com, codeberg.org.
+	// Type is "" to derive the type from the host: github.com, gitlab.com, gitea.com or codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
 	// URL is the forge's address in a browser, without a final slash.
 	URL string `json:"url" like:"url"`
 	// Repository is owner/name, or group/subgroup/name on GitLab.
 	Repository string `json:"repository"`
-	// Labels are each pull request's labels.
+	// Labels are the labels of each pull request.
 	Labels []string `json:"labels" max:"10" fix:"leave some out"`
-	// Reviewers are names of users, or org/team.
+	// Reviewers are the names of users, or teams as org/team.
 	Reviewers []string `json:"reviewers" max:"10" fix:"leave some out"`
 }
 
@@ -43,7 +43,7 @@ var (
 	labelText      = regexp.MustCompile(`^[^,\x00-\x1f]{1,50}$`)
 )
 
-// check refuses invalid values, and removes a final slash of the address.
+// check refuses invalid values, and removes final slashes from URL.
 func (f *Forge) check(file string) error {
 	if f == nil {
 		return nil

@@ -51,7 +51,7 @@ func TestParseForgeRefuses(t *testing.T) {
 	}
 }
 
-// TestRedact checks that only the credentials of an address are removed.
+// TestRedact checks that the credentials of an address are replaced, and nothing else.
 func TestRedact(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://user:pass@host/path@x": "https://***@host/path@x", "https://@host": "https://***@host", "https://host/a": "https://host/a",

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// ForgeUpdate is one recorded change of an app's state, for a forge.
+// ForgeUpdate is one recorded change of an app's state, to be reported to a forge.
 type ForgeUpdate struct {
 	Cluster   string
-	Subject   string // the change, in one line; "" when it is reported again after a start
-	Before    State  // the zero value when it is reported again
+	Subject   string // the change, in one line; "" if the state is reported again after a restart
+	Before    State  // the zero value if the state is reported again
 	After     State
-	Proposals []Proposal // the existing ones, and the ones that were just removed
+	Proposals []Proposal // existing proposals, and proposals that were just removed
 }
 
 // ProposalKind is the effect of merging a proposal.
@@ -32,8 +32,8 @@ type Proposal struct {
 	Gate     int        // index of the step that a promotion opens
 	Standing []Standing // one for each staged workload of the release
 	Changes  []Change   // from stable to the release or, for a revert, from the head to stable
-	Sharers  []string   // other apps that the merge changes, too
-	Retries  bool       // of a revert: the rejected release can be tried again unchanged
+	Sharers  []string   // other apps that the merge would also change
+	Retries  bool       // of a revert: a user may also retry the rejected release unchanged
 }
 
 // Standing is the progress and pods of one workload of a release.
@@ -48,7 +48,7 @@ type Standing struct {
 type Change struct {
 	Ref    Ref
 	Verb   string        // added, removed or changed
-	Images []ImageChange // containers with another image
+	Images []ImageChange // containers whose image differs
 }
 
 // ImageChange is the change of one container's image.

@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// Field is one field of a document, described by the tags of a struct for reader, schemas and reference:
+// Field is one field of a document. Struct tags describe it for the Reader, the JSON Schemas and the reference docs:
 //
-//	json:"name"     the field's name; a struct field without one is not in the document
+//	json:"name"     the field's name; a struct field without this tag is not in the document
 //	json:"*"        a map[string]any that takes all fields of other names
-//	needs:"fix"     it must be given and not be empty; otherwise the error has this fix
-//	default:"30"    its value where it is absent or an empty text, as YAML
+//	needs:"fix"     the field must be given and not be empty; otherwise the error has this fix
+//	default:"30"    the value, as YAML, if the field is absent or an empty text
 //	oneOf:"a b"     the allowed texts; the empty text counts as absent
-//	is:"label"      the format of its text, or of each text of its list: a key of Formats
-//	like:"url"      likewise, for editors: the code that reads it has better errors
+//	is:"label"      the format of the text, or of each text of the list: a key of Formats
+//	like:"url"      the format for JSON Schemas only: the code that reads the field has better errors
 //	min:"1" max:"9" bounds of a number, or of the length of a list; without min a number is at least 0
-//	fix:"…"         the fix for another value
-//	own:"fix"       Argo Rollouts does not have it: refused in its documents
-//	argo:"fix"      only Argo Rollouts has it: refused in our documents
-//	notYet:"fix"    Argo Rollouts has it: refused, so that nothing is silently left out
-//	refused:"fix"   wrong here
-//	ignored:"why"   harmless without effect: accepted with a warning
+//	fix:"…"         the fix for an invalid value
+//	own:"fix"       Argo Rollouts does not have the field: refused in documents of Argo Rollouts
+//	argo:"fix"      only Argo Rollouts has the field: refused in documents of gitrollout
+//	notYet:"fix"    gitrollout does not support this field of Argo Rollouts: refused, not left out silently
+//	refused:"fix"   the field belongs elsewhere: refused
+//	ignored:"why"   the field has no effect: accepted with a warning
 //
-// A blank field (_) is known and not read, with its name in field:"name". A nameless one has rules for the mapping:
+// A struct field _ with field:"name" is known and not read. One without a name has rules for the whole mapping:
 //
 //	one:"a b" none:"fix" many:"fix"   exactly one of these fields is given
-//	some:"fix"                        it is not empty
+//	some:"fix"                        the mapping is not empty
 type Field struct {
 	Name  string
 	Type  reflect.Type
@@ -38,7 +38,7 @@ type Field struct {
 // Rest is the name of a field that takes all other fields.
 const Rest = "*"
 
-// Fields returns a struct's fields in order, with those of embedded structs. A field _ has rules for the mapping.
+// Fields returns a struct's fields in order, including the fields of embedded structs and the rules in fields _.
 func Fields(t reflect.Type) []Field {
 	var all []Field
 	for i := range t.NumField() {
@@ -57,13 +57,13 @@ func Fields(t reflect.Type) []Field {
 			all = append(all, Field{Name: name, Type: f.Type, Tag: f.Tag, index: []int{i}})
 		}
 	}
-	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides it
+	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides an embedded one
 		return f.Name != "" && slices.ContainsFunc(all,
 			func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
 	})
 }
 
-// In reports whether documents of Argo Rollouts (argo), or else our own, have the field.
+// In reports whether documents of Argo Rollouts (if argo) or of gitrollout (otherwise) have the field.
 func (f Field) In(argo bool) bool {
 	if argo {
 		return !f.Has("own")
@@ -77,7 +77,7 @@ func (f Field) Has(tag string) bool {
 	return has
 }
 
-// Default returns an absent field's value, nil for none.
+// Default returns the value of the tag default, nil without it.
 func (f Field) Default() any { return f.Literal("default") }
 
 // Literal returns a tag's value as YAML, nil without the tag.
@@ -157,7 +157,7 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field: the most similar, or all known names.
+// suggest returns the fix for an unknown field: the most similar known name, or all known names.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {

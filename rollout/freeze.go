@@ -16,7 +16,7 @@ type Freeze struct {
 // FreezePath returns the path of a cluster's freeze.
 func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/freeze.yaml" }
 
-// freezeFile is the form of the file.
+// freezeFile has the fields of freeze.yaml.
 type freezeFile struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"` // Freeze
@@ -25,7 +25,7 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. Callers replace an unreadable one, meant to stop something, by Unreadable.
+// ParseFreeze reads a freeze strictly. For an invalid file, which was meant to stop releases, callers use Unreadable.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {
@@ -50,7 +50,7 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	return f, nil
 }
 
-// Unreadable returns the freeze of all apps that replaces an unreadable file.
+// Unreadable returns a freeze of all apps, to use if freeze.yaml is invalid.
 func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 
 // At reports whether the freeze, which may be nil, is in force at a moment.

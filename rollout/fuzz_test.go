@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzDocuments reads files as users and forges push them. Each is read, or refused with its name and a reason, and a
-// valid one can be used.
+// FuzzDocuments checks that any bytes are either parsed, or refused with an InvalidError of one line. Methods of a parsed document must
+// not panic.
 func FuzzDocuments(f *testing.F) {
 	head := "apiVersion: gitrollout.dev/v1alpha1\nkind: "
 	f.Add([]byte(head + "Config\napps:\n- path: apps/*\n  namespace: shop\n  prune: true\ninterval: 10s\n" +
@@ -59,7 +59,7 @@ func FuzzDocuments(f *testing.F) {
 	})
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -67,7 +67,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// read checks for a document, or for an InvalidError on one line.
+// read checks that parsing returned either a document or an InvalidError with a text of one line.
 func read(t *testing.T, is bool, err error) {
 	t.Helper()
 	var invalid *InvalidError

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// HashVersion is part of each hash: a change of the algorithm is no change of the template and starts no release.
+// HashVersion is part of each hash, so that a change of the algorithm is not taken for a change of the template.
 const HashVersion = "h1"
 
 // contentVersion is the version of HashContent.
 const contentVersion = "c1"
 
-// Hash identifies a pod template, or a release of several: "h1-" and the first ten hexadecimal digits of the SHA-256
-// of the rendered template as sorted JSON. API servers' defaults and libraries' structs do not change it.
+// Hash identifies a pod template, or a release of several templates: "h1-" and the first ten hexadecimal digits of the
+// SHA-256 of the rendered template as JSON with sorted keys. It does not depend on defaults that API servers set.
 type Hash string
 
 // HashTemplate returns the hash of a pod template (spec.template).
@@ -39,7 +39,7 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns a release's hash: its only staged template's, or one over the sorted list of several, or "".
+// ReleaseHash returns a release's hash: of its only template, or of the sorted list of several, or "" for none.
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash

@@ -8,7 +8,7 @@ type HookWhen string
 // The times.
 const (
 	HookBefore HookWhen = "before" // before any pod or request moves
-	HookAfter  HookWhen = "after"  // when all pods are new and serving, and the stable version is still on record
+	HookAfter  HookWhen = "after"  // after all pods are new and serve, before the release becomes stable
 	HookAbort  HookWhen = "abort"  // after requests and pods are back on the stable version
 )
 
@@ -17,33 +17,33 @@ type HookPhase string
 
 // The phases.
 const (
-	HookRunning   HookPhase = "Running" // to be created, if it does not exist yet
+	HookRunning   HookPhase = "Running" // the Job runs, or is about to be created
 	HookSucceeded HookPhase = "Succeeded"
 	HookFailed    HookPhase = "Failed"
 )
 
-// AnnotationHookLog on a hook, as "record", records the end of its log with its verdict, at most MaxHookLog bytes.
+// AnnotationHookLog is on a hook: "record" adds the end of the Job's log to the record, at most MaxHookLog bytes.
 const (
 	AnnotationHookLog = "gitrollout.dev/hook-log"
 	MaxHookLog        = 2048
 )
 
-// HookRun is one Job around a release, recorded before its creation, so that it is created once.
+// HookRun is one run of a hook. It is recorded before its Job is created, so that the Job is created only once.
 type HookRun struct {
 	Name    string    `json:"name"` // namespace/name in Git
 	When    HookWhen  `json:"when"`
 	Release Hash      `json:"release"`
-	Job     string    `json:"job"` // its name in the cluster
+	Job     string    `json:"job"` // the Job's name in the cluster
 	Phase   HookPhase `json:"phase"`
-	Since   time.Time `json:"since"` // of the phase
+	Since   time.Time `json:"since"` // start of the phase
 	Attempt int       `json:"attempt"`
-	Content Hash      `json:"content,omitempty"` // hash of the hook in Git, at its creation
-	Message string    `json:"message,omitempty"` // the cluster's message about its end
-	Log     string    `json:"log,omitempty"`     // the last lines of its log, if the hook requests them
-	// Interrupt means that it is deleted for a newer release.
+	Content Hash      `json:"content,omitempty"` // hash of the hook in Git when the run began
+	Message string    `json:"message,omitempty"` // the cluster's message about the Job's end
+	Log     string    `json:"log,omitempty"`     // the last lines of the Job's log, if the hook requests them
+	// Interrupt means that the Job is deleted when a newer release is to begin.
 	Interrupt bool `json:"interrupt,omitempty"`
-	Past      bool `json:"past,omitempty"` // it belongs to a former try of the release: it decides nothing any more
-	// App is the app's name at the Job's creation, "" for the present one.
+	Past      bool `json:"past,omitempty"` // the run is for a former try of the release, and decides nothing
+	// App is the app's name when the Job was created, "" for the present name.
 	App string `json:"app,omitempty"`
 }
 
@@ -51,17 +51,17 @@ type HookRun struct {
 type JobState struct {
 	Complete bool   // its condition Complete is true
 	Failed   bool   // its condition Failed is true
-	Gone     bool   // it had begun, and no longer exists
-	Refused  bool   // the API server refuses it, also in a retry
-	Stuck    string // why it cannot be created, or its container cannot start; "" if neither
-	Message  string // of the condition, or of Stuck
-	Idle     bool   // it is stuck, and no container runs
-	Log      string // the last lines of its log, after its end, if the hook requests them
-	Waits    string // why no pod runs, although one may follow; "" if one runs, or unknown
-	UID      string // in the cluster
-	Anew     bool   // the Job that was observed before was deleted, and this is another one
-	Taken    bool   // a Job with its name belongs to another run
+	Gone     bool   // the run had begun, and its Job does not exist
+	Refused  bool   // the API server refuses the Job as invalid: a retry is useless
+	Stuck    string // why the Job cannot be created, or its container cannot start; "" if neither
+	Message  string // the condition's message, or details of Stuck
+	Idle     bool   // Stuck or Waits is set, and no container runs
+	Log      string // the last lines of the log of an ended Job, if the hook requests them
+	Waits    string // why no pod runs yet, such as spec.suspend; "" if unknown
+	UID      string // metadata.uid
+	Anew     bool   // the Job replaces one that was deleted before its end
+	Taken    bool   // the existing Job with this name belongs to another run
 
-	Started   time.Time // when its deadline began, zero before that
-	Suspended bool      // its deadline has not begun, or begins again later
+	Started   time.Time // when the Job's deadline began, zero before that
+	Suspended bool      // spec.suspend is true: the deadline begins when the Job resumes
 }

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Limits bound memory and time of an app's render, or the app is held. The zero value means the defaults.
+// Limits bound the memory and time for rendering an app. Beyond a limit, the app is held. Zero fields mean defaults.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`
 }
 
-// The defaults of a configuration.
+// The default limits, and the least memory that a configuration may allow.
 const (
 	defaultMemory     Bytes = 512 << 20
 	defaultRenderTime       = 30 * time.Second
-	leastMemory       Bytes = 128 << 20 // an app with one object takes less than half
+	leastMemory       Bytes = 128 << 20 // rendering an app with one object takes less than half
 )
 
 // OrDefault returns the limits, with defaults for unset ones.

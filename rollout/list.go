@@ -2,7 +2,7 @@ package rollout
 
 import "slices"
 
-// Find returns the first element that satisfies is, false if none does.
+// Find returns the first element for which is returns true, and whether there is one.
 func Find[T any](all []T, is func(T) bool) (found T, exists bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true
@@ -10,7 +10,7 @@ func Find[T any](all []T, is func(T) bool) (found T, exists bool) {
 	return found, false
 }
 
-// Mapped returns a function's results for a list's elements.
+// Mapped returns the results of a function for each element of a list.
 func Mapped[T, R any](all []T, to func(T) R) []R {
 	out := make([]R, len(all))
 	for i, e := range all {

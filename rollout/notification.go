@@ -10,36 +10,36 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	texttemplate "text/template" // a test declares another template
+	texttemplate "text/template" // renamed, as the tests declare a function template
 	"time"
 )
 
 // Receiver is one entry of a Config's notifications.
 type Receiver struct {
 	Name        string
-	Service     string                 // slack, msteams …: a key of Services
+	Service     string                 // a key of Services: slack, msteams …
 	Settings    map[string]string      // settings without secrets: address, channel, host …
 	Lists       map[string][]string    // to, tags
 	Credentials map[string]Credential  // url, token …
-	Headers     map[string]Credential  // of a webhook
-	On          []EventKind            // none: the service's default
+	Headers     map[string]Credential  // HTTP headers of a webhook
+	On          []EventKind            // requested kinds of events; none: the service's default
 	Apps        []string               // globs over names of apps; none means all apps
-	Title, Text *texttemplate.Template // over an Event; nil: the defaults
+	Title, Text *texttemplate.Template // templates, executed with an Event; nil: the defaults
 }
 
-// Wants reports whether the receiver gets events of an app.
+// Wants reports whether the receiver gets the events of an app.
 func (r Receiver) Wants(app string) bool {
 	return concerns(r.Apps, app)
 }
 
 // ServiceFields lists the fields of one service's block.
 type ServiceFields struct {
-	Needs []string    // each is required; | separates alternatives
+	Needs []string    // required fields; a|b is one of them
 	May   []string    // optional
 	Only  []EventKind // supported events; none: all
 }
 
-// TroubleKinds returns the events that open an incident of an on-call service.
+// TroubleKinds returns the kinds of events that open an incident at an on-call service.
 func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
@@ -61,10 +61,10 @@ func Services() map[string]ServiceFields {
 	}
 }
 
-// receiverFile is the form of an entry.
+// receiverFile has the fields of an entry of notifications.
 type receiverFile struct {
 	Name     string       `json:"name"`
-	Events   []string     `json:"events"` // not on, which YAML reads as true
+	Events   []string     `json:"events"` // the field is not named on, which YAML reads as true
 	Apps     []string     `json:"apps"`
 	Template templateFile `json:"template"`
 
@@ -86,7 +86,7 @@ type templateFile struct {
 	Text  string `json:"text"`
 }
 
-// serviceFile has the fields of all services; Services lists them by service.
+// serviceFile has the fields of all services. Services lists the fields of each service.
 type serviceFile struct {
 	APIKey     *credentialFile           `json:"apiKey"`
 	Password   *credentialFile           `json:"password"`
@@ -108,7 +108,7 @@ type serviceFile struct {
 	Tags      []string `json:"tags"`
 }
 
-// section reads one block, such as a service's.
+// section reads one block of an entry into a Receiver, such as the block of a service.
 type section struct {
 	place
 	into *Receiver
@@ -167,7 +167,7 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	return r, block.service(*blocks[r.Service])
 }
 
-// argoTriggers maps Argo Rollouts' triggers, for an error's fix.
+// argoTriggers maps Argo Rollouts' triggers to kinds of events, for the fix in an error.
 var argoTriggers = map[string]EventKind{
 	"on-rollout-updated": EventStarted, "on-rollout-step-completed": EventStepCompleted, "on-rollout-paused": EventPaused,
 	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted,
@@ -196,7 +196,7 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template parses a template and tries it on an event with only a kind, to find misspelt fields before a release.
+// template parses a template and executes it once with an almost empty event, to find misspelt fields early.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil
@@ -244,7 +244,7 @@ func (s *section) service(raw serviceFile) error {
 	return s.checkValues(raw)
 }
 
-// checkFields compares the given fields with the service's.
+// checkFields checks that the block has the required fields of its service, and no field of another service.
 func (s *section) checkFields() error {
 	row := Services()[s.into.Service]
 	allowed := slices.Clone(row.May)
@@ -273,7 +273,7 @@ func (s *section) checkFields() error {
 	return nil
 }
 
-// headerName is a token of HTTP.
+// headerName matches the name of an HTTP header (RFC 9110, 5.6.2, token).
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 func (s *section) checkValues(raw serviceFile) error {

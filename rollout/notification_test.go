@@ -132,8 +132,8 @@ func TestNotified(t *testing.T) {
 	}
 }
 
-// TestTemplatesEnd checks that a template without an end, or with too much memory, is refused with the configuration.
-// Usual templates are accepted.
+// TestTemplatesEnd checks that ParseConfig refuses a template that may run without end or use too much memory, and that it accepts
+// usual templates.
 func TestTemplatesEnd(t *testing.T) {
 	template := func(text string) error {
 		quoted, err := json.Marshal(text)

@@ -2,30 +2,30 @@ package rollout
 
 import "time"
 
-// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>: each receiver's last notified
-// commit. Events are claimed before they are sent, so that no other process sends them.
+// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>. It has each receiver's last notified
+// state commit. A process claims events there before it sends them, so that no other process sends them.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified
 	By         string            `json:"by,omitempty"`   // the process that sends the claimed events
-	Since      time.Time         `json:"since,omitzero"` // the time of its claim, by its own clock
+	Since      time.Time         `json:"since,omitzero"` // the time of that process's claim, by its own clock
 	Receivers  map[string]Cursor `json:"receivers"`      // by name
 }
 
-// Cursor is the progress of one receiver.
+// Cursor is one receiver's position in the history of the state branch.
 type Cursor struct {
 	Told    string `json:"told,omitempty"`    // the last notified state commit; "": before the first one
-	App     string `json:"app,omitempty"`     // in the commit after Told, all apps up to this name are notified
+	App     string `json:"app,omitempty"`     // in the commit after Told, apps up to this name have been notified
 	Claimed string `json:"claimed,omitempty"` // the last claimed state commit
 }
 
-// NotifiedPath is the file's path on its branch.
+// NotifiedPath is the path of the file on its branch.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns a cluster's branch for Notified, apart from the state branch so that no release is blocked.
+// NotifiedBranch returns a cluster's branch for Notified. Its pushes do not delay releases, which use the state branch.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
-// ParseNotified reads the file strictly.
+// ParseNotified reads notified.yaml strictly.
 func ParseNotified(data []byte) (*Notified, error) {
 	return decode[Notified](NotifiedPath, "Notified", data)
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). It is
-// never mutated once part of a Render: overlays copy changed parts.
+// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). An Object
+// of a Render is never changed: overlays change copies.
 type Object map[string]any
 
-// Ref names an object in one cluster, without its version, of which there may be several. Namespace is empty for
-// cluster-scoped objects. Its text is "group/Kind/namespace/name", with "core" and "-" if empty:
-// core/Service/shop/checkout.
+// Ref names an object in one cluster, without an API version. Namespace is empty for cluster-scoped objects. The text
+// form is "group/Kind/namespace/name", such as core/Service/shop/checkout. "core" stands for the empty group, and "-"
+// for no namespace.
 type Ref struct {
 	Group     string
 	Kind      string
@@ -21,7 +21,7 @@ type Ref struct {
 	Name      string
 }
 
-// Ref returns the object's identity.
+// Ref returns a reference to the object.
 func (o Object) Ref() Ref {
 	group, _, found := strings.Cut(o.APIVersion(), "/")
 	if !found {
@@ -51,12 +51,12 @@ func (o Object) Label(key string) string { return text(o.Map("metadata", "labels
 // IsSecret reports whether the object is a Secret.
 func (o Object) IsSecret() bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 
-// CreateOnly reports whether the object is created if missing, and never updated.
+// CreateOnly reports whether the object is a Secret that is created if missing, and never updated.
 func (o Object) CreateOnly() bool {
 	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
 }
 
-// Keeps returns the annotation and value that keep the object in the cluster after it leaves Git; "" for none.
+// Keeps returns the annotation, with its value, that keeps the object in the cluster after it leaves Git; "" for none.
 func (o Object) Keeps() string {
 	for _, keeps := range [][2]string{{AnnotationPrune, "disabled"}, {AnnotationCreateOnly, "true"}} {
 		if o.Annotation(keeps[0]) == keeps[1] {
@@ -66,7 +66,7 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the part to compare and show: of a CreateOnly object, whose content may be random, its reference.
+// Told returns the object as compared and shown. For a CreateOnly object, whose data may be random, it is without data.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o
@@ -78,7 +78,7 @@ func (o Object) Told() Object {
 	return Object{"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": metadata}
 }
 
-// Map returns the map at a path of keys, nil if none.
+// Map returns the map at a path of keys, nil if there is none.
 func (o Object) Map(path ...string) map[string]any {
 	m := map[string]any(o)
 	for _, key := range path {
@@ -91,7 +91,7 @@ func (o Object) Map(path ...string) map[string]any {
 	return m
 }
 
-// Set sets the value at a path of keys, with missing maps.
+// Set sets the value at a path of keys, and creates missing maps on the path.
 func (o Object) Set(value any, path ...string) {
 	m := map[string]any(o)
 	for _, key := range path[:len(path)-1] {
@@ -132,7 +132,7 @@ func deepCopy(v any) any {
 	}
 }
 
-// HoldsData reports whether a deletion, left to users, loses their data: a Namespace, volume, claim or definition.
+// HoldsData reports whether a deletion would lose users' data, so that only users delete the object.
 func (r Ref) HoldsData() bool {
 	switch r.Group + "/" + r.Kind {
 	case "/Namespace", "/PersistentVolumeClaim", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition":
@@ -141,18 +141,18 @@ func (r Ref) HoldsData() bool {
 	return false
 }
 
-// Autoscales reports whether the object sets a workload's replicas.
+// Autoscales reports whether the object is an autoscaler, which sets a workload's replicas.
 func (r Ref) Autoscales() bool {
 	kind := r.Group + "/" + r.Kind
 	return kind == "autoscaling/HorizontalPodAutoscaler" || kind == "keda.sh/ScaledObject"
 }
 
-// String returns the text form, as in the state file's inventory.
+// String returns the text form, as used in State.Inventory.
 func (r Ref) String() string {
 	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")
 }
 
-// Title returns the name for a sentence: Deployment shop/web, Namespace shop.
+// Title returns the name for a sentence, such as Deployment shop/web or Namespace shop.
 func (r Ref) Title() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name

@@ -96,7 +96,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// TestKindsOfWorkloads checks that a Deployment is written without its kind, and all others with it.
+// TestKindsOfWorkloads checks that the text form of a Deployment has no kind, and that of every other workload has one.
 func TestKindsOfWorkloads(t *testing.T) {
 	for want, kind := range map[string]Ref{
 		"shop/web":                            {Group: "apps", Kind: "Deployment"},
@@ -126,7 +126,7 @@ func TestKindsOfWorkloads(t *testing.T) {
 	compare.Check(t, web, spelled)
 }
 
-// TestHoldsData checks whose deletion would delete users' data.
+// TestHoldsData checks the kinds of objects whose deletion would delete users' data.
 func TestHoldsData(t *testing.T) {
 	for ref, want := range map[Ref]bool{
 		{Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true, {Kind: "PersistentVolume"}: true,

@@ -9,21 +9,21 @@ import (
 type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every existing workload of the app
 	Routes    map[Ref]ObservedRoute         // every existing object with a router's status
-	Troubled  []Trouble                     // by reference; objects without a status count as healthy
-	Nodes     map[string]map[string]string  // labels by node, if nodes are ordered by labels; nil: unknown
-	Unseen    string                        // why the observation may be outdated: nothing can be watched; "" if it can
+	Troubled  []Trouble                     // sorted by reference; objects without a status count as healthy
+	Nodes     map[string]map[string]string  // labels by node, if a Spec has a NodeOrder; nil: unknown
+	Unseen    string                        // why a watch fails, so that the observation may be outdated; "" if none does
 }
 
-// Trouble is a live object of the app that its controller has not reconciled, by the rules of kstatus, as in Flux.
+// Trouble is a live object that its controller has not reconciled, by the rules of kstatus, which Flux also uses.
 type Trouble struct {
 	Ref     Ref
-	Failed  bool   // it does not recover by itself; otherwise it may be in progress
-	Message string // the controller's reason, on one line: it may differ each time
+	Failed  bool   // the object does not recover by itself; false: it may be in progress
+	Message string // the controller's reason on one line; its text may change while the problem lasts
 }
 
 // ObservedRoute is the status that a router writes on an object.
 type ObservedRoute struct {
-	Generation int64          // of the object, incremented by changes of its spec
+	Generation int64          // metadata.generation of the object, which a change of its spec increments
 	Status     map[string]any // nil without a status
 }
 
@@ -40,39 +40,39 @@ func (o Observed) Serial() int {
 type ObservedWorkload struct {
 	Replicas  int        // spec.replicas; of a DaemonSet: the number of desired nodes
 	Hash      Hash       // AnnotationHash on the workload, "" if gitrollout never applied it
-	Serial    int        // LabelSerial on it, 0 if it has none or belongs to another app
-	Synced    bool       // the controller has observed the newest spec (observedGeneration)
+	Serial    int        // LabelSerial on the workload, 0 without one or if another app owns the workload
+	Synced    bool       // the controller has seen the newest spec (status.observedGeneration)
 	Complete  bool       // every pod has the newest template and is available, no old pod is left
 	Available int        // available pods by the controller's count (status.availableReplicas)
-	Surge     int        // of a Deployment: pods beyond Replicas that its present strategy allows
+	Surge     int        // of a Deployment: pods beyond Replicas that the live strategy allows
 	First     int        // of a StatefulSet: the lowest ordinal
-	Floor     int        // of a StatefulSet: the first ordinal with the newest template; or nodes that stay
-	Room      bool       // of a StatefulSet: the API server keeps its maxUnavailable
-	Revisions []Revision // one for each ReplicaSet, newest first
+	Floor     int        // of a StatefulSet: lowest ordinal with the newest template; else the partition
+	Room      bool       // of a StatefulSet: its maxUnavailable is set (the API server may drop the field)
+	Revisions []Revision // one for each ReplicaSet or ControllerRevision, newest first
 }
 
-// Revision is one ReplicaSet of a Deployment.
+// Revision is one version of a workload's template: a ReplicaSet, or a ControllerRevision of the other kinds.
 type Revision struct {
-	Name       string      // the ReplicaSet's name
+	Name       string      // the ReplicaSet's or ControllerRevision's name
 	Hash       Hash        // AnnotationHash, "" if unknown
 	Pin        Pin         // the label that only its pods have; the zero value if unknown
-	Current    bool        // the Deployment's template matches it now
-	Base       bool        // of a StatefulSet: pods below the partition have it; of a DaemonSet: it was adopted
+	Current    bool        // the revision has the workload's live template
+	Base       bool        // of a StatefulSet: for pods below the partition; of a DaemonSet: older than the adoption
 	Number     int         // deployment.kubernetes.io/revision
 	Created    time.Time   // of a ReplicaSet, in seconds
-	Desired    int         // spec.replicas
-	Late       bool        // of a ReplicaSet: its controller has not seen its size yet, and may create pods
+	Desired    int         // spec.replicas of a ReplicaSet; otherwise the pods that should have this revision
+	Late       bool        // of a ReplicaSet: its controller has not seen spec.replicas yet, and may create pods
 	Pods       int         // pods that exist and are not terminating
-	ReadySince []time.Time // since when each Ready, not terminating pod is Ready, oldest first
+	ReadySince []time.Time // when each pod became Ready, oldest first, without terminating pods
 	Available  int         // of a ReplicaSet: available pods by the controller's count (status.availableReplicas)
 	Problem    string      // the most important reason why a pod is not Ready or not created, "" if none
 	Members    []Pod       // pods, including terminating ones, by name
 }
 
-// Pin is the label that only the pods of one version have. A Service for one version selects it.
+// Pin is a label that only the pods of one version have, as the selector of the version's Service.
 type Pin struct{ Label, Value string }
 
-// PodHash returns the pin of a ReplicaSet whose pods have a value of LabelPodHash.
+// PodHash returns the pin for a value of LabelPodHash, the zero Pin for "".
 func PodHash(value string) Pin {
 	if value == "" {
 		return Pin{}
@@ -95,8 +95,8 @@ type Pod struct {
 // Ready returns the number of Ready pods.
 func (r Revision) Ready() int { return len(r.ReadySince) }
 
-// Serving returns how many pods have been Ready for the user's minReadySeconds at now: a held Deployment's own value
-// is huge and its availableReplicas mean nothing.
+// Serving returns how many pods have been Ready for minReady, the user's minReadySeconds. A held Deployment has a huge
+// minReadySeconds, so that its status.availableReplicas does not count them.
 func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	n := 0
 	for _, since := range r.ReadySince {
@@ -107,14 +107,14 @@ func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	return n
 }
 
-// Current returns the newest template's revision, zero if there is none yet.
+// Current returns the revision with the live template, the zero value if the controller has not made it yet.
 func (w ObservedWorkload) Current() Revision {
 	current, _ := Find(w.Revisions, func(r Revision) bool { return r.Current })
 	return current
 }
 
-// Find returns the ReplicaSet of a template hash. If a user's edit of the live template makes two, it is the one that
-// matches the Deployment, then with most pods, then the oldest.
+// Find returns the revision with a template hash. A user's edit of the live template can make a second one. Find then
+// prefers the current revision, then the revision with more pods, then the older revision.
 func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
 	var best Revision
 	found := false
@@ -139,7 +139,7 @@ func better(a, b Revision) bool {
 	return a.Number < b.Number
 }
 
-// Foreign is a sign that another tool, or another app, manages an object of an app.
+// Foreign is evidence that another tool or another app manages an object of an app.
 type Foreign struct {
 	Ref   Ref    // the app's object
 	By    string // Argo Rollouts, Flagger …, or another app

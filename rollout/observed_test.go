@@ -130,7 +130,7 @@ func TestShown(t *testing.T) {
 	compare.CheckNamed(t, "another phase", Paused, (&State{Phase: Paused, Unhealthy: "0 of 5"}).Shown())
 }
 
-// TestWaits checks that only a release held by a closed calendar waits without a problem.
+// TestWaits checks that an app held by a closed window waits without an error, and that an app held by a policy does not.
 func TestWaits(t *testing.T) {
 	if (*Held)(nil).Waits() || (&Held{Reason: HeldPolicy}).Waits() || !(&Held{Reason: HeldClosed}).Waits() {
 		t.Error("want only a release held by a closed calendar to wait")
@@ -143,7 +143,7 @@ func TestReasonOf(t *testing.T) {
 	compare.CheckNamed(t, "no reason", HeldInvalidInput, ReasonOf(&InvalidError{}))
 }
 
-// TestNewestSerial checks that the newest serial of all workloads is used.
+// TestNewestSerial checks that Serial returns the highest serial of all workloads.
 func TestNewestSerial(t *testing.T) {
 	seen := Observed{Workloads: map[Workload]ObservedWorkload{web: {Serial: 3}, api: {Serial: 7}}}
 	compare.Check(t, 7, seen.Serial())
@@ -163,7 +163,7 @@ func TestTemplateOfAnExperiment(t *testing.T) {
 	}
 }
 
-// TestSameRun compares runs by name, release and start.
+// TestSameRun checks that runs are the same only if name, release and start are equal.
 func TestSameRun(t *testing.T) {
 	run := AnalysisRun{Name: "a", Release: "h", Started: noon}
 	other := []AnalysisRun{{Name: "b", Release: "h", Started: noon}, {Name: "a", Release: "i", Started: noon}, {Name: "a", Release: "h"}}
@@ -188,7 +188,7 @@ func TestSameRun(t *testing.T) {
 	}
 }
 
-// TestMergeDoes checks that only a clean merge of exactly these files counts.
+// TestMergeDoes checks that Does is true only for a clean merge with exactly the given edits.
 func TestMergeDoes(t *testing.T) {
 	edits := map[string][]byte{"a": []byte("x"), "gone": nil, "empty": {}}
 	for _, c := range []struct {

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Partitioned is a kind of workload whose controller moves pods in stages: its partition sets how many pods keep the
-// old version. Each kind, built in or configured, is one value; no other code depends on it. It owns spec.replicas
-// pods of spec.template. Their LabelRevision equals the ControllerRevision's label, or its name.
+// Partitioned is a kind of workload with a partition: a field for the number of pods that keep the old version. Each
+// kind, built in or configured, is one value; no other code depends on the kind. Its objects have spec.replicas and
+// spec.template. The LabelRevision of the pods equals the ControllerRevision's label or name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
-	Partition  string // the field
+	Partition  string // the path of the partition field
 	CountsNew  bool   // the field counts the pods of the new version, not of the old one
-	Percent    bool   // the field may be a percentage, too, which is rounded up
-	Ordered    bool   // pods move by ordinal, and each waits for the others: a broken one is evicted in a rollback
-	MinReady   string // the field with its minReadySeconds
+	Percent    bool   // the field may also be a percentage, which is rounded up
+	Ordered    bool   // pods move in order of their ordinals, so that a rollback must evict a broken pod
+	MinReady   string // the field with minReadySeconds
 	Nodes      string // the field with the number of nodes that get a pod each; "": spec.replicas is the number of pods
-	Only       string // a field that selects the only pods ever moved; "" for none
+	Only       string // a field that selects which pods move at all; "" for none
 	Status     PartitionStatus
 
 	Unavailable any  `json:"-"` // default of the maxUnavailable beside the partition, nil if unknown
-	Surges      bool `json:"-"` // it has a maxSurge there, too
+	Surges      bool `json:"-"` // the kind also has a maxSurge beside the partition
 }
 
 // PartitionStatus lists the fields of a Partitioned's status.
@@ -38,7 +38,7 @@ type PartitionStatus struct {
 	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
 }
 
-// partitionStatus has the field names of the kinds of Kubernetes and Kruise.
+// partitionStatus has the names of status fields in Kruise's CloneSet and StatefulSet.
 var partitionStatus = PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	UpdatedReady: "status.updatedReadyReplicas", Available: "status.availableReplicas",
@@ -47,7 +47,7 @@ var partitionStatus = PartitionStatus{
 
 const ownMinReady = "spec.minReadySeconds"
 
-// partitionedKinds are the built-in kinds: Kruise's (apis/apps/v1alpha1 and v1beta1).
+// partitionedKinds are the built-in kinds, all of OpenKruise (apis/apps/v1alpha1 and v1beta1).
 var partitionedKinds = []Partitioned{
 	{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Partition: "spec.updateStrategy.partition",
 		Percent: true, MinReady: ownMinReady, Status: partitionStatus, Unavailable: "20%", Surges: true},
@@ -64,8 +64,8 @@ var partitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned returns the kind with an apiVersion and kind, from more, as configured, or built in. Without one,
-// instead has the group's apiVersions with such a kind.
+// FindPartitioned returns the configured (more) or built-in kind with an apiVersion and kind. If there is none, instead
+// lists the apiVersions in which the group has this kind.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, partitionedKinds) {
@@ -79,10 +79,10 @@ func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitione
 	return nil, instead
 }
 
-// Ref returns a reference to the kind.
+// Ref returns a reference with the group and kind only.
 func (p Partitioned) Ref() Ref { return Object{"apiVersion": p.APIVersion, "kind": p.Kind}.Ref() }
 
-// In returns an object's field, nil if it has none.
+// In returns the value of an object's field by path, nil if there is none.
 func In(o Object, field string) any {
 	path := strings.Split(field, ".")
 	return o.Map(path[:len(path)-1]...)[path[len(path)-1]]
@@ -137,7 +137,7 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field is, or is below, one with another meaning in all workloads, or any of more.
+// isTaken reports whether a field is at or below a field with a fixed meaning in all workloads, or a field of more.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")
@@ -159,12 +159,12 @@ func PartitionedOf(a App) (all []Partitioned) {
 	return all
 }
 
-// OnNodes reports whether the workload has a pod on each node, not replicas.
+// OnNodes reports whether the workload has a pod on each node instead of a number of replicas.
 func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Partitioneds returns the kinds of workloads with a partition in renders; the first render's value counts.
+// Partitioneds returns the kinds with a partition of all workloads in renders. The first render with a kind counts.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

@@ -67,7 +67,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 	}
 }
 
-// TestWorkloadsOfAState checks that a workload known only from its document is recognized by the recorded releases.
+// TestWorkloadsOfAState checks that a workload outside WorkloadKinds is recognized by its template in the recorded releases.
 func TestWorkloadsOfAState(t *testing.T) {
 	clone, _ := WorkloadOf(Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
 	s := State{Inventory: []Ref{clone.Ref(), web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}}}

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Policy is the cluster operators' policy for apps, kept where users of the users' branch cannot change it.
+// Policy is the cluster operators' policy for apps. Users with access to only the users' branch cannot change it.
 type Policy struct {
-	File      string // its path, for messages
+	File      string // path of the file, for messages
 	Unmatched string // PolicyDeny or PolicyAllow, for apps without a project; default PolicyDeny
 	Projects  []Project
 }
 
-// The handling of apps without a project.
+// The values of Policy.Unmatched.
 const (
 	PolicyDeny  = "deny"
 	PolicyAllow = "allow"
 )
 
-// Project is the rules for some apps, besides the configuration's.
+// Project has rules for some apps. They apply in addition to the rules in the configuration.
 type Project struct {
 	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
 	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
@@ -31,22 +31,22 @@ type Project struct {
 	Resources        KindRules    `json:"resources"`
 	ServiceAccount   string       `json:"serviceAccount" is:"account"`
 	Rollouts         RolloutRules `json:"rollouts"`
-	Promoters        string       `json:"promoters"` // a file of allowed_signers; "" for --promoters
+	Promoters        string       `json:"promoters"` // an allowed_signers file; "" for --promoters
 	Quota            Quota        `json:"quota"`
 }
 
-// KindRules are kinds as group/Kind, or Kind or /Kind of the core group; * and ? are wildcards.
+// KindRules has kinds as group/Kind, or as Kind or /Kind for the core group. * and ? are wildcards.
 type KindRules struct {
-	Allow []string `json:"allow" max:"200" is:"kinds"` // nil: all; else only these
-	Deny  []string `json:"deny" max:"200" is:"kinds"`  // takes precedence over allow
+	Allow []string `json:"allow" max:"200" is:"kinds"` // only these kinds; nil: all kinds
+	Deny  []string `json:"deny" max:"200" is:"kinds"`  // takes precedence over Allow
 }
 
 // RolloutRules are requirements for a project's releases.
 type RolloutRules struct {
-	Required        bool          `json:"required"` // each object with a pod template, except a Job, has a Rollout
+	Required        bool          `json:"required"` // each object with a pod template, except a Job, needs a Rollout
 	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
 	RequireAnalysis bool          `json:"requireAnalysis"`
-	MinDuration     time.Duration `json:"minDuration"` // of pauses with a duration and of experiments, together
+	MinDuration     time.Duration `json:"minDuration"` // least sum of timed pauses and experiments
 	Forbid          []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
 }
 
@@ -56,13 +56,13 @@ const (
 	ForbidFastRollbackOff = "fastRollbackOff" // rollbackWindow: {revisions: 0}
 )
 
-// Quota bounds each app of a project; nil is no bound.
+// Quota bounds the numbers of objects of each app of a project; nil is no bound.
 type Quota struct {
 	Objects     *int `json:"objects"`
 	Deployments *int `json:"deployments"`
 }
 
-// policyFile is the form of the file.
+// policyFile has the fields of the policy's file.
 type policyFile struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"` // Policy
@@ -110,8 +110,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns an app's project, nil without a Policy or if apps without one are allowed. A forbidden missing,
-// or a second, project is an InvalidError with HeldPolicy.
+// ProjectOf returns an app's project, nil without a Policy or for an allowed app without a project. A forbidden app
+// without a project, and an app in two projects, are InvalidErrors with HeldPolicy.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil
@@ -135,29 +135,29 @@ func (p *Policy) ProjectOf(app string) (*Project, error) {
 	return found, nil
 }
 
-// Forbids reports whether the project, which may be nil, forbids something.
+// Forbids reports whether the project, which may be nil, lists a value in RolloutRules.Forbid.
 func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns an app with the project's namespaces and kinds instead of its entry's. The rules of an entry apply:
-// kube-system must be listed by name, and a Namespace by its kind and its name.
+// Bounded returns the app with the project's namespaces and kinds instead of the configuration's, for MayWriteIn and
+// MayHave: kube-system must be listed by name, and a Namespace by its kind and its name.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")
 	return app
 }
 
-// HasSource reports whether the project's apps may use a file: * and ? match within a name, ** any folders.
+// HasSource reports whether Sources allows a file to the project's apps. * and ? match within a name, ** any folders.
 func (p *Project) HasSource(file string) bool {
 	return len(p.Sources) == 0 || slices.ContainsFunc(p.Sources, func(pattern string) bool {
 		return matchesFolders(strings.Split(pattern, "/"), strings.Split(file, "/"))
 	})
 }
 
-// matchesFolders takes len(pattern)*len(names) comparisons for any number of **.
+// matchesFolders matches a path's elements in len(pattern)*len(names) steps, for any number of **.
 func matchesFolders(pattern, names []string) bool {
-	reach := make([]bool, len(names)+1) // whether the former segments match so many of the names
+	reach := make([]bool, len(names)+1) // reach[i]: the earlier segments match the first i names
 	reach[0] = true
 	for _, segment := range pattern {
 		next := make([]bool, len(names)+1)
@@ -174,7 +174,7 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether a pattern names the kind, in any case: group/Kind, Kind or /Kind of the core group, or *.
+// IsKind reports whether a pattern matches the kind, ignoring case: group/Kind, Kind or /Kind (core group), or *.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")

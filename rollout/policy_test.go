@@ -10,13 +10,13 @@ import (
 
 const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
 
-// project returns a policy of one project, with further fields.
+// project returns the projects of a policy with one project, which has additional fields (more).
 func project(more string) string {
 	return "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
 }
 
-// TestParsePolicy checks that each mistake in a policy has file, field, value and fix. A mistake without a message
-// would permit too much.
+// TestParsePolicy checks that the error for each mistake in a policy names file, field, value and fix. An undetected mistake could
+// permit too much.
 func TestParsePolicy(t *testing.T) {
 	const (
 		noFiles = " is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**"
@@ -69,7 +69,7 @@ func checkPolicyRefused(t *testing.T, name, text, want string) {
 	}
 }
 
-// TestProjectOf checks that an app belongs to one project, or to none where that is permitted.
+// TestProjectOf checks that an app belongs to exactly one project, or to no project if the policy permits that.
 func TestProjectOf(t *testing.T) {
 	projects := policyHead +
 		"projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]}\n- {name: till, apps: ['*-till', till], namespaces: [till]}\n"
@@ -136,8 +136,8 @@ func TestIsKind(t *testing.T) {
 	}
 }
 
-// FuzzPolicy checks that a policy is read, or refused with its name and a reason. A valid policy answers for every
-// app, file and kind.
+// FuzzPolicy checks that any bytes are either parsed as a policy, or refused with an InvalidError of one line. A parsed policy must
+// answer for every app, file and kind.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(policyHead + project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], "+
 		"resources: {deny: [/Secret, '*/Role'], allow: ['*']}")))

@@ -17,39 +17,39 @@ type Verb string
 // The decisions.
 const (
 	Promote Verb = "promote" // open the gates up to Through
-	Hold    Verb = "hold"    // no advance while the file has this decision
-	Abort   Verb = "abort"   // back to stable; the hash is not tried again
+	Hold    Verb = "hold"    // no workload advances while the file has this decision
+	Abort   Verb = "abort"   // roll back to stable, and reject the hash
 	Retry   Verb = "retry"   // try a rejected hash again, from the first step
 )
 
 // Verbs lists all decisions.
 func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry} }
 
-// Full is the Through of a promotion that opens all gates and skips remaining weights.
+// Full is the value of Through that opens all gates and skips the remaining weights.
 const Full = "full"
 
-// StepsVersion is the version of a Promotion with steps from 1. In files of APIVersion they count from 0.
+// StepsVersion is the version of a Promotion that counts steps from 1. A Promotion of APIVersion counts from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
-// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names release, try and
-// workloads, so that a late merge approves nothing else.
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names the release, the try
+// and the workloads, so that a late merge promotes no other release.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
 	Release    Hash   `json:"release" needs:"name the release's hash, such as h1-7b4e2a91d0" like:"hash"`
-	Through    string `json:"through,omitempty"` // of all workloads: a step's number from 1 or its name, or "full"
-	// instead of Through: such a step for each workload to promote
+	Through    string `json:"through,omitempty"` // for all workloads: a step's number from 1 or its name, or "full"
+	// Workloads replaces Through with a separate value for each workload to promote.
 	Workloads map[Workload]string `json:"workloads,omitempty"`
-	Since     time.Time           `json:"since,omitzero"` // the promoted try: its Release.Since; zero: any
+	Since     time.Time           `json:"since,omitzero"` // Release.Since of the promoted try; zero: any try
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
 	Reason    string              `json:"reason,omitempty"` // for users
-	At        string              `json:"at,omitempty"`     // for users, and to make a second retry differ from the first
-	// AdoptAnyway adopts, at this version, an app of another controller.
+	At        string              `json:"at,omitempty"`     // for users, and to make a second retry another file
+	// AdoptAnyway lets gitrollout adopt, at this version, an app that another controller manages.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
-	Forbidden string `json:"-"` // the policy's rule that ignores a promotion that skips waits; "" if none
-	Digest    string `json:"-"` // of the file's bytes
-	Author    string `json:"-"` // of the head commit with the file
+	Forbidden string `json:"-"` // the policy's rule against promotions that skip waits; "" for none
+	Digest    string `json:"-"` // digest of the file's bytes
+	Author    string `json:"-"` // author of the commit with this promotion
 }
 
 // PromotionPath returns the path of an app's promotion file.
@@ -87,7 +87,7 @@ type promotionFile struct {
 	Workloads map[Workload]stepText `json:"workloads"`
 }
 
-// stepText is a step in YAML: through: 2 is a number.
+// stepText is the name or number of a step. YAML reads through: 2 as a number.
 type stepText string
 
 // Shape returns the JSON Schema of a step.
@@ -108,7 +108,7 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// Encode returns the file's bytes, equal for equal promotions, if possible in the version of older programs.
+// Encode returns the file's bytes, equal for equal promotions. It uses the older APIVersion if the content permits it.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {
@@ -118,8 +118,8 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate at step index of a release's workload with steps of these names
-// ("" for none). An unknown step opens nothing.
+// Opens reports whether the promotion opens the gate of a workload's step with an index. names are the names of the
+// workload's steps, "" for unnamed ones. A promotion of an unknown step opens no gate.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	if !p.Says(Promote, release) {
 		return false
@@ -128,7 +128,7 @@ func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) b
 	return found && index <= last
 }
 
-// Last returns the index of the last step that the promotion opens: len(names) for all. found is false for none.
+// Last returns the index of the last step that the promotion opens: len(names) for all steps, false for no step.
 func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	if p == nil {
 		return 0, false
@@ -156,7 +156,7 @@ func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != ""
 }
 
-// SkipsSteps reports whether the promotion skips a workload's remaining steps, for any release.
+// SkipsSteps reports whether the promotion skips the remaining steps of any workload.
 func (p *Promotion) SkipsSteps() bool {
 	if p == nil || p.Decision != Promote {
 		return false
@@ -164,7 +164,7 @@ func (p *Promotion) SkipsSteps() bool {
 	return p.Through == Full || slices.Contains(slices.Collect(maps.Values(p.Workloads)), Full)
 }
 
-// OpensAll reports whether the promotion skips the whole rest of the release.
+// OpensAll reports whether the promotion skips the remaining steps of all workloads of the release.
 func (p *Promotion) OpensAll(release Hash) bool {
 	return p.Says(Promote, release) && p.Through == Full && p.Workloads == nil
 }

@@ -14,33 +14,33 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs with tags of Field. It keeps the first error, for one late check.
+// Reader reads one document strictly into structs with the tags of Field. It collects errors, to be checked at the end.
 type Reader struct {
 	Argo     bool          // the document is from Argo Rollouts
-	Hide     bool          // messages contain no texts of the document, which may be credentials
-	Err      *InvalidError // the first error with the further ones, nil if there is none
+	Hide     bool          // messages leave out the document's texts, which may be credentials
+	Err      *InvalidError // the first error, with the others in Also; nil if there is none
 	Partial  bool          // a field is unknown, missing or of another type
-	Warnings []string      // each begins with the path of a field
+	Warnings []string      // each one begins with the path of a field
 
-	failed   []string // the fields with an error
-	misnamed bool     // a field is unknown: another one may be missing only for that
+	failed   []string // paths of the fields with an error
+	misnamed bool     // a field is unknown: it may be the misspelt name of a missing field
 	forms    map[reflect.Type][]Field
 }
 
-// Read fills into's value from JSON values, as in an Object. at is the path of raw. For credentials use Reader.Hide.
+// Read fills into, a pointer, from JSON values. Errors have paths below at. For credentials use Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
 	return r.Err
 }
 
-// Read keeps errors and warnings, unlike the function Read.
+// Read is like the function Read, and collects errors and warnings in the Reader.
 func (r *Reader) Read(at string, raw, into any) {
 	v := value{r: r, path: at, raw: raw}
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
-// Fail records an error, unless the field or one below it has an error already.
+// Fail records an error, unless the field or a field below it already has an error.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
 	e := &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	if !slices.ContainsFunc(r.failed, func(f string) bool { return strings.HasPrefix(f+".", field+".") }) {
@@ -48,16 +48,16 @@ func (r *Reader) Fail(field, fix, format string, args ...any) {
 	}
 }
 
-// Warn notes an accepted value that is probably a mistake.
+// Warn records a warning about an accepted value that is probably a mistake.
 func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own given value. The error completes a sentence ("is missing"); an *InvalidError
-// adds a fix, and a field below the type's own.
+// Selfread is a type that reads its own value. The text of the error continues the field's path, as in "is missing". An
+// *InvalidError may add a fix, and a field below the value.
 type Selfread interface{ ReadValue(raw any) error }
 
-// value is one value of a document, with its path; nil if absent.
+// value is one value of a document, with its path. raw is nil if the value is absent.
 type value struct {
 	r    *Reader
 	path string
@@ -66,7 +66,7 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
-// lacks is fail for a value that cannot be read any further.
+// lacks is like fail, for a value that cannot be read any further.
 func (v value) lacks(fix, format string, args ...any) {
 	v.r.Partial = true
 	v.fail(fix, format, args...)
@@ -92,7 +92,7 @@ func (v value) misfit(f Field, belongs string) {
 	v.lacks(fix, "is %s where %s belongs", given, belongs)
 }
 
-// into fills a Go value.
+// into fills a Go value from the document's value.
 func (v value) into(to reflect.Value, f Field) {
 	if v.raw == nil || v.raw == "" && f.Has("default") {
 		v.absent(to, f)
@@ -143,7 +143,7 @@ func (v value) absent(to reflect.Value, f Field) {
 	}
 }
 
-// reads calls a type's own reader, if it has one.
+// reads reads a value of a type with an own format, and reports whether the type has one.
 func (v value) reads(to any, f Field) bool {
 	var err error
 	switch to := to.(type) {
@@ -189,7 +189,7 @@ func join(path, field string) string {
 	return path + "." + field
 }
 
-// mapping fills a struct.
+// mapping fills a struct from a mapping of the document.
 func (v value) mapping(to reflect.Value) {
 	given, ok := v.raw.(map[string]any)
 	if !ok {
@@ -238,7 +238,7 @@ func (v value) form(t reflect.Type) []Field {
 	return form
 }
 
-// field fills one field of a struct.
+// field fills one field of a struct, and records an error or warning if a tag requires one.
 func (v value) field(to reflect.Value, f Field, raw any) {
 	at := value{r: v.r, path: join(v.path, f.Name), raw: raw}
 	if raw != nil {
@@ -260,7 +260,7 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 	}
 }
 
-// rules checks the rules for a whole mapping.
+// rules checks the rules of a field _ for the whole mapping.
 func (v value) rules(f Field, given map[string]any) {
 	if f.Has("some") && len(given) == 0 {
 		v.fail(f.Tag.Get("some"), "is empty")
@@ -281,7 +281,7 @@ func (v value) rules(f Field, given map[string]any) {
 	}
 }
 
-// entries fills a map.
+// entries fills a map from a mapping of the document.
 func (v value) entries(to reflect.Value, f Field) {
 	given, ok := v.raw.(map[string]any)
 	if !ok {
@@ -298,7 +298,7 @@ func (v value) entries(to reflect.Value, f Field) {
 	}
 }
 
-// list fills a slice.
+// list fills a slice from a list of the document.
 func (v value) list(to reflect.Value, f Field) {
 	given, ok := v.raw.([]any)
 	if !ok {
@@ -318,7 +318,7 @@ func (v value) list(to reflect.Value, f Field) {
 	}
 }
 
-// each returns the tag for a list's elements.
+// each returns the tags of a list's field that apply to each element.
 func (f Field) each() reflect.StructTag {
 	var tag string
 	for _, key := range []string{"is", "oneOf"} {
@@ -329,7 +329,7 @@ func (f Field) each() reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// FileTypes returns the forms of the files below .gitrollout, of the policy and of vendor.yaml, by kind, for schemas.
+// FileTypes returns the struct types of gitrollout's files, by kind, for JSON Schemas.
 func FileTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Config":    reflect.TypeFor[configFile](),

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// form has a field of each kind and each tag.
+// form is a document's struct with a field of each kind, and with each tag of Field.
 type form struct {
 	inner
 	Name    string            `json:"name" needs:"name it" is:"label"`
@@ -103,7 +103,7 @@ useless: {a: 1}
 	}
 }
 
-// TestReaderRefuses checks the text of each kind of mistake, which all documents share.
+// TestReaderRefuses checks the error text for each kind of mistake. All documents share these texts.
 func TestReaderRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"missing":              {"listed: [{a: 1}]", "spec.name: is missing; name it"},
@@ -166,7 +166,7 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderKeepsTheRest checks that a struct may accept fields of any name.
+// TestReaderKeepsTheRest checks that a field with the tag json:"*" takes fields of any other name.
 func TestReaderKeepsTheRest(t *testing.T) {
 	var o open
 	if err := Read("", map[string]any{"known": "a", "other": int64(1)}, &o); err != nil {
@@ -175,7 +175,7 @@ func TestReaderKeepsTheRest(t *testing.T) {
 	compare.Check(t, open{Known: "a", Rest: map[string]any{"other": int64(1)}}, o)
 }
 
-// TestTags checks that all tags of all files are known, and that their defaults can be read.
+// TestTags checks for the struct types of all files that their tags name known formats and have readable defaults.
 func TestTags(t *testing.T) {
 	for kind, of := range FileTypes() {
 		checkTags(t, kind, of)

@@ -10,38 +10,38 @@ import (
 	"time"
 )
 
-// App is one kustomization for one cluster: the unit of release.
+// App is one folder of manifests for one cluster, usually a kustomization. It is the unit of release.
 type App struct {
-	Name      string // unique in the cluster; a DNS label: the text that the glob's wildcards matched, joined by "-"
+	Name      string // a DNS label, unique in the cluster; see AppGlob.App
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
 	Namespace string // for namespaced objects without a namespace; never empty
-	Formerly  string // former names, the last one first, separated by spaces: older commits have the app by these
-	Limits    Limits // for rendering; always the present ones, also for older commits
+	Formerly  string // former names, newest first, separated by spaces: older commits have the app under these
+	Limits    Limits // limits for rendering, from the newest configuration even for an older commit
 
-	// Permissions in the cluster besides its Namespace, separated by spaces.
+	// Namespaces and kinds that the app may write besides its Namespace, separated by spaces.
 	Namespaces, ClusterResources string
-	ServiceAccount               string // the account that applies its objects: namespace/name; "" for the default
+	ServiceAccount               string // the account that applies the app's objects: namespace/name; "" for the default
 
-	Plain     bool // without a kustomization it is the manifests in its folder, as Directory selects
+	Plain     bool // a folder without a kustomization is an app too: the manifests that Directory selects
 	Directory Directory
 
-	Helm        Helm   // for the chart in its folder, if that has one and no kustomization
-	Kubernetes  string // the version for charts; "" for DefaultKubernetes
-	APIVersions string // for charts, besides Kubernetes' own, separated by spaces
+	Helm        Helm   // options for the folder's chart, if it has a chart and no kustomization
+	Kubernetes  string // Kubernetes version for charts; "" for DefaultKubernetes
+	APIVersions string // API versions for charts besides Kubernetes' own, separated by spaces
 
-	Workloads string // kinds to move in stages besides the built-in ones, as PartitionedText encodes
+	Workloads string // kinds to move in stages besides the built-in ones, encoded by PartitionedText
 
-	Variables Variables // for its objects
+	Variables Variables // values for the app's objects
 
-	Decryption string // the Secret in its Namespace with the keys of its files; the present one, also for older commits
-	Sealed     bool   // encrypted files are not decrypted, and their Secrets stay as they are
+	Decryption string // Secret in Namespace with the keys for encrypted files; from the newest configuration
+	Sealed     bool   // encrypted files are not decrypted, and their Secrets are not applied
 }
 
 // Variables are the values for ${name} in rendered objects. The zero value changes nothing.
 type Variables struct {
 	On     bool   // objects are searched for variables, even if none is defined
-	Values string // from the app's entry, as JSON; "" for none
-	Files  string // files with more, from the repository's root, separated by line ends; later ones win, Values most
+	Values string // values of the app's entry, as JSON; "" for none
+	Files  string // paths of files with values, one per line; a later file wins, and Values win over files
 }
 
 // NewVariables returns variables with values and files.
@@ -61,7 +61,7 @@ func (v Variables) From() []string { return lines(v.Files) }
 func (v Variables) Map() map[string]string {
 	values := map[string]string{}
 	if v.Values != "" {
-		_ = json.Unmarshal([]byte(v.Values), &values) // NewVariables has encoded it
+		_ = json.Unmarshal([]byte(v.Values), &values) // NewVariables has encoded the values
 	}
 	return values
 }
@@ -71,14 +71,14 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // IsVariable reports whether a text is the name of a variable.
 func IsVariable(name string) bool { return variable.MatchString(name) }
 
-// BadVariable is the fix for an invalid name.
+// BadVariable is the fix for an invalid name of a variable.
 const BadVariable = "use letters, digits and _, and no digit first"
 
 // Helm configures the rendering of the chart in an app's folder.
 type Helm struct {
 	ReleaseName string // default: the app's name
-	ValueFiles  string // relative to the folder, separated by line ends; the last one wins
-	Values      string // over the files, as JSON; "" for none
+	ValueFiles  string // paths relative to the folder, one per line; the last file wins
+	Values      string // values that win over the files, as JSON; "" for none
 	SkipCRDs    bool   // leave out the objects in crds folders
 }
 
@@ -89,11 +89,11 @@ func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
-// Directory selects the manifests of a folder without a kustomization, with Argo CD's names.
+// Directory selects the manifests of a folder without a kustomization. Its fields have Argo CD's names.
 type Directory struct {
-	Recurse bool   `json:"recurse"` // also in folders below
-	Include string `json:"include"` // only matches: a pattern, or several as in {a.yaml,b/*}; default: all
-	Exclude string `json:"exclude"` // no matches
+	Recurse bool   `json:"recurse"` // also read the folders below
+	Include string `json:"include"` // files to read: a pattern, or several as in {a.yaml,b/*}; default: all
+	Exclude string `json:"exclude"` // files to leave out, as a pattern like Include
 }
 
 // Commit is one commit of the users' branch.
@@ -104,13 +104,13 @@ type Commit struct {
 	When    time.Time `json:"when,omitzero"`     // author time, UTC, whole seconds
 }
 
-// Short returns the first seven digits, as git prints them.
+// Short returns the first seven digits of the id, as Git prints it.
 func (c Commit) Short() string { return ShortID(c.ID) }
 
 // ShortID returns a commit id's first seven digits.
 func ShortID(id string) string { return id[:min(7, len(id))] }
 
-// Render is one app at one commit, immutable.
+// Render is the result of rendering one app at one commit. It is immutable.
 type Render struct {
 	App       App
 	Commit    Commit
@@ -118,8 +118,8 @@ type Render struct {
 	Specs     []Spec            // one for each staged workload, ordered by workload
 	Templates map[Workload]Hash // the template hash of every workload, staged or not
 	Files     []string          // sorted paths of every file that the render read
-	Digest    string            // of Objects (as Told) and Specs: equal digests have nothing to apply
-	Content   Hash              // without Specs: of all objects, with encrypted values as in Git; otherwise ""
+	Digest    string            // digest of Objects (as Told) and Specs; with an equal digest nothing is to be applied
+	Content   Hash              // HashContent of the objects, with encrypted values as in Git; "" with Specs
 	Hooked    bool              // Objects contains Jobs around releases
 	Warnings  []string          // accepted values that are probably mistakes, one sentence each
 	Unopened  []string          // sorted paths of the encrypted files that were read without a key
@@ -131,7 +131,7 @@ func (r *Render) Spec(w Workload) (Spec, bool) {
 	return Find(r.Specs, func(s Spec) bool { return s.Workload == w })
 }
 
-// Staged returns the staged workloads' template hashes.
+// Staged returns the template hashes of the staged workloads.
 func (r *Render) Staged() map[Workload]Hash {
 	staged := make(map[Workload]Hash, len(r.Specs))
 	for _, s := range r.Specs {
@@ -140,7 +140,7 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the release's hash: of staged workloads, or of the content if Jobs run around releases, or "".
+// Release returns the release hash of the staged templates. Without Specs it is Content if there are hooks, else "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -148,10 +148,10 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError is an error in the users' repository, with place and fix. It holds one app or, in the configuration,
-// the cluster. Its text is part of the state, so it must not change from pass to pass.
+// InvalidError is an error in the users' repository, with its place and fix. It holds one app or, if it is in the
+// configuration, all apps. The record contains its text, so the same error must have the same text in each pass.
 type InvalidError struct {
-	// About is the object while its file is unknown; none: the document that is read.
+	// About is the invalid object, if its file is unknown; zero: the document that is being read.
 	About Ref    `json:"about,omitzero"`
 	File  string `json:"file,omitempty"`  // path in the repository, "" without a single file
 	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" if none
@@ -163,7 +163,7 @@ type InvalidError struct {
 	Also string `json:"also,omitempty"` // further errors as text, "" for none
 }
 
-// ProblemOf returns an error's place, problem and fix for plan and validate. As data, it may only get more fields.
+// ProblemOf returns the place, message and fix of an error. Plan and validate print them as JSON with stable fields.
 func ProblemOf(err error) *InvalidError {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {
@@ -178,7 +178,7 @@ func IsInvalid(err error) bool {
 	return errors.As(err, &invalid)
 }
 
-// Error returns "file: field: message; fix", and further fields.
+// Error returns "file: object: field: message; fix" without empty parts, then the further errors in Also.
 func (e *InvalidError) Error() string {
 	var about string
 	if e.About != (Ref{}) {
@@ -192,10 +192,10 @@ func (e *InvalidError) Error() string {
 	return text + e.Also
 }
 
-// mostAlso bounds the text of further errors, which alsoText separates.
+// mostAlso is the length of Also, in bytes, from which no further error is added. alsoText precedes each error.
 const mostAlso, alsoText = 4000, "; also "
 
-// And returns an error with a further one in its text; e may be nil.
+// And returns e with the text of another error in Also, or the other error if e is nil.
 func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	switch {
 	case e == nil:
@@ -206,7 +206,7 @@ func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	return e
 }
 
-// Below prefixes the fields of an error, and of the errors in Also, with a field.
+// Below prefixes the error's Field, and each field in Also, with a parent field.
 func (e *InvalidError) Below(field string) {
 	e.Field = strings.TrimSuffix(field+"."+e.Field, ".")
 	e.Also = strings.ReplaceAll(e.Also, alsoText, alsoText+field+".")
@@ -221,7 +221,7 @@ func ReasonOf(err error) HeldReason {
 	return HeldInvalidInput
 }
 
-// WithFix sets the fix.
+// WithFix sets the fix and returns the error.
 func (e *InvalidError) WithFix(format string, args ...any) *InvalidError {
 	e.Fix = fmt.Sprintf(format, args...)
 	return e
@@ -232,7 +232,7 @@ func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// place is a field of a file, for errors below it.
+// place is a field of a file, for errors about the fields below this field.
 type place struct{ file, field string }
 
 func (p place) invalid(field, fix, format string, args ...any) error {

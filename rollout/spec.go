@@ -8,52 +8,52 @@ import (
 	"time"
 )
 
-// Spec is one Rollout document for one workload, with defaults. Fields and defaults are Argo Rollouts' where it has
-// them; docs/coming-from-argo-rollouts.md lists the differences.
+// Spec is one Rollout document for one workload, with defaults filled in. Fields and defaults are the same as in Argo
+// Rollouts; docs/coming-from-argo-rollouts.md lists the differences.
 type Spec struct {
-	Name      string       // the Rollout document's
-	Workload  Workload     // the workload that is moved
-	Partition *Partitioned // its kind, if that is moved by a partition and not in WorkloadKinds
+	Name      string       // name of the Rollout document
+	Workload  Workload     // the workload that the release updates
+	Partition *Partitioned // the workload's kind, if it has a partition and is outside WorkloadKinds
 	Canary    *Canary      // exactly one of Canary and BlueGreen is set
 	BlueGreen *BlueGreen   //
 
 	Replicas                *int   // nil if something else scales the workload (HPA, KEDA)
-	MaxSurge                Amount // the user's own; Kubernetes' default 25 %, rounded up
-	MaxUnavailable          Amount // the user's own; default 25 %, rounded down
+	MaxSurge                Amount // of the workload in Git; default 25%, rounded up
+	MaxUnavailable          Amount // of the workload in Git; default 25%, rounded down
 	MinReadySeconds         int    // default 0; a pod serves once it has been Ready this long
-	ProgressDeadlineSeconds int    // default 600; seconds without progress, except for pauses
-	// default false: a passed deadline is shown; true: it aborts
+	ProgressDeadlineSeconds int    // default 600; allowed seconds without progress, apart from pauses
+	// true: a passed deadline aborts the release; false (default): it is only reported
 	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
-	// nil: each verified hash is rolled back to without steps; n: only the n newest; 0: none
+	// how many verified hashes before stable can be released again without steps; nil: all of them
 	RollbackWindow *int
-	Paused         bool    `json:"paused"` // the document's spec.paused: no advance while true
-	Scaling        Scaling // how pods make room for the canary
+	Paused         bool    `json:"paused"` // spec.paused of the document: while true, no step ends
+	Scaling        Scaling // where the capacity for canary pods comes from
 }
 
-// Scaling is how pods make room for the canary.
+// Scaling selects where the capacity for canary pods comes from.
 type Scaling string
 
-// Surge keeps stable whole and adds canary pods, so that an abort starts no pod. InPlace replaces stable pods within
-// the user's maxSurge and maxUnavailable, without spare capacity.
+// Surge keeps all stable pods and adds canary pods, so that an abort has to start no pod. InPlace replaces stable pods
+// within maxSurge and maxUnavailable, and needs no spare capacity.
 const (
 	Surge   Scaling = "surge"
 	InPlace Scaling = "inPlace"
 )
 
-// Canary is a canary strategy; without steps the user's own rolling update.
+// Canary is a canary strategy. Without steps, a release is the workload's own rolling update.
 type Canary struct {
 	Steps                      []Step
 	StableService              string         `json:"stableService"` // "" or the name of a Service of the app
 	CanaryService              string         `json:"canaryService"`
 	PingPong                   *PingPong      `json:"pingPong"` // instead of the two Services
 	Traffic                    *Traffic       // nil: weights are shares of pods
-	Analysis                   *Analysis      // measured during the release; nil for none
+	Analysis                   *Analysis      // in the background of the release; nil for none
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable shrinks with its share of the traffic
-	Rebalance                  bool           `json:"rebalance" own:""`   // surplus new pods are removed
+	Rebalance                  bool           `json:"rebalance" own:""`   // surplus new pods are evicted
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // of a DaemonSet: nodes in order of update
-	MinPodsPerReplicaSet       int            // 0 or 1: no floor
-	AbortScaleDownDelaySeconds int            // seconds between routing to stable and removing canary pods, surge only
-	ScaleDownDelaySeconds      int            // seconds from promotion to removing stable pods, surge with Services only
+	MinPodsPerReplicaSet       int            // least pods of a version that has any; 0 or 1: no minimum
+	AbortScaleDownDelaySeconds int            // seconds from routing to stable to removing canary pods, with Surge
+	ScaleDownDelaySeconds      int            // seconds from promotion to removing old pods, with Surge and Services
 }
 
 // NodeSelector selects nodes by labels.
@@ -61,7 +61,7 @@ type NodeSelector struct {
 	MatchLabels map[string]string `json:"matchLabels" needs:"give the labels that the nodes have"`
 }
 
-// Matches reports whether labels include all the selector's.
+// Matches reports whether a node's labels include all of MatchLabels.
 func (s NodeSelector) Matches(labels map[string]string) bool {
 	for key, value := range s.MatchLabels {
 		if has, found := labels[key]; !found || has != value {
@@ -71,24 +71,24 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// BlueGreen is a second set of pods, then one switch of the active Service.
+// BlueGreen is a strategy that starts all new pods beside stable, then switches the active Service once.
 type BlueGreen struct {
 	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
 	PreviewService       string `json:"previewService"`                      // "" for none
 	PreviewReplicaCount  *int   `json:"previewReplicaCount"`                 // nil: as many as stable
-	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false waits for a promotion
-	// 0: switch as soon as the preview is ready
+	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false: wait for a promotion
+	// seconds from a ready preview to the switch; default 0
 	AutoPromotionSeconds       int `json:"autoPromotionSeconds"`
 	ScaleDownDelaySeconds      int `json:"scaleDownDelaySeconds" default:"30"`
-	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0 removes the preview at once
+	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0: the preview is removed at once
 
 	PrePromotion  *Analysis // before the switch
-	PostPromotion *Analysis // after it
+	PostPromotion *Analysis // after the switch
 }
 
 // Step is one step of a release. Exactly one of the pointers is set.
 type Step struct {
-	// Name is "" or the user's name for it.
+	// Name is the user's name for the step, "" for none.
 	Name string `json:"name" own:""`
 	// SetWeight is the canary's percentage of the pods, or its share of Traffic.MaxWeight.
 	SetWeight      *int         `json:"setWeight" max:"1000000"`
@@ -97,13 +97,13 @@ type Step struct {
 
 	Analysis   *Analysis
 	Experiment *Experiment
-	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it removes the route
+	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches the step removes the route
 }
 
 // Pause waits for a duration, for a schedule's next match or, without either, for a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
-	// Timeout bounds the wait for a promotion; then OnTimeout happens.
+	// Timeout bounds the wait for a promotion. OnTimeout is the action after that.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout, default abort
 	// Until is a cron schedule: the pause ends at its next match.
@@ -131,7 +131,7 @@ type Amount struct {
 	Percent bool
 }
 
-// ReadValue reads either. A number in quotes is a percentage, as in Argo Rollouts.
+// ReadValue reads a number or a percentage. A number in quotes is a percentage, as in Argo Rollouts.
 func (a *Amount) ReadValue(raw any) error {
 	text, isText := raw.(string)
 	n, isNumber := raw.(int64)

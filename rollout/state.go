@@ -13,16 +13,16 @@ const APIVersion = "gitrollout.dev/v1alpha1"
 // Phase is the state of an app's release.
 type Phase string
 
-// A release alternates between Progressing and Paused, then it is Promoting, then Healthy. After Aborting it is
-// Healthy (Git was reverted) or Degraded (the head is still rejected).
+// A release alternates between Progressing and Paused. After its last step it is Promoting, then Healthy. A rollback
+// is Aborting, then Healthy if Git was reverted, or Degraded if the head is still rejected.
 const (
 	Pending     Phase = "Pending"     // nothing is deployed yet
 	Progressing Phase = "Progressing" // pods are moving to the step's weight
-	Paused      Phase = "Paused"      // a pause step, or a user's hold
+	Paused      Phase = "Paused"      // at a pause step, or held by a user
 	Stalled     Phase = "Stalled"     // no progress for longer than the deadline; it may recover
-	Promoting   Phase = "Promoting"   // all steps are done: the user's own rolling update finishes it
+	Promoting   Phase = "Promoting"   // all steps are done; the user's own rolling update replaces the remaining pods
 	Aborting    Phase = "Aborting"    // rolling back to stable
-	Degraded    Phase = "Degraded"    // stable serves, and the head was rejected; Shown also uses it for unhealthy apps
+	Degraded    Phase = "Degraded"    // the head is rejected and stable serves; Shown also returns it for unhealthy apps
 	Healthy     Phase = "Healthy"     // the head serves
 )
 
@@ -31,45 +31,45 @@ func Phases() []Phase {
 	return []Phase{Pending, Progressing, Paused, Stalled, Promoting, Aborting, Degraded, Healthy}
 }
 
-// State is the record of one app: apps/<group>/<app>.yaml on the state branch. With the users' branch it determines
-// the app's objects. A change of a field with serial:"yes" is a transition, counted by Serial. Changes of other fields,
-// such as Source, Held or Inventory, write to no Deployment.
+// State is the record of one app: the file apps/<group>/<app>.yaml on the state branch. The record and the users'
+// branch determine the app's objects. Serial counts transitions: changes of a field with the tag serial:"yes". Changes
+// of other fields, such as Source, Held or Inventory, cause no write to a Deployment.
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
 	App        string        `json:"app" serial:"no"`
 	Path       string        `json:"path" serial:"no"`
-	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, the last one first
+	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, newest first
 	Serial     int           `json:"serial" serial:"no"`              // counts the transitions of releases
-	Written    int           `json:"written,omitempty" serial:"no"`   // see Mark
-	Seal       string        `json:"seal,omitempty" serial:"no"`      // only in the file: an edit by hand does not match it
+	Written    int           `json:"written,omitempty" serial:"no"`   // if not 0, the serial on the workloads: see Mark
+	Seal       string        `json:"seal,omitempty" serial:"no"`      // digest against edits by hand; set only in the file
 	Phase      Phase         `json:"phase" serial:"yes"`
-	Reason     string        `json:"reason,omitempty" serial:"yes"`   // one sentence: why it has this phase
-	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // the problem at rest, if beyond its deadline
-	Kept       string        `json:"kept,omitempty" serial:"no"`      // undeleted objects that left Git, with the fix
+	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
+	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem without a release, past its deadline
+	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that left Git remain, with the fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // why a policy ignores the promotion file
-	Held       *Held         `json:"held,omitempty" serial:"no"`      // the error; the app stays as it is meanwhile
+	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the head is not followed; nil if it is
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is in the cluster
 	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the last release that was fully promoted
 	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods are kept
 	Release    *Release      `json:"release,omitempty" serial:"yes"`
 	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // one for each staged workload of Release
-	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // of Release, of Stable, or of the last rejection
+	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // for Release, Stable or the last rejected release
 	Rollback   *Rollback     `json:"retreat,omitempty" serial:"yes"`  // only while Aborting
 	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // newest first, at most MaxHistory
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // newest first, at most MaxHistory
-	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // adopted from another controller by a user
-	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // their stable version is behind the pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // in Git since Stable.Commit; Source may differ
-	// digest of a used-up promotion file: from an earlier try of its release, or before its steps changed
+	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // hash that a user adopts from another controller
+	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's counts, where Source may have others
+	// digest of a promotion file that no longer counts: for an earlier try, other steps or the serving version
 	Spent string `json:"spent,omitempty" serial:"no"`
-	// of Inventory, the release's objects that are not in Git
+	// objects of Inventory that are not in Git but made for the release
 	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
 	Inventory []Ref     `json:"inventory,omitempty" serial:"no"`
-	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // Jobs around releases, the newest last
+	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // Jobs around releases, newest last
 }
 
-// Shown returns the phase to display: Degraded instead of Healthy if unhealthy beyond the deadline.
+// Shown returns the phase to display: Degraded instead of Healthy if the app has been unhealthy past its deadline.
 func (s *State) Shown() Phase {
 	if s.Phase == Healthy && s.Unhealthy != "" {
 		return Degraded
@@ -77,7 +77,7 @@ func (s *State) Shown() Phase {
 	return s.Phase
 }
 
-// AtRest returns the state without a release or a rollback.
+// AtRest returns a copy of the state with a phase and a reason, and without a release or a rollback.
 func (s State) AtRest(phase Phase, reason string) State {
 	s.Phase, s.Reason, s.Release, s.Progress, s.Rollback = phase, reason, nil, nil, nil
 	return s
@@ -86,14 +86,14 @@ func (s State) AtRest(phase Phase, reason string) State {
 // MaxHistory bounds the rejected and verified lists.
 const MaxHistory = 10
 
-// Held is the error that holds an app.
+// Held is why an app does not follow the users' branch: an error, a closed window, a freeze or a running Job.
 type Held struct {
 	Reason  HeldReason `json:"reason"`
 	Message string     `json:"message"`          // one sentence with file, field, value and the fix
 	Commit  string     `json:"commit,omitempty"` // the commit that is not followed
 }
 
-// HeldReason is why an app is held, as one word for programs.
+// HeldReason names, in one word for programs, why an app is held.
 type HeldReason string
 
 const (
@@ -101,19 +101,19 @@ const (
 	HeldForbidden      HeldReason = "Forbidden"         // the head has objects that the configuration does not allow
 	HeldUndecryptable  HeldReason = "Undecryptable"     // a file in Git is encrypted, and no key of the app decrypts it
 	HeldPolicy         HeldReason = "Policy"            // the cluster's policy refuses the head
-	HeldContested      HeldReason = "Contested"         // Git has an object in this app that another app owns
+	HeldContested      HeldReason = "Contested"         // another app owns an object that Git has in this app
 	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document is gone while its release is in flight
-	HeldRenamed        HeldReason = "Renamed"           // another version has another name
-	HeldAdoption       HeldReason = "Adoption"          // another version runs already, and there is no record
+	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: all pods would start at once
+	HeldAdoption       HeldReason = "Adoption"          // pods of another version run, and there is no record of them
 	HeldForeign        HeldReason = "ForeignController" // another controller owns objects of an app without a record
-	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment would have to be rolled back
-	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than the cluster's serial
-	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze: no error
-	HeldHook           HeldReason = "HookRuns"          // a Job runs before the release: no error
+	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment has failed, and no stable version exists
+	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than LabelSerial in the cluster
+	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze forbids the release; no error
+	HeldHook           HeldReason = "HookRuns"          // a Job must end before the release begins; no error
 	HeldHookFailed     HeldReason = "HookFailed"        // a Job before a first deployment has failed
 )
 
-// Waits reports whether the app waits for a time or a Job, without an error.
+// Waits reports whether the app is held without an error, until a window opens, a freeze ends or a Job ends.
 func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook) }
 
 // Is reports whether an app is held for any of the reasons.
@@ -125,12 +125,12 @@ type Release struct {
 	Hash      Hash              `json:"hash"`
 	Author    string            `json:"author"`
 	Subject   string            `json:"subject,omitempty"`
-	Since     time.Time         `json:"since"`          // when it started or, as Stable, became stable
-	Fast      bool              `json:"fast,omitempty"` // verified before: no pauses, no weights
+	Since     time.Time         `json:"since"`          // start of the release; in Stable, time of promotion
+	Fast      bool              `json:"fast,omitempty"` // verified before, so that steps are skipped
 	Templates map[Workload]Hash `json:"templates"`
 }
 
-// Same reports whether two are the same try of a version.
+// Same reports whether two releases, which may be nil, are the same attempt at the same version.
 func (r *Release) Same(o *Release) bool {
 	if r == nil || o == nil {
 		return r == o
@@ -140,8 +140,8 @@ func (r *Release) Same(o *Release) bool {
 
 // Draining is the version before stable, whose pods still exist but get no requests.
 type Draining struct {
-	Release  Release    `json:"release"`  // as it was stable
-	Progress []Progress `json:"progress"` // of the release that is stable now
+	Release  Release    `json:"release"`  // the former stable release
+	Progress []Progress `json:"progress"` // progress of the release that replaced it
 }
 
 // Progress is one staged workload's progress.
@@ -149,23 +149,23 @@ type Progress struct {
 	Workload Workload  `json:"workload"`
 	Step     int       `json:"step"` // index of the step in progress; equal to Of when all are done
 	Of       int       `json:"of"`
-	Name     string    `json:"name"`             // the step in words: setWeight 20, pause 10m0s …
+	Name     string    `json:"name"`             // the step as text: setWeight 20, pause 10m0s …
 	Weight   int       `json:"weight"`           // requested by this step: percent, or a share of Traffic.MaxWeight
 	Plan     string    `json:"plan"`             // digest of the step list, to detect changes
 	Entered  time.Time `json:"entered"`          // when the step began: the start of its pause
 	Opened   string    `json:"opened,omitempty"` // the user who opened the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // the last routing; nil: all traffic to stable
 
-	// Services that lost their role since the release began. Until its end they select the users' Service's pods.
+	// Left names Services that have lost their role since the release began. They select the users' pods until it ends.
 	Left []string `json:"left,omitempty"`
 
-	// It had no replicas then: its step begins when it has some.
+	// Suspended means that the workload has 0 replicas. The step begins when the workload is scaled up.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// The most ready pods of the new version at a lasting step: pods that recover are no progress.
+	// Peak is the most ready pods of the new version at a long step. A pod that recovers from a crash is no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// When all pods of the step's experiment were available: its duration's start, nil before.
+	// Available is when all pods of the step's experiment were available, and its duration began; nil before that.
 	Available *time.Time `json:"available,omitempty"`
 }
 
@@ -182,38 +182,38 @@ type Replicas struct {
 	Least    *int     `json:"least,omitempty"` // an autoscaler's lower limit; Count is the upper one
 }
 
-// Rollback is a rollback's progress.
+// Rollback is the progress of a rollback to stable.
 type Rollback struct {
-	Reject bool      `json:"reject,omitempty"` // the release's hash is rejected
-	Routed time.Time `json:"routed"`           // when traffic went back to stable
-	Drain  time.Time `json:"drain"`            // when canary pods may be removed
+	Reject bool      `json:"reject,omitempty"` // the hash is not tried again
+	Routed time.Time `json:"routed"`           // when all traffic was routed to stable
+	Drain  time.Time `json:"drain"`            // the earliest time to remove canary pods
 	To     string    `json:"to"`               // the commit to go back to
-	Late   bool      `json:"late,omitempty"`   // it made no progress within its deadline, and was reported
+	Late   bool      `json:"late,omitempty"`   // the rollback passed its deadline, which was reported once
 }
 
-// Rejection is a hash not to try again before a retry or a change of content.
+// Rejection records a hash that is not tried again, unless a user retries it or changes the failed hook.
 type Rejection struct {
 	Hash      Hash      `json:"hash"`
 	Commit    string    `json:"commit"`
 	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
-	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then: only another one can retry
+	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then: a retry needs another file
 	Hook      string    `json:"hook,omitempty"`      // namespace/name of the failed hook, if any
-	Content   Hash      `json:"content,omitempty"`   // of that hook in Git: another content is tried again
+	Content   Hash      `json:"content,omitempty"`   // hash of that hook in Git; a change permits another try
 }
 
-// Named returns an app with its recorded former names.
+// Named returns an app with the former names in the record.
 func (s *State) Named(a App) App {
 	a.Formerly = strings.Join(s.Formerly, " ")
 	return a
 }
 
-// IsRejected returns the rejection of a hash.
+// IsRejected returns the rejection of a hash, false if the hash is not rejected.
 func (s *State) IsRejected(h Hash) (Rejection, bool) {
 	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }
 
-// Mark returns the serial of the newest transition that moved pods or routes, for the workloads to carry.
+// Mark returns the serial for LabelSerial on the workloads: that of the newest transition that moved pods or routes.
 func (s *State) Mark() int { return cmp.Or(s.Written, s.Serial) }
 
 // ProgressOf returns the progress of a workload in the release.
@@ -229,7 +229,7 @@ func (s *State) StableHash(w Workload) Hash {
 	return s.Stable.Templates[w]
 }
 
-// Workloads returns the inventory's workloads: of WorkloadKinds, or with a template in Stable or Release.
+// Workloads returns the inventory's workloads: objects of WorkloadKinds, or with a template in Stable or Release.
 func (s *State) Workloads() []Workload {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
 	var all []Workload

@@ -9,10 +9,10 @@ import (
 	"text/template/parse"
 )
 
-// The most bytes that a message's template may build. It may only loop over an event's lists, two loops deep.
+// maxTemplateText bounds, in bytes, each text that a function of a template returns. checkTemplate bounds its loops.
 const maxTemplateText = 64 << 10
 
-// boundedFuncs returns text/template's functions that build text, bounded: a template's lines could each double a text.
+// boundedFuncs returns text/template's text functions with bounded results: a chain of calls could double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -34,7 +34,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkTemplate refuses templates that may not terminate: loops over a number, and mutual calls.
+// checkTemplate refuses templates that may run without end: loops over a number, and calls of templates.
 func checkTemplate(t *texttemplate.Template) error {
 	if len(t.Templates()) > 1 {
 		return errors.New("defines another template: write its text where it is used")
@@ -42,7 +42,7 @@ func checkTemplate(t *texttemplate.Template) error {
 	return checkNodes(t.Root, 0)
 }
 
-// checkNodes checks the nodes inside a number of loops.
+// checkNodes checks a list of nodes that is inside a number of loops.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

@@ -8,17 +8,17 @@ import (
 	"unicode"
 )
 
-// MaxText is the most characters of a third-party text to record, send or show.
+// MaxText is the most characters of a third party's text that gitrollout records, sends or shows.
 const MaxText = 500
 
-// Printable returns a third-party text for records and terminals: one line of at most MaxText, no control characters.
+// Printable returns a text for records and terminals: one line of at most MaxText, without control characters.
 func Printable(text string) string { return Cut(OneLine(text), MaxText) }
 
-// varying matches parts of third-party texts that differ each time: numbers, addresses, request ids.
+// varying matches words of a text that differ each time, such as numbers, addresses and request ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
-// SameText reports whether two third-party texts are equal except for numbers, ids and order. Examples are "used: 3
-// of 10" and "used: 4 of 10", or a response with another request's id.
+// SameText reports whether two texts are equal apart from numbers, ids and the order of words, such as "used: 3 of 10"
+// and "used: 4 of 10".
 func SameText(a, b string) bool { return a == b || slices.Equal(sortedWords(a), sortedWords(b)) }
 
 func sortedWords(text string) []string {
@@ -29,7 +29,7 @@ func sortedWords(text string) []string {
 	return words
 }
 
-// Cut shortens a text to a number of characters, the last one "…".
+// Cut shortens a longer text to a number of characters, of which the last is "…".
 func Cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -53,7 +53,7 @@ func Share(weight, full int) string {
 	return fmt.Sprintf("%d/%d", weight, full)
 }
 
-// OneLine joins a text's words by single spaces, without control characters, direction marks and invalid UTF-8.
+// OneLine joins a text's words by single spaces and removes control characters, direction marks and invalid UTF-8.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(characters(text)), " ")
 }
@@ -71,7 +71,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns a text's last whole lines of at most a number of bytes, cleaned like OneLine. A too long one is cut.
+// Tail returns the last whole lines that fit into a number of bytes, cleaned like OneLine. A longer last line is cut.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {
@@ -92,7 +92,7 @@ func Tail(text string, most int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable returns a copy of the state with printable third-party texts.
+// Printable returns a copy of the state whose texts from users and other programs are printable.
 func (s State) Printable() State {
 	s.Reason = Printable(s.Reason)
 	if s.Held != nil {

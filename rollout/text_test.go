@@ -29,7 +29,7 @@ func TestOneLine(t *testing.T) {
 	compare.Check(t, "no such thing", OneLine("  no\r\n such\t\tthing \n"))
 }
 
-// TestPrintable checks that foreign text becomes one printable line of at most MaxText.
+// TestPrintable checks that any text becomes one printable line of at most MaxText characters.
 func TestPrintable(t *testing.T) {
 	for text, want := range map[string]string{
 		"x\x00y": "xy", "\x1b]0;owned\x07shop\x1b[2J": "]0;ownedshop[2J", "one\ntwo\u2028three": "one two three",
@@ -40,7 +40,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestStatesArePrintable checks all texts of a state that may come from others.
+// TestStatesArePrintable checks that State.Printable cleans each text that users or other programs may have written.
 func TestStatesArePrintable(t *testing.T) {
 	bad := "a\x00\n" + strings.Repeat("b", 1000)
 	s := State{
@@ -55,7 +55,7 @@ func TestStatesArePrintable(t *testing.T) {
 	compare.CheckNamed(t, "the given state", before, fmt.Sprintf("%+v %+v", s, *s.Held))
 }
 
-// TestSameText checks that texts with other numbers and ids are the same, and texts with other words are not.
+// TestSameText checks that texts are the same if only numbers, ids or the order differ, and not the same if words differ.
 func TestSameText(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -74,7 +74,7 @@ func TestSameText(t *testing.T) {
 	}
 }
 
-// TestTail keeps whole lines from the end, and only the end of a line that is too long.
+// TestTail checks that Tail keeps whole lines from the end, and cuts the start of a last line that is too long.
 func TestTail(t *testing.T) {
 	for _, c := range []struct {
 		text string

@@ -2,47 +2,47 @@ package rollout
 
 import "time"
 
-// Traffic configures how requests, not only pods, are split between versions, as Argo Rollouts' trafficRouting does.
+// Traffic configures the split of requests, not only pods, between versions. It is Argo Rollouts' trafficRouting.
 type Traffic struct {
 	Routers       []Router // at least one, ordered by kind; all get the same weight
 	ManagedRoutes []string // names of header and mirror routes, in the order of their precedence
 
 	// MaxWeight is the weight of all traffic.
 	MaxWeight int `json:"maxTrafficWeight" default:"100" min:"1" max:"1000000"`
-	// Settle is how long after a change of endpoints or routes every proxy has it. Most watch the API server and take
-	// well under a second; Traefik collects changes for 2s (providersThrottleDuration).
+	// Settle is the time until every proxy has a change of endpoints or routes. Most proxies watch the API server and
+	// need well under a second; Traefik collects changes for 2s (providersThrottleDuration).
 	Settle time.Duration `json:"settle" own:"" default:"3s"`
 	// Sticky is nil if the weight applies to each request separately.
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router's block of trafficRouting, with names after kustomize, built by traffic.Parse alone.
+// Router is one router's block of trafficRouting, with names as kustomize renames them. Only traffic.Parse builds it.
 type Router struct {
 	Kind   string // a name in traffic's table: gatewayAPI, nginx, istio …
 	Config any    // of the router's type in package traffic; immutable
 }
 
-// Sticky keeps users on the canary for the release after their first request, by a cookie.
+// Sticky configures the cookie that keeps a user on the canary, once sent there, for the rest of the release.
 type Sticky struct {
-	Cookie string        `json:"cookie" is:"cookie"` // its name; default gitrollout-<Rollout's name>
+	Cookie string        `json:"cookie" is:"cookie"` // name of the cookie; default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
 // PingPong names two Services that swap roles with each release, so that no selector switches under traffic.
 type PingPong struct {
-	PingService string `json:"pingService" needs:"name a Service"` // stable's at first
+	PingService string `json:"pingService" needs:"name a Service"` // stable's Service at first
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
-// ManagedRoute sends matching requests, or copies if Mirror is set, to the canary, until a step removes its matches.
+// ManagedRoute sends matching requests, or copies of them if Mirror is set, to the canary until a step removes it.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
 	Matches []Match `json:"matches,omitempty"` // one of them must match
-	// percent of matching requests that are copied; nil: all matching requests are sent
+	// percent of matching requests that are copied; nil: matching requests are sent, not copied
 	Mirror *int `json:"mirror,omitempty"`
 }
 
-// MatchRoute is the route of a step's match.
+// MatchRoute is the name of the route that a match step sets.
 const MatchRoute = "match"
 
 // Match is a condition on requests: all set fields must match.
@@ -70,9 +70,9 @@ type StringMatch struct {
 	Regex  string `json:"regex,omitempty"` // RE2, matching the whole text
 }
 
-// Routing is a release's last routing: the step with its weight and routes, and its start.
+// Routing is a release's newest traffic setting: the step and weight in force, and their start.
 type Routing struct {
 	Step   int       `json:"step"`   // index of the step whose routes are in force
-	Weight int       `json:"weight"` // of Traffic.MaxWeight, for the new version
-	At     time.Time `json:"at"`     // its start: proxies have received it Traffic.Settle later
+	Weight int       `json:"weight"` // of the new version, out of Traffic.MaxWeight
+	At     time.Time `json:"at"`     // start; every proxy has the setting Traffic.Settle later
 }

@@ -12,10 +12,10 @@ const (
 	Submodule EntryKind = "submodule"
 )
 
-// ErrTooLarge is the error for a file over 16 MiB, or one of many large ones, whose content is not kept.
+// ErrTooLarge is the error for a file whose content is not kept: over 16 MiB, or one of too many large files.
 var ErrTooLarge = errors.New("is too large: its content is not kept")
 
-// Entry is one entry of a commit's tree. Equal IDs, the objects' hashes, are equal content, for folders recursively.
+// Entry is one entry of a commit's tree. ID is the Git object's hash: equal IDs mean equal content, also of folders.
 type Entry struct {
 	Name string // last element of the path
 	ID   string
@@ -23,7 +23,7 @@ type Entry struct {
 }
 
 // Tree reads one commit's content. Paths are slash-separated and relative; "" is the root, which always exists. An
-// error means an unreadable store, never an absent path.
+// error means that the store cannot be read. An absent path is no error.
 type Tree interface {
 	// Lookup returns the entry at a path, without following symlinks.
 	Lookup(path string) (entry Entry, found bool, err error)

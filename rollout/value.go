@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// The Reader's methods for single values.
+// The methods below read single values of a document for the Reader.
 
 func (v value) text(to reflect.Value, f Field) {
 	text, ok := v.raw.(string)
@@ -42,7 +42,7 @@ func (v value) text(to reflect.Value, f Field) {
 func (v value) whole(to reflect.Value, f Field) {
 	n, ok := v.raw.(int64)
 	if fraction, is := v.raw.(float64); is && fraction == math.Trunc(fraction) {
-		n, ok = int64(fraction), true // as JSON has it
+		n, ok = int64(fraction), true // JSON may write a whole number as 1.0
 	}
 	if !ok {
 		v.misfit(f, "a whole number")
@@ -59,7 +59,7 @@ func (v value) whole(to reflect.Value, f Field) {
 	}
 }
 
-// number fills a number, whole or not.
+// number reads a number, whole or not.
 func (v value) number(to reflect.Value, f Field) {
 	switch n := v.raw.(type) {
 	case int64:
@@ -71,7 +71,7 @@ func (v value) number(to reflect.Value, f Field) {
 	}
 }
 
-// bounds checks a number against the bounds of its field.
+// bounds checks a number against the tags min and max of its field.
 func (v value) bounds(n int64, f Field) {
 	least, _ := strconv.ParseInt(f.Tag.Get("min"), 10, 64)
 	most, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64)
@@ -115,14 +115,14 @@ func (v value) duration(to *time.Duration, f Field) {
 	}
 }
 
-// positive refuses a duration of 0 or less, where a field has a minimum.
+// positive refuses a duration of 0 or less if the field has the tag min.
 func (v value) positive(d time.Duration, f Field) {
 	if f.Has("min") && d <= 0 {
 		v.fail(f.Tag.Get("fix"), "%s is not more than 0", Describe(v.raw))
 	}
 }
 
-// Plain returns a value encoded and decoded as JSON: mappings, lists, texts, int64, float64.
+// Plain returns a value encoded as JSON and decoded again: mappings, lists, texts, booleans, int64 and float64.
 func Plain(v any) (any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -131,7 +131,7 @@ func Plain(v any) (any, error) {
 	return FromJSON[any](data)
 }
 
-// FromJSON reads JSON with int64 and float64: encoding/json alone reads 1 as a float64.
+// FromJSON reads JSON with whole numbers as int64 and others as float64. encoding/json alone reads all as float64.
 func FromJSON[T any](data []byte) (v T, err error) {
 	from := json.NewDecoder(bytes.NewReader(data))
 	from.UseNumber()
@@ -145,7 +145,7 @@ func FromJSON[T any](data []byte) (v T, err error) {
 	return v, nil
 }
 
-// numbered makes numbers in a value int64 or float64.
+// numbered converts each json.Number in a value to int64 or float64.
 func numbered(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -166,7 +166,7 @@ func numbered(v any) any {
 	return v
 }
 
-// Describe names a value for a message: a mapping, the text "5m", 1.5.
+// Describe describes a value for a message: a mapping, the text "5m", 1.5.
 func Describe(raw any) string {
 	switch raw := raw.(type) {
 	case map[string]any:

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestWholeNumbersStayWhole checks whole numbers: encoding/json would turn a large one into 1.8e19, and Kubernetes
-// refuses 1.0 for 1.
+// TestWholeNumbersStayWhole checks that whole numbers stay int64, as Kubernetes refuses 1.0 for 1. encoding/json alone would make every
+// number a float64.
 func TestWholeNumbersStayWhole(t *testing.T) {
 	got, err := FromJSON[any]([]byte(`{"a": [1, -9007199254740993, 1.0, 1e3, 18446744073709551615], "A": "1"}`))
 	must(t, err)
@@ -21,11 +21,11 @@ func TestWholeNumbersStayWhole(t *testing.T) {
 	}
 }
 
-// TestNumbersOfForms checks the bounds and the notations of numeric fields.
+// TestNumbersOfForms checks the bounds and notations of durations and numbers in documents.
 func TestNumbersOfForms(t *testing.T) {
 	for _, c := range []struct {
 		raw  any
-		want string // the error, or the value
+		want string // the expected error, or the value
 	}{
 		{int64(0), "0s"}, {int64(30), "30s"}, {"30", "30s"}, {"1h30m", "1h30m0s"}, {"0s", "0s"}, {int64(2147483647), "596523h14m7s"},
 		{int64(2147483648), "2147483648 is more than Kubernetes can hold"}, {1.5, "is 1.5 where a duration belongs"},
@@ -74,7 +74,7 @@ func TestNumbersOfForms(t *testing.T) {
 	}
 }
 
-// TestAmountsAreRead accepts only a number of pods or a percentage.
+// TestAmountsAreRead checks that an Amount accepts only a number of pods or a percentage.
 func TestAmountsAreRead(t *testing.T) {
 	for raw, want := range map[any]string{
 		int64(3): "3", "25%": "25%", "0%": "0%", int64(0): "0", "2147483647%": "2147483647%",

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// VendorFile and VendorLock are a folder's list of remote sources, and the lock with the vendored content.
+// VendorFile lists a folder's remote sources, and VendorLock records the vendored versions and content.
 const (
 	VendorFile = "vendor.yaml"
 	VendorLock = "vendor.lock"
@@ -29,10 +29,10 @@ type VendorChart struct {
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts all versions of the chart into <into>/<name>, so that references to the folder stay valid.
+	// Flat puts the chart into <into>/<name>, without its version, so that references to the folder stay valid.
 	Flat bool `json:"flat,omitempty"`
 
-	// Provenance is the file with the public PGP keys of allowed chart signers; "" skips the check.
+	// Provenance is the file with the public PGP keys that may sign the chart; "" skips the check.
 	Provenance string `json:"provenance,omitempty"`
 }
 
@@ -40,10 +40,10 @@ type VendorChart struct {
 type VendorGit struct {
 	URL  string `json:"url" needs:"write https://host/repository, or ssh://…"`
 	Ref  string `json:"ref" needs:"name a tag, a branch or a commit"`
-	Path string `json:"path,omitempty" default:"."` // of the repository
+	Path string `json:"path,omitempty" default:"."` // a folder of the repository
 }
 
-// VendorOCI is a registry's artifact, as pushed by flux push artifact.
+// VendorOCI is an artifact in a registry, as pushed by "flux push artifact".
 type VendorOCI struct {
 	_      any    `one:"tag semver"`
 	URL    string `json:"url" needs:"write oci://host/path"`
@@ -51,14 +51,14 @@ type VendorOCI struct {
 	Semver string `json:"semver,omitempty"` // a range of versions; the newest one is used
 }
 
-// vendorFile is the form of a vendor.yaml.
+// vendorFile has the fields of vendor.yaml.
 type vendorFile struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"` // Vendor
 	Sources    []VendorSource `json:"sources" needs:"list the sources" max:"200" fix:"write another file in another folder"`
 }
 
-// ParseVendor reads a vendor.yaml strictly, with InvalidErrors.
+// ParseVendor reads a vendor.yaml strictly. Errors are InvalidErrors.
 func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 	raw, err := decode[vendorFile](file, "Vendor", data)
 	if err != nil {
@@ -82,14 +82,14 @@ func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 	return raw.Sources, nil
 }
 
-// IsPlainPath reports whether a path is below its folder on every system.
+// IsPlainPath reports whether a relative path stays below its folder on every operating system.
 func IsPlainPath(name string) bool {
 	bad := func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune(`\:*?"<>|`, r) }
 	isAbove := name == ".." || strings.HasPrefix(name, "../") || path.IsAbs(name)
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart is the part of a path that Git or gitrollout reads as its own folder, "" for none.
+// ReservedPart returns the element of a path that Git or gitrollout reads as its own folder, "" for none.
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		switch GitName(part) {
@@ -100,14 +100,14 @@ func ReservedPart(name string) string {
 	return ""
 }
 
-// shortNames are NTFS short forms, up to the ~, of names that Git or gitrollout uses; numbered from the fifth file on.
+// shortNames maps 8.3 names of NTFS, without ~ and number, to the names that Git or gitrollout uses.
 var shortNames = map[string]string{
 	"git": ".git", "gitrol": ".gitrollout", "gitign": ".gitignore", "gi250a": ".gitignore",
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
-// GitName returns the name used by Git or gitrollout that a file system may take a part of a path for, "" for none.
-// Case does not count. HFS+ ignores some code points, NTFS final dots and spaces and all after a colon.
+// GitName returns the name, reserved by Git or gitrollout, that some file system reads an element of a path as. File
+// systems ignore case, some code points (HFS+), or final dots and spaces and all after a colon (NTFS).
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
 	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")
@@ -123,7 +123,7 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field with credentials in its address, "" for none: a user alone (ssh://git@host) is none.
+// withPassword returns the field whose address has credentials, "" for none. For Git, a user alone is no credential.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {
@@ -143,7 +143,7 @@ func (s VendorSource) withPassword() string {
 	return field
 }
 
-// Name returns the name of a source.
+// Name returns the source's name for messages: the chart's name, or the last element of Into.
 func (s VendorSource) Name() string {
 	if s.Chart != nil {
 		return s.Chart.Name
@@ -151,7 +151,7 @@ func (s VendorSource) Name() string {
 	return path.Base(s.Into)
 }
 
-// Wants returns a source's request, in one line.
+// Wants returns the requested source and version as one line, to compare with vendor.lock.
 func (s VendorSource) Wants() string {
 	switch {
 	case s.Chart != nil:

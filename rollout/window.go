@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Window is an entry of a Config's windows, in which releases may, or may not, advance.
+// Window is an entry of a Config's windows: recurring times at which releases may, or may not, advance.
 type Window struct {
 	Kind     WindowKind
-	Schedule string        // cron: when it begins
-	Duration time.Duration // elapsed time, even if clocks change
+	Schedule string        // cron expression for the window's begin
+	Duration time.Duration // elapsed time, also across a change of clocks
 	TimeZone string        // IANA name; "" is UTC
 	Apps     []string      // globs over names of apps; none means all apps
 
@@ -25,13 +25,13 @@ type Window struct {
 // WindowKind is the effect of a window.
 type WindowKind string
 
-// The kinds. Deny wins over Allow.
+// The kinds of windows. Deny wins over Allow.
 const (
 	Allow WindowKind = "allow"
 	Deny  WindowKind = "deny"
 )
 
-// The bounds of a window's duration. Schedules have a resolution of minutes.
+// The bounds of Window.Duration. A cron schedule has a resolution of one minute.
 const (
 	minWindow = time.Minute
 	maxWindow = 366 * 24 * time.Hour
@@ -79,7 +79,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a schedule: an expression in the field at, a time zone's name in zoneAt.
+// ReadSchedule reads a cron expression and a time zone. at and zoneAt are the fields to name in errors.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -138,15 +138,15 @@ func (c Calendar) Equal(o Calendar) bool {
 	return slices.EqualFunc(c.Windows, o.Windows, same) && c.Freeze.Equal(o.Freeze)
 }
 
-// Shut is why releases do not advance, and until when.
+// Shut says why releases do not advance, and until when.
 type Shut struct {
 	Freeze *Freeze   // nil if a window is the cause
-	Window *Window   // the window that denies; nil for a freeze, or outside of all windows that allow
-	Until  time.Time // not before; zero if unknown
+	Window *Window   // the denying window; nil for a freeze, or outside of all allowing windows
+	Until  time.Time // releases do not advance before Until; zero if unknown
 	Exact  bool      // releases may advance at Until
 }
 
-// ShutAt reports whether releases may not advance at a moment, with the cause.
+// ShutAt returns why releases may not advance at a time, and false if they may.
 func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	windows := Mapped(c.Windows, func(w Window) schedule.Window { return w.window })
 	if c.Freeze.At(t) {
@@ -169,7 +169,7 @@ func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	return s, true
 }
 
-// Cause returns the cause in words, such as the end of windows[1] (deny 0 0 24 12 * for 336h).
+// Cause returns the awaited end in words, such as "the end of windows[1] (deny 0 0 24 12 * for 336h)".
 func (s Shut) Cause() string {
 	switch {
 	case s.Freeze != nil:
@@ -198,7 +198,7 @@ func ShortSpan(d time.Duration) string {
 	return text
 }
 
-// When returns the end in words, "" if unknown.
+// When returns Until in words for the end of a sentence, "" if unknown.
 func (s Shut) When() string {
 	switch {
 	case s.Until.IsZero():

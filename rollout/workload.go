@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// WorkloadKinds are the kinds moved in stages. The first is the default: no Workload.Kind and no text names it.
+// WorkloadKinds are the built-in kinds that a release moves in stages. The first is the default of Workload.Kind.
 var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
@@ -16,15 +16,15 @@ func KindNames() string {
 	return strings.Join(Mapped(WorkloadKinds, func(kind Ref) string { return kind.Kind }), ", ")
 }
 
-// Workload names an object that is moved in stages. Its text is "namespace/name", "Kind/namespace/name" if it is no
-// Deployment, or "Kind.group/namespace/name" outside WorkloadKinds.
+// Workload names an object that a release moves in stages. Its text is "namespace/name" for a Deployment,
+// "Kind/namespace/name" for the other WorkloadKinds, and "Kind.group/namespace/name" for any other kind.
 type Workload struct {
 	Kind      string // "" for a Deployment
 	Namespace string
 	Name      string
 }
 
-// WorkloadOf returns a reference's workload, false outside WorkloadKinds, where a document makes it (Render.Workload).
+// WorkloadOf returns a reference's workload, false if its kind is outside WorkloadKinds (then see Render.Workload).
 func WorkloadOf(ref Ref) (Workload, bool) {
 	for i, kind := range WorkloadKinds {
 		if ref.Group != kind.Group || ref.Kind != kind.Kind {
@@ -39,7 +39,7 @@ func WorkloadOf(ref Ref) (Workload, bool) {
 	return Workload{Kind: ref.Kind + "." + ref.Group, Namespace: ref.Namespace, Name: ref.Name}, false
 }
 
-// Workload returns a reference's workload in a render, false if it is none.
+// Workload returns a reference's workload, false if neither WorkloadKinds nor a Rollout document makes it a workload.
 func (r *Render) Workload(ref Ref) (Workload, bool) {
 	w, is := WorkloadOf(ref)
 	if !is {
@@ -72,7 +72,7 @@ func (w Workload) Ref() Ref {
 	return ref
 }
 
-// kind returns its kind's index in WorkloadKinds, -1 for another.
+// kind returns the index of the workload's kind in WorkloadKinds, -1 for another kind.
 func (w Workload) kind() int {
 	if w.Kind == "" {
 		return 0
@@ -100,33 +100,33 @@ func (w *Workload) UnmarshalText(b []byte) error {
 }
 
 // Annotations and labels on applied objects. The Deployment controller copies annotations to the matching ReplicaSet
-// (SetNewReplicaSetAnnotations), so that AnnotationHash maps ReplicaSets to releases at no cost.
+// (SetNewReplicaSetAnnotations), so that AnnotationHash tells the release of each ReplicaSet.
 const (
 	LabelAnalysis     = "gitrollout.dev/analysis"      // "true" on a Secret: analyses of its namespace may read it
 	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit of the template's render
-	// LabelSerial is on workloads: State.Mark, which identifies an outdated record. An annotation, changing at each
-	// step, would be written to the ReplicaSet each time.
+	// LabelSerial is on workloads: State.Mark, by which an outdated record is detected. It is a label because the
+	// controller would copy an annotation to the ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
-	AnnotationStatus = "gitrollout.dev/status" // on held workloads: the release that holds it
-	// on objects that are not in Git: the Rollout whose release they are for
+	AnnotationStatus = "gitrollout.dev/status" // on held workloads: the release in flight
+	// on objects that are not in Git: the name of the Rollout whose release needs them
 	AnnotationGenerated = "gitrollout.dev/generated-by"
-	// on an experiment's objects and pods: the name of their Deployment.
+	// on an experiment's objects and pods: the name of the experiment's Deployment
 	LabelExperiment = "gitrollout.dev/experiment"
-	// AnnotationSealed is on undecrypted Secrets of a render, which are never applied.
+	// AnnotationSealed is on a render's Secrets that are still encrypted. They are never applied.
 	AnnotationSealed = "gitrollout.dev/sealed"
 
-	AnnotationPrune = "gitrollout.dev/prune" // by users, "disabled": never delete this object
-	// AnnotationCreateOnly is by users, "true" on a Secret: create it if missing, and never update it.
+	AnnotationPrune = "gitrollout.dev/prune" // set by users: "disabled" means never to delete the object
+	// AnnotationCreateOnly is set by users: "true" on a Secret means to create it if missing, and never to update it.
 	AnnotationCreateOnly = "gitrollout.dev/create-only"
-	// AnnotationDecryption is by users, "none": the object stays encrypted by SOPS, for another tool.
+	// AnnotationDecryption is set by users: "none" leaves the object encrypted by SOPS, for another tool.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
 	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1
 	// DefaultDeploymentUniqueLabelKey). It is read, never computed.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision is the StatefulSet controller's, a ControllerRevision's name, and the DaemonSet's, the name's end.
+	// LabelRevision is on a StatefulSet's pods: the ControllerRevision's name. On a DaemonSet's it is the name's end.
 	LabelRevision = "controller-revision-hash"
 )

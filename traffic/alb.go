@@ -12,10 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alb is the AWS Load Balancer Controller. Its Ingresses split a path's requests by an annotation: the backend names
-// an action instead of a Service, with the port use-annotation
+// alb is the AWS Load Balancer Controller. In an Ingress, a backend with the port name use-annotation names an action
+// instead of a Service. The action, an annotation with two Services and their weights, splits the requests
 // (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). Weights
-// are shares of their sum, each 0 to 999 (ELBv2 TargetGroupTuple).
+// are shares of their sum, each from 0 to 999 (ELBv2 TargetGroupTuple).
 var alb = router{
 	kind: "alb", title: "AWS Load Balancer Controller", since: "v2.0",
 	features: features{
@@ -28,21 +28,21 @@ var alb = router{
 
 // albConfig has the fields of Argo Rollouts' trafficRouting.alb.
 type albConfig struct {
-	Ingress          string         `json:"ingress,omitempty"`          // this or ingresses
+	Ingress          string         `json:"ingress,omitempty"`          // either ingress or ingresses
 	Ingresses        []string       `json:"ingresses,omitempty"`        //
-	ServicePort      int64          `json:"servicePort"`                // of the stable and the canary Service
+	ServicePort      int64          `json:"servicePort"`                // port of the stable and the canary Service
 	RootService      string         `json:"rootService,omitempty"`      // name of the action; default the stable Service
 	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
-	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // at rest, too; sticky is for a release only
+	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // also between releases, unlike sticky
 }
 
-// albStickiness keeps a user at the first Service by the cookie AWSALBTG, a fixed name.
+// albStickiness keeps a user at the Service of the first request, by the load balancer's cookie AWSALBTG.
 type albStickiness struct {
 	Enabled         bool  `json:"enabled"`
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
 }
 
-// albAction is the annotation's value, with keys in Argo Rollouts' order and any case.
+// albAction is the value of the annotation, with the same keys in the same order as Argo Rollouts writes them.
 type albAction struct {
 	Type          string     `json:"Type"`
 	ForwardConfig albForward `json:"ForwardConfig"`
@@ -111,14 +111,14 @@ func (c *albConfig) valid(r Route) error {
 
 func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
 
-// action returns the action to split, also its paths' backend.
+// action returns the name of the action, which is also the backend of the paths to split.
 func (c *albConfig) action(r Route) string { return cmp.Or(c.RootService, r.Stable) }
 
 func (c *albConfig) key(what, action string) string {
 	return cmp.Or(c.AnnotationPrefix, "alb.ingress.kubernetes.io") + "/" + what + "." + action
 }
 
-// split writes an Ingress's action and the paths for matched users.
+// split writes the action of an Ingress, and the paths for matched requests.
 func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	ref, action := object.Ref(), c.action(r)
 	found := false
@@ -160,7 +160,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns another Service or target group than stable and canary in the user's annotation.
+// albOther returns a third Service or target group with a weight in the user's annotation, "" if there is none.
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {
@@ -170,7 +170,7 @@ func albOther(annotation string, r Route) string {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(annotation), &action) // as the controller does; an unreadable value is replaced
+	_ = json.Unmarshal([]byte(annotation), &action) // keys in any case, as in the controller; invalid JSON is replaced
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
 			return cmp.Or(g.ServiceName, cmp.Or(g.TargetGroupName, g.TargetGroupARN))
@@ -187,8 +187,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// A cookie outlives a weight of 0, so it is set only while both versions get requests. It also keeps users at
-	// stable: the weight is the new users' share.
+	// A cookie has effect even at weight 0, so it is set only while both versions get requests. It also keeps users at
+	// stable, so that the weight is the canary's share of new users.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
@@ -199,14 +199,14 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	return string(data), nil
 }
 
-// match adds a path for matched users before each split path, with an action and an annotation for conditions. The
-// controller sorts Exact paths first, then Prefix from long to short, then others: a copy stays before its original.
+// match adds a path for matched requests before each split path, with annotations for action and conditions. The
+// controller sorts paths: Exact, then Prefix from long to short, then others. A copy stays before its original.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
 		return err
 	}
-	added := map[[2]int][]any{} // by rule and path
+	added := map[[2]int][]any{} // by the indices of rule and path
 	for _, route := range r.Managed {
 		for i, m := range route.Matches {
 			name := route.Name
@@ -250,10 +250,10 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albName matches the API server's backend names.
+// albName matches the names that the API server allows for a backend.
 var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// free refuses the name of an existing action or backend.
+// free refuses a name that an action or backend of the Ingress already has.
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
 	if !albName.MatchString(name) {
 		return misfit("", "the steps' route %s becomes a backend, and its name is no name of a Service", name).
@@ -271,7 +271,7 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	return nil
 }
 
-// ownConditions returns the user's conditions for the action.
+// ownConditions returns the user's conditions for the split action, nil if no request is to be matched.
 func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error) {
 	key := c.key("conditions", c.action(r))
 	value := object.Annotation(key)

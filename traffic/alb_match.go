@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions returns a match's conditions besides the path, all to be met
-// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have
-// the wildcards * and ?. Headers and query parameters are compared without case.
+// albConditions returns the conditions for a match, apart from its path. A request must meet all conditions
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
+// wildcards * and ?. The load balancer ignores the case of headers and query parameters.
 func albConditions(m rollout.Match) []any {
 	var all []any
 	add := func(field, config string, values ...any) {
@@ -25,8 +25,8 @@ func albConditions(m rollout.Match) []any {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A condition's three values can anchor the end of an exact cookie or the start of a prefix, not both: on is
-		// also found in the cookie xbeta=on.
+		// A condition has at most three values. They can anchor the end of a cookie with an exact value, or the start of
+		// one with a prefix, but not both: beta=on also matches the cookie xbeta=on.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -53,12 +53,12 @@ func albValue(m rollout.StringMatch) string {
 	return m.Exact
 }
 
-// albEscape escapes wildcards in query strings, where alone that is allowed (ELBv2 QueryStringConditionConfig).
+// albEscape escapes wildcards in a query string. Other conditions have no escapes (ELBv2 QueryStringConditionConfig).
 func albEscape(s string) string {
 	return strings.NewReplacer("*", `\*`, "?", `\?`).Replace(s)
 }
 
-// albSource writes an address as a network, the only accepted form.
+// albSource returns an address as a network, the only form that a condition accepts.
 func albSource(m rollout.StringMatch) string {
 	s := cmp.Or(m.Prefix, m.Exact)
 	switch {
@@ -71,7 +71,7 @@ func albSource(m rollout.StringMatch) string {
 	}
 }
 
-// paths adds one match's paths for each split path.
+// paths adds, for each split path, the paths for one match to added, by rule and path.
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
@@ -122,10 +122,10 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath is an Ingress's path for the controller: Exact, Prefix by whole elements, or a pattern with wildcards.
+// albPath is the path of an Ingress as the controller reads it: Exact, Prefix by whole elements, or with wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns the paths that match both own and m, false if unknown.
+// albBoth returns the paths for the requests that match both own and m, false if own has wildcards besides a final /*.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -144,7 +144,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 		}
 		return nil, true
 	}
-	// The copies of a pattern stay patterns: Exact and Prefix paths come first and would take earlier requests.
+	// The copies of a pattern stay patterns: the controller would sort an Exact or Prefix copy before other patterns.
 	front, all := strings.CutSuffix(own.path, "/*")
 	if strings.ContainsAny(front, "*?") {
 		return nil, false
@@ -166,7 +166,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether another path of the rule than own would have received the narrower path f's requests.
+// taken reports whether requests for f, which is narrower than own, belong to another path of the same rule.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {
@@ -182,7 +182,7 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits returns why a rule is too large for a load balancer: 5 values, with host and path, and 5 wildcards
+// limits returns why a rule is too large: a load balancer allows 5 values, counting host and path, and 5 wildcards
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string

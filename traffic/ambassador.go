@@ -8,9 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ambassador is Emissary-ingress, formerly Ambassador. A release's Mapping takes its share in percent from the
-// Mapping that it copies (Mapping.spec.weight; those without a weight share the rest). Matched users have Mappings
-// with more constraints: "those that are more highly constrained are evaluated before those less highly constrained"
+// ambassador is Emissary-ingress, formerly Ambassador. For a release, a copy of a Mapping gets the canary's weight in
+// percent, and the original, without a weight, gets the rest (Mapping.spec.weight). Matched requests have Mappings with
+// more constraints: "those that are more highly constrained are evaluated before those less highly constrained"
 // (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
@@ -53,7 +53,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping points a Mapping at the stable Service, which pingPong alternates, and generates the release's.
+// ambassadorMapping sets a Mapping's Service to stable, which pingPong alternates, and generates a release's Mappings.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])
@@ -77,7 +77,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		after = object.Ref()
 		return err
 	}
-	// Ambassador 1.x drops zeros in the API getambassador.io/v2: a weight of 0 would get half of the requests.
+	// Ambassador 1.x drops a weight of 0 (API getambassador.io/v2), and the canary would get half of the requests.
 	if r.Weight > 0 {
 		if err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) }); err != nil {
 			return err
@@ -106,7 +106,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	return nil
 }
 
-// ambassadorCopy returns a Mapping's copy with labels, by which Hosts select it: a weight is for the same Hosts.
+// ambassadorCopy returns a copy of a Mapping with the same labels, by which Hosts select it, and another name.
 func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
 	object := base.Copy()
 	delete(object, "status")
@@ -114,7 +114,7 @@ func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
 	return object
 }
 
-// suffixed joins a name, cut for an object name's 253 characters, and a suffix with a dash.
+// suffixed returns base-suffix. base is cut so that the name has at most 253 characters, as the API server requires.
 func suffixed(base, suffix string) string {
 	if room := 253 - 1 - len(suffix); len(base) > room {
 		base = base[:max(room, 0)]
@@ -122,8 +122,8 @@ func suffixed(base, suffix string) string {
 	return base + "-" + suffix
 }
 
-// ambassadorService replaces the Service in a Mapping's service with scheme, namespace and port, as in
-// https://shop.store:8443. It is false for another Service.
+// ambassadorService replaces the Service's name in a Mapping's service, such as https://shop.store:8443. It returns
+// false if the name is neither the stable nor the canary Service.
 func ambassadorService(service string, r Route, to string) (string, bool) {
 	scheme, rest, ok := strings.Cut(service, "://")
 	if ok {
@@ -143,7 +143,7 @@ func ambassadorService(service string, r Route, to string) (string, bool) {
 	return scheme + to + rest[len(name):], true
 }
 
-// ambassadorMatch combines the Mapping's comparisons with the managed route's, false if no request can match both.
+// ambassadorMatch combines a Mapping's conditions with a step's match, false if no request can match both.
 func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	fields := map[string]any{}
 	for _, field := range []string{"headers", "regex_headers", "query_parameters", "regex_query_parameters"} {
@@ -174,7 +174,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 		return nil, false, wrong(ref, "spec.method", "%q is an expression, to which the step's method cannot be added", own).
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
-		// It would be a second Mapping for, and share, the first's requests.
+		// The copy would have the same conditions as the original, and would share its requests.
 		return nil, false, wrong(ref, "spec.method", "is %s, and the step's match asks for nothing more", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":

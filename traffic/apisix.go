@@ -7,9 +7,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisix is the ingress controller of Apache APISIX. Backends of an ApisixRoute's rules have weights, shares of their
-// sum (default 100 each). Matched users have their own ApisixRoute during a release: a copy of the rules with more
-// match.exprs and a higher priority, which decides between rules of one path
+// apisix is the ingress controller of Apache APISIX. The backends of an ApisixRoute's rules have weights, which are
+// shares of their sum (default 100). For matched requests, another ApisixRoute is generated during a release: a copy of
+// the rules with further match.exprs and a higher priority, which decides between rules of one path
 // (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). apisix.apache.org/v2 needs 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
@@ -28,7 +28,7 @@ type apisixConfig struct {
 	Route struct {
 		Name string `json:"name"`
 
-		// Default: the rule with the route's name, or all rules with the stable Service.
+		// Rules to split. Default: the rule with the route's name or, without it, all rules with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }
@@ -125,8 +125,8 @@ func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
-// verify reads the controller's only condition: Accepted, or ResourcesAvailable before version 2. A failed sync with
-// APISIX is retried, an invalid spec rejected.
+// verify reads the controller's only condition: Accepted, or ResourcesAvailable before version 2. The controller
+// rejects an invalid spec, and retries after other errors, such as a failed sync with APISIX.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)

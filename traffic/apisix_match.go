@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisixManaged returns a managed route's ApisixRoute, nil if no request can match it and a rule.
+// apisixManaged returns the ApisixRoute for a managed route, nil if no request can match both the route and a rule.
 func apisixManaged(
 	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
 ) (rollout.Object, error) {
@@ -39,7 +39,7 @@ func apisixManaged(
 		return nil, nil
 	}
 	out := object.Copy()
-	for _, field := range []string{"stream", "tcp"} { // ports have one owner
+	for _, field := range []string{"stream", "tcp"} { // only one object may use a port
 		delete(out.Map("spec"), field)
 	}
 	delete(out, "status")
@@ -48,7 +48,7 @@ func apisixManaged(
 	return out, nil
 }
 
-// apisixMatch combines a rule's match with a managed route's, false if nothing matches both. All exprs must hold.
+// apisixMatch combines a rule's match with a step's, false if no request can match both. All of its exprs must hold.
 func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	exprs := list(both["exprs"])
@@ -61,7 +61,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		}
 	}
 	if m.Path != nil {
-		// The name is ignored: the CRD of version 2 requires it, version 1 rejects an empty one.
+		// The controller ignores the name. The CRD of version 2 requires a name, and version 1 rejects an empty one.
 		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path", "name": "path"}, *m.Path))
 	}
 	if len(exprs) > 0 {
@@ -90,7 +90,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr compares one part of a request. RegexMatch searches anywhere.
+// apisixExpr returns the expression that compares one part of a request. RegexMatch searches anywhere in the value.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}
@@ -98,7 +98,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources returns the addresses both in a rule's list, all if empty, and in a network.
+// apisixSources returns the addresses of a rule's list, where an empty list means all, that are in a network.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests below compare the combination of a rule and a step's match with each of them alone. It must match exactly
-// the texts that both match.
+// The tests below check the match that a router's overlay combines from a rule's match and a step's match. It must match exactly the
+// texts that both match.
 
 var somePaths = []string{
 	"/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/ab/c", "/b", "/b/a", "/a.b", "/axb", "/a/bc",
@@ -22,8 +22,8 @@ var someTexts = []rollout.StringMatch{
 	{Regex: "/a.*"}, {Regex: "/a|/b"}, {Regex: "/a.b"},
 }
 
-// gatewayMatches matches paths like the Gateway API does: PathPrefix compares whole elements, and our expressions match
-// the whole path.
+// gatewayMatches reports whether a match of the Gateway API matches a path. PathPrefix compares whole elements, and the overlay's
+// expressions match the whole path.
 func gatewayMatches(t *testing.T, own map[string]any, path string) bool {
 	value := text(own["value"])
 	switch text(own["type"]) {
@@ -38,7 +38,7 @@ func gatewayMatches(t *testing.T, own map[string]any, path string) bool {
 	}
 }
 
-// byElements matches a step's prefix like the Gateway API does.
+// byElements reports whether a step's match matches a path in the Gateway API, where a prefix consists of whole elements.
 func byElements(m rollout.StringMatch, path string) bool {
 	if m.Prefix != "" {
 		return below(path, m.Prefix)
@@ -109,7 +109,7 @@ func TestIstioTextsMatchBoth(t *testing.T) {
 	}
 }
 
-// albMatches turns a path into a condition like the AWS Load Balancer Controller does.
+// albMatches reports whether a path matches an Ingress path as the AWS Load Balancer Controller converts it to a condition.
 func albMatches(p albPath, path string) bool {
 	switch p.kind {
 	case "Exact":
@@ -131,7 +131,7 @@ func TestALBPathsMatchBoth(t *testing.T) {
 	for _, own := range owns {
 		for _, m := range someTexts {
 			if m.Regex != "" {
-				continue // the table declares it unsupported
+				continue // the table of routers says that it is unsupported
 			}
 			both, plain := albBoth(own, m)
 			if !plain {
@@ -191,7 +191,7 @@ func TestApisixSourcesAreInBoth(t *testing.T) {
 	}
 }
 
-// TestPatternsAreForTheWholeText compares the expressions for routers with the matches that they express.
+// TestPatternsAreForTheWholeText checks that pattern, once anchored, matches exactly the texts that the match matches.
 func TestPatternsAreForTheWholeText(t *testing.T) {
 	values := []string{"", "on", "only", "xon", "o.n", "oxn", "a|b", "a", "b", "ab", "(on)", "on;off"}
 	for _, m := range []rollout.StringMatch{
@@ -207,7 +207,7 @@ func TestPatternsAreForTheWholeText(t *testing.T) {
 	}
 }
 
-// TestCookiePatterns reads whole Cookie headers like a server does.
+// TestCookiePatterns checks that cookiePattern matches a Cookie header exactly if a server would find a matching cookie in it.
 func TestCookiePatterns(t *testing.T) {
 	for _, m := range []rollout.StringMatch{{Exact: "on"}, {Prefix: "on"}, {Regex: "on|1"}, {Regex: "o.*"}, {Exact: "a.b"}} {
 		cookie := rollout.NamedMatch{Name: "beta", StringMatch: m}
@@ -228,8 +228,8 @@ func TestCookiePatterns(t *testing.T) {
 	}
 }
 
-// TestTraefikCopiesWin gives the rules of an IngressRoute to a model of Traefik that knows only hosts and paths. The
-// copy for matched users takes requests from its original, and from no other route.
+// TestTraefikCopiesWin checks that the copy of a route takes matched requests from its original, and from no other route of the
+// IngressRoute. A model of Traefik evaluates rules with hosts and paths.
 func TestTraefikCopiesWin(t *testing.T) {
 	rule := func(match string, priority int64) any {
 		route := map[string]any{"match": match}
@@ -265,8 +265,8 @@ func TestTraefikCopiesWin(t *testing.T) {
 	}
 }
 
-// TestGatewayLeavesOtherRulesTheirRequests has a rule for /search that leads to another Service: a step that matches a
-// path does not move its requests.
+// TestGatewayLeavesOtherRulesTheirRequests checks that a step that matches a path does not take the requests of a rule for /search,
+// which leads to another Service.
 func TestGatewayLeavesOtherRulesTheirRequests(t *testing.T) {
 	for step, want := range map[rollout.StringMatch]int{
 		{Prefix: "/search"}: 0, {Exact: "/search"}: 0, {Prefix: "/search/x"}: 0, {Exact: "/search/x"}: 0,

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestTwoRolloutsAtOnePlace applies a case's route twice, the second time for another Rollout.
+// TestTwoRolloutsAtOnePlace checks that a second Rollout is refused if it writes to the same place in an object.
 func TestTwoRolloutsAtOnePlace(t *testing.T) {
 	for name, place := range map[string]string{
 		"istio/subsets":     "networking.istio.io/DestinationRule/shop/shop: spec.subsets[1]",

@@ -1,7 +1,7 @@
-// Package traffic applies a release's traffic settings to objects: the new version's share of requests, matched users
-// and mirrored requests. It is an overlay on the objects in Git, so no two writers set a weight. It is pure: the same
-// objects and the same Route make the same objects.
+// Package traffic applies a release's traffic settings to objects: the weight of the new version, matched requests and
+// mirrored requests. The settings are an overlay on the objects from Git, so that only one writer sets a weight. The
+// overlay is a pure function of the objects and the Route.
 //
-// A router is one file with its configuration and overlay, one line in table.go, and one folder below testdata. The
-// Rollout document can describe any other router: see object.go.
+// Each router has one file with its configuration and overlay, one line in table.go, and one folder below testdata.
+// For any other router, the Rollout document gives paths to the weights: see object.go.
 package traffic

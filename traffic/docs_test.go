@@ -14,7 +14,7 @@ import (
 
 const docsPage = "../docs/traffic.md"
 
-// TestDocsTable compares the table of routers in the docs with the code.
+// TestDocsTable checks that the table of routers in the docs is generated from the code's table.
 func TestDocsTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| router | field | since |")
@@ -40,7 +40,7 @@ func TestDocsTable(t *testing.T) {
 	docpage.Table(t, docsPage, "routers", b.String(), *update)
 }
 
-// TestDocsExample follows the docs' example of a custom router: a description and an object, without code.
+// TestDocsExample checks that the docs' example of a custom router works: the overlay sets the weights in the example's object.
 func TestDocsExample(t *testing.T) {
 	raw, err := os.ReadFile(docsPage)
 	must(t, err)

@@ -8,9 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and meshes serve. The overlay sets weights
-// in each rule with the stable Service, with a canary backend for the release. Matched users get a copy of the rule
-// with the match: more specific rules win in any order (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
+// gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and meshes support. The overlay sets the
+// weights in each rule with the stable Service, and adds a canary backend for a release. For matched requests it copies
+// the rule with a further match: specific rules win (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
@@ -22,7 +22,7 @@ var gatewayAPI = router{
 
 const gatewayGroup = "gateway.networking.k8s.io"
 
-// gatewayConfig is Argo Rollouts' Gateway API plugin's.
+// gatewayConfig has the fields of Argo Rollouts' Gateway API plugin.
 type gatewayConfig struct {
 	Namespace  string        `json:"namespace,omitempty"`
 	HTTPRoute  string        `json:"httpRoute,omitempty"`
@@ -34,7 +34,7 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty"`
 
-	// Argo Rollouts' label against other tools, accepted and unused: routes are applied with their weights.
+	// In Argo Rollouts a label keeps other tools from changing weights. The fields are accepted without effect.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`
@@ -43,17 +43,17 @@ type gatewayConfig struct {
 type gatewayName struct {
 	Name string `json:"name"`
 
-	// Accepted and unused: header routes go to every route that supports headers.
+	// UseHeaderRoutes is accepted without effect: every route that supports headers gets the header routes.
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-// gatewayRoute is a route in the configuration, with its field.
+// gatewayRoute is a configured route, with the field that names it.
 type gatewayRoute struct {
 	kind, field string
 	name        *string
 }
 
-// routes returns the configuration's routes, of the fields for one and for several.
+// routes returns all configured routes, from the fields for one name and for several names.
 func (c *gatewayConfig) routes() (all []gatewayRoute) {
 	for _, f := range []struct {
 		kind, field string
@@ -102,7 +102,7 @@ func (c *gatewayConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// gatewayRules sets a route's weights and adds matched users' rules.
+// gatewayRules sets the weights in the rules of a route, and adds the rules for matched requests.
 func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) error {
 	var rules, added []any
 	found := false
@@ -141,7 +141,7 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	return gatewayLimits(ref, rules, r)
 }
 
-// gatewayShares finds the Rollout's Services among a rule's backends. "core" is also a group of Services.
+// gatewayShares finds the Rollout's Services among a rule's backends. A Service's group may be written "" or "core".
 func gatewayShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
 		kind, group, namespace := text(b["kind"]), text(b["group"]), text(b["namespace"])
@@ -150,8 +150,8 @@ func gatewayShares(rule map[string]any, r Route) shares {
 	})
 }
 
-// verify reads the conditions of each Gateway's controller (RouteParentStatus). One that has not seen the newest spec
-// is late; a False Accepted or ResolvedRefs is a rejection.
+// verify reads the conditions that the controller of each parent, such as a Gateway, writes (RouteParentStatus). The
+// route is rejected if Accepted or ResolvedRefs is False, and not yet in force if a condition is outdated.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, p := range list(route.Status["parents"]) {
@@ -166,7 +166,7 @@ func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict
 			case isOlder(condition, route):
 				verdict = Verdict{Text: "is not yet accepted by " + who}
 			case text(condition["status"]) == "False":
-				// Traefik gives no message.
+				// Traefik writes a reason without a message.
 				why := strings.TrimSuffix(text(condition["reason"])+": "+text(condition["message"]), ": ")
 				return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by %s: %s is False, %s", who, kind, why)}
 			}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGatewayLimits accepts as much as the Gateway API allows, and refuses one more before the first step, with the
+// TestGatewayLimits checks that as many rules and matches as the Gateway API allows are accepted, and that one more is refused with its
 // number. https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule
 func TestGatewayLimits(t *testing.T) {
 	rules := func(n, matches, headers int) (all []any) {
@@ -35,7 +35,7 @@ func TestGatewayLimits(t *testing.T) {
 		{rules(3, 43, 1), managed, "129 matches with the steps' routes, and the Gateway API allows 128"},
 		{rules(1, 1, 17), managed, "17 headers in one match with the steps' routes, and the Gateway API allows 16"},
 		{rules(16, 1, 0), managed, ""},
-		{rules(17, 65, 17), Route{}, ""}, // nothing is added to the user's rules
+		{rules(17, 65, 17), Route{}, ""}, // accepted: the overlay adds nothing to the user's rules
 	} {
 		err := gatewayLimits(rollout.Ref{Kind: "HTTPRoute", Name: "web"}, c.rules, c.route)
 		if !strings.Contains(fmt.Sprint(err), cmp.Or(c.refused, "<nil>")) {

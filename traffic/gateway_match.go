@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayManaged returns a managed route's rule: a copy of rule with every combination of their matches.
+// gatewayManaged returns the rule for a managed route: a copy of rule whose matches combine the matches of both.
 func gatewayManaged(
 	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
@@ -45,7 +45,7 @@ func gatewayManaged(
 	return []any{out}, nil
 }
 
-// gatewayTaken reports whether a rule with a longer path and other Services receives, and keeps, a path's requests.
+// gatewayTaken reports whether a rule with a longer path and other Services receives the requests that both matches.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
 	for _, item := range list(object.Map("spec")["rules"]) {
@@ -63,7 +63,7 @@ func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool
 	return false
 }
 
-// gatewayMatch combines a rule's match with a managed route's, false if no request can match both.
+// gatewayMatch combines a rule's match with a match of a managed route, false if no request can match both.
 func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
@@ -103,7 +103,7 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	return both, ok, err
 }
 
-// gatewayHeaders adds a match's headers and cookies to a rule's headers.
+// gatewayHeaders adds the headers and cookies of a step's match to the headers of a rule's match.
 func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Match) ([]any, error) {
 	header := func(h rollout.NamedMatch) any { return gatewayNamed(h.Name, h.StringMatch) }
 	headers = append(headers, rollout.Mapped(m.Headers, header)...)
@@ -125,7 +125,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 	return headers, nil
 }
 
-// gatewayParams adds a match's query parameters to a rule's.
+// gatewayParams adds the query parameters of a step's match to those of a rule's match.
 func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match) ([]any, error) {
 	for _, q := range m.QueryParams {
 		if !gatewayParam.MatchString(q.Name) {
@@ -147,7 +147,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	return params, nil
 }
 
-// The values of headers and names of parameters that Gateway API's CRDs allow.
+// The values of headers and the names of query parameters that the CRDs of the Gateway API allow.
 var (
 	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
@@ -161,7 +161,7 @@ func short(s string) string {
 	return s
 }
 
-// methods are the methods that HTTPRoutes and ApisixRoutes allow.
+// methods are the HTTP methods that HTTPRoutes and ApisixRoutes allow.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
 func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
@@ -171,7 +171,7 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// repeated returns a name that occurs twice after form.
+// repeated returns a name that occurs twice in the given form (such as lower case), "" if there is none.
 func repeated(headers []any, form func(string) string) string {
 	seen := map[string]bool{}
 	for _, h := range headers {
@@ -184,7 +184,7 @@ func repeated(headers []any, form func(string) string) string {
 	return ""
 }
 
-// gatewayPath combines a rule's path with a match's.
+// gatewayPath combines the path of a rule's match (own) with the path of a step's match.
 func gatewayPath(
 	ref rollout.Ref, place string, own map[string]any, m rollout.StringMatch,
 ) (path map[string]any, possible bool, err error) {
@@ -212,13 +212,13 @@ func gatewayPath(
 	}
 }
 
-// below reports whether a path is the prefix or under it, by whole elements as in PathPrefix.
+// below reports whether a path is equal to or below a prefix, by whole elements as for PathPrefix.
 func below(path, prefix string) bool {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// gatewayLimits refuses more than the API allows (CRDs' maxItems, a validation rule of HTTPRoute) before it does.
+// gatewayLimits refuses more rules and matches than the CRDs allow (maxItems, and a validation rule of HTTPRoute).
 func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	if len(r.Managed) == 0 {
 		return nil

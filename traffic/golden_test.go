@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the expected objects anew")
 
-// example is a case of testdata: a router's configuration, a route, and a user's objects.
+// example is one case of testdata: a router's configuration, a Route, and the objects from Git.
 type example struct {
 	name, kind string
 	archive    *txtar.Archive
@@ -28,7 +28,7 @@ type example struct {
 	objects    []rollout.Object
 }
 
-// readExample reads the case of a name, such as istio/weight.
+// readExample reads the case with a name, such as istio/weight.
 func readExample(t testing.TB, name string) example {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
@@ -55,7 +55,7 @@ func examples(t testing.TB) (all []example) {
 	return all
 }
 
-// accepted returns the cases without an error, of all routers or of some.
+// accepted returns the cases whose expected result is no error, for all routers or for some kinds.
 func accepted(t testing.TB, kinds ...string) []example {
 	t.Helper()
 	return slices.DeleteFunc(examples(t), func(e example) bool {
@@ -63,15 +63,14 @@ func accepted(t testing.TB, kinds ...string) []example {
 	})
 }
 
-// section returns a file of the case, "" if there is none.
+// section returns the content of a file in the case, "" if there is none.
 func (e example) section(name string) string {
 	f, _ := rollout.Find(e.archive.Files, func(f txtar.File) bool { return f.Name == name })
 	return string(f.Data)
 }
 
-// TestOverlays runs testdata/KIND/CASE.txtar: a router's block of trafficRouting, a route, and the objects before. The
-// expected result is after.yaml, or error.txt for an error. Each case also checks that the objects before are not
-// modified.
+// TestOverlays checks each case testdata/KIND/CASE.txtar: the overlay for a router's block of trafficRouting, a Route and objects. The
+// expected result is after.yaml or, for an error, error.txt. The given objects must not be modified.
 func TestOverlays(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -98,7 +97,7 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -106,7 +105,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// lay applies a route to objects, and checks that the configuration is unchanged: all routes of an app share it.
+// lay applies a Route to objects. It also checks that the overlay does not change the configuration, which all Routes of an app share.
 func lay(t testing.TB, kind string, config any, route Route, before []rollout.Object) (*Objects, error) {
 	t.Helper()
 	parsed, err := Parse(kind, config, nil)
@@ -127,7 +126,7 @@ func dump(t testing.TB, v any) string {
 	return string(raw)
 }
 
-// read reads a value in YAML like render: whole numbers are int64.
+// read decodes YAML as package render does, with whole numbers as int64.
 func read[T any](t testing.TB, written string) T {
 	t.Helper()
 	raw, err := yaml.YAMLToJSONStrict([]byte(written))
@@ -149,7 +148,7 @@ func objectsIn(t testing.TB, written string) (objects []rollout.Object) {
 	return objects
 }
 
-// manifests writes objects in YAML.
+// manifests returns objects as YAML documents.
 func manifests(t testing.TB, objects []rollout.Object) string {
 	t.Helper()
 	var docs []string
@@ -161,7 +160,7 @@ func manifests(t testing.TB, objects []rollout.Object) string {
 	return strings.Join(docs, "---\n")
 }
 
-// write replaces the expected results of the case.
+// write replaces the expected result in the case's file.
 func (e example) write(t *testing.T, after, problem string) {
 	t.Helper()
 	for _, f := range []txtar.File{{Name: "after.yaml", Data: []byte(after)}, {Name: "error.txt", Data: []byte(problem)}} {

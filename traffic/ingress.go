@@ -15,7 +15,7 @@ func ingressRef(namespace, name string) rollout.Ref {
 
 type namedIngress struct{ field, name string }
 
-// ingressNames reads a pair of fields, of which Argo Rollouts requires exactly one.
+// ingressNames returns the names of Ingresses from a field for one name or a field for a list. Only one may be set.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:
@@ -36,7 +36,7 @@ func ingressNames(one, name, many string, names []string) ([]namedIngress, error
 type ingressPath struct {
 	rule, index int
 	host        string
-	path        map[string]any // in the object
+	path        map[string]any // part of the object, not a copy
 }
 
 func ingressPaths(object rollout.Object) []ingressPath {
@@ -50,7 +50,7 @@ func ingressPaths(object rollout.Object) []ingressPath {
 	return all
 }
 
-// backend returns a path's Service, nil for another backend.
+// backend returns the path's Service backend, nil for another kind of backend.
 func (p ingressPath) backend() map[string]any { return mapping(mapping(p.path["backend"])["service"]) }
 
 func (p ingressPath) service() string { return text(p.backend()["name"]) }
@@ -63,7 +63,7 @@ func (p ingressPath) kind() string { return text(p.path["pathType"]) }
 
 func (p ingressPath) text() string { return text(p.path["path"]) }
 
-// carried refuses managed routes that a router does not support.
+// carried returns an error if a router does not support one of the managed routes.
 func carried(kind string, routes []rollout.ManagedRoute) error {
 	for _, route := range routes {
 		if field, why := Unsupported(kind, route); why != "" {

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istio splits routes of VirtualServices between two Services or two subsets of a DestinationRule, whose labels
-// select pods. Matched users get a route right before the original: the first match wins
+// istio splits the routes of VirtualServices between two Services, or two subsets of a DestinationRule. The first route
+// that matches wins, so a route for matched requests is right before the original
 // (https://istio.io/latest/docs/reference/config/networking/virtual-service/). Weights are shares of their sum
-// (HTTPRouteDestination.weight), 100 in older versions. A status needs 1.6.
+// (HTTPRouteDestination.weight), which is 100 in older versions. Istio writes a status from 1.6 on.
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
@@ -30,10 +30,10 @@ const istioGroup = "networking.istio.io"
 type istioConfig struct {
 	VirtualService  *istioVirtualService  `json:"virtualService,omitempty"`
 	VirtualServices []istioVirtualService `json:"virtualServices,omitempty"`
-	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil: split between Services
+	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil: Services are split
 }
 
-// istioVirtualService names a VirtualService and its routes to split, by default its only http, tls or tcp route.
+// istioVirtualService names a VirtualService and its routes to split. Default: its only http, tls or tcp route.
 type istioVirtualService struct {
 	Name      string       `json:"name"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -41,7 +41,7 @@ type istioVirtualService struct {
 	TCPRoutes []istioRoute `json:"tcpRoutes,omitempty"`
 }
 
-// istioRoute finds TLS and TCP routes, without names, by their match.
+// istioRoute selects a TLS or TCP route by its match, because these routes have no names.
 type istioRoute struct {
 	Port     int64    `json:"port,omitempty"`
 	SNIHosts []string `json:"sniHosts,omitempty"`
@@ -52,7 +52,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// Destinations with these subsets keep their weight, taken from stable.
+	// Destinations with these subsets keep their weights. Stable's weight is reduced by them.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -90,7 +90,7 @@ func (c *istioConfig) watched(namespace string) []rollout.Ref {
 	return refs
 }
 
-// refs returns the objects that a name can mean: shop.edge in the Rollout's namespace, or shop in namespace edge.
+// refs returns the objects that a name such as shop.edge can mean: shop.edge in the Rollout's namespace, or edge/shop.
 func (v *istioVirtualService) refs(namespace string) []rollout.Ref {
 	refs := []rollout.Ref{{Group: istioGroup, Kind: "VirtualService", Namespace: namespace, Name: v.Name}}
 	if name, other, ok := strings.Cut(v.Name, "."); ok && !strings.Contains(other, ".") {
@@ -132,7 +132,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets the pods of the DestinationRule's subsets, at rest all, else one version each, and returns its host.
+// label sets the pod label of the two subsets, removes it between releases, and returns the DestinationRule's host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -202,7 +202,7 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 	return nil
 }
 
-// chosen returns the indices of the routes to split.
+// chosen returns the indices of the routes to split in a section: http, tls or tcp.
 func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget) ([]int, error) {
 	var split, possible []int
 	for i, item := range routes {
@@ -246,7 +246,7 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 	return slices.Compact(split), nil
 }
 
-// istioWanted finds a configured route.
+// istioWanted is a configured route, with a function that recognizes it in the VirtualService.
 type istioWanted struct {
 	text string
 	is   func(route map[string]any) bool
@@ -265,7 +265,7 @@ func (v *istioVirtualService) wanted(section string) []istioWanted {
 	return rollout.Mapped(v.TLSRoutes, ofRoute)
 }
 
-// String describes the route's match for messages.
+// String describes the route for messages.
 func (r istioRoute) String() string {
 	var parts []string
 	if r.Port != 0 {
@@ -277,7 +277,7 @@ func (r istioRoute) String() string {
 	return strings.Join(parts, " ")
 }
 
-// is compares as Argo Rollouts does: the only port of all matches, and all their SNI hosts.
+// is reports whether r selects a route. As in Argo Rollouts, the matches must have one port and exactly the SNI hosts.
 func (r istioRoute) is(route map[string]any) bool {
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
@@ -294,8 +294,8 @@ func (r istioRoute) is(route map[string]any) bool {
 	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || maps.Equal(want, hosts))
 }
 
-// verify reads Istio's status, off by default (https://istio.io/latest/docs/reference/config/config-status/).
-// Reconciled is False until every proxy has the configuration. With an ERROR in validationMessages it does not work.
+// verify reads Istio's status, off by default (https://istio.io/latest/docs/reference/config/config-status/). The
+// condition Reconciled is False until every proxy has the object. An ERROR in validationMessages is a rejection.
 func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}
@@ -318,7 +318,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports whether a status is of an older generation. Protobuf's JSON encodes numbers as text.
+// isOlder reports whether observedGeneration is of an older generation. It may be text, as in protobuf's JSON.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns the routes before a route: for sticky users of the canary, then each managed route. Each is a copy,
-// with timeouts, retries and rewrites, that matches more, with numbered names from the second on.
+// matched returns the routes to insert before a route: one for sticky users of the canary, then one for each managed
+// route. Each is a copy of the route with a further match. From the second copy on, names get a number.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
 	if t.sticks() {
@@ -40,8 +40,8 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed returns a copy of a route that sends all requests to the canary or, with Mirror, keeps the weights and
-// mirrors requests there (HTTPRoute.mirror, mirrorPercentage.value in percent).
+// managed returns a copy of a route that sends all requests to the canary. With Mirror, the copy instead keeps the
+// weights and mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route)
 	if m.Mirror == nil {
@@ -63,7 +63,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	return out, nil
 }
 
-// both combines a route's match (HTTPMatchRequest) with a managed route's, false if no request can match both.
+// both combines a route's match (HTTPMatchRequest) with a step's match, false if no request can match both.
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	out := copyMap(own)
 	for _, named := range []struct {
@@ -80,7 +80,7 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 					"would compare %s twice, which Istio does not allow", n.Name).WithFix("match only one")
 			}
 			match := istioText(n.StringMatch)
-			if n.Prefix != "" && named.field == "queryParams" { // "prefix is not supported" there
+			if n.Prefix != "" && named.field == "queryParams" { // Istio's docs: "prefix is not supported"
 				match = map[string]any{"regex": pattern(n.StringMatch)}
 			}
 			set(out, match, named.field, n.Name)
@@ -102,7 +102,7 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 	return out, true, nil
 }
 
-// istioText returns Istio's StringMatch: regex is RE2 for the whole text, prefix ignores path elements.
+// istioText returns Istio's StringMatch. A regex is RE2 for the whole text, and a prefix may end within a path element.
 func istioText(m rollout.StringMatch) map[string]any {
 	switch comparisonOf(m) {
 	case regex:
@@ -114,7 +114,7 @@ func istioText(m rollout.StringMatch) map[string]any {
 	}
 }
 
-// bothTexts combines a route's StringMatch with a step's.
+// bothTexts combines a route's StringMatch with a step's, false if no text can match both.
 func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
 	has := rollout.StringMatch{Exact: text(own["exact"]), Prefix: text(own["prefix"]), Regex: text(own["regex"])}
 	switch {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istioTarget is a Route with both versions' destinations in a VirtualService.
+// istioTarget is a Route with the destinations of both versions in a VirtualService.
 type istioTarget struct {
 	Route
 	ref            rollout.Ref // the VirtualService
@@ -17,7 +17,7 @@ type istioTarget struct {
 	kept           []string // other subsets, whose destinations keep their weight
 }
 
-// istioVersion is a version's destination: a Service, or a subset of a DestinationRule's host.
+// istioVersion is the destination of one version: a Service, or a subset of a DestinationRule's host.
 type istioVersion struct{ host, subset string }
 
 // name returns the stable destination for messages.
@@ -28,7 +28,7 @@ func (t istioTarget) name() string {
 	return "the stable Service " + t.Stable
 }
 
-// find returns a version's index among a route's destinations, -1 if absent.
+// find returns the index of a version among a route's destinations, -1 if it is absent.
 func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	return slices.IndexFunc(list(route["route"]), func(d any) bool {
 		destination := mapping(mapping(d)["destination"])
@@ -36,8 +36,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost compares a destination's host, if short in the VirtualService's namespace by Istio's rule, with other, in
-// the Rollout's namespace.
+// sameHost reports whether a destination's host and other are one Service. A short host is in the VirtualService's
+// namespace, as in Istio, and a short other is in the Rollout's namespace.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -50,7 +50,7 @@ func (t istioTarget) sameHost(host, other string) bool {
 	return host != "" && full(host, t.ref.Namespace) == full(other, t.Namespace)
 }
 
-// split sets the chosen routes' weights and inserts matched users' routes before them.
+// split sets the weights of the chosen routes, and inserts the routes for matched requests before them.
 func (t istioTarget) split(o *Objects, section string, routes []any, chosen []int) ([]any, error) {
 	var out []any
 	made := map[string]int{}
@@ -81,7 +81,7 @@ func (t istioTarget) split(o *Objects, section string, routes []any, chosen []in
 func (t istioTarget) weights(section, place string, route map[string]any) error {
 	destinations := list(route["route"])
 	stable, canary := t.find(route, t.stable), t.find(route, t.canary)
-	var kept int64 // the weights of the additional subsets, taken from stable
+	var kept int64 // sum of the weights of additional subsets
 	for i, d := range destinations {
 		destination := mapping(mapping(d)["destination"])
 		weight, _ := number(mapping(d)["weight"])
@@ -117,7 +117,7 @@ func istioName(destination map[string]any) string {
 	return name
 }
 
-// destination returns the canary's destination in a route, or a copy of stable's.
+// destination returns a copy of the canary's destination in a route. A missing one is made from stable's destination.
 func (t istioTarget) destination(route map[string]any) map[string]any {
 	destinations := list(route["route"])
 	if i := t.find(route, t.canary); i >= 0 {
@@ -137,12 +137,12 @@ func (t istioTarget) destination(route map[string]any) map[string]any {
 	return out
 }
 
-// sticks reports whether users get a cookie, with the pod hash so that an earlier release's has no effect.
+// sticks reports whether users get a cookie. Its value is the pod hash, so that cookies of older releases do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// setCookie sets the cookie for users sent to the canary by weight (HTTPRouteDestination.headers.response.add).
+// setCookie adds the cookie to responses of a destination, the canary (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
 	for key := range add {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// routerOf is a router of a case, with its configuration in YAML.
+// routerOf is a router's kind with a configuration in YAML.
 type routerOf struct{ kind, config string }
 
 func (r routerOf) parse(t *testing.T) rollout.Router {
@@ -30,7 +30,7 @@ var (
 	traefikShares = routerOf{"traefik", "{weightedTraefikServiceName: web}"}
 )
 
-// manifest returns the object web of the Namespace shop.
+// manifest returns an object with the name web in the namespace shop, in YAML.
 func manifest(kind, spec string) string {
 	return "{" + kind + ", metadata: {name: web, namespace: shop}, spec: {" + spec + "}}"
 }
@@ -45,13 +45,13 @@ const (
 	mappingKind = "apiVersion: getambassador.io/v3alpha1, kind: Mapping"
 )
 
-// ingress returns an Ingress of the Service shop.
+// ingress returns an Ingress whose only path leads to a port of the Service shop.
 func ingress(port string) string {
 	backend := "{service: {name: shop, port: " + port + "}}"
 	return manifest(ingressKind, "rules: [{http: {paths: [{path: /, pathType: Prefix, backend: "+backend+"}]}}]")
 }
 
-// checkLaid checks the objects after a route's weight is set, or the error if want begins with !.
+// checkLaid checks that the objects contain want after the overlay with fields of a Route. If want begins with !, it is in the error.
 func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	t.Helper()
 	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Max: 100, Active: true}
@@ -67,7 +67,7 @@ func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	}
 }
 
-// TestMatches combines a user's rule with a step's match, up to each router's limit and one beyond.
+// TestMatches checks the combination of a user's rule with a step's match: up to each limit of a router, and one beyond.
 func TestMatches(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	gateway := func(rule string) string { return manifest(routeKind, "rules: ["+rule+"]") }
@@ -92,10 +92,10 @@ func TestMatches(t *testing.T) {
 	const two = "headers: [{name: a, exact: b}, {name: c, exact: d}]"
 	const three = "headers: [{name: a, exact: b}, {name: c, exact: d}, {name: e, exact: f}]"
 	const anyPath, belowA = "path: {type: PathPrefix, value: /}", "path: {type: PathPrefix, value: /a}"
-	const noRule = "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n" // and none for the match
+	const noRule = "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n" // no rule is added for the match
 	for name, c := range map[string]struct {
 		router              routerOf
-		object, match, want string // want is in the objects after, or in the error if it begins with !
+		object, match, want string // as for checkLaid
 	}{
 		"GRPCHeader": {grpcRoute, grpc, header, "kind: GRPCRoute"},
 		"GRPCPath":   {grpcRoute, grpc, "path: {prefix: /a}", "!is of a GRPCRoute, which can be matched by headers and cookies only"},
@@ -131,7 +131,7 @@ func TestMatches(t *testing.T) {
 		"ExactRoot":      {httpRoute, own("path: {type: Exact, value: /}"), "path: {prefix: /a}", noRule},
 		"BelowRoot":      {httpRoute, own("path: {value: /}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
 		"BelowNothing":   {httpRoute, own("path: {type: PathPrefix}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
-		// Requests for a longer path that lead to another Service stay there.
+		// Requests for a longer path, for which a rule leads to another Service, are not moved.
 		"TakenPath":    {httpRoute, beside(anyPath, belowA), "path: {prefix: /a/b}", noRule},
 		"TakenSame":    {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a}", noRule},
 		"NotTaken":     {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
@@ -178,7 +178,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestBounds checks the largest numbers that a router accepts, and their results.
+// TestBounds checks the largest numbers that each router accepts, and the resulting objects.
 func TestBounds(t *testing.T) {
 	alb, nginx := ingress("{name: use-annotation}"), ingress("{number: 80}")
 	traefik := manifest(traefikKind, "weighted: {services: [{name: shop, port: 80}, {name: shop-canary, port: 80}]}")
@@ -248,7 +248,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAllOfThem sets the weight at each router of a Rollout, and in each object that its configuration names.
+// TestAllOfThem checks that the weight is set for each router of a Rollout, and in each object that its configuration names.
 func TestAllOfThem(t *testing.T) {
 	named := func(name, object string) string {
 		return strings.Replace(object, "name: web", "name: "+name, 1) + "\n---\n"
@@ -271,7 +271,7 @@ func TestAllOfThem(t *testing.T) {
 			t.Errorf("%s gives the canary nothing", o.Ref())
 		}
 	}
-	// An error names the field that has the name.
+	// The error for a missing object names the configuration's field with the object's name.
 	for field, config := range map[string]string{
 		"istio.virtualService.name":     "{virtualService: {name: x}}",
 		"istio.virtualServices[0].name": "{virtualServices: [{name: x}, {name: a}]}",
@@ -287,13 +287,13 @@ func TestAllOfThem(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "haproxy: is not a router") {
 		t.Errorf("%v", err)
 	}
-	// Services without a name belong to no Rollout.
+	// A Route without Services claims none, so that two Rollouts without Services do not conflict.
 	for _, name := range []string{"a", "b"} {
 		must(t, Overlay(objects, nil, Route{Name: name, Namespace: "shop"}))
 	}
 }
 
-// withHeader returns a match of requests whose header has exactly this value.
+// withHeader returns a match of requests with a header that has exactly the value.
 func withHeader(name, value string) rollout.Match {
 	return rollout.Match{Headers: []rollout.NamedMatch{{Name: name, StringMatch: rollout.StringMatch{Exact: value}}}}
 }

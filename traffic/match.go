@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns a managed route's first part that a router lacks, as field below the step and reason, or "".
+// Unsupported returns why a router does not support a managed route, and the field below the step; "" if it does.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -27,7 +27,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// CannotStick returns why a router cannot keep users on the canary, "" if it can.
+// CannotStick returns why a router does not support sticky, "" if it does.
 func CannotStick(kind string) string {
 	if r, ok := find(kind); ok && r.features[sticks] == 0 {
 		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, can))
@@ -68,7 +68,7 @@ type part struct {
 	match   rollout.StringMatch
 }
 
-// parts lists the parts of a request that a match compares.
+// parts returns the parts of a request that a match compares, each with its comparison.
 func parts(m rollout.Match) []part {
 	var all []part
 	for _, named := range []struct {
@@ -103,7 +103,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	}
 }
 
-// pattern returns a regular expression for the whole of a text that m matches, alike in RE2 and PCRE.
+// pattern returns a regular expression that matches a whole text exactly if m does, in both RE2 and PCRE.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -115,13 +115,13 @@ func pattern(m rollout.StringMatch) string {
 	}
 }
 
-// cookiePattern returns a regular expression for a Cookie header, "a=1; b=2" (RFC 6265, 4.2.1), with one match.
+// cookiePattern returns a regular expression for a whole Cookie header, "a=1; b=2" (RFC 6265, 4.2.1), with a cookie.
 func cookiePattern(c rollout.NamedMatch) string {
 	value := group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*"))
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
 }
 
-// cookieHeaders returns matches of the Cookie header for cookies.
+// cookieHeaders returns matches of the header Cookie that stand for matches of cookies.
 func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	var headers []rollout.NamedMatch
 	for _, c := range cookies {
@@ -132,7 +132,7 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	return headers
 }
 
-// compares reports whether a match already compares a header, in any case, or parameter.
+// compares reports whether a field of a router's match already compares a name. Case does not count for headers.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
@@ -142,10 +142,10 @@ func compares(match map[string]any, field, name string) bool {
 	return false
 }
 
-// whole anchors a pattern: some routers search anywhere.
+// whole anchors a pattern, for routers that search a pattern anywhere in a text.
 func whole(p string) string { return "^" + group(p) + "$" }
 
-// group encloses a pattern's alternatives in parentheses.
+// group encloses a pattern with alternatives in parentheses.
 func group(p string) string {
 	if strings.Contains(p, "|") {
 		return "(?:" + p + ")"
@@ -166,7 +166,7 @@ func matches(m rollout.StringMatch, s string) bool {
 	}
 }
 
-// combine pairs matches of a rule, all requests if empty, with a managed route's. both is false if none can match.
+// combine calls both for each own match (an empty one if none) and each of matches, and returns the possible results.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
@@ -188,7 +188,7 @@ func combine(
 	return combined, nil
 }
 
-// Managed returns the routes in force after steps, by precedence.
+// Managed returns the managed routes in force after steps, in their order of precedence.
 func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 	var routes []rollout.ManagedRoute
 	for _, step := range steps {
@@ -200,6 +200,6 @@ func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 			routes = append(routes, *step.Route)
 		}
 	}
-	rank := func(r rollout.ManagedRoute) int { return slices.Index(order, r.Name) } // -1, first, for unnamed ones
+	rank := func(r rollout.ManagedRoute) int { return slices.Index(order, r.Name) } // -1 if not listed: first
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
 }

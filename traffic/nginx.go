@@ -11,16 +11,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginx is ingress-nginx, which splits the requests of an Ingress by a second one with the same hosts and paths and the
-// annotation canary (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary).
-// The canary Ingress is generated for the release only. Its rules in ingress-nginx's source (controller.go,
-// mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer):
+// nginx is ingress-nginx. A second Ingress with the same hosts and paths and the annotation canary splits the requests
+// (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary). The canary Ingress
+// is generated for a release. From ingress-nginx's source (controller.go, mergeAlternativeBackends; balancer.lua,
+// route_to_alternative_balancer):
 //
-//   - There is one canary for each Service and port, not for each path: other
+//   - There is one canary for each Service and port, not for each path. Other
 //     Ingresses with the stable Service are split as well.
 //   - Only paths of the stable Ingress, with their pathType, can be split, and
-//     none if a path of the host leads to the canary Service itself. So no step
-//     can match a path: an Ingress for it would end the split.
+//     only if no path of the host leads to the canary Service itself. So steps
+//     cannot match a path: an Ingress for the path would end the split.
 //   - A session cookie decides before header, cookie and weight, in this order.
 //   - A total weight of less than 100 counts as 100.
 var nginx = router{
@@ -33,13 +33,13 @@ const ingressClass = "kubernetes.io/ingress.class"
 
 // nginxConfig is Argo Rollouts' trafficRouting.nginx.
 type nginxConfig struct {
-	StableIngress   string   `json:"stableIngress,omitempty"`   // this or stableIngresses
+	StableIngress   string   `json:"stableIngress,omitempty"`   // either stableIngress or stableIngresses
 	StableIngresses []string `json:"stableIngresses,omitempty"` //
 
 	// The prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations for the canary Ingress. Additional ones get a missing prefix; canary ones are unchanged and win.
+	// Annotations of the canary Ingress. AnnotationPrefix is added to additional ones without it; canary ones win.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -82,7 +82,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
-			// The weight comes before the removal of cookies: else canary users would see stable again.
+			// The weight is applied before the cookies are removed. Otherwise canary users would see stable again.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -92,8 +92,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// canary returns the canary Ingress without annotations: the stable Service's paths and, as in Argo Rollouts, TLS and
-// class. ingress-nginx ignores the rest.
+// canary returns the canary Ingress without annotations. As in Argo Rollouts, it has stable's paths, and the TLS
+// section and class of the stable Ingress. ingress-nginx ignores other fields.
 func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
 	ref := stable.Ref()
 	var rules []any
@@ -134,7 +134,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server rejects a new Ingress with both; of an existing one, ingress-nginx reads the annotation.
+	// The API server rejects a new Ingress with both. If an existing one has both, ingress-nginx reads the annotation.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
@@ -145,14 +145,14 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	}, nil
 }
 
-// nginxName returns Argo Rollouts' name of the canary Ingress, cut to 253 characters.
+// nginxName returns the name of the canary Ingress as in Argo Rollouts, at most 253 characters long.
 func nginxName(by, ingress string) string {
 	const suffix = "-canary"
 	name := by + "-" + ingress
 	return name[:min(len(name), 253-len(suffix))] + suffix
 }
 
-// annotations returns the canary Ingress's annotations. As in Argo Rollouts, later sources win.
+// annotations returns the annotations of the canary Ingress: configured ones, then matched users, then the weight.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {
@@ -177,7 +177,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for name, value := range users {
 		out[c.key(name)] = value
 	}
-	// A total below 100 counts as 100: 3 of 30 is written as 12 of 120.
+	// ingress-nginx takes a total below 100 for 100, so 3 of 30 is written as 12 of 120.
 	times := 1
 	if r.Max > 0 && r.Max < 100 {
 		times = (100 + r.Max - 1) / r.Max
@@ -191,20 +191,20 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	case nginxSticks(r):
 		out[c.key("affinity-canary-behavior")] = "sticky"
 	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
-		// The user's own session cookies would keep users at a failed canary.
+		// Session cookies of the stable Ingress would keep users at a failed canary.
 		out[c.key("affinity-canary-behavior")] = "legacy"
 	}
 	return out, nil
 }
 
-// nginxSticks reports whether session cookies decide: not at the full weight or 0, where a version gets no requests.
+// nginxSticks reports whether session cookies are on: only while both versions get requests by weight.
 func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns on session affinity at the stable Ingress, inherited by its canary. The cookie holds the user's Service
-// and pod: stable's users stay, and the weight is the new users' share. Its name has the pod hash, new for each
-// release. The user's own affinity is kept and has the same effect.
+// stick turns on session affinity at the stable Ingress; the canary Ingress inherits it. The cookie names Service and
+// pod, so users of stable also stay, and the weight is the canary's share of new users. The cookie's name has the pod
+// hash, so that each release has another. An affinity in Git is kept, and has the same effect.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -221,8 +221,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether the stable Service, with one port, is the only Service of its hosts in an Ingress: then
-// one cookie serves all paths. Otherwise each path has one (default): another Service's would replace it.
+// nginxAlone reports whether the stable Service, with one port, is the only Service of its hosts in an Ingress. Then
+// one cookie is for all paths. Otherwise each path needs a cookie, which another Service's cookie would replace.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

@@ -8,16 +8,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginxUsers holds the users that a canary Ingress sends to the canary at any weight, for all matches: one header
-// with a value or pattern, or one cookie with the value "always". Others are matched in the header Cookie.
+// nginxUsers has the conditions by which a canary Ingress sends users to the canary at any weight: one header with a
+// value or pattern, and one cookie with the value "always". Other cookies are matched in the header Cookie.
 type nginxUsers struct {
-	header   string // its name, "" if no match uses a header
-	exact    string // its value, "" if there are patterns
+	header   string // name of the header, "" if no match uses one
+	exact    string // value of the header, "" if patterns are used
 	patterns []string
 	cookie   string
 }
 
-// nginxUsersOf returns the annotations for all routes' users, in any order: each leads to the canary.
+// nginxUsersOf returns the annotations for the matches of all routes. The order is irrelevant: all lead to the canary.
 func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 	if err := carried("nginx", routes); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (u *nginxUsers) annotations() map[string]string {
 		out["canary-by-header-value"] = u.exact
 		return out
 	}
-	// The controller searches anywhere in the value, as PCRE.
+	// The controller searches the pattern (PCRE) anywhere in the value.
 	all := whole(either(u.patterns))
 	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(all, func(s string) string {
 		escaped := ""
@@ -108,7 +108,7 @@ func (u *nginxUsers) annotations() map[string]string {
 	return out
 }
 
-// either returns a pattern that matches any of the patterns.
+// either returns a pattern that matches if any of the patterns does.
 func either(patterns []string) string {
 	if len(patterns) == 1 {
 		return patterns[0]
@@ -117,7 +117,7 @@ func either(patterns []string) string {
 }
 
 // The controller ignores annotations with other characters (parser/validators.go, BasicCharsRegex and IsValidRegex).
-// Without canary-by-header-value, only the value "always" would match.
+// If it ignored canary-by-header-value, only the header's value "always" would match.
 var (
 	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
 	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNginxPatterns checks what the annotations' expressions match, which PCRE and RE2 read alike, and that the
-// controller accepts them.
+// TestNginxPatterns checks which values the expressions in annotations match, and that the controller accepts the annotations. The
+// expressions mean the same in PCRE and RE2.
 func TestNginxPatterns(t *testing.T) {
 	for _, c := range []struct {
 		name, matches string
@@ -45,7 +45,7 @@ func TestNginxPatterns(t *testing.T) {
 	}
 }
 
-// matchesBytes matches each byte as one character, like nginx does.
+// matchesBytes reports whether an expression matches a text if, as in nginx, each byte is one character.
 func matchesBytes(re *regexp.Regexp, s string) bool {
 	var runes []rune
 	for _, b := range []byte(s) {

@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any other router: the Rollout gives paths of weights in objects, without code. Git must have the
-// fields, with 0 for the canary. Otherwise a typo would add a field that no router reads, and the release would go on
-// without requests. A third backend with a weight is not checked.
+// anyObject is any other router: the Rollout gives the paths of weights in objects. The objects in Git must have the
+// weight fields, with 0 for the canary. Otherwise a misspelt path would add a field that no router reads, and the
+// release would advance without requests. A third backend with a weight is not detected.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -23,32 +23,32 @@ var anyObject = router{
 
 type objectConfig []objectEntry
 
-// objectEntry is one object with paths into it (see path). They can contain {{.stable}}, {{.canary}}, {{.name}} and
-// {{.namespace}}: the current Services, the Rollout's name and namespace.
+// objectEntry is one object with the paths of its fields (see path). Paths can contain {{.stable}} and {{.canary}}, the
+// current Services, and {{.name}} and {{.namespace}} of the Rollout.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
 	Namespace  string `json:"namespace,omitempty"` // default: the Rollout's
 
-	CanaryWeight  string `json:"canaryWeight,omitempty"`  // path of a number: the weight
-	StableWeight  string `json:"stableWeight,omitempty"`  // path of a number: maxTrafficWeight minus the weight
+	CanaryWeight  string `json:"canaryWeight,omitempty"`  // path of the canary's weight
+	StableWeight  string `json:"stableWeight,omitempty"`  // path of stable's weight: maxTrafficWeight minus the canary's
 	Format        string `json:"format,omitempty"`        // of the weights: int (default), string ("20") or percent
-	CanaryHash    string `json:"canaryHash,omitempty"`    // path of a label's value, removed at rest
+	CanaryHash    string `json:"canaryHash,omitempty"`    // path of a pod label's value, removed between releases
 	StableHash    string `json:"stableHash,omitempty"`    //
-	CanaryService string `json:"canaryService,omitempty"` // path of a Service's name, for pingPong, which changes it
+	CanaryService string `json:"canaryService,omitempty"` // path of a Service's name, which pingPong changes
 	StableService string `json:"stableService,omitempty"`
 
-	Verify *objectVerify `json:"verify,omitempty"` // nil: the object does not report whether it is in force
+	Verify *objectVerify `json:"verify,omitempty"` // nil: the object's status is not checked
 }
 
-// objectVerify is the value of a status field once the weights are in force.
+// objectVerify is a status field and the value that it has once the weights are in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`
 }
 
-// bySubset reports whether every object has a path for the canary's pod hash, instead of Services.
+// bySubset reports whether every entry has a path for the canary's pod hash, so that no Services are needed.
 func (c *objectConfig) bySubset() bool {
 	return len(*c) > 0 && !slices.ContainsFunc(*c, func(e objectEntry) bool { return e.CanaryHash == "" })
 }
@@ -129,7 +129,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	return e.Verify.check(field+".verify", r)
 }
 
-// check refuses a verification that can never succeed.
+// check refuses a verification that could never succeed.
 func (v *objectVerify) check(field string, r Route) error {
 	if v == nil {
 		return nil
@@ -147,7 +147,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	}
 }
 
-// weight formats a weight for the object.
+// weight returns a weight in the entry's Format. all is the total weight.
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":
@@ -191,7 +191,7 @@ func objectWrite(o *Objects, object rollout.Object, field, written string, value
 
 var objectVariable = regexp.MustCompile(`\{\{\s*\.?(\w*)\s*\}\}`)
 
-// objectPath fills a path's variables and parses it.
+// objectPath replaces the variables in a path and parses the result.
 func objectPath(field, written string, r Route) (path, error) {
 	names := map[string]string{"stable": r.Stable, "canary": r.Canary, "name": r.Name, "namespace": r.Namespace}
 	unknown := ""
@@ -215,7 +215,7 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the status with Verify. An older observedGeneration, beside the value or at the top, is late.
+// verify compares the status with Verify. An outdated observedGeneration, also next to the field, means not in force.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

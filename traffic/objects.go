@@ -6,15 +6,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Objects holds an app's objects while overlays change copies by Edit.
+// Objects is an app's list of objects. Overlays change objects by Edit, which copies an object before its first change.
 type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
-	own    map[rollout.Ref]bool // copied or generated here
-	claims map[string]string    // from the place in an object to the Rollout that writes there
+	own    map[rollout.Ref]bool // objects that Edit has copied or generate has added
+	claims map[string]string    // place in an object to the name of the Rollout that writes to it
 }
 
-// NewObjects takes the objects in apply order.
+// NewObjects returns Objects with a list in apply order.
 func NewObjects(list []rollout.Object) *Objects {
 	o := &Objects{list: slices.Clone(list), own: map[rollout.Ref]bool{}, claims: map[string]string{}}
 	o.number()
@@ -33,7 +33,7 @@ func (o *Objects) Find(ref rollout.Ref) (rollout.Object, bool) {
 	return o.list[i], true
 }
 
-// Edit returns an object to change in place.
+// Edit returns an object that the caller may change in place.
 func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	object, ok := o.Find(ref)
 	if ok && !o.own[ref] {
@@ -43,7 +43,7 @@ func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	return object, ok
 }
 
-// after returns the index after an object, or the end.
+// after returns the index after an object, the end of the list if the object does not exist.
 func (o *Objects) after(ref rollout.Ref) int {
 	if i, ok := o.at[ref]; ok {
 		return i + 1
@@ -51,7 +51,7 @@ func (o *Objects) after(ref rollout.Ref) int {
 	return len(o.list)
 }
 
-// generate inserts an object that is not in Git at an index in apply order, unless a user has it.
+// generate inserts an object that is not in Git at an index. An existing object of the same name is an error.
 func (o *Objects) generate(object rollout.Object, at int, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
@@ -72,7 +72,7 @@ func (o *Objects) number() {
 	}
 }
 
-// Claim records that a Rollout writes to an object's place, refusing a second: they would undo each other's weights.
+// Claim records that a Rollout writes to a place in an object. A second Rollout is refused: both would set the weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	if other, taken := o.claims[key]; taken && other != by.Name {
@@ -83,15 +83,15 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	return nil
 }
 
-// set is rollout.Object's Set for any part of an object.
+// set is like Object.Set, for any part of an object.
 func set(m map[string]any, value any, path ...string) { rollout.Object(m).Set(value, path...) }
 
-// mapping, list and text read plain JSON values, zero for another type.
+// mapping, list and text return a JSON value of their type, the zero value for another type.
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any             { l, _ := v.([]any); return l }
 func text(v any) string            { s, _ := v.(string); return s }
 
-// number returns a JSON number of any decoded Go type.
+// number returns a JSON number of any Go type that decoders use.
 func number(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:

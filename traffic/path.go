@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// path is a subset of JSONPath (RFC 9535): fields, indexes, [*] and filters by equality, with or without $.
+// path is a subset of JSONPath (RFC 9535): fields, indexes, [*] and filters by equality. A leading $ is optional.
 //
 //	spec.routes[0].weight                     fields and elements, from 0
 //	metadata.annotations['example.com/weight']  a field with dots in its name
@@ -16,12 +16,12 @@ import (
 type path []pathStep
 
 type pathStep struct {
-	text   string // as it is written
+	text   string // the step as written
 	kind   pathKind
 	field  string
 	index  int
-	filter []string // the fields that lead to the compared value
-	want   string   // the value to compare with
+	filter []string // path of the compared field, in an element
+	want   string   // the value that the field must have
 }
 
 type pathKind uint8
@@ -33,13 +33,13 @@ const (
 	atFilter
 )
 
-// place is a value in an object with its path.
+// place is a value in an object, with its path.
 type place struct {
 	value any
 	path  string
 }
 
-// parsePath parses a path, maybe with JSONPath's leading $.
+// parsePath parses a path, with or without a leading $.
 func parsePath(s string) (path, error) {
 	rest := strings.TrimPrefix(s, "$")
 	if rest != "" && rest[0] != '.' && rest[0] != '[' {
@@ -60,7 +60,7 @@ func parsePath(s string) (path, error) {
 	return p, nil
 }
 
-// parseStep parses a text's first step and returns its length.
+// parseStep parses the first step of a text, and returns the step with its length in bytes.
 func parseStep(s string) (pathStep, int, error) {
 	if s[0] == '.' {
 		end := strings.IndexAny(s[1:], ".[") + 1
@@ -107,7 +107,7 @@ func parseStep(s string) (pathStep, int, error) {
 	return pathStep{kind: atFilter, filter: fields, want: want}, end + 1, nil
 }
 
-// closing returns the index of the first bracket's end outside quotes, -1 for none.
+// closing returns the index of the first ] outside quotes, -1 if there is none.
 func closing(s string) int {
 	quote := byte(0)
 	for i := 1; i < len(s); i++ {
@@ -125,7 +125,7 @@ func closing(s string) int {
 	return -1
 }
 
-// unquoted returns a text without the quotes around it. It returns false if they are missing, differ, or occur inside.
+// unquoted returns a text without the quotes around it, false if they are missing, differ or also occur inside.
 func unquoted(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '\'' && s[0] != '"' || s[len(s)-1] != s[0] {
 		return "", false
@@ -134,7 +134,7 @@ func unquoted(s string) (string, bool) {
 	return inner, strings.IndexByte(inner, s[0]) < 0
 }
 
-// find returns all values at a path, at least one. The error names the part that finds nothing.
+// find returns all values at the path, at least one. An error names the step that finds nothing.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {
@@ -157,7 +157,7 @@ func (p path) String() string {
 		s.WriteString(step.text)
 	}
 	text := s.String()
-	if strings.HasPrefix(text, ".$") { // parsePath takes a leading $ for JSONPath's
+	if strings.HasPrefix(text, ".$") { // without the dot, parsePath would drop this $
 		return text
 	}
 	return strings.TrimPrefix(text, ".")
@@ -180,7 +180,7 @@ func (s pathStep) from(at place) []place {
 	return found
 }
 
-// accepts compares as text, so that 80 equals "80".
+// accepts reports whether an element passes the filter. Values are compared as text, so that 80 equals "80".
 func (s pathStep) accepts(value any) bool {
 	for _, field := range s.filter {
 		next, ok := mapping(value)[field]
@@ -192,7 +192,7 @@ func (s pathStep) accepts(value any) bool {
 	return plain(value) == s.want
 }
 
-// plain returns a value as text, "" for mappings and lists.
+// plain returns a scalar value as text, "" for mappings and lists.
 func plain(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -206,7 +206,7 @@ func plain(value any) string {
 	}
 }
 
-// nothing returns why a step finds nothing in places, the earlier steps' values.
+// nothing returns why a step finds nothing. places are the values at the path of the steps before.
 func (s pathStep) nothing(before path, places []place) string {
 	where := "the object"
 	if len(before) > 0 {
@@ -235,7 +235,7 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("%s has %d elements", where, length)
 }
 
-// parents splits off a path's last step, a field, and returns the mappings that have or could have it.
+// parents returns the mappings at the path without its last step, which must be a field, and that field.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.kind != atField {

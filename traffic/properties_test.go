@@ -17,14 +17,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// at returns the example's route with another weight and nothing else to set.
+// at returns the example's Route during a release with another weight, without managed routes and cookie.
 func (e example) at(weight int) Route {
 	r := e.route
 	r.Weight, r.Active, r.Managed, r.Sticky = weight, true, nil, nil
 	return r
 }
 
-// rest returns the example's route between two releases.
+// rest returns the example's Route between two releases.
 func (e example) rest() Route {
 	r := e.at(0)
 	r.Active, r.StablePods, r.CanaryPods = false, "", ""
@@ -40,7 +40,7 @@ func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.
 	return out.List()
 }
 
-// weighted returns the lists of an object that share out requests, by path: the weight of each entry by its name.
+// weighted returns, for each list in an object that splits requests, by path, the weight of each entry by its name.
 func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	all := map[string]map[string]int64{}
 	add := func(place string, entries []any, name func(map[string]any) string) {
@@ -93,8 +93,8 @@ func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	return all
 }
 
-// checkShares checks every list that a weight changes: its weights add up to all requests, and the canary has its
-// share.
+// checkShares checks each list that the overlay changes for some weight: its weights add up to Max, and the canary's is the Route's
+// weight.
 func checkShares(t testing.TB, e example, at map[int][]rollout.Object) {
 	t.Helper()
 	moved := map[string]bool{}
@@ -125,7 +125,7 @@ func checkShares(t testing.TB, e example, at map[int][]rollout.Object) {
 			}
 			has := slices.Contains(slices.Collect(maps.Values(shares)), int64(w)) || w == 0
 			want := int64(e.route.Max)
-			if e.name == "istio/subsets" { // its third subset keeps its weight
+			if e.name == "istio/subsets" { // the third subset of this example keeps its weight
 				want = max(want, int64(w)+shares["shop/preview"])
 			}
 			if sum != want || !has {
@@ -154,7 +154,7 @@ func TestWeightsAddUpToAllRequests(t *testing.T) {
 	}
 }
 
-// TestSharesOfGeneratedObjects checks routers that set the share in an object generated for the release.
+// TestSharesOfGeneratedObjects checks the weights of routers that set the weight in an object generated for the release.
 func TestSharesOfGeneratedObjects(t *testing.T) {
 	for _, e := range accepted(t, "nginx", "ambassador") {
 		for _, w := range someWeights(e.route.Max) {
@@ -186,13 +186,13 @@ func TestSharesOfGeneratedObjects(t *testing.T) {
 	}
 }
 
-// own matches the fields of a user's object that a router may change when it only sets weights; changed lists those
-// that it changed.
+// own matches, for each router, the fields of a user's object that may change if the Route only sets weights. The function changed
+// returns the changed fields.
 var own = map[string]string{
 	"gatewayAPI": `^spec\.rules\[\d+\]\.backendRefs(\[\d+\])?(\.weight)?$`,
 	"nginx":      `^metadata\.annotations\.[^/]+/(affinity|session-cookie-[a-z-]+)$`,
 	"alb":        `^metadata\.annotations\.[^/]+/actions\.[a-z-]+$`,
-	// The canary's entry replaces one without requests.
+	// At weight 0 the canary's entry is removed, and the index of a later entry changes.
 	"traefik":    `^spec\.weighted\.services(\[\d+\])?(\.(weight|name|port))?$`,
 	"istio":      `^spec\.(http|tls|tcp)\[\d+\]\.route(\[\d+\])?(\.weight)?$|^spec\.subsets\[\d+\]\.labels(\.pod-template-hash)?$`,
 	"smi":        `^spec\.backends(\[\d+\])?(\.weight)?$`,
@@ -271,14 +271,14 @@ func TestNothingElseOfTheUsersIsTouched(t *testing.T) {
 	}
 }
 
-// users filters out the objects generated for a release.
+// users returns the objects without those that are generated for a release.
 func users(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
 	})
 }
 
-// withoutZeros removes empty mappings and list entries with weight 0, which mean the same as absent ones.
+// withoutZeros removes empty mappings, and list entries with weight 0: both mean the same as if they were absent.
 func withoutZeros(v any) any {
 	switch v := v.(type) {
 	case rollout.Object:
@@ -304,8 +304,8 @@ func withoutZeros(v any) any {
 	}
 }
 
-// TestOverlaysCanBeRepeated checks that an overlay does not depend on earlier overlays, and that nothing of a release
-// remains at rest.
+// TestOverlaysCanBeRepeated checks that an overlay's result does not depend on earlier overlays, and that the objects between releases
+// have no rest of a release.
 func TestOverlaysCanBeRepeated(t *testing.T) {
 	for _, e := range accepted(t) {
 		w := e.route.Max / 3
@@ -367,8 +367,8 @@ func strange(random *rand.Rand) any {
 	return rollout.Object{"x": all[random.IntN(len(all))]}.Copy()["x"]
 }
 
-// checkSpoiled applies a route to objects with a broken one: it is refused with a reason, or has the properties of a
-// valid one.
+// checkSpoiled applies a Route to objects of which one is broken. The overlay must either refuse the object with a reason, or set
+// weights as for valid objects.
 func checkSpoiled(t testing.TB, e example, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	if len(e.objects) == 0 {
@@ -411,7 +411,7 @@ func checkSpoiled(t testing.TB, e example, seed uint64) {
 	}
 }
 
-// silent allows a broken object that no weight changes.
+// silent is a testing.TB that ignores the error of an object which no weight changes.
 type silent struct{ testing.TB }
 
 func (s silent) Errorf(format string, args ...any) {
@@ -428,7 +428,7 @@ func TestSpoiledObjects(t *testing.T) {
 	}
 }
 
-// FuzzSpoiledObjects looks for users' objects that break a router.
+// FuzzSpoiledObjects checks that no broken object makes an overlay panic or set wrong weights.
 func FuzzSpoiledObjects(f *testing.F) {
 	all := examples(f)
 	for i := range all {

@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// request is a user's request.
+// request is an HTTP request of a user.
 type request struct {
 	path, method string
 	headers      map[string]string
 	query        map[string]string
 }
 
-// is reports whether the request has a step's match.
+// is reports whether a step's match matches the request.
 func (q request) is(m rollout.Match) bool {
 	for _, h := range m.Headers {
 		if value, has := q.headers[strings.ToLower(h.Name)]; !has || !matches(h.StringMatch, value) {
@@ -42,7 +42,7 @@ func (q request) is(m rollout.Match) bool {
 	return (m.Path == nil || matches(*m.Path, q.path)) && (m.Method == nil || matches(*m.Method, q.method))
 }
 
-// istioTakes reads an HTTPMatchRequest like Istio does: it takes a request if all fields of any match agree.
+// istioTakes reports whether a route of Istio matches a request: if it has no match, or all fields of any match (HTTPMatchRequest) do.
 func istioTakes(route map[string]any, q request) bool {
 	own := list(route["match"])
 	for _, item := range own {
@@ -63,7 +63,7 @@ func istioTakes(route map[string]any, q request) bool {
 	return len(own) == 0
 }
 
-// istioServed returns the index of the first route that takes a request (-1 for none) and the weights of its
+// istioServed returns the index of the first route that matches a request, -1 if there is none, and the weights of the route's
 // destinations.
 func istioServed(o rollout.Object, q request) (int, string) {
 	routes := list(o.Map("spec")["http"])
@@ -132,7 +132,7 @@ func anyMatch(random *rand.Rand) rollout.Match {
 	return m
 }
 
-// anyIstioRoutes returns a few user's routes with matches, some of which lead to the stable Service.
+// anyIstioRoutes returns random routes with matches, and the names of those that lead to the stable Service.
 func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 	for i := range 1 + random.IntN(4) {
 		host := pick(random, "shop", "shop", "search")
@@ -164,8 +164,8 @@ func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 	return routes, split
 }
 
-// TestIstioServesUsersAsTheStepsSay sends requests to VirtualServices before and after: a request that a step matches
-// moves from the stable Service to the canary. All others keep their route, with the weights.
+// TestIstioServesUsersAsTheStepsSay compares the routes of random requests before and after the overlay. A request that a step matches
+// moves from the stable Service to the canary. Other requests keep their route, which has the weights.
 func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 	toCanary, byWeight, elsewhere := 0, 0, 0
 	for seed := range uint64(400) {

@@ -7,14 +7,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shares holds the weighted entries of a list, with the indices of stable and canary.
+// shares is a list of entries with weights, and the indices of the stable and the canary entry.
 type shares struct {
 	entries        []any
 	name           string // the field with the name of an entry's Service
 	stable, canary int    // -1 if absent
 }
 
-// sharesOf finds the Rollout's Services among entries; is may check more than the name.
+// sharesOf finds the Rollout's Services among entries, by their names and, if is is not nil, by is.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses an entry with a weight besides stable and canary. For the message, what names an entry, and owner the
-// third one's place, as in "a rule".
+// alone refuses a third entry with a weight. what and owner are for the message: the word for an entry, such as
+// "backend", and the object that may have the third entry alone, such as "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
@@ -37,14 +37,14 @@ func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	return nil
 }
 
-// third returns the error for an entry that takes requests from both versions.
+// third returns the error for a third entry, which takes requests from both versions.
 func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidError {
 	return wrong(ref, field, "is a third %s (%s), "+
 		"so that the weights of stable and canary would not add up to all requests", what, name).
 		WithFix("put it alone into %s, or set weight: 0", owner)
 }
 
-// forCanary returns a copy of the canary's entry, or stable's, for the canary.
+// forCanary returns a copy of the canary's entry with a weight. A missing canary entry is made from the stable entry.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {
@@ -55,7 +55,7 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 	return entry
 }
 
-// weighed returns weights if alone finds no third entry.
+// weighed returns the result of weights, or the error of alone.
 func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]any, error) {
 	if err := s.alone(ref, place, what, owner); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]
 	return s.weights(r), nil
 }
 
-// weights sets a route's weights and returns the entries.
+// weights sets the weights of a Route, adds a missing canary entry, and returns the entries.
 func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
 	switch {

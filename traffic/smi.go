@@ -6,9 +6,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// smi is the Service Mesh Interface of Linkerd and others. A TrafficSplit distributes a root Service's requests
-// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md). It is
-// generated for a release, unless in Git. Weights are integer shares of their sum.
+// smi is the Service Mesh Interface of Linkerd and others. A TrafficSplit distributes the requests to a root Service
+// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md). The
+// TrafficSplit is generated for a release, unless it is in Git. Weights are integer shares of their sum.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
 	features: features{splits: can, anyTotal: can},
@@ -19,9 +19,9 @@ const smiGroup = "split.smi-spec.io"
 
 // smiConfig is Argo Rollouts' trafficRouting.smi, with apiVersion.
 type smiConfig struct {
-	RootService      string `json:"rootService,omitempty"`      // called by clients; default: the stable Service
+	RootService      string `json:"rootService,omitempty"`      // the Service that clients call; default: stable
 	TrafficSplitName string `json:"trafficSplitName,omitempty"` // default: the Rollout's name
-	APIVersion       string `json:"apiVersion,omitempty"`       // if generated; default split.smi-spec.io/v1alpha2
+	APIVersion       string `json:"apiVersion,omitempty"`       // default: split.smi-spec.io/v1alpha2
 }
 
 func (c *smiConfig) names(visit func(kind string, name *string)) {
@@ -60,7 +60,7 @@ func (c *smiConfig) overlay(o *Objects, r Route) error {
 	return o.generate(object, o.after(root), r)
 }
 
-// smiWeights sets the weights of Git's TrafficSplit.
+// smiWeights sets the weights of a TrafficSplit that is in Git.
 func smiWeights(o *Objects, object rollout.Object, ref rollout.Ref, r Route) error {
 	if err := o.Claim(ref, "spec.backends", r); err != nil {
 		return err

@@ -2,7 +2,7 @@ package traffic
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Stages returns every Route of a spec's releases, at rest first, with placeholder pod hashes, to find errors early.
+// Stages returns all Routes of a spec's releases, at rest and at each step, to find errors early. Pod hashes are fake.
 func Stages(spec rollout.Spec) []Route {
 	c := spec.Canary
 	t := c.Traffic

@@ -7,17 +7,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table holds all routers of trafficRouting, in the docs' order.
+// table lists all routers of trafficRouting, in the order of the docs.
 var table = []router{gatewayAPI, nginx, alb, traefik, istio, smi, ambassador, apisix, anyObject}
 
 // router describes one kind of router.
 type router struct {
 	kind     string   // the field of trafficRouting
-	title    string   // for people
-	since    string   // the oldest version with the features used here
+	title    string   // name for users
+	since    string   // the oldest version with the features that the overlay uses
 	features features //
 	config   func() editor
-	list     bool // a single mapping stands for a list of one
+	list     bool // the configuration is a list; a single mapping stands for a list of one
 }
 
 // name returns the router's name for a sentence.
@@ -28,34 +28,34 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is one router's configuration, decoded for each use, without state.
+// editor is one router's configuration with its overlay. It has no other state.
 type editor interface {
-	// names visits names of the app's objects, to replace them by kustomize's.
+	// names visits the names of objects in the configuration, to replace them as kustomize does.
 	names(visit func(kind string, name *string))
-	// overlay lays a route over the objects.
+	// overlay applies a Route to the objects.
 	overlay(*Objects, Route) error
 }
 
-// visitAll visits the names of several objects of one kind.
+// visitAll visits each name in a list of objects of one kind.
 func visitAll(visit func(kind string, name *string), kind string, names []string) {
 	for i := range names {
 		visit(kind, &names[i])
 	}
 }
 
-// reporter is an editor with objects whose status reports the router's acceptance.
+// reporter is an editor whose router reports in the status of objects whether it has accepted them.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
 }
 
-// feature is a feature that a router may support.
+// feature is a feature of trafficRouting and steps that a router may support.
 type feature string
 
-// The features, in the docs' order.
+// The features, in the order of the docs.
 const (
 	splits   feature = "weight" // an exact share of the requests
-	byHeader feature = "header" // match steps …
+	byHeader feature = "header" // the parts of a request that match steps compare
 	byCookie feature = "cookie"
 	byQuery  feature = "query"
 	byPath   feature = "path"
@@ -63,11 +63,11 @@ const (
 	bySource feature = "source"
 	mirrors  feature = "mirror"           // copies of requests
 	anyTotal feature = "maxTrafficWeight" // weights with a total other than 100
-	sticks   feature = "sticky"           // a user sent to the canary stays there
-	reports  feature = "verify"           // its status reports whether it has accepted the routes
+	sticks   feature = "sticky"           // a cookie keeps a user on the canary
+	reports  feature = "verify"           // the status of objects says whether the router accepts them
 )
 
-// comparison is a set of flags: a feature's support, for matches the comparisons.
+// comparison is a set of flags: can for a supported feature, or the supported comparisons of a match.
 type comparison uint8
 
 const (
@@ -95,7 +95,7 @@ func (h comparison) String() string {
 
 type features map[feature]comparison
 
-// Kinds returns all routers' names, in the docs' order.
+// Kinds returns the names of all routers, in the order of the docs.
 func Kinds() []string {
 	return rollout.Mapped(table, func(r router) string { return r.kind })
 }
@@ -104,7 +104,7 @@ func find(kind string) (router, bool) {
 	return rollout.Find(table, func(r router) bool { return r.kind == kind })
 }
 
-// Types returns all routers' configuration types by kind, for editors. A list type stands for one or more mappings.
+// Types returns the types of the configurations by kind, for JSON Schemas. A list type also accepts a single mapping.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, r := range table {

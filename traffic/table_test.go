@@ -45,7 +45,7 @@ func (c *fakeConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// TestAnotherRouterIsOneRow adds a router to the table and changes nothing else.
+// TestAnotherRouterIsOneRow checks that a router works if it is added to the table, without another change of code.
 func TestAnotherRouterIsOneRow(t *testing.T) {
 	table = append(table, fake)
 	defer func() { table = table[:len(table)-1] }()
@@ -84,7 +84,7 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 	}
 }
 
-// matchesOf returns one match for each feature and comparison.
+// matchesOf returns a match for each feature and comparison.
 func matchesOf() map[feature]map[comparison]rollout.Match {
 	all := map[feature]map[comparison]rollout.Match{}
 	for way, m := range map[comparison]struct{ plain, path, source rollout.StringMatch }{
@@ -106,8 +106,8 @@ func matchesOf() map[feature]map[comparison]rollout.Match {
 	return all
 }
 
-// plainObjects has, for each router, objects that allow every supported match: one route or path that leads to the
-// stable Service.
+// plainObjects returns an example for each router, with which every supported match is possible: its objects have one route or path,
+// which leads to the stable Service.
 func plainObjects(t *testing.T) map[string]example {
 	t.Helper()
 	all := map[string]example{}
@@ -129,8 +129,8 @@ func plainObjects(t *testing.T) map[string]example {
 	return all
 }
 
-// TestWhatTheTableSaysIsTrue matches each part of a request in each way with each router. It works if the table says
-// so, and otherwise Unsupported says so before.
+// TestWhatTheTableSaysIsTrue checks, for each router, part of a request and comparison, that the overlay accepts the match if the table
+// supports it, and that Unsupported refuses it otherwise.
 func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	plain := plainObjects(t)
 	for _, r := range table {
@@ -186,8 +186,8 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	}
 }
 
-// TestNamesFollowKustomize renames every object of each case, and the names in the configuration with them: only the
-// names in the overlay change.
+// TestNamesFollowKustomize checks that Parse calls rename for the name of each object that the overlay needs, and that the overlay then
+// finds the renamed objects.
 func TestNamesFollowKustomize(t *testing.T) {
 	for kind, e := range plainObjects(t) {
 		var seen []string
@@ -206,7 +206,7 @@ func TestNamesFollowKustomize(t *testing.T) {
 			renamed = append(renamed, o)
 		}
 		err = Overlay(NewObjects(renamed), []rollout.Router{r}, e.route)
-		if kind == "traefik" { // kustomize renames the reference in the IngressRoute too
+		if kind == "traefik" { // kustomize would also rename the reference in the IngressRoute
 			if err == nil || !strings.Contains(err.Error(), "dev-web") {
 				t.Errorf("traefik: %v", err)
 			}
@@ -236,12 +236,12 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseTwice writes and reads each configuration again: nothing is lost.
+// TestParseTwice checks that a configuration that is encoded and parsed again is equal to the first.
 func TestParseTwice(t *testing.T) {
 	for _, e := range examples(t) {
 		first, err := Parse(e.kind, e.config, nil)
 		if err != nil {
-			continue // another case tests it
+			continue // TestOverlays checks invalid configurations
 		}
 		written, err := rollout.Plain(first.Config)
 		must(t, err)
@@ -253,7 +253,7 @@ func TestParseTwice(t *testing.T) {
 	}
 }
 
-// TestNamesThatMayBeLeftOut checks that kustomize renames an object's name that has a default, if it is given.
+// TestNamesThatMayBeLeftOut checks that Parse renames an optional name of an object if it is given, and leaves an absent one absent.
 func TestNamesThatMayBeLeftOut(t *testing.T) {
 	for given, want := range map[string]string{"": "", "root split": "Service root, TrafficSplit split"} {
 		root, split, _ := strings.Cut(given, " ")

@@ -10,15 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// traefik splits at a weighted TraefikService
-// (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/). Matched users
-// get routes in its IngressRoutes. Rules of v3.7's source, in pkg/provider/kubernetes/crd and
-// pkg/server/service/loadbalancer/wrr:
+// traefik splits requests in a weighted TraefikService
+// (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/). Matched
+// requests get routes in the IngressRoutes. From Traefik v3.7's source (pkg/provider/kubernetes/crd and
+// pkg/server/service/loadbalancer/wrr):
 //
 //   - An entry with weight 0 counts as absent, also for users with a cookie.
 //   - Without allowEmptyServices, one entry without endpoints breaks all.
 //   - A cookie also keeps users at stable, so that with sticky the weight is
-//     the share of the new users.
+//     the canary's share of new users.
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
 	features: features{
@@ -34,7 +34,7 @@ const (
 	traefikOld   = "traefik.containo.us" // in v2 only
 )
 
-// traefikConfig is Argo Rollouts' trafficRouting.traefik, with the IngressRoutes to match users in.
+// traefikConfig is Argo Rollouts' trafficRouting.traefik, with IngressRoutes as an additional field for match steps.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty"`
@@ -50,7 +50,7 @@ type traefikEdit struct {
 	Route
 	weighted rollout.Object
 	ref      rollout.Ref
-	canary   map[string]any // its entry of the TraefikService, without a weight
+	canary   map[string]any // the canary's entry of the TraefikService, without a weight
 	mirrors  []rollout.Object
 }
 
@@ -97,7 +97,7 @@ func traefikFind(o *Objects, field, kind, namespace, name string) (rollout.Objec
 	return nil, missing(field, kind, namespace, name)
 }
 
-// is reports whether an entry leads to a Service or TraefikService, by kind, in the Rollout's namespace.
+// is reports whether an entry leads to the object with a kind and name in the Rollout's namespace.
 func (e *traefikEdit) is(entry any, kind, name string) bool {
 	m := mapping(entry)
 	return name != "" && text(m["name"]) == name && cmp.Or(text(m["kind"]), "Service") == kind &&
@@ -129,7 +129,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds the release's cookie, new by the pod hash, unless the user has one, which keeps users as well.
+// stick adds a cookie, whose name differs by release. A cookie in Git is kept, and has the same effect.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -139,7 +139,7 @@ func (e *traefikEdit) stick() {
 	}, "spec", "weighted", "sticky", "cookie")
 }
 
-// routes inserts matched users' routes before an IngressRoute's routes to the TraefikService or stable Service.
+// routes inserts, in an IngressRoute, routes for matched requests before each route to the TraefikService or stable.
 func (e *traefikEdit) routes(object rollout.Object) error {
 	ref := object.Ref()
 	own := list(object.Map("spec")["routes"])
@@ -184,7 +184,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed returns a route's copy for a managed route, with its match and priority (traefik_match.go).
+// managed returns the copy of route own[i] for the managed route k, with match and priority from traefikCopy.
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))
@@ -204,8 +204,8 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror generates a TraefikService that mirrors requests and forwards them to service: the weighted one, or a stable
-// Service's port. It returns its name, or an equal one's.
+// mirror generates a TraefikService that forwards requests to service, the weighted TraefikService or stable, and
+// mirrors them to the canary. It returns the name of that TraefikService, or of an equal one that already exists.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// traefikCopy returns the match and priority of a route's copy for the managed route with index k. Traefik tries routes
-// by priority, by default the match's length in bytes (pkg/muxer/http/mux.go, GetRulePriority). The last managed
-// route's copy has its original's priority plus 1, the first's the highest. A copy excludes the requests of routes with
-// a priority in between, which would have won.
+// traefikCopy returns the match and priority of the copy of route own[i] for the managed route k. Traefik tries routes
+// by priority, by default the match's length in bytes (pkg/muxer/http/mux.go, GetRulePriority). The copy for the last
+// managed route has the original's priority plus 1, and earlier copies have higher priorities. A copy excludes the
+// requests of other routes with a priority in between, which would have won before.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13
-//	Host(`shop`) && Path(`/api`)   another's       28: still first
+//	Host(`shop`) && Path(`/api`)   another route   28: still first
 func traefikCopy(own []any, i, k int, managed []rollout.ManagedRoute) (match string, priority int64) {
 	route := mapping(own[i])
 	first := traefikPriority(route)
@@ -37,7 +37,7 @@ func traefikPriority(route map[string]any) int64 {
 	return int64(len(text(route["match"])))
 }
 
-// traefikRule returns a rule for any of the matches
+// traefikRule returns a rule that matches if any of the matches does
 // (https://doc.traefik.io/traefik/reference/routing-configuration/http/routing/rules-and-priority/).
 func traefikRule(matches []rollout.Match) string {
 	all := rollout.Mapped(matches, func(m rollout.Match) string {
@@ -49,7 +49,7 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts returns a match's matchers. Patterns are searched anywhere; PathPrefix compares characters.
+// traefikParts returns Traefik's matchers for a match. Patterns are searched anywhere; PathPrefix compares characters.
 func traefikParts(m rollout.Match) []string {
 	var all []string
 	add := func(matcher string, args ...string) {
@@ -96,7 +96,7 @@ func traefikParts(m rollout.Match) []string {
 	return all
 }
 
-// traefikText quotes a text for Go's strconv.Unquote in Traefik (github.com/vulcand/predicate).
+// traefikText quotes a text. Traefik reads rules with strconv.Unquote (github.com/vulcand/predicate).
 func traefikText(s string) string {
 	if strconv.CanBackquote(s) {
 		return "`" + s + "`"

@@ -10,26 +10,26 @@ import (
 
 // Route is the current traffic setting of one Rollout.
 type Route struct {
-	Name      string `json:"name"` // of the Rollout document
+	Name      string `json:"name"` // name of the Rollout document
 	Namespace string `json:"namespace"`
 
-	// The versions' current Services; "" only if not needed.
+	// The current Services of both versions; "" only if the router needs none.
 	Stable string `json:"stable,omitempty"`
 	Canary string `json:"canary,omitempty"`
 
-	// The values of PodLabel on each version's pods during a release, "" for all.
+	// The values of PodLabel on the pods of each version; "" for all pods, as between releases.
 	StablePods string `json:"stablePods,omitempty"`
 	CanaryPods string `json:"canaryPods,omitempty"`
 	PodLabel   string `json:"podLabel,omitempty"` // "" for rollout.LabelPodHash
 
-	Weight  int                    `json:"weight"`            // of Max, for the canary
+	Weight  int                    `json:"weight"`            // weight of the canary, out of Max
 	Max     int                    `json:"max"`               // the weight that is all traffic
 	Managed []rollout.ManagedRoute `json:"managed,omitempty"` // in the order of their precedence
 	Sticky  *rollout.Sticky        `json:"sticky,omitempty"`
-	Active  bool                   `json:"active,omitempty"` // during a release: generated objects exist
+	Active  bool                   `json:"active,omitempty"` // a release is in flight, so that generated objects exist
 }
 
-// cookie returns the cookie that keeps users at the canary, different by a known pod hash.
+// cookie returns the name of the cookie for Sticky. With a known pod hash the name differs for each release.
 func (r Route) cookie() string {
 	if r.CanaryPods == "" {
 		return r.Sticky.Cookie
@@ -37,11 +37,11 @@ func (r Route) cookie() string {
 	return r.Sticky.Cookie + "-" + r.CanaryPods
 }
 
-// rest returns the stable version's weight.
+// rest returns the weight of the stable version.
 func (r Route) rest() int { return r.Max - r.Weight }
 
-// Parse reads one router's block of trafficRouting strictly. Rename, which may be nil, returns kustomize's name for
-// an object. InvalidErrors have a Field below trafficRouting.
+// Parse reads one router's block of trafficRouting strictly. rename, which may be nil, returns an object's name after
+// kustomize has renamed it. Errors are InvalidErrors with a Field below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -73,7 +73,7 @@ func decode(r router, raw any) (editor, error) {
 	return e, nil
 }
 
-// Overlay applies a route to the objects for each router, or returns an InvalidError, as found by Stages before.
+// Overlay applies a Route to the objects of each router. With the Routes of Stages, a render finds its errors early.
 func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, service := range []string{r.Stable, r.Canary} {
 		if service == "" {
@@ -101,13 +101,13 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports whether a router splits between two Services, not subsets.
+// NeedsServices reports whether a router splits requests between two Services, not between subsets of one.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
 }
 
-// NeedsHundred returns why a router requires a total weight of 100, "" if not.
+// NeedsHundred returns why a router requires a total weight of 100, "" if it accepts any total.
 func NeedsHundred(kind string) string {
 	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
 		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.name(), able(anyTotal, can))
@@ -115,7 +115,7 @@ func NeedsHundred(kind string) string {
 	return ""
 }
 
-// Watched returns the objects whose status reports the routers' acceptance, in the Rollout's namespace.
+// Watched returns the objects whose status tells Verify whether routers have accepted the routes.
 func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, configured := range routers {
@@ -126,14 +126,14 @@ func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	return refs
 }
 
-// Verdict is a router's status for one object.
+// Verdict says whether a router has accepted the routes in one object.
 type Verdict struct {
-	Taken    bool   // it is in force, or the router does not report it
-	Rejected bool   // the router rejects it, for the reason in Text
-	Text     string // why it is not in force
+	Taken    bool   // the routes are in force, or the router reports no status
+	Rejected bool   // the router rejects the object, for the reason in Text
+	Text     string // why the routes are not in force
 }
 
-// Verify returns the routers' verdict: the first object not in force, rejected before late.
+// Verify returns the verdict for the first rejected object or, without one, for the first object not yet in force.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {
@@ -144,7 +144,7 @@ func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rol
 		for _, ref := range e.watched(namespace) {
 			route, exists := seen[ref]
 			if !exists || len(route.Status) == 0 {
-				continue // it reports nothing, as some routers never do
+				continue // the router reports no status, as some never do
 			}
 			v := e.verify(ref, route)
 			v.Text = fmt.Sprintf("%s/%s %s", ref.Kind, ref.Name, v.Text)
@@ -159,17 +159,17 @@ func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rol
 	return verdict
 }
 
-// wrong returns an error about an object.
+// wrong returns an error about a field of an object.
 func wrong(about rollout.Ref, field, format string, args ...any) *rollout.InvalidError {
 	return &rollout.InvalidError{About: about, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// misfit returns an error about the configuration.
+// misfit returns an error about a field of the router's configuration.
 func misfit(field, format string, args ...any) *rollout.InvalidError {
 	return wrong(rollout.Ref{}, field, format, args...)
 }
 
-// missing returns the error for a name that no object has.
+// missing returns the error for a configured name that no object of the app has.
 func missing(field, kind, namespace, name string) error {
 	if name == "" {
 		return misfit(field, "is missing").WithFix("name the %s", kind)

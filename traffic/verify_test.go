@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// condition returns a condition of a status.
+// condition returns a condition of a status, in YAML.
 func condition(kind, status, reason, message string, generation int) string {
 	return fmt.Sprintf("{type: %s, status: %q, reason: %q, message: %q, observedGeneration: %d}", kind, status, reason, message, generation)
 }
 
-// parents returns an HTTPRoute's status with one parent.
+// parents returns the status of an HTTPRoute with one parent, in YAML.
 func parents(controller string, conditions ...string) string {
 	return "parents: [{controllerName: " + controller + ", conditions: [" + strings.Join(conditions, ", ") + "]}]"
 }
 
-// TestVerify reads the status of an object whose spec has the generation 2.
+// TestVerify checks the verdict for statuses of an object with generation 2.
 func TestVerify(t *testing.T) {
 	taken := Verdict{Taken: true}
 	late := func(text string) Verdict { return Verdict{Text: text} }
@@ -101,8 +101,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestTheWorstVerdictIsTold queries several routers: a refusal is reported before a delay, and a router without a
-// verdict does not block.
+// TestTheWorstVerdictIsTold checks the verdict of several routers: a rejection comes before a delay, and a router without a status
+// counts as in force.
 func TestTheWorstVerdictIsTold(t *testing.T) {
 	routers := []rollout.Router{routerOf{"gatewayAPI", "httpRoutes: [{name: a}, {name: b}]"}.parse(t),
 		routerOf{"istio", "virtualService: {name: c}"}.parse(t), routerOf{"smi", "{}"}.parse(t)}

@@ -1,2 +1,2 @@
-// Package experiment builds a canary experiment's objects: a Deployment and any Service for each template.
+// Package experiment builds the objects of a canary experiment: a Deployment and an optional Service for each template.
 package experiment

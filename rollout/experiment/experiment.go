@@ -12,21 +12,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxName is the maximal length of a Service's name and a label's value.
+// maxName is the longest name of a Service, and the longest value of a label.
 const maxName = 63
 
 // Template is one template of an experiment at one step of a release.
 type Template struct {
 	rollout.ExperimentTemplate
 
-	Spec    rollout.Spec // of the workload
+	Spec    rollout.Spec // Spec of the workload
 	Release rollout.Hash
 	Step    int              // index of the experiment's step
-	From    rollout.Object   // the workload's Deployment in the template's version
-	Others  []rollout.Object // the app's objects in both versions: their selectors must not select these pods
+	From    rollout.Object   // the Deployment in the version of the template
+	Others  []rollout.Object // the app's objects in both versions, whose selectors must not select the pods
 }
 
-// Name returns <workload>-<release>-<step>-<template>, steps from 1. A long name, or one with a dot, ends in a digest.
+// Name returns <workload>-<release>-<step>-<template>, steps from 1. If it is too long or has a dot, a digest ends it.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
@@ -55,7 +55,7 @@ func (t Template) ServiceName() string {
 	}
 }
 
-// Objects returns the Deployment and any Service, without changing inputs.
+// Objects returns the template's Deployment and, if requested, its Service.
 func (t Template) Objects() []rollout.Object {
 	objects := []rollout.Object{t.deployment()}
 	if name := t.ServiceName(); name != "" {
@@ -64,8 +64,8 @@ func (t Template) Objects() []rollout.Object {
 	return objects
 }
 
-// deployment returns the Deployment with the version's pods under a label of the experiment. No autoscaler applies,
-// and pods are replaced by Kubernetes' default.
+// deployment returns a Deployment with the pod template of the version and the label LabelExperiment. It has a fixed
+// number of replicas and the default update strategy.
 func (t Template) deployment() rollout.Object {
 	from := t.From.Copy()
 	from.Set(withTexts(nil, t.PodLabels()), "spec", "template", "metadata", "labels")
@@ -91,16 +91,16 @@ func (t Template) metadata(name string) map[string]any {
 	}
 }
 
-// selector returns the experiment's own label with the template's additional selector.
+// selector returns the template's additional selector with the label LabelExperiment.
 func (t Template) selector() map[string]any {
 	selector := rollout.Object(t.Selector).Copy()
 	selector.Set(t.Name(), "matchLabels", rollout.LabelExperiment)
 	return selector
 }
 
-// PodLabels returns the pods' labels: the version's, except those by which an object of the app selects, then the
-// template's own. Otherwise a Service would send users there, and a PodDisruptionBudget or an autoscaler, by its
-// Deployment's selector, would count the pods.
+// PodLabels returns the labels of the pods: the labels of the version, without labels by which an object of the app
+// selects pods, and the template's labels. Otherwise a Service would send requests to the pods, and a
+// PodDisruptionBudget or an autoscaler of the Deployment would count them.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
@@ -121,7 +121,7 @@ func (t Template) PodLabels() map[string]string {
 	return labels
 }
 
-// Caught returns the app's objects that still select the template's pods by labels that the template adds.
+// Caught returns the app's objects that select the template's pods because of labels that the template adds.
 func (t Template) Caught() []rollout.Ref {
 	var by []rollout.Ref
 	labels := t.PodLabels()
@@ -133,7 +133,7 @@ func (t Template) Caught() []rollout.Ref {
 	return by
 }
 
-// selectors iterates over the app's pod selectors besides this template's, with their objects.
+// selectors iterates over the pod selectors of the app's objects.
 func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	return func(yield func(rollout.Ref, map[string]any) bool) {
 		more := yield(t.From.Ref(), t.From.Map("spec", "selector"))
@@ -143,7 +143,7 @@ func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	}
 }
 
-// selectorOf returns the label selector of a Service or a PodDisruptionBudget, nil for everything else.
+// selectorOf returns the pod selector of a Service or PodDisruptionBudget in a namespace, nil for other objects.
 func selectorOf(o rollout.Object, namespace string) map[string]any {
 	ref := o.Ref()
 	if ref.Namespace != namespace {

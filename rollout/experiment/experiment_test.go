@@ -51,7 +51,7 @@ func objects(t *testing.T, text string) []rollout.Object {
 	return rollout.Mapped(read(t, text).([]any), func(o any) rollout.Object { return o.(map[string]any) })
 }
 
-// read reads YAML with whole numbers as integers, as render does.
+// read decodes YAML as package render does, with whole numbers as int64.
 func read(t *testing.T, text string) any {
 	t.Helper()
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
@@ -81,7 +81,7 @@ func template(t *testing.T, change func(*Template)) Template {
 	return made
 }
 
-// TestObjects compares the complete objects made from a Deployment.
+// TestObjects compares the complete objects that a template makes from a Deployment.
 func TestObjects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Template)
@@ -158,7 +158,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestPorts checks that each port of the containers appears once, with a unique name.
+// TestPorts checks that each port of the containers is listed once, with a unique name.
 func TestPorts(t *testing.T) {
 	port := func(name string, n int64) map[string]any {
 		return map[string]any{"name": name, "port": n, "targetPort": n, "protocol": "TCP"}
@@ -167,7 +167,7 @@ func TestPorts(t *testing.T) {
 	compare.Check(t, want, template(t, nil).Ports())
 }
 
-// TestCaught checks which objects select an experiment's pods by restored labels.
+// TestCaught checks which objects select an experiment's pods by labels that the template adds again.
 func TestCaught(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels map[string]string

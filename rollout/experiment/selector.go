@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Matches reports whether a selector (matchLabels, matchExpressions) selects labels. An empty one selects none here.
+// Matches reports whether a label selector selects labels. Unlike in Kubernetes, an empty selector selects nothing.
 func Matches(selector map[string]any, labels map[string]string) bool {
 	return len(keysOf(selector)) > 0 && Mismatch(selector, withTexts(nil, labels)) == ""
 }
@@ -19,7 +19,7 @@ func Mismatch(selector, labels map[string]any) string {
 		switch got, has := labels[key]; {
 		case !has:
 			return fmt.Sprintf("%s=%v is selected, and the template has no label %s", key, wanted[key], key)
-		case !reflect.DeepEqual(got, wanted[key]): // either may be no text, and then not comparable
+		case !reflect.DeepEqual(got, wanted[key]): // a value may be a map or list, which == cannot compare
 			return fmt.Sprintf("%s=%v is selected, and the template has %s=%v", key, wanted[key], key, got)
 		}
 	}

@@ -1,7 +1,7 @@
-// Package hook reads the Jobs that run around an app's releases, from annotations of gitrollout, Argo CD or Helm: which
-// objects they are, their time and order, and the Job to create.
+// Package hook reads hooks, the Jobs that run around an app's releases, from annotations of gitrollout, Argo CD or
+// Helm. It tells when and in which order hooks run, and builds the Jobs to create.
 //
-// It is pure. Package render refuses invalid hooks; strategies decides when one begins and how its end counts.
+// Its functions are pure. Package render refuses invalid hooks; strategies decides when a hook begins and ends.
 package hook
 
 import (
@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The annotations by dialect. The first one of an object counts.
+// The annotations of each tool. If an object has several, the first in this order counts.
 const (
 	Annotation     = "gitrollout.dev/hook"
 	annotationArgo = "argocd.argoproj.io/hook"
@@ -30,19 +30,19 @@ const (
 	annotationLog       = rollout.AnnotationHookLog
 )
 
-// On the created Jobs.
+// A label and an annotation on the created Jobs.
 const (
-	LabelApp     = "gitrollout.dev/hook-of" // the hook's app, to find its Jobs
+	LabelApp     = "gitrollout.dev/hook-of" // the name of the app, to find its Jobs
 	AnnotationID = "gitrollout.dev/hook-id" // the ID of the Job's run
 )
 
-// moment is when a hook runs, and in which deployments.
+// moment is a word of an annotation: when a hook runs, and in which deployments.
 type moment struct {
 	when        rollout.HookWhen
-	first       bool // in a first deployment only
-	later       bool // in all other deployments only
-	left        bool // it is never applied
-	never       bool // it overrides all other times of the hook
+	first       bool // only in a first deployment
+	later       bool // only after a first deployment
+	left        bool // the object is never applied
+	never       bool // the word overrides the other words of the annotation
 	unsupported string
 }
 
@@ -73,15 +73,15 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is one object that takes part in a release at certain times.
+// Hook is one object with a hook annotation: a Job, or an object that is applied before the Jobs of the same time.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
-	Continues bool // its failure does not stop the release
-	Interrupt bool // it is deleted when a newer release is to begin
-	Kept      int  // how many of its Jobs are kept
+	Continues bool // a failed Job does not stop the release
+	Interrupt bool // the Job is deleted when a newer release is to begin
+	Kept      int  // how many ended Jobs are kept
 	onRelease bool
-	onFast    bool // in a rollback to a version that served before
+	onFast    bool // it runs in a Fast release
 	moments   []moment
 }
 
@@ -90,7 +90,7 @@ func (h Hook) IsLeftOut() bool {
 	return !slices.ContainsFunc(h.moments, func(m moment) bool { return !m.left })
 }
 
-// IsJob reports whether the hook is a Job, not an object for other hooks.
+// IsJob reports whether the hook is a Job, not an object that Jobs need.
 func (h Hook) IsJob() bool { return isJob(h.Object) }
 
 func isJob(o rollout.Object) bool {
@@ -101,7 +101,7 @@ func isJob(o rollout.Object) bool {
 // Name returns the hook's name in Git, with its namespace.
 func (h Hook) Name() string { return h.Object.Namespace() + "/" + base(h.Object) }
 
-// base returns the prefix of the names of its Jobs.
+// base returns the prefix of the names of a hook's Jobs.
 func base(o rollout.Object) string {
 	generated, _ := o.Map("metadata")["generateName"].(string)
 	return cmp.Or(o.Name(), strings.TrimRight(generated, "-."))
@@ -117,7 +117,7 @@ func Without(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), Is)
 }
 
-// Of reads one object; is is false if it is no hook. The error names annotation and fix.
+// Of reads the hook annotations of an object; is is false without one. An error names the annotation and the fix.
 func Of(o rollout.Object) (h Hook, is bool, err error) {
 	for _, d := range dialects {
 		text := o.Annotation(d.annotation)
@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses hook annotations without a time: as an ordinary object, a Job would run at once.
+// stray refuses other hook annotations on an object without a time. Such a Job would be applied, and run at once.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -166,7 +166,7 @@ func stray(o rollout.Object) error {
 	return nil
 }
 
-// known returns the supported words of a dialect.
+// known returns the supported words of a tool's annotation, sorted.
 func (d dialect) known() (words []string) {
 	for word, m := range d.words {
 		if m.unsupported == "" && !m.left {
@@ -177,7 +177,7 @@ func (d dialect) known() (words []string) {
 	return words
 }
 
-// read reads the other annotations.
+// read reads the annotations besides the hook's times.
 func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
@@ -216,10 +216,10 @@ func (h *Hook) read(d dialect) error {
 	return h.check()
 }
 
-// ours are gitrollout's annotations of hooks; others with the prefix are errors.
+// ours are gitrollout's annotations of hooks. Other annotations with the same prefix are errors.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName is a hook's longest name: its Jobs' names, with release and attempt, are labels of at most 63 characters.
+// maxName bounds a hook's name: the name of a Job, with release and attempt, is also a label of at most 63 characters.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {
@@ -248,13 +248,13 @@ func invalid(annotation, value, format string, args ...any) *rollout.InvalidErro
 		Msg: fmt.Sprintf("%q: ", value) + fmt.Sprintf(format, args...)}
 }
 
-// Release has a release's properties that select its hooks.
+// Release has the properties of a release that select hooks.
 type Release struct {
 	First bool // there is no stable version yet
-	Fast  bool // the version served before, and the release has no steps
+	Fast  bool // the version was verified before, and its steps are skipped
 }
 
-// At returns a release's hooks for when, by order and name. It skips invalid ones, which rendering has refused.
+// At returns a release's hooks for a time, by order and name. It skips invalid hooks, which package render refuses.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)
@@ -273,10 +273,10 @@ func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook)
 	return all
 }
 
-// defaultDeadline is the deadline of a Job without one.
+// defaultDeadline is the deadline of a Job without activeDeadlineSeconds.
 const defaultDeadline = 30 * time.Minute
 
-// Deadline returns the Job's deadline.
+// Deadline returns the deadline of the hook's Jobs.
 func (h Hook) Deadline() time.Duration {
 	if seconds, is := h.Object.Map("spec")["activeDeadlineSeconds"].(int64); is {
 		return time.Duration(min(seconds, math.MaxInt32)) * time.Second
@@ -284,13 +284,13 @@ func (h Hook) Deadline() time.Duration {
 	return defaultDeadline
 }
 
-// JobName returns an attempt's Job name: the hook, eight digits of the release, the attempt.
+// JobName returns the name of an attempt's Job: the hook's name, eight digits of the release and the attempt.
 func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	_, digits, _ := strings.Cut(string(release), "-")
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job returns the Job for a hook's run, with a deadline and without a TTL: its result is read from the cluster.
+// Job returns the Job for a run of the hook. It has a deadline, and no TTL, so that its result can always be read.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")
@@ -304,7 +304,7 @@ func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	return o
 }
 
-// Jobs returns the Jobs of all hooks, as for a first attempt.
+// Jobs returns the Jobs of all hooks, each as for its first attempt.
 func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rollout.Object) {
 	for _, o := range objects {
 		if h, is, err := Of(o); is && err == nil && h.IsJob() && !h.IsLeftOut() {
@@ -321,14 +321,14 @@ func Content(o rollout.Object) rollout.Hash {
 	return h
 }
 
-// Mended reports whether the hook that rejected a release has changed or is gone: the release may be tried again.
+// Mended reports whether the failed hook of a rejected release has changed or left Git, so that another try is allowed.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
 	})
 }
 
-// Known returns a reference to the Job of a run with an unknown hook.
+// Known returns a Job with the name and ID of a run, without a spec, for a run whose hook is unknown.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")
 	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
@@ -336,7 +336,7 @@ func Known(app string, run rollout.HookRun) rollout.Object {
 	}}
 }
 
-// ID identifies a run's Job, unlike another of the same name, by chance or from a former run.
+// ID identifies a run's Job. It tells the Job from an unrelated or older Job of the same name.
 func ID(app string, run rollout.HookRun) string {
 	app = cmp.Or(run.App, app)
 	return fmt.Sprintf("%s %s %s %d %s", app, run.Release, run.Name, run.Attempt, run.Since.Format(time.RFC3339))

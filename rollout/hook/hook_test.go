@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// object returns an object with annotations: key, value, key, value.
+// object returns an object with annotations, given as key, value, key, value.
 func object(kind, name string, annotations ...string) rollout.Object {
 	all := map[string]any{}
 	for i := 0; i < len(annotations); i += 2 {
@@ -27,7 +27,7 @@ func object(kind, name string, annotations ...string) rollout.Object {
 		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}}}
 }
 
-// TestWhen checks each annotation of each tool, at a first deployment, a release and a rollback without steps.
+// TestWhen checks when a hook runs for each annotation of each tool, in a first deployment, a release and a rollback without steps.
 func TestWhen(t *testing.T) {
 	type times struct{ first, later, quick string }
 	for annotations, want := range map[string]times{
@@ -68,7 +68,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// TestRefused checks that an invalid hook's message has the annotation, the value and the fix.
+// TestRefused checks that the error for an invalid hook names the annotation, its value and the fix.
 func TestRefused(t *testing.T) {
 	long := strings.Repeat("m", maxName+1)
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOrder checks the order by weight, with each tool's own weights, and then by name.
+// TestOrder checks that hooks are ordered by the weight annotation of their tool, then by name.
 func TestOrder(t *testing.T) {
 	objects := []rollout.Object{
 		object("Job", "c", Annotation, "before"), object("Job", "a", Annotation, "before", annotationWeight, "2"),
@@ -133,8 +133,8 @@ func TestOrder(t *testing.T) {
 	compare.Check(t, []string{"shop/d", "shop/b", "shop/c", "shop/f", "shop/e", "shop/a"}, names)
 }
 
-// TestJob checks that the created Job has a unique name and a deadline, and is not deleted by the cluster. Git's
-// object is unchanged.
+// TestJob checks that the created Job has a unique name, a deadline and no TTL after which the cluster would delete it. The object from
+// Git is unchanged.
 func TestJob(t *testing.T) {
 	o := object("Job", "migrate", Annotation, "before", "helm.sh/hook-delete-policy", "hook-succeeded")
 	o.Map("spec")["ttlSecondsAfterFinished"] = int64(5)
@@ -180,7 +180,7 @@ func hookOf(t *testing.T, o rollout.Object) Hook {
 	return h
 }
 
-// TestNeeds checks that the objects named by a hook's pods are needed, and that hooks need not be Jobs.
+// TestNeeds checks that a Job needs the objects that its pods reference, and the hooks of the same time that are no Jobs.
 func TestNeeds(t *testing.T) {
 	o := object("Job", "migrate", Annotation, "before")
 	o.Map("spec", "template")["spec"] = map[string]any{
@@ -223,7 +223,7 @@ func TestNeeds(t *testing.T) {
 	compare.CheckNamed(t, "needed with all objects present: the hook's own", "with", names())
 }
 
-// FuzzOf checks that any annotations can be read, and that a valid hook can run.
+// FuzzOf checks that any annotations are read without a panic, and that the Job of a valid hook has a valid name.
 func FuzzOf(f *testing.F) {
 	f.Add(Annotation, "before,after", annotationOn, "release")
 	f.Add(annotationArgo, "PreSync", "argocd.argoproj.io/sync-wave", "-1")
@@ -231,7 +231,7 @@ func FuzzOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value, other, more string) {
 		o := object("Job", "migrate", key, value, other, more)
 		h, is, err := Of(o)
-		if err == nil && is != Is(o) { // annotations of a hook without its time are an error
+		if err == nil && is != Is(o) { // without an annotation for the time, other hook annotations are an error
 			t.Fatalf("it is a hook: %t, and as a Job %t", is, Is(o))
 		}
 		if !is || err != nil {
@@ -243,7 +243,7 @@ func FuzzOf(f *testing.F) {
 	})
 }
 
-// TestDeadlines checks that no deadline that Kubernetes takes is shorter than written.
+// TestDeadlines checks that no deadline that Kubernetes accepts becomes shorter than written.
 func TestDeadlines(t *testing.T) {
 	for seconds, want := range map[any]time.Duration{
 		nil: 30 * time.Minute, int64(60): time.Minute, int64(math.MaxInt64): math.MaxInt32 * time.Second,

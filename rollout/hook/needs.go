@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to create before a hook's Job: new ones that its pods reference, and its time's non-Jobs.
+// Needs returns the objects to create before a hook's Job: Named objects that are not in had, and GoesWith objects.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -23,26 +23,26 @@ func Needs(
 	return needs
 }
 
-// Named returns the objects that a Job's pods reference, and the Job's namespace.
+// Named returns the objects that a Job's pods reference, and the object of its namespace.
 func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	named := map[rollout.Ref]bool{{Kind: "Namespace", Name: h.Object.Namespace()}: true}
 	names(h.Object.Map("spec", "template", "spec"), h.Object.Namespace(), named)
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook of a time but no Job: it is applied before that time's Jobs.
+// GoesWith reports whether an object is a hook for a time but no Job, and so is applied before the Jobs of this time.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields are a pod spec's fields that reference another object, with its kind and name field.
+// fields maps the fields of a pod spec that reference an object to the object's kind and the field with its name.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
 	"persistentVolumeClaim": {"PersistentVolumeClaim", "claimName"},
 }
 
-// names adds the references in a part of a pod's spec.
+// names adds the objects that a part of a pod spec references.
 func names(v any, namespace string, into map[rollout.Ref]bool) {
 	add := func(kind string, name any) {
 		if text, is := name.(string); is && text != "" {
@@ -60,7 +60,7 @@ func names(v any, namespace string, into map[rollout.Ref]bool) {
 			switch f, is := fields[key]; {
 			case is:
 				add(f[0], m[f[1]])
-			case key == "secret": // of a volume, or a projected source
+			case key == "secret": // of a volume (secretName) or a projected source (name)
 				add("Secret", m["secretName"])
 				add("Secret", m["name"])
 			case key == "serviceAccountName":

@@ -1,5 +1,5 @@
-// Package schedule computes whether a list of windows in a time zone allows a moment, and when it next does. It is
-// pure: the moment is an argument, and every search is bounded.
+// Package schedule computes whether a list of recurring windows is open at a time, and when it opens next. It does not
+// read the clock: the time is an argument. Every search is bounded.
 //
-// It does not depend on apps and releases: rollout reads windows from files, and strategies uses the answers.
+// The package does not know apps and releases: rollout reads windows from files, and strategies uses the answers.
 package schedule

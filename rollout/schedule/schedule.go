@@ -9,17 +9,17 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule is a cron expression in a time zone, by the wall clock. A minute shown twice, in autumn, matches twice. A
-// skipped one, in spring, becomes the first after the gap, so that no day is skipped.
+// Schedule is a cron expression for the local time of a time zone. A minute that clocks show twice, in autumn, matches
+// twice. For a minute that clocks skip, in spring, the first minute after the gap matches, so that no day is left out.
 type Schedule struct {
 	spec cron.Schedule
 	zone *time.Location
 }
 
-// maxExpression bounds an expression; the longest useful one lists all minutes.
+// maxExpression bounds the length of an expression. The longest useful expression lists all minutes.
 const maxExpression = 500
 
-// Parse reads a cron expression of five fields and a time zone, "" for UTC. The error names the invalid one.
+// Parse reads a cron expression of five fields and a time zone, "" for UTC. An error quotes the invalid text.
 func Parse(expression, zone string) (*Schedule, error) {
 	location, err := Zone(zone)
 	if err != nil {
@@ -41,14 +41,14 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q is not a schedule: %s", text, oneLine(err))
 	}
 	s := &Schedule{spec: spec, zone: location}
-	// In 28 years each date falls on each day of the week.
+	// A date falls on each day of the week within 28 years.
 	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q names a day that does not exist", text)
 	}
 	return s, nil
 }
 
-// Zone reads a time zone, "" for UTC. The machine's zone is refused: machines differ.
+// Zone reads a time zone, "" for UTC. "Local" is refused, as it differs between machines.
 func Zone(name string) (*time.Location, error) {
 	location, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
@@ -64,10 +64,10 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// Next returns the first matching minute after a moment, zero if there is none within ten years.
+// Next returns the first matching minute after a time, the zero time if there is none within ten years.
 func (s *Schedule) Next(after time.Time) time.Time {
-	// Between changes, a zone's clock has a fixed distance from UTC. In such a stretch the wall clock is treated as
-	// UTC, which never skips or repeats a minute.
+	// Between two clock changes, local time has a fixed distance from UTC. Within such a stretch, local times are
+	// computed as if they were UTC, which never skips or repeats a minute.
 	after = after.Truncate(time.Second)
 	limit := after.AddDate(10, 0, 0)
 	distance, end := s.stretch(after)
@@ -83,20 +83,20 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// None is left in this stretch. A skipped minute becomes the change itself.
+		// This stretch has no further match. If the clock change skips the next match, the change itself matches.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {
 			return change.In(s.zone)
 		}
-		// The next match is the same, unless the clock was set back.
+		// next stays the next match, unless the clock was set back and shows earlier minutes again.
 		if now := shown(change, distance).Add(-time.Second); now.Before(wall) {
 			wall, next = now, s.named(now)
 		}
 	}
 }
 
-// stretch returns how far ahead of UTC the zone's clock is, and when that changes next, zero if never.
+// stretch returns how far local time is ahead of UTC at t, and when that distance changes next, zero if never.
 func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) {
 	_, seconds := t.In(s.zone).Zone()
 	for end = t; end.Before(t.AddDate(11, 0, 0)); {
@@ -104,21 +104,21 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 		if bound.IsZero() {
 			return time.Duration(seconds) * time.Second, bound
 		}
-		if !bound.After(end) { // as at the end of some years after 2037
+		if !bound.After(end) { // time's bounds are wrong at the end of some years after 2037
 			bound = end.Add(24 * time.Hour)
 		}
 		end = bound
-		if _, then := end.In(s.zone).Zone(); then != seconds { // else only the name changes
+		if _, then := end.In(s.zone).Zone(); then != seconds { // otherwise only the zone's name changes
 			break
 		}
 	}
 	return time.Duration(seconds) * time.Second, end
 }
 
-// shown returns the wall clock's time, as a time in UTC.
+// shown returns the local time at t, as a time in UTC.
 func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
 
-// named returns the next match for a clock without changes. The library searches five years, too few for a leap day.
+// named returns the next match if local time were UTC. One search of the cron library covers only five years.
 func (s *Schedule) named(after time.Time) time.Time {
 	for range 6 {
 		if next := s.spec.Next(after); !next.IsZero() {

@@ -32,7 +32,7 @@ func at(t testing.TB, text string) time.Time {
 func TestNext(t *testing.T) {
 	for name, tt := range map[string]struct {
 		expression, zone, after string
-		want                    string // times, with spaces between
+		want                    string // times, separated by spaces
 	}{
 		"workdays":               {"0 9 * * 1-5", "", "2026-11-20T09:00:00Z", "2026-11-23T09:00:00Z 2026-11-24T09:00:00Z"},
 		"a second before":        {"0 9 * * *", "", "2026-11-20T08:59:59.5Z", "2026-11-20T09:00:00Z"},
@@ -102,13 +102,13 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// zones have changes of an hour, of half an hour, at midnight and of a whole day, and changed rules.
+// zones are time zones with clock changes of an hour, of half an hour, of a whole day and at midnight, or with changed rules.
 var zones = []string{
 	"", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Asia/Kolkata", "Africa/Casablanca",
 	"Pacific/Apia", "Asia/Pyongyang", "Europe/Istanbul", "America/Sao_Paulo", "Africa/Cairo", "Antarctica/Troll",
 }
 
-// years have changes in those zones.
+// years are years with clock changes in some of the zones.
 var years = []int{2011, 2015, 2016, 2018, 2024, 2026}
 
 // names reports whether an expression matches a local time.
@@ -143,8 +143,8 @@ func names(expression string, wall time.Time) bool {
 	return in(f[0], 0, wall.Minute()) && in(f[1], 0, wall.Hour()) && in(f[3], 1, int(wall.Month())) && either
 }
 
-// begins is the definition: a minute whose local time matches the expression, or the first minute after a gap with a
-// matching time.
+// begins reports whether a window begins at a minute, by definition: its local time matches the expression, or it is the first minute
+// after a gap that has a matching time.
 func begins(expression string, zone *time.Location, minute time.Time) bool {
 	wall := func(m time.Time) time.Time {
 		_, distance := m.In(zone).Zone()
@@ -169,7 +169,7 @@ func randomExpression(r *rand.Rand) string {
 	}, " ")
 }
 
-// TestWindowsAgreeWithTheDefinition checks random lists of windows around clock changes, minute by minute.
+// TestWindowsAgreeWithTheDefinition compares At, minute by minute around clock changes, with the definition for random lists of windows.
 func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 	rounds := 150
 	if testing.Short() {
@@ -201,13 +201,13 @@ func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 	}
 }
 
-// span is the length of a walk minute by minute.
+// span is how long checkWindows checks each minute.
 const span = 48 * time.Hour
 
 func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone *time.Location, from time.Time) {
 	t.Helper()
 	var open []bool
-	last := make([]time.Time, len(windows)) // the newest start of each window
+	last := make([]time.Time, len(windows)) // last start of each window
 	for m := from.Add(-20 * time.Hour); m.Before(from.Add(span)); m = m.Add(time.Minute) {
 		denied, allows, allowed := false, false, false
 		for i, w := range windows {
@@ -222,13 +222,13 @@ func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone
 			open = append(open, !denied && (!allows || allowed))
 		}
 	}
-	next := time.Time{} // the next opening, from the end
+	next := time.Time{} // the next opening, found from the end
 	for i := len(open) - 1; i >= 0; i-- {
 		m := from.Add(time.Duration(i) * time.Minute)
 		if open[i] {
 			next = m
 		}
-		if i%11 != 0 && i > 120 { // nearly all minutes equal the one before
+		if i%11 != 0 && i > 120 { // nearly all minutes have the same result as the minute before
 			continue
 		}
 		got := At(windows, m)
@@ -272,7 +272,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// FuzzParse searches for accepted expressions with a wrong answer, or without one.
+// FuzzParse checks that each expression that Parse accepts has a correct next match.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"0 9 * * 1-5", "*/7 1-3 29 2 *", "CRON_TZ=", "TZ=x 0 0 * * *", "? ? ? ? ?",
 		"0-59/18446744073709551615 * * * *"} {

@@ -2,25 +2,25 @@ package schedule
 
 import "time"
 
-// Window is a stretch of time that begins at each match of a schedule.
+// Window is a span of time that begins at each match of a schedule.
 type Window struct {
-	Deny   bool // releases may not advance within it; otherwise only within it
+	Deny   bool // releases may not advance in the window; false: only in such a window
 	Begins *Schedule
-	Length time.Duration // elapsed time, even if clocks change
+	Length time.Duration // elapsed time, also across a change of clocks
 }
 
-// Answer is the result of a list of windows for a moment.
+// Answer says whether a list of windows is open at a time.
 type Answer struct {
 	Open  bool
-	By    int       // the window that shuts: the first that denies, or -1 outside all that allow
-	Until time.Time // not open before; zero while it is open, and if it never opens
-	Exact bool      // it opens at Until; otherwise the search ended there
+	By    int       // index of the first window that denies; -1 if open, or if no window allows
+	Until time.Time // the windows are shut until then; zero if Open, or if they never open
+	Exact bool      // the windows open at Until; false: the search ended at Until
 }
 
-// maxLooks bounds the search for the opening: most of a day for minutely windows, nearly three years for daily ones.
+// maxLooks bounds the search for an opening: most of a day with windows each minute, three years with daily windows.
 const maxLooks = 1000
 
-// At returns whether windows are open, and else when next. They are shut if one denies, or if none of some allows.
+// At reports whether windows are open at t: no window denies and, if there are allowing windows, one of them allows.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
@@ -28,7 +28,7 @@ func At(windows []Window, t time.Time) Answer {
 	}
 	for range maxLooks {
 		if until.IsZero() {
-			return Answer{By: first} // no window that allows begins within ten years
+			return Answer{By: first} // no allowing window begins within ten years
 		}
 		_, next, shut := shutAt(windows, until)
 		if !shut {
@@ -39,12 +39,12 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt reports whether a list is closed, by which window, and until when at least: zero if for good.
+// shutAt reports whether windows are shut, by which one, and until when at least. until is zero if they never open.
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// Of the begun windows, the first ends first. The next call, at its end, finds the next.
+		// Windows of one schedule may overlap. begun is the oldest; At calls again at its end and finds the next.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {
