@@ -32,7 +32,7 @@ func TestApprovals(t *testing.T) {
 	state := rollout.State{Release: &rollout.Release{Hash: hash}}
 
 	v := viewAt("first")
-	counts := func(when string, v *gitView, s rollout.State, by string, want error) { // by "": it does not count
+	counts := func(when string, v *gitView, s rollout.State, by string, want error) { // by is "" if the promotion does not count
 		t.Helper()
 		p, no, err := q.of(v, a, nil, s)
 		if !errors.Is(err, want) || no != nil || (p != nil) != (by != "") || p != nil && p.Author != by {

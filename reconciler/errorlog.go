@@ -46,7 +46,7 @@ func (c *errorLog) isNew(what, problem string) bool {
 	return !said || was != problem
 }
 
-// before returns the last text of a subject, or now if there is none, and notes now or, if isOver, drops the entry.
+// before returns a subject's last text, or now if there is none. It then notes now or, if isOver, drops the entry.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

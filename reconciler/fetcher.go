@@ -21,10 +21,10 @@ type fetcher struct {
 	wants map[string][]job  // by commit that is not in the mirror
 	asked map[string]bool   // wanted commits whose fetch has started
 	ours  map[string]bool   // commits that are, or were, part of the followed users' branch
-	gone  map[string]string // unavailable commits, until the next fetch, with the reason
+	gone  map[string]string // why a commit is unavailable, until the next fetch
 }
 
-// mostOurs bounds the known commits of the users' branch; forgotten ones are looked up again.
+// mostOurs bounds the size of ours. A larger map is cleared, and its commits are looked up again.
 const mostOurs = 20_000
 
 // tree returns a commit of the users' branch, and queues jobs that render it. A missing commit is requested first. The
@@ -62,8 +62,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles a fetch of missing commits. Those neither gone nor outside are in the mirror and on the users'
-// branch. After an error the next passes request them again.
+// brought handles a fetch of missing commits. The server lacks the gone ones; those outside are not on the users'
+// branch. After an error the next passes request all of them again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 		switch {
 		case slices.Contains(gone, commit):
 			f.gone[commit] = "not in the repository any more (was the branch's history rewritten?)"
-		case slices.Contains(outside, commit): // a record or the mirror does not make a commit ours
+		case slices.Contains(outside, commit): // a record or the mirror is no proof that users pushed it
 			f.gone[commit] = "not part of the users' branch (was its history rewritten, or the record edited?)"
 		default:
 			f.ours[commit] = true

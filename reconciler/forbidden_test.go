@@ -97,8 +97,8 @@ func (c counting) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]
 const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 	"- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
 
-// TestTenantAttacks tries attacks by a user with the right to push one app's folder and its included files. Each is
-// held with the rule's message, none of its objects is written, and the other app continues.
+// TestTenantAttacks tries attacks by a user with the right to push one app's folder and its included files. The rule's message holds the
+// attacker's app, none of its objects is written, and the other app continues.
 func TestTenantAttacks(t *testing.T) {
 	for name, tt := range attacks.Of("evil", attacks.Victim{App: "shop", Objects: "shop", Namespace: "default"}) {
 		if tt.Config == "" {

@@ -14,7 +14,7 @@ import (
 func TestPushAt(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tt := range map[string]struct {
-		last, earliest time.Duration // after the first one
+		last, earliest time.Duration // after the first transition
 		urgent         bool
 		want           time.Duration
 	}{

@@ -58,8 +58,7 @@ func TestTimers(t *testing.T) {
 	compare.CheckNamed(t, "apps of a work queue that are due here, too", 0, len(a.due(time.Now())))
 }
 
-// TestWayBackObjects checks which objects a rollback applies: those that carry requests, and the workloads. Others
-// can wait.
+// TestWayBackObjects checks which objects a rollback applies: Services, routes and workloads. Other objects can wait.
 func TestWayBackObjects(t *testing.T) {
 	route := object("x.io/v1", "Route", "web")
 	all := []rollout.Object{
@@ -136,8 +135,8 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	}
 }
 
-// TestComesFirst checks that an object belongs to the app with it on record. Otherwise the first name wins, unless
-// the cluster says otherwise.
+// TestComesFirst checks that an object belongs to the app whose record has it. If neither record has it, the first name wins; if both have
+// it, the cluster decides.
 func TestComesFirst(t *testing.T) {
 	ref := rollout.Ref{Kind: "ConfigMap", Name: "web"}
 	has := appState{state: rollout.State{Inventory: []rollout.Ref{{Kind: "Secret"}, ref}}}
@@ -225,7 +224,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// written is a commit with one file of that id; "" has none, and "error" cannot be read.
+// written is a commit with one file of the given id. With id "" it has no file, and with "error" the file cannot be read.
 type written struct {
 	readable
 	author, id string

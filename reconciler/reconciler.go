@@ -20,10 +20,10 @@ import (
 // Options configures a Reconciler. They are complete before New.
 type Options struct {
 	Cluster string         // the folder under .gitrollout/
-	UID     string         // of the cluster: a state branch with another UID is refused
+	UID     string         // the cluster's UID: a state branch with another UID is refused
 	Source  rollout.Source // the users' branch, as cluster.yaml names it
 
-	Namespace  string   // gitrollout's own, where no app may write; default rollout.OwnNamespace
+	Namespace  string   // gitrollout's own namespace, where no app may write; default rollout.OwnNamespace
 	Namespaces []string // the only namespaces in scope; none: the whole cluster
 
 	// As returns an app's context for requests and writes to the cluster; nil: the caller's context.
@@ -42,12 +42,12 @@ type Options struct {
 	// Know receives kinds of workloads before the Observer observes them, as in source.Gatherer.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the operators' policy as of a fetch, the same pointer while unchanged, for one goroutine; nil:
-	// none. After an error the last policy counts, and nothing advances.
+	// Policy returns the operators' policy as of a fetch, the same pointer while unchanged; a nil func means no policy.
+	// One goroutine calls it. After an error the last policy counts, and nothing advances.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
 	Analyzer   Analyzer            // nil: nothing is measured, and analyses stay pending
-	Tell       func(report.Report) // nil, or called with each result, from several goroutines; returns at once
+	Tell       func(report.Report) // nil, or called with each result, from several goroutines; must return at once
 	ShowsForge bool                // Tell publishes to the configured forge
 	Trace      report.Tracer       // nil, or receives the parts of each pass
 	Ends       bool                // after RunOnce: measurements are recorded or dropped, and only a fetch starts new ones
@@ -57,7 +57,7 @@ type Options struct {
 	Exclusive bool   // stand down when another writer takes over, as an elected leader does
 	Workers   int    // apps reconciled concurrently; default 16
 
-	// Spread lengthens intervals of fetches and retries a little, against retries in step after an outage; or nil.
+	// Spread lengthens intervals of fetches and retries, so that processes do not retry together after an outage; or nil.
 	Spread func(time.Duration) time.Duration
 }
 
@@ -83,7 +83,7 @@ type Reconciler struct {
 // counters are the atomic form of Stats.
 type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
-// New returns a reconciler without any state. Each part gets all that it needs; the pumps call each other's parts.
+// New returns a reconciler without any state, and gives each part the other parts that it calls.
 func New(o Options) *Reconciler {
 	o.Workers = cmp.Or(o.Workers, 16)
 	if o.Spread == nil {
@@ -168,7 +168,7 @@ func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
 	return o.As(ctx, app)
 }
 
-// isOurs reports whether an app has ever existed: an object in the cluster may name an unknown one.
+// isOurs reports whether this process knows an app: an object in the cluster may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil {
@@ -188,7 +188,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// An advance that this process never applies: the pending rollback starts from it and is newer.
+		// This process never applies that advance: the pending rollback starts from its state and is newer.
 		m.on, m.pending.State.Serial = done.after, done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {
@@ -224,8 +224,8 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try: as long as the failures have lasted, from 1 s to 1 min, so 1, 2, 4, 8
-// … s. A change in Git or the cluster neither waits nor lengthens it: ten pods in a second are ten failures.
+// backoff returns the wait before the next try: as long as the failures have lasted, from 1 s to 1 min, so 1, 2, 4, 8 …
+// s. Changes in Git or the cluster start passes at once; ten failures in a second do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
@@ -293,7 +293,7 @@ func (o *Options) gatherer(from *renderCache) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-// begin marks a part's beginning, as a heartbeat. Without a Tracer it costs nothing.
+// begin records a heartbeat, and begins a part of a trace. Without a Tracer it costs nothing.
 func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	Heartbeat(ctx)
 	if o.Trace == nil {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// forgeUpdates returns a push's updates for the forge, nil without one. removed lists removed proposals by app.
+// forgeUpdates returns a push's updates for the forge, nil without a forge. removed lists deleted proposals by app.
 func (r *committer) forgeUpdates(
 	ctx context.Context, v *gitView, all []transition, removed map[string][]rollout.Proposal,
 ) *report.Shown {
@@ -30,8 +30,8 @@ func (r *committer) forgeUpdates(
 	return shown
 }
 
-// resume reports all apps to the forge after a start or a change of its configuration. A healthy app without
-// proposals is left out, unless its last release is the newest commit: its end may be unreported.
+// resume reports all apps to the forge after a start or a change of its configuration. It leaves out a healthy app
+// without proposals, unless the newest commit is its last release, whose end may be unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {
@@ -94,7 +94,7 @@ func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Inpu
 	return all
 }
 
-// stableOf returns the app's stable version, nil if unavailable.
+// stableOf returns the render of the app's stable commit, nil if unavailable.
 func (r *committer) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
 	if in.State.Stable == nil {
 		return nil

@@ -12,7 +12,7 @@ type transition struct {
 	before      rollout.State // the record at the start of the pass
 	input       strategies.Input
 	decision    strategies.Decision
-	applied     *strategies.Decision // the decision, if it is a rollback, as its pass has applied it
+	applied     *strategies.Decision // the rollback that the pass has applied; nil for other decisions
 	changed     bool                 // the state is to be recorded
 	leaves      bool                 // the record is to be removed: nothing of the app is left
 	renamedFrom *rename              // nil, or the former name's record that the app continues
@@ -28,8 +28,8 @@ type recorded struct {
 	unpushed error         // why the Git server does not accept the transition
 }
 
-// numbered returns the decided state with its serial. A rollback, applied before, gets it when recorded, so that a
-// process that has seen neither cannot undo it. Without a record the cluster's serial continues.
+// numbered returns the decided state with its serial. A rollback, applied before, gets the serial when recorded, so
+// that a process that has seen neither cannot undo it. Without a record the serial in the cluster continues.
 func (t *transition) numbered() rollout.State {
 	state := t.decision.State
 	if t.before.IsTransition(&state) {

@@ -46,8 +46,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns recorded commits that are no ancestors of the followed one, all after an error. It is only needed
-// after a restart (Blind), without a trusted head.
+// foreign returns recorded commits that are no ancestors of the followed commit; after an error, all of them. It is
+// only needed after a restart (Blind), when no trusted head is known.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -64,7 +64,7 @@ func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err
 	return outside, nil
 }
 
-// judge decides whether an app goes on while a head, nil if unreadable, is refused.
+// judge decides whether an app goes on while the head is refused. tree is that head, nil if it is unreadable.
 func (l *poller) judge(
 	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {

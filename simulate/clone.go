@@ -19,7 +19,7 @@ type Effect struct {
 // String returns the effect in words.
 func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
 
-// Outcome is an effect's result; zero: it happens.
+// Outcome is an effect's result. The zero value means that the effect happens.
 type Outcome struct {
 	Err   error // the error that the process receives
 	After bool  // the effect happens, and only its response is lost
@@ -31,12 +31,12 @@ type Gate func(Effect) Outcome
 // Clone is a process's mirror of the Git server, with its fetched commits.
 type Clone struct {
 	server  *Git
-	name    string // the process
+	name    string // the process's name
 	branch  string
 	cluster string
 	gate    Gate
 	local   map[string]bool
-	state   string // the state branch, as the newest configuration names it
+	state   string // the name of the state branch in the newest configuration
 	main    string // main at the last fetch
 }
 
@@ -206,7 +206,7 @@ func (g *Git) Merge(id, onto string) rollout.Merge {
 
 // move is one branch of a push.
 type move struct {
-	branch, from, to string // commits; "" deletes
+	branch, from, to string // from and to are commits; to is "" for a deletion
 }
 
 // prepare makes an update's commit; to is "" if nothing would change.

@@ -151,7 +151,7 @@ func (s *Story) deployments() []*kube.Deployment {
 	})
 }
 
-// each calls a function for a version's pods while it returns true.
+// each calls a function for a version's pods until it returns false.
 func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	var known []string
 	for _, d := range s.deployments() {
@@ -280,7 +280,7 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert restores the newest commit with another release of the app.
+// revert restores the files of the newest commit with another release of the app.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {
@@ -298,7 +298,7 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // a revert of the release's own commit leaves it alone
+		delete(edits, promotion) // a revert of the release's own commit does not change this file
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}
@@ -327,7 +327,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, like the command of its name.
+// decide pushes a promotion file, like the gitrollout command of the same name.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

@@ -29,7 +29,7 @@ type Story struct {
 	cluster *Cluster
 	parts   Parts
 	process *Process
-	name    string            // the cluster
+	name    string            // the cluster's name
 	reader  *gitsource.Reader // reads commits, as in the commands
 	config  *rollout.Config   // the last readable configuration
 	files   map[string]string // the script's files
@@ -39,7 +39,7 @@ type Story struct {
 	pushes  []string // commits on main, oldest first
 	gitDown bool
 	apiDown bool
-	event   *Event // the results of the present line
+	event   *Event // the results of the current line
 }
 
 // StoryOptions configure a story.
@@ -235,7 +235,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	s.pushes = append(s.pushes, id)
 }
 
-// without returns deletions of files that another map lacks.
+// without returns edits that delete the files that keep lacks.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

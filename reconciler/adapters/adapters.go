@@ -28,7 +28,7 @@ var (
 // Repository adapts a git.Repo to the loop.
 type Repository struct{ *git.Repo }
 
-// Snapshot reads a commit, fetched if it is not in the mirror.
+// Snapshot returns a commit, and fetches it if the mirror lacks it.
 func (r *Repository) Snapshot(ctx context.Context, commit string) (reconciler.Snapshot, error) {
 	s, err := r.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a Applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	return a.Client.Evict(ctx, namespace, pod)
 }
 
-// Beating makes each request to the cluster a heartbeat of its work.
+// Beating returns a RoundTripper that records a heartbeat of the caller's work at each request to the cluster.
 func Beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		reconciler.Heartbeat(r.Context())

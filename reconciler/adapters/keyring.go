@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files from the Secret and namespace of its entry. It uses the app's
-// own account, so that no app decrypts with another's key.
+// Keyring reads the keys of an app's encrypted files from the Secret and namespace that the app's entry names. It uses
+// the app's own account, so that no app decrypts with another's key.
 type Keyring struct {
-	App    func(name string) rollout.App // as the newest commit has it
+	App    func(name string) rollout.App // returns the app at the newest commit
 	Client func() *cluster.Client
 	As     func(ctx context.Context, app rollout.App) context.Context
 	Now    func() time.Time

@@ -17,10 +17,10 @@ import (
 
 // Policy reads a reconciler's policy at each fetch.
 type Policy struct {
-	File string // of this machine, if Ref is ""
+	File string // a file of this machine, used if Ref is ""
 	Ref  string // branch:path of the repository
 	Repo *git.Repo
-	Keys *git.Keys // the keys that may sign its branch; nil: no check
+	Keys *git.Keys // the keys that may sign the policy's branch; nil: no check
 
 	data   []byte // as last read
 	policy *rollout.Policy
@@ -67,7 +67,7 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 	return data, err
 }
 
-// Approver returns a promotion file's signer among the project's promoters or --promoters. Without both, any counts.
+// Approver finds a promotion file's signer among the project's promoters or --promoters. With neither, any user counts.
 func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 	return func(ctx context.Context, commit, path, promoters string) (string, error) {
 		switch {

@@ -36,7 +36,7 @@ func TestWorkThatHangsIsGivenUp(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), tt.stopAt)
 				defer stop()
 				work := tt.work
-				if tt.message != "EOF" && tt.message != "" { // a bubble ends after all its goroutines
+				if tt.message != "EOF" && tt.message != "" { // a synctest bubble ends after all its goroutines
 					over := make(chan struct{})
 					defer close(over)
 					work = func(context.Context) error { <-over; return nil }

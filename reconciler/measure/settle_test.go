@@ -30,8 +30,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestSettle checks that a process that runs one pass waits for requests but not for Jobs. It returns whether there
-// is a result to collect.
+// TestSettle checks that Settle waits for requests but not for Jobs, and returns whether there is a result to collect.
 func TestSettle(t *testing.T) {
 	answer := make(chan struct{})
 	url, _ := serve(t, func(*http.Request) { <-answer })
@@ -54,8 +53,8 @@ func TestSettle(t *testing.T) {
 	settled("a collected measurement", 10*time.Second, false, true)
 }
 
-// TestNothingIsRemembered checks that no state remains for an app without measurements: without due ones, and after
-// the end of due ones, with or without a result.
+// TestNothingIsRemembered checks that a Worker keeps no state of an app without measurements: of an app that never measured, and of an app
+// whose measurements ended with or without a result.
 func TestNothingIsRemembered(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)

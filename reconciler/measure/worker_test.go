@@ -94,7 +94,7 @@ func (b *bench) measure(t *testing.T, m rollout.Metric) strategies.Measured {
 	return b.one(t)
 }
 
-// wantError checks that a measurement is an error with a text, and does not show the Secret.
+// wantError fails the test unless a measurement is an error with a text, and does not show the Secret.
 func wantError(t *testing.T, got strategies.Measured, text string) {
 	t.Helper()
 	if got.Phase != analysis.Errored || !strings.Contains(got.Message, text) || strings.Contains(got.Message, "s3cr3t") {
@@ -102,7 +102,7 @@ func wantError(t *testing.T, got strategies.Measured, text string) {
 	}
 }
 
-// wantTrouble reports a trouble log other than one entry with a text; "" wants none.
+// wantTrouble fails the test unless the trouble log has exactly one entry, with a text; "" wants no entry.
 func (b *bench) wantTrouble(t *testing.T, text string) {
 	t.Helper()
 	b.mu.Lock()
@@ -130,7 +130,7 @@ func web(url string) rollout.Metric {
 	return rollout.Metric{Name: "errors", Provider: "web", Config: map[string]any{"url": url}}
 }
 
-// compared returns a metric of both versions.
+// compared returns a metric that compares both versions.
 func compared(url string) rollout.Metric {
 	m := web(url + "/?hash={{args.hash}}")
 	m.Compare, m.Pods = &rollout.Compare{}, map[string]string{"hash": "Latest"}
@@ -183,8 +183,8 @@ func TestMeasures(t *testing.T) {
 	compare.CheckNamed(t, "collected twice", 0, len(b.Measured("shop")))
 }
 
-// TestNotTwice checks that a pass that decided before the end of a measurement does not start it twice. It is the
-// same measurement until its result was collected.
+// TestNotTwice checks that a pass that decided before the end of a measurement does not start it twice. Until its result is collected, a
+// due measurement is the same one.
 func TestNotTwice(t *testing.T) {
 	release := make(chan struct{})
 	url, asked := serve(t, func(*http.Request) { <-release })
@@ -201,7 +201,7 @@ func TestNotTwice(t *testing.T) {
 	}
 }
 
-// TestOneAppKeepsNoOtherWaiting starts more hanging metrics than there are slots. Other apps still measure.
+// TestOneAppKeepsNoOtherWaiting checks that other apps measure while one app has more hanging metrics than slots.
 func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
@@ -238,14 +238,14 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// gates is a Job that runs until it is opened, and records the names of the requested Jobs.
+// gates is a cluster whose Jobs run until open is set. It records the names of the requested Jobs.
 type gates struct {
 	mu      sync.Mutex
 	asked   []string
 	open    bool
 	gone    bool
 	deleted int
-	refuses error // to delete
+	refuses error // the error of each deletion
 	fails   error
 }
 
@@ -256,7 +256,7 @@ func (g *gates) locked(run func()) {
 	run()
 }
 
-// await waits until Jobs have been asked for, and removed, at least so many times.
+// await waits until there were at least this many requests for Jobs, and this many deletions.
 func (g *gates) await(t *testing.T, asked, deleted int) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("%d requests for a Job and %d removals", asked, deleted), func() bool {
@@ -449,7 +449,7 @@ func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// under returns the running measurements of an app.
+// under returns the running measurements of the shop.
 func (b *bench) under() []string {
 	b.Worker.mu.Lock()
 	defer b.Worker.mu.Unlock()

@@ -24,9 +24,9 @@ func WantedBy(in strategies.Input) Wanted {
 type Plan struct {
 	Existing string         // the commit of its branch; "" if there is none
 	Wanted   *Change        // nil if no proposal is wanted
-	IsNew    bool           // its reason began with this transition
+	IsNew    bool           // the proposal's reason began with this transition
 	IsKept   bool           // the branch stays although no proposal is wanted, as a forge may be merging it
-	Merge    *rollout.Merge // of the branch into the head; nil if it cannot be read
+	Merge    *rollout.Merge // the merge of the branch into the head; nil if it cannot be read
 }
 
 // Step is the next step for a proposal's branch.
@@ -39,8 +39,8 @@ const (
 	Delete             // delete it
 )
 
-// Calculate returns the next step with its reason. A proposal that a user removed is not made again for the same
-// reason. A mergeable one with the same effect stays, as a forge dismisses approvals when a branch moves.
+// Calculate returns the next step with its reason. A proposal that a user removed is not pushed again for the same
+// reason. A mergeable proposal with the same effect stays, as forges dismiss approvals when a branch moves.
 func (p Plan) Calculate() (Step, string) {
 	switch {
 	case p.Wanted == nil && (p.Existing == "" || p.IsKept):

@@ -5,7 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// App is one app in Git: on the users' branch, and its recorded state.
+// App is one app as Git has it: from the users' branch, with its recorded state.
 type App struct {
 	rollout.App
 	Head      strategies.Head
@@ -14,12 +14,12 @@ type App struct {
 	State     rollout.State
 }
 
-// Trust holds the loop's knowledge of an app beyond its own files. Other callers have none, the zero value: the
-// record then says why another app owns an object, and why a policy ignores the promotion file.
+// Trust holds the reconciler's knowledge of an app beyond its own files. Other callers pass the zero value: the record
+// then says why another app owns an object, and why a policy ignores the promotion file.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the branch's newest commit is not followed
-	Newest     rollout.Commit        // that commit
+	Newest     rollout.Commit        // the newest commit, if Refused is set
 	Conflict   *rollout.InvalidError // which other app owns one of the head's objects
 	Unapproved *rollout.InvalidError // why the promotion of the head's release does not count
 	Unknown    error                 // why the head is not known yet

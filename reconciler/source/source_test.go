@@ -127,7 +127,7 @@ func names(b *Branch) string {
 	return strings.Join(rollout.Mapped(b.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
-// TestBrokenConfigLeavesTheLastGoodOne checks that a broken configuration keeps the apps, and that nothing advances.
+// TestBrokenConfigLeavesTheLastGoodOne checks that while the configuration is broken, apps stay listed and nothing advances.
 func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	good := open(t, first, nil)
 	if good.Behind != nil || names(good) != "shop till" {
@@ -207,7 +207,7 @@ func TestAppAt(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	then := r.AppAt(first, now)
 	compare.CheckNamed(t, "then", [2]string{"apps/shop", "shops"}, [2]string{then.Path, then.Namespace})
-	// Only the entry of its folder counts.
+	// Only the configuration entry of the app's folder counts.
 	stay := rollout.App{Name: "shop", Path: "apps/shop"}
 	two := first.with("second", listing("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n"))
 	compare.CheckNamed(t, "namespace of another entry", "shops", r.AppAt(two, stay).Namespace)
@@ -224,7 +224,7 @@ func TestAppAt(t *testing.T) {
 	}
 }
 
-// TestGatherWaitsForWhatIsBeingRead checks that unknown and missing commits differ.
+// TestGatherWaitsForWhatIsBeingRead checks that a commit that is still being read is an error, and a missing commit is none.
 func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	var problem error
 	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
@@ -284,7 +284,7 @@ func TestPromotion(t *testing.T) {
 		forbidden bool
 	}{
 		"AllAtOnce":      {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, "full", true},
-		"StepByStep":     {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, `"2"`, true}, // strategies decide
+		"StepByStep":     {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, `"2"`, true}, // package strategies decides
 		"NoSuchRule":     {rollout.Project{Name: "shops", Apps: []string{"shop"}}, "full", false},
 		"AnotherProject": {rollout.Project{Name: "tills", Apps: []string{"till"}, Rollouts: forbids}, "full", false},
 	} {
@@ -344,7 +344,7 @@ func (linked) Lookup(string) (rollout.Entry, bool, error) {
 
 var errBroken = errors.New("broken")
 
-// failing is a commit with so many successful reads, followed by an error.
+// failing is a commit whose reads succeed left times, and then fail once.
 type failing struct {
 	commit
 	left *int
@@ -430,7 +430,7 @@ func TestReadsThatFail(t *testing.T) {
 // folder is found without a search.
 func TestReadsOnce(t *testing.T) {
 	r := NewReader("prod", &builds{})
-	// The configuration's entry and content, and the folder; afterwards the content is known.
+	// Three reads are the configuration's entry, its content and the folder. Afterwards the content is cached.
 	for _, reads := range []int{3, 2} {
 		left := reads
 		then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"})

@@ -15,7 +15,7 @@ type States struct {
 	Cluster *rollout.Cluster // the cluster of the state; nil without cluster.yaml
 }
 
-// ReadStates lists a state branch commit's files; none without a commit. An invalid cluster.yaml is an InvalidError.
+// ReadStates lists the files of a state branch's commit, none for nil. An invalid cluster.yaml is an InvalidError.
 func ReadStates(tree Snapshot) (*States, error) {
 	s := &States{tree: tree, files: map[string]string{}}
 	if tree == nil {
