@@ -16,7 +16,7 @@ func (u *universe) actor(name string) *actor {
 	return a
 }
 
-// people push, promote, revert and make mistakes.
+// people makes users push, promote, revert and make mistakes.
 func (u *universe) people() {
 	i := u.rng.IntN(len(u.head().apps))
 	if u.chaos.humans && u.rng.IntN(2) == 0 {
@@ -168,7 +168,7 @@ func (u *universe) nextVersion() string {
 	return v
 }
 
-// promotion returns a random file, mostly for the release in flight.
+// promotion returns a random promotion, mostly of the release in flight.
 func (u *universe) promotion(app string) *rollout.Promotion {
 	u.serial++
 	p := &rollout.Promotion{Release: "h1-stale", Through: rollout.Full, At: fmt.Sprint(u.serial)}
@@ -258,7 +258,7 @@ func (u *universe) start() {
 	}
 	rounds := 40
 	if u.chaos.sets != nil {
-		rounds = 80 // a StatefulSet makes one pod after the other
+		rounds = 80 // a StatefulSet's pods are created one by one
 	}
 	for range rounds {
 		u.advance()
@@ -272,7 +272,7 @@ func (u *universe) start() {
 	u.fail("the first deployment does not end: %s", u.where())
 }
 
-// letGo ends another controller's ownership, which holds an app.
+// letGo ends another controller's ownership of objects. Their apps must be held for that reason until then.
 func (u *universe) letGo() {
 	if len(u.cluster.foreign) == 0 {
 		return
@@ -421,7 +421,7 @@ func (u *universe) leaveAlone() {
 	}
 }
 
-// nextDue returns the next event of pods or of a timer.
+// nextDue returns the time of the next event of a pod, timer or measurement.
 func (u *universe) nextDue() time.Time {
 	due := u.kube.NextDue()
 	sooner := func(at time.Time) {
@@ -452,7 +452,7 @@ func (u *universe) stride(i int) {
 	}
 }
 
-// insist acts as a user for an app that waits for one.
+// insist pushes a user's decision for each app that waits for one.
 func (u *universe) insist(i int) {
 	for j, a := range u.head().apps {
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
@@ -494,7 +494,7 @@ func (u *universe) repair(head string) {
 	}
 }
 
-// liveSerial returns the newest serial of a record in the cluster.
+// liveSerial returns the newest serial on an app's workloads in the cluster.
 func (u *universe) liveSerial(app string) int {
 	seen := u.kube.Observe()
 	maps.DeleteFunc(seen.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool { return u.oracle.appOf(w) != app })
@@ -512,7 +512,7 @@ func hasObject(r *rollout.Render, ref rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
 }
 
-// checkProposals checks that at rest each proposal merges unchanged, whatever main has become.
+// checkProposals checks that at rest each proposal merges unchanged, whatever was pushed to main.
 func (u *universe) checkProposals() {
 	for _, prefix := range rollout.ProposalBranches(testCluster) {
 		for _, branch := range u.git.Branches(prefix) {
@@ -551,7 +551,7 @@ func (u *universe) checkEnd() {
 // nothing.
 func (u *universe) startAnew() {
 	if u.chaos.meddling || u.hasLost() {
-		return // they undo edits by hand at once, or find a commit missing from the history
+		return // new processes undo edits by hand at once, or do not find a lost commit
 	}
 	for _, a := range u.procs {
 		u.crash(a)
@@ -568,7 +568,7 @@ func (u *universe) commitAgain() {
 	want := u.head().clone()
 	u.edit("the files of what is stable, again", func(s *source) {
 		for i := range s.apps {
-			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // under earlier names, too
+			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // also under earlier names
 				state := u.oracle.states[name]
 				if u.ids[name] != s.apps[i].id || state.Stable == nil || !u.isLost(state) || u.appIn(state.Stable.Commit, name) == nil {
 					continue
@@ -585,15 +585,14 @@ func (u *universe) commitAgain() {
 	for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) {
 		isIt := func(a appSource) bool { return a.name == name }
 		if s := u.oracle.states[name]; u.isLost(s) && !slices.ContainsFunc(want.apps, isIt) {
-			u.note("REMOVE %s", name) // as its message advises, when no one lists it again
+			u.note("REMOVE %s", name) // as the hold's message advises if no commit lists the app again
 			u.removed[name] = true
 			u.editState("Ann", "remove "+name, map[string][]byte{rollout.StatePath(name): nil})
 		}
 	}
 }
 
-// hasLost reports whether a record names a commit that was removed from main's history. A new process does not follow
-// it.
+// hasLost reports whether a record names a commit that was removed from main's history. A new process does not follow such a commit.
 func (u *universe) hasLost() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(u.oracle.states)), u.isLost)
 }

@@ -7,9 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestProposalsFollowMain changes main in several ways while a proposal waits. A proposal that still merges stays,
-// together with its approvals. A conflicting proposal is renewed, and edits of its branch are undone. Its merge
-// continues the release.
+// TestProposalsFollowMain changes main in several ways while a proposal waits. A proposal that still merges stays, together with its
+// approvals. A conflicting proposal is renewed, and edits of its branch are undone. The merge of a proposal continues the release.
 func TestProposalsFollowMain(t *testing.T) {
 	oldProposal := promotionOf("h1-0123456789", "through: full\n")
 	rewritten := map[string]string{"README": "a new beginning\n"}

@@ -43,7 +43,7 @@ func TestRenamedAppGoesOn(t *testing.T) {
 		before func(p *story) // at the gate of v2
 		rename func(p *story)
 		phase  rollout.Phase // "": Paused
-		moves  bool          // pods may
+		moves  bool          // pods may move
 		after  rollout.Verb
 		want   string // the version that serves in the end
 	}{
@@ -156,8 +156,8 @@ func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	}
 }
 
-// TestRenamedAppPrunesBeforeTheNextLook renames an app with a recorded object that has just left Git and still exists
-// under the old name. The object is pruned, with or without another fetch before the next visit.
+// TestRenamedAppPrunesBeforeTheNextLook renames an app with a recorded object that has just left Git and still exists under the old name.
+// The object is pruned, with or without another fetch before the next pass.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		p := atGates(t)

@@ -203,7 +203,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs many random worlds. oracle_test.go has the invariants, settle the end.
+// TestSeeds runs many random worlds. oracle_test.go checks the invariants, and settle checks the end.
 func TestSeeds(t *testing.T) {
 	isChosen := func(w world) bool { return *worldFlag == "" || strings.EqualFold(w.name, *worldFlag) }
 	if !slices.ContainsFunc(worlds, isChosen) {
@@ -297,7 +297,7 @@ func runAll(t *testing.T, all []seedRun) {
 	}
 }
 
-// TestReplay runs a few seeds twice: both runs are equal to the last effect.
+// TestReplay runs a few seeds twice, and checks that both runs are equal in each effect.
 func TestReplay(t *testing.T) {
 	for i, w := range worlds {
 		if testing.Short() && i%4 > 0 {

@@ -43,7 +43,7 @@ func (u *universe) refuse() (until time.Time) {
 	return u.apiDown
 }
 
-// arrive advances the clock until no pod changes.
+// arrive advances the clock until no pod is due to change.
 func (u *universe) arrive() {
 	for range 20 {
 		u.judge()
@@ -68,7 +68,7 @@ func (u *universe) stayAway() (until time.Time) {
 // isAway reports whether no process runs.
 func (u *universe) isAway() bool { return u.kube.Now.Before(u.away) }
 
-// scaleSet sets the number of pods of any workload, in Git if Git has the number, else by hand.
+// scaleSet sets the number of pods of a random workload, in Git or by hand.
 func (u *universe) scaleSet(n int) {
 	w, ok := u.anySet()
 	if !ok {
@@ -84,7 +84,7 @@ func (u *universe) scaleSet(n int) {
 	u.scaleTo(w, n)
 }
 
-// anySet returns any workload, preferably of a release at a step.
+// anySet returns a random workload, preferably of a release at a step.
 func (u *universe) anySet() (rollout.Workload, bool) {
 	all := u.workloads()
 	if len(all) == 0 {
@@ -157,8 +157,8 @@ type nodesOf struct {
 	let       int // the most nodes that its steps released, including steps edited since
 }
 
-// taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and pods
-// created by Kubernetes itself. None is rolled back at a step.
+// taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and pods created by Kubernetes
+// itself. No pod goes back to the old version at a step.
 func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	n := t.nodes[d.Workload]
 	pods, _ := most(legs, step, n.most)
@@ -173,8 +173,8 @@ func (p *promises) replaced(w rollout.Workload) {
 	}
 }
 
-// scaled notes the fewest pods of a workload since the start of a try, and the changes of nodes. A scale to 0, after
-// which Kubernetes takes the template for all pods, starts anew.
+// scaled notes the fewest pods of a workload since the start of a try, and the changes of nodes. A scale to 0 resets low and kept, because
+// Kubernetes then takes the template for all pods.
 func (t *try) scaled(d *kube.Deployment) {
 	n := t.nodes[d.Workload]
 	if n == nil {
@@ -189,13 +189,13 @@ func (t *try) scaled(d *kube.Deployment) {
 	n.now, n.most = d.Replicas, max(n.most, d.Replicas)
 	fewest := d.Replicas
 	for _, rs := range d.Sets {
-		if d.Replicas == 0 { // on its way to 0: the remaining pods are its fewest
+		if d.Replicas == 0 { // while scaling to 0, the remaining pods count
 			fewest += len(rs.Live())
 		}
 	}
 	low, known := t.low[d.Workload]
 	switch {
-	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // otherwise it still has its partition
+	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // otherwise the partition is still in force
 		delete(t.low, d.Workload)
 		delete(t.kept, d.Workload)
 	case !known || fewest < low:

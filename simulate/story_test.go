@@ -166,7 +166,7 @@ func (p *story) rewritten(more map[string]string) {
 	p.git.Set("Ann", Branch, made.ID)
 }
 
-// checkPhase reports an app in another phase.
+// checkPhase fails the test if an app is in another phase.
 func (p *story) checkPhase(app string, want rollout.Phase) {
 	p.t.Helper()
 	if is := p.state(app); is.Phase != want {
@@ -174,7 +174,7 @@ func (p *story) checkPhase(app string, want rollout.Phase) {
 	}
 }
 
-// checkServes reports another image in a Deployment.
+// checkServes fails the test if a Deployment has another image.
 func (p *story) checkServes(deployment, want string) {
 	p.t.Helper()
 	if is := p.serving(deployment); is != want {

@@ -85,12 +85,12 @@ func (w workloadSource) route() map[string]any {
 	return manifest("gateway.networking.k8s.io/v1", "HTTPRoute", w.name, map[string]any{"spec": spec})
 }
 
-// routeRef returns the HTTPRoute of a workload.
+// routeRef returns the reference of a workload's HTTPRoute.
 func routeRef(w rollout.Workload) rollout.Ref {
 	return rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}
 }
 
-// httpRoute returns a router of that name.
+// httpRoute returns a router for the HTTPRoute of that name.
 func httpRoute(name string) rollout.Router {
 	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func httpRoute(name string) rollout.Router {
 	return r
 }
 
-// traffic sets the renderer's values of trafficRouting.
+// traffic sets the fields of a canary that the renderer reads from trafficRouting.
 func (w workloadSource) traffic(c *rollout.Canary) {
 	if !w.isRouted() {
 		return
@@ -115,7 +115,7 @@ func (w workloadSource) traffic(c *rollout.Canary) {
 	}
 }
 
-// routeOf returns the renderer's value of a matching step, nil for other steps.
+// routeOf returns what the renderer reads from a matching step, nil for other steps.
 func routeOf(step map[string]any) *rollout.ManagedRoute {
 	var matches rollout.Match
 	name, mirror, isMatched := "staff", (*int)(nil), false

@@ -25,8 +25,8 @@ type chaos struct {
 	kills     bool // pods die or become unready
 	scales    bool // an autoscaler works
 	bad       bool // some versions never become ready
-	lag       bool // controllers see each other late
-	late      bool // ReplicaSets get pods requested before
+	lag       bool // controllers see each other's writes late
+	late      bool // ReplicaSets get pods requested before a scale-down
 	pushes    bool // users mostly push and revert, in every phase
 	crashes   bool // processes are killed between any two effects
 	git       bool // Git is down for minutes, refuses pushes, loses answers
@@ -39,7 +39,7 @@ type chaos struct {
 	experiments bool // steps have experiments
 	analyses    bool // releases are measured at steps, in the background and around switches
 	humans      bool // users edit steps, settings, names, sizes and the configuration, and merge late
-	edits       bool // edits to a list with all steps or none during a release
+	edits       bool // users remove or add all steps during a release
 	sets        kind // StatefulSets or another kind instead of Deployments
 	hooks       bool // releases have Jobs around them
 	plain       bool // no app has a Rollout document
@@ -47,7 +47,7 @@ type chaos struct {
 	kinds       bool // the kind of one app's workloads cannot be watched
 	freezes     bool // users freeze all releases for a while
 	owners      bool // other field managers co-own fields
-	spoils      bool // some or all pods of a stable version break, and its next ones too
+	spoils      bool // some or all pods of a stable version break, and so do its later pods
 }
 
 // universe is one random world: Git, a cluster, reconcilers and users.
@@ -57,7 +57,7 @@ type universe struct {
 	git      *Git
 	cluster  *Cluster
 	kube     *kube.Cluster
-	broken   int // the number of broken watches
+	broken   int // how often watches have been broken
 	parts    Parts
 	quick    *shortcut // nil with the real renderer
 	procs    []*actor
@@ -69,7 +69,7 @@ type universe struct {
 	proposed []proposal               // all proposals so far
 	played   map[string]int           // how often each harmful event has happened
 	bad      map[string]bool          // versions whose pods never become ready
-	weak     map[string]int           // versions with so many future pods that never become ready
+	weak     map[string]int           // how many future pods of a version never become ready
 	serial   int
 	calm     bool      // all trouble has ended
 	gitDown  time.Time // the end of Git's outage
@@ -94,10 +94,10 @@ type universe struct {
 // actor is a process in a world.
 type actor struct {
 	*Process
-	skew    time.Duration // of its clock
+	skew    time.Duration // the error of its clock
 	hasty   int           // passes in a row that failed and wanted another one at once
-	missed  bool          // its watches were down: it visits everything when they are back
-	blind   bool          // it knew so when its pass began
+	missed  bool          // its watches were down: it visits all apps when they work again
+	blind   bool          // it knew that its watches were down when its pass began
 	commits map[string]int
 	records map[string]int              // the number of records when its visits began, by app
 	seen    string                      // main at its last pass
@@ -325,14 +325,14 @@ func (u *universe) turn(a *actor) {
 		}
 		u.beginVisits(a)
 	case reconciler.PumpOut:
-		a.commits = map[string]int{} // a push has one transition of an app
+		a.commits = map[string]int{} // a push has at most one transition of an app
 	}
 	if a.BeginTurn(pump, u.now(a)) {
 		u.turned(a, string(pump))
 	}
 }
 
-// turned checks the result of a turn: a process keeps its reason for a rollback, recorded or not.
+// turned checks the end of a pump's turn: a rollback whose reason the process knows is applied, recorded or not.
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {
@@ -403,7 +403,7 @@ func (u *universe) step(a *actor) {
 	if u.chaos.pumps && !u.calm {
 		a.Choose(u.rng.IntN(len(a.threads)))
 		if a.next.Verb == "push" && u.rng.IntN(30) > 0 {
-			return // it takes time
+			return // a push takes time
 		}
 	}
 	name := a.current.name
@@ -434,7 +434,7 @@ var (
 	errTimeout  = errors.New("timeout")
 )
 
-// outcome draws the result of an effect.
+// outcome returns a random result of an effect.
 func (u *universe) outcome(e Effect) Outcome {
 	if u.calm {
 		return Outcome{}
@@ -726,7 +726,7 @@ func (p *Process) Stopped() []string {
 	return rollout.Mapped(p.threads, func(t *thread) string { return t.name })
 }
 
-// Kill ends the process before its blocked effects. No later effect of it happens.
+// Kill ends the process before its blocked effects. No later effect of the process happens.
 func (p *Process) Kill() {
 	p.dead = true
 	for len(p.threads) > 0 {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's version: the field version, of this model alone, or the first image's tag.
+// VersionOf returns a pod template's version: the field version, which only this model has, or the first image's tag.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -36,7 +36,7 @@ func VersionOf(template string) string {
 	return image
 }
 
-// Apply is a server-side apply with force by one field manager.
+// Apply makes a server-side apply with force, for the model's only field manager.
 func (k *Cluster) Apply(o rollout.Object) error {
 	ref := o.Ref()
 	switch _, isWorkload := k.WorkloadOf(ref); {
