@@ -205,8 +205,8 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAfterATransition checks that the app is requeued after each transition: the next one may be due at
-// once, without any other event for hours.
+// TestLooksAgainAfterATransition checks that an app is due again after each transition. The next transition may be due at once, and no
+// other event may follow for hours.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.r.queue.due(w.now.Add(time.Hour))
@@ -320,8 +320,8 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
 }
 
-// TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned
-// one is deleted at once, because its approvals would count for its successor.
+// TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned branch is deleted at
+// once, because its approvals would count for its successor.
 func TestKeptForTheForge(t *testing.T) {
 	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
 		s := rollout.State{Phase: phase, Release: &rollout.Release{Hash: release}, Stable: &rollout.Release{Hash: stable}}
@@ -507,7 +507,7 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
-// TestOtherKeysAskAnew checks that new keys start a new check of promoters.
+// TestOtherKeysAskAnew checks that approvals are checked again when the keys change.
 func TestOtherKeysAskAnew(t *testing.T) {
 	asked, who := 0, "ann"
 	w := paused(t, func(o *Options) {
@@ -572,8 +572,8 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	}
 }
 
-// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends, and then no
-// Service selects one version: the next owner of the objects cannot know of that label.
+// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends, and then no Service is pinned to one
+// version: the next owner of the objects cannot know of the pin.
 func TestRemovedInRollback(t *testing.T) {
 	w, files, of := routedAtStep(t)
 	isPinned := func() bool {
@@ -711,7 +711,7 @@ func TestTwoWriters(t *testing.T) {
 		if !exclusive {
 			must(t, err)
 			compare.CheckNamed(t, "the phase", rollout.Progressing, w.state().Phase)
-			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // it takes the branch back
+			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // this process takes the branch back
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// applier applies the recorded state to the cluster and prunes an app's former objects.
+// applier applies recorded states to the cluster, and prunes the objects that have left an app.
 type applier struct {
 	*Options
 	preparer

@@ -49,7 +49,7 @@ func (a *appQueue) at(app string, when time.Time) {
 	}
 }
 
-// due removes and returns the due apps.
+// due removes and returns the apps that are due, sorted.
 func (a *appQueue) due(now time.Time) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

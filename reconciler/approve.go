@@ -22,8 +22,8 @@ type approvals struct {
 	wanted func()
 
 	mu    sync.Mutex
-	known map[string]approval // by app
-	open  map[string]question // by app
+	known map[string]approval // answers, by app
+	open  map[string]question // unanswered questions, by app
 }
 
 // question asks which of the promoters approved a file, given by path and blob, as of commit main of the users' branch.
@@ -33,7 +33,7 @@ type approval struct {
 	question
 	who string
 	no  *rollout.InvalidError
-	err error // the answer is unknown
+	err error // the question could not be answered
 }
 
 func newApprovals(ask Approver, touch func(app string), wanted func()) *approvals {

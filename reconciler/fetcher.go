@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fetcher knows the commits to fetch and the renders that wait for them. One fetch brings all missing commits.
+// fetcher holds the commits to fetch and the render jobs that wait for them. One fetch brings all missing commits.
 type fetcher struct {
 	*Options
 	queue  *renderQueue
@@ -18,7 +18,7 @@ type fetcher struct {
 	wanted func() // called when commits are wanted
 
 	mu    sync.Mutex
-	wants map[string][]job  // by commit that is not in the mirror
+	wants map[string][]job  // jobs, by the missing commit that they wait for
 	asked map[string]bool   // wanted commits whose fetch has started
 	ours  map[string]bool   // commits that are, or were, part of the followed users' branch
 	gone  map[string]string // why a commit is unavailable, until the next fetch
@@ -48,7 +48,7 @@ func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
 }
 
-// missing returns the wanted commits that are to be fetched, each once.
+// missing returns the wanted commits whose fetch has not started, and marks it as started.
 func (f *fetcher) missing() (commits []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow registers commits of the users' branch, as after a fetch. Unavailable commits may be requested again.
+// follow notes commits of the users' branch, as after a fetch. Unavailable commits may be requested again.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -48,7 +48,7 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord fills in the view of an app on record while no configuration can be read.
+// viewOfRecord fills in the view of a recorded app while no configuration can be read.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {

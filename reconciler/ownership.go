@@ -11,7 +11,7 @@ import (
 // Git decides which app owns an object. If the newest commit has it in two apps, the app whose record has it keeps it.
 // Objects that are never deleted, such as Namespaces, are shared.
 
-// claim is an object in the head of an app.
+// claim is the claim of an app to an object in the app's head.
 type claim struct {
 	ref   rollout.Ref
 	app   string
@@ -58,7 +58,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// conflicts returns the known claims of other apps to the objects of a head.
+// conflicts returns the claims of other apps, as far as known, to the objects of a head.
 func (c *renderCache) conflicts(app string, head *rollout.Render, commit string) (all []claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

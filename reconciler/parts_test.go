@@ -46,7 +46,7 @@ func TestTimers(t *testing.T) {
 	nextAt(noon.Add(time.Minute))
 	a.after("api", 0)
 	take(noon, "api")
-	nextAt(time.Time{}) // a visit removes a timer
+	nextAt(time.Time{}) // a pass removes the timer of its app
 
 	q := &queued{}
 	a.queue = q
@@ -79,8 +79,8 @@ func object(version, kind, name string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
 }
 
-// TestApprovalsAreAboutOneFile checks that an approval belongs to one file, one set of promoters and their keys. It
-// ends with a change of the keys or the removal of the app.
+// TestApprovalsAreAboutOneFile checks that an approval belongs to one file, one set of promoters and their keys. The approval ends with a
+// change of the keys or the removal of the app.
 func TestApprovalsAreAboutOneFile(t *testing.T) {
 	asked := 0
 	ask := func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil }
@@ -184,8 +184,7 @@ func TestSoonest(t *testing.T) {
 	}
 }
 
-// TestComplaintsAreForgotten checks that a problem is reported again after a time without it, or after a removal of
-// the app.
+// TestComplaintsAreForgotten checks that a problem is reported again if it returns, or if its app was removed meanwhile.
 func TestComplaintsAreForgotten(t *testing.T) {
 	c := &errorLog{}
 	said := func(what, problem string, want bool) {

@@ -60,7 +60,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// rescue holds an app whose pass panicked.
+// rescue turns a panic in an app's pass into an error that holds the app.
 func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
@@ -88,7 +88,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 	s.app, s.renamedFrom = a, r.formerName(s.view, a, s.before)
 	if former := s.renamedFrom; former != nil {
-		s.app = a.named(former.state) // older commits have the app by its old name
+		s.app = a.named(former.state) // older commits have the app under its old name
 		s.decision = strategies.Decision{State: former.state, Subject: fmt.Sprintf(
 			"%s is the new name of %s, and goes on with its record", a.Name, former.from)}
 	}
@@ -180,7 +180,7 @@ func (k *applier) list(ctx context.Context, s *pass) {
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
-		m.pending = nil // Git has changed since
+		m.pending = nil // Git's record has changed since
 	}
 	switch {
 	case m.pending != nil:
@@ -280,7 +280,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted checks a commit with the API server before it is recorded or applied. A refusal holds the app.
+// accepted asks the API server to check a commit before it is recorded or applied. A refusal holds the app.
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, err := k.desired(ctx, s.transition, s.cache, s.decision.State, s.input.Now)
 	if err != nil {

@@ -237,8 +237,8 @@ func TestForbiddenPromotion(t *testing.T) {
 	})
 }
 
-// TestPromotersOfAProject checks that approvals come from the promoters of the app's project, and are checked again
-// when the project names others.
+// TestPromotersOfAProject checks that approvals come from the promoters of the app's project, and are checked again when the project names
+// other promoters.
 func TestPromotersOfAProject(t *testing.T) {
 	var asked []string
 	w, r := pausedUnder(t, func(o *Options) {
@@ -316,8 +316,8 @@ func TestAccountOfAProject(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and written as", []any{true, map[any]bool{"edge/deployer": true}}, []any{len(w.cluster.pruned) > 0, as})
 }
 
-// TestPolicyCostsNothing checks that a policy is read at each fetch and applies to existing renders. It causes no
-// render, and no pass while it is unchanged.
+// TestPolicyCostsNothing checks that a policy is read at each fetch and applies to existing renders. A policy causes no render, and no pass
+// while the policy is unchanged.
 func TestPolicyCostsNothing(t *testing.T) {
 	builder := render.New(render.InProcess{})
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })

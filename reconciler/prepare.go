@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// preparer prepares apps with all that this process knows, for passes and the forge.
+// preparer combines apps with what this process knows of their heads and promotions, for passes and the forge.
 type preparer struct {
 	states    *stateStore
 	renders   *renderCache

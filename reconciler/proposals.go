@@ -75,13 +75,13 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
 }
 
-// ordered returns the push of a change to a branch at commit old, as a commit on parent.
+// ordered returns the update that pushes a change to a branch at commit old, as a commit on parent.
 func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, if it needs one. An unreadable branch is compared after the next
-// fetch.
+// planned returns the update that a proposal's branch needs, if any. A branch that cannot be read is compared after the
+// next fetch.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -108,7 +108,7 @@ func (r *committer) planned(
 	return nil
 }
 
-// wantProposals notes that an app's proposals may be outdated, as after a move of the users' or a proposal branch.
+// wantProposals notes that an app's proposals may be outdated, as after a move of the users' or a proposal's branch.
 func (r *committer) wantProposals(s recorded) {
 	existing := ""
 	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
@@ -186,7 +186,7 @@ func (r *committer) pushProposals(ctx context.Context, s transition, updates []r
 	return nil
 }
 
-// removedBy returns the proposals that some updates remove.
+// removedBy returns the proposals that the updates delete.
 func removedBy(updates []rollout.Update) (removed []rollout.Proposal) {
 	for _, u := range updates {
 		if u.Delete {

@@ -182,7 +182,7 @@ func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool,
 	return why != "", why
 }
 
-// ownFolder returns the topmost folder with only this app: apps/shop for apps/shop/overlays/prod.
+// ownFolder returns the topmost folder that contains no other app: apps/shop for apps/shop/overlays/prod.
 func ownFolder(v *gitView, app string) string {
 	own := app
 	for up := path.Dir(app); up != "."; up = path.Dir(up) {
@@ -196,7 +196,7 @@ func ownFolder(v *gitView, app string) string {
 	return own
 }
 
-// names reports whether a file below a folder contains a text, or cannot be read.
+// names reports whether a file below a folder contains a text. An unreadable file counts as one that does.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options configures a Reconciler. They are complete before New.
+// Options configures a Reconciler. The caller completes them before New.
 type Options struct {
 	Cluster string         // the folder under .gitrollout/
 	UID     string         // the cluster's UID: a state branch with another UID is refused
@@ -48,7 +48,7 @@ type Options struct {
 
 	Analyzer   Analyzer            // nil: nothing is measured, and analyses stay pending
 	Tell       func(report.Report) // nil, or called with each result, from several goroutines; must return at once
-	ShowsForge bool                // Tell publishes to the configured forge
+	ShowsForge bool                // Tell publishes to the forge in the configuration
 	Trace      report.Tracer       // nil, or receives the parts of each pass
 	Ends       bool                // after RunOnce: measurements are recorded or dropped, and only a fetch starts new ones
 	Log        *slog.Logger
@@ -61,8 +61,8 @@ type Options struct {
 	Spread func(time.Duration) time.Duration
 }
 
-// Reconciler is three pumps: Git in (poller), the apps, Git out (committer). They share the record, the renders and
-// the view, and never wait for each other. Run runs them concurrently, RunOnce in order.
+// Reconciler is three pumps: the poller reads Git, workers reconcile the apps, and the committer writes Git. They share
+// the record, the renders and the view, and never wait for each other. Run runs them concurrently, RunOnce in order.
 type Reconciler struct {
 	Options
 	*applier
@@ -80,7 +80,7 @@ type Reconciler struct {
 	caches map[string]*appCache
 }
 
-// counters are the atomic form of Stats.
+// counters are the fields of Stats as atomic values.
 type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
 // New returns a reconciler without any state, and gives each part the other parts that it calls.
@@ -155,7 +155,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 		t.applied = &s.decision
 		s.cache.pending, s.cache.on = t.applied, t.before
 	}
-	r.measure(t, t.before) // recorded analyses go on
+	r.measure(t, t.before) // measurements of recorded analyses go on
 	r.queue.at(app, rollout.Soonest(t.decision.Requeue, now.Add(whileWaiting)))
 	r.out.enqueue(t)
 	return true, t.err
@@ -179,10 +179,10 @@ func (r *Reconciler) isOurs(app string) bool {
 	return v.apps[app] != nil || r.caches[app] != nil
 }
 
-// whileWaiting is the interval between passes while a transition waits for Git: the release may need a rollback.
+// whileWaiting is the interval between passes while a transition waits for its push: a rollback may become necessary.
 const whileWaiting = time.Second
 
-// applyRecorded applies a recorded transition. A rollback that was decided meanwhile is newer and stays.
+// applyRecorded applies a recorded transition. A rollback that was decided after the transition is newer and stays.
 func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.Time) error {
 	m, isRecorded := r.cacheOf(done.app.Name), done.commit != ""
 	m.routing.looked(now)
@@ -201,10 +201,10 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	return done.err
 }
 
-// requeue reports the result of a pass, and schedules the app's next one.
+// requeue reports the result of a pass, and schedules the app's next pass.
 func (r *Reconciler) requeue(s recorded, now time.Time) {
 	app, m := s.app.Name, r.cacheOf(s.app.Name)
-	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the finished render touches the app
+	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the app is touched when the render is done
 		r.queue.at(app, s.decision.Requeue)
 		return
 	}
@@ -230,7 +230,7 @@ func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
 
-// Unreadable joins the errors of apps left alone because their state is unreadable.
+// Unreadable joins the errors of apps that are left alone because their recorded state is unreadable.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
 // Touch marks an app as changed in the cluster. Any goroutine may call it.
@@ -247,7 +247,7 @@ func (r *Reconciler) Poll() {
 	}
 }
 
-// want makes Run fetch the commits that passes wait for.
+// want makes Run fetch missing commits and ask for missing approvals.
 func (r *Reconciler) want() {
 	select {
 	case r.wanted <- struct{}{}:
@@ -255,7 +255,7 @@ func (r *Reconciler) want() {
 	}
 }
 
-// NextDue returns the earliest timer of any app, zero if none, for callers of RunOnce.
+// NextDue returns the earliest timer of an app or of tidy, zero if there is none, for callers of RunOnce.
 func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.queue.next()) }
 
 func (r *Reconciler) cacheOf(app string) *appCache {

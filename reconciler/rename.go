@@ -87,7 +87,7 @@ func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []s
 	return "", empty, known
 }
 
-// isOfSomething reports whether a state has objects. A folder may be renamed before its objects are added.
+// isOfSomething reports whether a state has objects. A folder may be renamed before it has any.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
 // sharesObjects reports whether objects include a workload of an inventory or, if that has no workload, any of its

@@ -31,7 +31,7 @@ type renderCache struct {
 type headRender struct {
 	want       string     // the newest commit, which is to be rendered
 	line       []Snapshot // the commits from of to want, nil if unknown
-	of         string     // the rendered commit, "" before the first
+	of         string     // the commit of head, "" before the first render
 	app        rollout.App
 	policy     *rollout.Policy // the policy that the render was checked by
 	head       strategies.Head
@@ -46,7 +46,7 @@ func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy
 	return h != nil && h.of == tree.Commit().ID && h.app == app && h.policy == policy
 }
 
-// built is an app at a commit, or the error of its render.
+// built is the render of an app at a commit, or the error of that render.
 type built struct {
 	commit string
 	render *rollout.Render
@@ -63,7 +63,7 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tree := v.branch.Tree
-	app.Formerly = "" // the head has the app by its present name
+	app.Formerly = "" // the head has the app under its present name
 	h := c.heads[app.Name]
 	if h.isOf(tree, app, c.reader.Policy.Load()) {
 		return h.head, true
@@ -115,7 +115,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 	return h
 }
 
-// render returns an app at a commit, as source.Gatherer's RenderAt does.
+// render returns an app's render at a commit, as source.Gatherer's RenderAt does.
 func (c *renderCache) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *renderCache) forget(app string) {
 	delete(c.at, app)
 }
 
-// all returns the heads that could be rendered.
+// all returns the renders of all heads that could be rendered.
 func (c *renderCache) all() []*rollout.Render {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *renderCache) all() []*rollout.Render {
 	return out
 }
 
-// mostLooks is the most fetches of Git between two tries to render an app.
+// mostLooks is the most fetches of Git between two tries of a failing render.
 const mostLooks = 32
 
 // retry queues apps whose heads could not be decrypted, as their key may have arrived. Renders that failed for a reason
@@ -202,7 +202,7 @@ func (c *renderCache) do(j job) {
 			return
 		}
 	}
-	policy := c.reader.Policy.Load() // a later policy checks the app again
+	policy := c.reader.Policy.Load() // under a later policy the app is rendered again
 	made := c.build(j)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *renderCache) do(j job) {
 	c.touch(j.app.Name)
 }
 
-// keep adds a render of an older commit, and drops the least recently used.
+// keep adds a render of an older commit, and drops the least recently used one.
 func (c *renderCache) keep(app string, b built) {
 	all := slices.Insert(c.at[app], 0, b)
 	c.at[app] = all[:min(len(all), kept)]
@@ -224,7 +224,7 @@ func (c *renderCache) keep(app string, b built) {
 func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := c.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
-		return // forgotten meanwhile, or superseded by a newer head
+		return // the app was forgotten, or a newer head superseded this one
 	}
 	traced := h.isUnblamed && h.of == j.commit && len(j.line) > 0
 	was, same := h.head, h.of != "" && h.app == j.app && !traced
@@ -236,7 +236,7 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 		h.head.Render = &again
 	default:
 		same = false
-		if was.Render != nil { // the app stays at the old head until it follows
+		if was.Render != nil { // the app stays at the old head until it follows the new one
 			c.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head, h.isUnblamed = made, len(j.line) == 0
@@ -261,7 +261,7 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory sets the history that leads to an app's head; empty if unknown.
+// setHistory sets the line of commits that leads to an app's head. An empty line means unknown history.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,7 +287,7 @@ type builder struct {
 	panics func(app string, problem any, stack []byte)
 }
 
-// build renders a job. A panic becomes an error of its app alone.
+// build renders a job. A panic becomes an error of this app only.
 func (b *builder) build(j job) (made strategies.Head) {
 	made.Commit = j.tree.Commit()
 	_, end := b.begin(context.Background(), report.PartRender, j.app.Name)

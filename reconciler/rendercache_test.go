@@ -23,7 +23,7 @@ type shelf struct {
 	rendered []string
 	same     map[string]string // commits with equal content
 	fails    error             // the error of each render
-	trees    map[string]tree   // of readable commits
+	trees    map[string]tree   // readable commits, by id
 }
 
 func (s *shelf) Held(commit string) (Snapshot, bool) {
@@ -231,7 +231,7 @@ func TestWhatIsUsedStays(t *testing.T) {
 	compare.CheckNamed(t, "renders that are kept", kept, len(r.renders.at["shop"]))
 }
 
-// TestPanicOfARender checks that a panic is an error of its app.
+// TestPanicOfARender checks that a panic during a render becomes an error of its app.
 func TestPanicOfARender(t *testing.T) {
 	_, r := newShelf("bad")
 	r.renders.look(readable("bad"), nil, []rollout.App{app("shop")})

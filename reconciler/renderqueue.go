@@ -13,7 +13,7 @@ type what struct {
 	head   bool
 }
 
-// job is one render to do, with the commit's tree if it is the head.
+// job is one render to make, with the commit's tree if the commit is the head.
 type job struct {
 	what
 	tree Snapshot

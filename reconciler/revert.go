@@ -41,7 +41,7 @@ func (r *committer) revert(
 	return &change, reversion.IsDoubtful(), nil
 }
 
-// editsBetween returns the edits that restore an app as in stable, and the other apps that they affect.
+// editsBetween returns the edits that restore an app's files from stable, and the other apps that use these files.
 func (r *committer) editsBetween(
 	ctx context.Context, v *gitView, head, stable *rollout.Render,
 ) (propose.Reversion, error) {
@@ -52,7 +52,7 @@ func (r *committer) editsBetween(
 	return propose.NewReversion(v.branch.Tree, tree, head, stable, r.renders.all())
 }
 
-// wantRevert notes that an app may have a release to revert.
+// wantRevert notes an app whose rejected release may have to be reverted.
 func (r *committer) wantRevert(s recorded) {
 	config, in := s.view.branch.Config, s.input
 	in.State = s.after

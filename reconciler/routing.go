@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// routing is the routing that this process knows to have been applied for an app.
+// routing is the routing of an app that this process knows to be applied.
 type routing struct {
 	held  string    // the routing of the last apply without an error
 	key   string    // the routing at the last pass

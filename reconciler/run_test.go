@@ -274,8 +274,8 @@ func TestEachObjectIsTried(t *testing.T) {
 	theirs := &rollout.InvalidError{Msg: "it is another app's"}
 	down, slow := errors.New("the API server is away"), errors.New("too slow")
 	for name, c := range map[string]struct {
-		refused map[string]error // by object
-		failed  error            // the error of the common apply
+		refused map[string]error // the error of each refused object
+		failed  error            // the error of applying all objects together
 		want    string
 		applied string
 	}{
@@ -295,7 +295,7 @@ func TestEachObjectIsTried(t *testing.T) {
 	}
 }
 
-// TestNoTracerCostsNothing bounds the cost of a part without tracing.
+// TestNoTracerCostsNothing checks that a part allocates nothing without a Tracer.
 func TestNoTracerCostsNothing(t *testing.T) {
 	r := New(Options{})
 	ctx := t.Context()

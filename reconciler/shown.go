@@ -48,7 +48,7 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 			continue
 		}
 		app, _ := r.prepare(v, a, e.state)
-		in, _ := r.gatherer(r.renders).Gather(ctx, app, now) // without its commit the pull request has less text
+		in, _ := r.gatherer(r.renders).Gather(ctx, app, now) // without the recorded commit, the pull request has less text
 		r.markStale(ctx, in, lastChange(e.state), "")
 		proposals := r.proposed(ctx, v, in)
 		isNewest := e.state.Stable != nil && e.state.Stable.Commit == v.main()
@@ -61,13 +61,13 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 	r.show(v, shown)
 }
 
-// show reports transitions to the forge without a commit.
+// show passes updates to the forge that belong to no commit of the state branch.
 func (r *committer) show(v *gitView, shown *report.Shown) {
 	head, _ := r.states.at()
 	r.tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})
 }
 
-// proposed describes the existing proposals of an app.
+// proposed describes the existing proposals of an app for the forge.
 func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Input) []rollout.Proposal {
 	var all []rollout.Proposal
 	wanted := propose.WantedBy(in)

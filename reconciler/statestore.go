@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stateStore is the state branch as this process has read and pushed it. Any goroutine may call it.
+// stateStore holds the state branch as this process has read or pushed it. Any goroutine may call its methods.
 type stateStore struct {
 	cluster, uid, id string // the cluster of the record, and the writer's id
 	exclusive        bool
@@ -23,10 +23,10 @@ type stateStore struct {
 	head      string            // the head of the state branch
 	pushes    int               // how many pushes this process has begun or ended
 	isPushing bool              // a push runs: a fetch may be older or newer than this record
-	proposals map[string]string // branch to commit
+	proposals map[string]string // the commits of proposals, by branch
 	apps      map[string]appState
 	isClaimed bool           // cluster.yaml exists
-	writer    rollout.Writer // the writer in it
+	writer    rollout.Writer // the writer in cluster.yaml
 	epoch     int            // the epoch of this process; 0 before its first commit
 }
 
@@ -44,7 +44,7 @@ func newStateStore(o *Options) *stateStore {
 	}
 }
 
-// of returns an app's record; known is false before the branch was read.
+// of returns an app's record. known is false until the state branch was read.
 func (r *stateStore) of(app string) (e appState, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 	return touched, nil
 }
 
-// ownersOf returns the apps on record that own any of the proposals.
+// ownersOf returns the recorded apps to which any of the proposals belongs.
 func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
 	for _, app := range sortedKeys(r.apps) {
 		if slices.ContainsFunc(proposalsOf(r.cluster, app), func(branch string) bool { return proposals[branch] != "" }) {
@@ -238,7 +238,7 @@ func (r *stateStore) draft() draft {
 	return draft{head: r.head, writer: writer, claims: !r.isClaimed || writer != r.writer}
 }
 
-// begin notes a push's start; the returned function notes its end.
+// begin notes the start of a push, and returns a function that notes its end.
 func (r *stateStore) begin() (end func()) {
 	note := func(is bool) {
 		r.mu.Lock()
@@ -256,7 +256,7 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 	defer r.mu.Unlock()
 	r.head, r.isClaimed, r.writer, r.epoch = head, true, on.writer, on.writer.Epoch
 	for app, state := range states {
-		if state.App == "" { // renamed or removed
+		if state.App == "" { // the app was renamed or removed
 			delete(r.apps, app)
 			continue
 		}
@@ -286,7 +286,7 @@ func unique(texts []string) []string {
 	})
 }
 
-// lastChange returns when a state last began a release or a step, if it has times.
+// lastChange returns when a state last began a release or a step, zero if unknown.
 func lastChange(s rollout.State) time.Time {
 	var last time.Time
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {

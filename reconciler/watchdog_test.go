@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stuck is a Git server and a cluster whose calls run a test's functions.
+// stuck is a Git server and a cluster. Its Fetch runs a test's function.
 type stuck struct {
 	Repository
 	Observer

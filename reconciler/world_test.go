@@ -32,7 +32,7 @@ func must(t testing.TB, err error) {
 // tree is a commit of files by path. Ids of files and folders depend on their content.
 type tree struct {
 	id     string
-	author string // "" is Ann
+	author string // "" means Ann
 	files  map[string]string
 }
 
@@ -93,8 +93,8 @@ type origin struct {
 	parents   map[string]string
 	heads     rollout.Heads
 	fails     error
-	author    string   // of the next commits
-	messages  []string // of the state branch's commits
+	author    string   // the author of the next commits
+	messages  []string // the messages of the state branch's commits
 	delivered []rollout.Update
 }
 
@@ -245,7 +245,7 @@ func (s *server) OtherOwners(context.Context, string, []rollout.Object, time.Tim
 	return s.foreign, s.unasked
 }
 
-// world is a reconciler of one app, shop, with a Git server, a renderer and a cluster, all in memory.
+// world is a reconciler of the app shop, with a Git server, a renderer and a cluster, all in memory.
 type world struct {
 	*testing.T
 	git     *origin
@@ -279,7 +279,7 @@ const (
 	configMap   = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 )
 
-// Edits that drop the app's ConfigMap, and the whole app.
+// Edits that delete the app's ConfigMap, or the whole app.
 var (
 	withoutConfigMap = map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""}
 	withoutShop      = map[string]string{"apps/shop/kustomization.yaml": "", "apps/shop/config.yaml": "", "apps/shop/app.yaml": ""}
@@ -446,7 +446,7 @@ func (w *world) wantBegun() {
 	}
 }
 
-// pods returns the replicas of a version.
+// pods returns the replicas of a version, in all ReplicaSets.
 func (w *world) pods(version string) int {
 	n := 0
 	for _, d := range w.cluster.Deployments {

@@ -53,13 +53,13 @@ type hookSource struct {
 // workloadSource is one workload and, unless plain, its Rollout document.
 type workloadSource struct {
 	name, version    string
-	policy           string // the policy of a StatefulSet's pods, or onNodes; "": a Deployment
+	policy           string // a StatefulSet's podManagementPolicy, or the constant of another kind; "": a Deployment
 	label            string // the label of its pods; "": its name
 	plain, gone      bool
 	replicas         *int
 	limits           [2]any // maxSurge, maxUnavailable
 	minReady         int
-	deadline, window int // window -1: not given
+	deadline, window int // window -1: none is given
 	deadlineAbort    bool
 	paused           bool
 	services         []string
@@ -241,7 +241,7 @@ const (
 	byNewCounts, byOldShare                              = "ByNewCounts", "ByOldShare"
 )
 
-// kinds are the kinds of workloads in records, and their API versions, by policy.
+// kinds has, by policy, a workload's kind in records and its API version.
 var kinds = map[string]struct{ kind, apiVersion string }{
 	"":                {"", "apps/v1"},
 	"OrderedReady":    {"StatefulSet", "apps/v1"},
@@ -279,7 +279,7 @@ var partitionedPolicies = []string{byCounts, byKruisesOrdinals, byNewCounts, byO
 // isOnNodes reports whether the workload has a pod on each node.
 func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.policy == onKruisesNodes }
 
-// kind turns a workload into another kind.
+// kind turns a workload into another kind of workload.
 type kind func(w *workloadSource, rng *rand.Rand)
 
 // partitioned returns a kind with a partition. Its policy is a random one of several.
@@ -462,7 +462,7 @@ func randomSteps(rng *rand.Rand, scaling string) []any {
 	return steps
 }
 
-// batches returns steps, some of which are numbers of pods.
+// batches returns random steps, perhaps with a setCanaryScale.
 func batches(rng *rand.Rand) []any {
 	steps := randomSteps(rng, "inPlace")
 	if rng.IntN(2) == 0 {

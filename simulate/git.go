@@ -63,7 +63,7 @@ func (g *Git) Files(id string) map[string]string {
 	return files
 }
 
-// at returns a commit, empty if there is none with that id.
+// at returns the commit with that id, an empty commit if there is none.
 func (g *Git) at(id string) *commit {
 	if c := g.commits[id]; c != nil {
 		return c

@@ -24,7 +24,7 @@ func (u *universe) endOf(job string) rollout.JobState {
 	return u.ends[job]
 }
 
-// isChecked reports whether a hook runs before a version with users becomes stable.
+// isChecked reports whether the app has a hook that runs after users have a version, and before it becomes stable.
 func (a *appSource) isChecked() bool {
 	return slices.ContainsFunc(a.hooks, func(h hookSource) bool { return h.when == "after" })
 }
@@ -238,7 +238,7 @@ func (j namedJobs) EnsureJob(ctx context.Context, object map[string]any, annotat
 	return state, err
 }
 
-// hastyJobs creates Jobs at their dry run.
+// hastyJobs creates Jobs already when they are checked.
 type hastyJobs struct{ *View }
 
 func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {

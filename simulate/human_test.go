@@ -52,7 +52,7 @@ var moves = []humanMove{
 	{"an edit by hand", editByHand},
 }
 
-// notPlayed has the moves left out, with the reason.
+// notPlayed has the names of moves that are left out, with the reason.
 var notPlayed = map[string]string{}
 
 // human plays a random move.
@@ -380,7 +380,7 @@ func lateMerge(u *universe, i int) bool {
 	return true
 }
 
-// otherRelease decides about a release that has ended or is stable.
+// otherRelease pushes a decision about a release that has ended or is stable.
 func otherRelease(u *universe, i int) bool {
 	state := u.oracle.states[u.head().apps[i].name]
 	all := slices.Concat(state.Verified, rollout.Mapped(state.Rejected, func(r rollout.Rejection) rollout.Hash { return r.Hash }))
@@ -443,7 +443,7 @@ func editByHand(u *universe, _ int) bool {
 		spec := o.Map("spec")
 		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}
 		if u.serial%2 == 1 {
-			spec["minReadySeconds"] = int64(0) // the controller continues to the end
+			spec["minReadySeconds"] = int64(0) // without the hold, the controller replaces all pods
 		}
 		if image {
 			container := o.Map("spec", "template", "spec")["containers"].([]any)[0].(map[string]any)
@@ -471,7 +471,7 @@ type proposal struct {
 	promotion *rollout.Promotion
 }
 
-// propose keeps a proposal for a late merge.
+// propose notes a proposal for a later merge.
 func (u *universe) propose(branch, commit string) {
 	name, is := strings.CutPrefix(branch, "gitrollout/promote/"+testCluster+"/")
 	if !is || commit == "" || !u.chaos.humans {

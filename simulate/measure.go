@@ -21,7 +21,7 @@ type meter struct {
 	mu     sync.Mutex
 	says   map[string]reading // results by metric
 	done   map[string][]strategies.Measured
-	counts int // measurements made
+	counts int // the number of measurements
 }
 
 // reading is a value for a metric's conditions or, with a phase, a verdict.

@@ -236,7 +236,7 @@ func trusting(p starting, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// keeper deletes no object of a kind, and reports it as deleted.
+// keeper does not delete some objects, and reports them as deleted.
 type keeper struct {
 	*View
 	keeps func(rollout.Object) bool

@@ -187,10 +187,10 @@ func open(_ starting, _ string, o rollout.Object) {
 	}
 }
 
-// sparing deletes no pod.
+// sparing does not delete any pod.
 func sparing(context.Context, starting, string, rollout.Pod) error { return nil }
 
-// content deletes no ready pod.
+// content does not delete ready pods.
 func content(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
 	if pod.Ready {
 		return nil
@@ -214,7 +214,7 @@ func greedy(ctx context.Context, p starting, namespace string, pod rollout.Pod) 
 	return p.View.Evict(ctx, namespace, pod)
 }
 
-// barrier stops all apps during fetches and pushes.
+// barrier fails all applies while a fetch or a push runs.
 func barrier(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	if len(p.threads) > 1 {
 		return errors.New("all apps wait for Git")

@@ -30,7 +30,7 @@ type oracle struct {
 	over     map[string]bool                   // a user promoted a release fully during another's rollback
 	// stale is set if a process without the newest record has written since the app was healthy.
 	stale   map[string]bool
-	written map[string]int // the last write, by process and app
+	written map[string]int // Cluster.writes at the last write, by process and app
 	writes  int
 
 	staleWrites int // writes from a record that was no longer the newest
@@ -62,7 +62,7 @@ func (o *oracle) appOf(w rollout.Workload) string {
 	return id
 }
 
-// appAt returns an app in a commit, under its name there.
+// appAt returns an app with the folder that it has at a commit.
 func (o *oracle) appAt(app, commit string) rollout.App {
 	out := rollout.App{Name: app, Path: "apps/" + app, Namespace: namespace, Workloads: ownKindsText}
 	for _, a := range o.u.sources[commit].apps {
@@ -112,7 +112,7 @@ func (o *oracle) checkPods() {
 			Retreating: state.Phase == rollout.Aborting || o.back[app] || o.u.chaos.clock,
 			Lag:        o.u.chaos.lag, Clock: o.u.chaos.clock, Broken: o.u.chaos.spoils,
 			Lost:      state.Phase == rollout.Aborting && o.u.isLost(state),
-			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // a third version
+			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // a third version may have pods
 		})
 		if trouble != "" {
 			o.u.fail("%s", trouble)

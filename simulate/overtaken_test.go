@@ -43,7 +43,7 @@ func TestARetreatOvertakesAPush(t *testing.T) {
 		}
 	}
 	look := func() {
-		for range 3 { // rendered apps are visited next time
+		for range 3 { // an app is reconciled in the turn after its render
 			turn(reconciler.PumpIn)
 			turn(reconciler.PumpApps)
 		}

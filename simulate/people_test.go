@@ -385,7 +385,7 @@ func (u *universe) settle() {
 	u.fail("the world does not become healthy: %s", u.where())
 }
 
-// document gives workloads their documents, none of which is paused.
+// document gives workloads their Rollout documents, none of which is paused, except in worlds without documents.
 func (u *universe) document(all []workloadSource) {
 	for i := range all {
 		all[i].plain, all[i].paused = u.chaos.plain, false
@@ -534,7 +534,7 @@ func (u *universe) checkEnd() {
 		}
 	}
 	for ref, pin := range u.kube.Pins {
-		// After a deletion of the record, the objects that left Git meanwhile have no known app.
+		// After a deletion of the record, objects that left Git meanwhile belong to no known app.
 		o := u.cluster.objects[ref]
 		isLeft := o != nil && !u.listed(ref) && (u.promises.isLeft(ref, o.app) || u.removed[o.app])
 		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {

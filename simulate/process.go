@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 )
 
-// errDead ends the work of a dead process.
+// errDead is the error of each effect of a dead process.
 var errDead = errors.New("the process is dead")
 
 // Process is one reconciler, whose work stops before each effect until the scheduler sets the outcome. Nothing runs
@@ -86,7 +86,7 @@ func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
 }
 
-// clock returns a clock that starts at a time and advances with the cluster's.
+// clock returns a clock that starts at a time and advances with the cluster's clock.
 func (p *Process) clock(now time.Time) func() time.Time {
 	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
 	return func() time.Time { p.read = k.Now.Add(ahead); return p.read }

@@ -29,7 +29,7 @@ type promises struct {
 	recent   map[string]string           // main at the last record of an app
 	sizes    map[rollout.Workload]int    // replicas when the world was last at rest
 	unsure   map[rollout.Workload]bool   // workloads whose replicas or steps have changed since
-	void     map[*rollout.Promotion]bool // decisions about a version that was stable by then
+	void     map[*rollout.Promotion]bool // promotions of a version that was already stable
 	passed   map[string]bool             // workloads that passed their gates with pods, by try
 	left     map[string]bool             // names of apps that left Git without a known new name
 	bad      []strategies.Measured       // unsuccessful measurements
@@ -104,7 +104,7 @@ type leg struct {
 	weight     int             // percent of the requests or the pods
 	pods       func(n int) int // the most new pods among n pods
 	people     bool            // the step ends with a promotion
-	after      time.Duration   // or after this time; 0: never, if it waits for a promotion
+	after      time.Duration   // or the step ends after this time; 0: never, if it waits for a promotion
 }
 
 // served is a version that all users had at the end of a pass, and whether an older one was requested since.
@@ -122,7 +122,7 @@ func newPromises(u *universe) *promises {
 	}
 }
 
-// appIn returns an app in a commit, nil if it has none.
+// appIn returns an app at a commit, nil if the commit lacks it.
 func (u *universe) appIn(commit, app string) *appSource {
 	all := u.sources[commit].apps
 	if i := slices.IndexFunc(all, func(a appSource) bool { return a.id == u.ids[app] }); i >= 0 {
@@ -257,7 +257,7 @@ func (p *promises) asked() {
 	}
 }
 
-// number returns a version's place among all versions.
+// number returns the number of a version, in the order of all versions.
 func number(version string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(version, "v"))
 	if err != nil {
@@ -318,7 +318,7 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 	heir := p.u.appIn(by.Clone.main, app)
 	if heir == nil || p.u.chaos.pumps || p.u.oracle.states[heir.name].Source != "" {
-		return // pumps may have seen another commit
+		return // overlapping pumps may have seen another commit
 	}
 	for _, ref := range is.Inventory {
 		if w, isDeployment := p.u.kube.WorkloadOf(ref); isDeployment && heir.index(w) >= 0 && !heir.broken {
@@ -380,7 +380,7 @@ func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 
 func tryID(s rollout.State) string { return string(s.Release.Hash) + s.Release.Since.String() }
 
-// reach returns the furthest permitted step of a workload, counted from its step on record.
+// reach returns the furthest step that a workload may have reached, starting at its recorded step.
 func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progress, source *workloadSource) int {
 	k, legs := t.walks[pr.Workload], source.legs()
 	if k == nil {
@@ -411,7 +411,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	return reach
 }
 
-// walkOn opens the steps that keys and clock allow by now, and returns the furthest one.
+// walkOn opens the steps that keys and time allow by now, and returns the furthest one.
 func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	for i := len(k.at) - 1; i < len(k.legs); i++ {
 		opened, ok := p.opens(id, t, w, k.legs, i, k.at[i])
@@ -436,7 +436,7 @@ func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i in
 	return over, l.after > 0 && !p.u.kube.Now.Before(over)
 }
 
-// isMeant reports whether a key is for this try: it names the try, or any try of its version.
+// isMeant reports whether a key is for this try. A key without Since is for each try of its version.
 func (t *try) isMeant(k *rollout.Promotion) bool {
 	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
 }
@@ -457,7 +457,7 @@ func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool 
 	return through == rollout.Full || last >= i
 }
 
-// at returns the recorded step of a workload, or the number of all steps.
+// at returns the recorded step of a workload, or the number of its steps if it has passed all.
 func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
 	switch {
 	case pr.Step == pr.Of:
@@ -570,7 +570,7 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
 		case none && (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0):
-			passed = true // without steps and pods nothing delays it
+			passed = true // nothing delays a workload without steps and pods
 		case p.ready[w.String()+s.version]:
 			return // a workload without pods follows those with pods
 		case none:
@@ -811,7 +811,7 @@ func (w workloadSource) isShared() bool { return w.isRouted() && w.policy != "" 
 // isOpen reports whether the users' Service selects all pods although pods of another version serve and stay.
 func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kube.ReplicaSet) bool {
 	d := p.u.kube.Deployments[w]
-	isNews := func(pod *kube.Pod) bool { // no process has looked since it became ready
+	isNews := func(pod *kube.Pod) bool { // no process has observed the cluster since the pod became ready
 		return slices.ContainsFunc(p.u.procs, func(a *actor) bool { return !pod.Since.Before(a.visits.Add(-a.skew)) })
 	}
 	isOther := func(rs *kube.ReplicaSet) bool {
@@ -821,7 +821,7 @@ func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kub
 		d.Template == fresh.Template && slices.ContainsFunc(d.Sets, isOther)
 }
 
-// shares returns the users' Services, with their requests of 100.
+// shares returns how many of 100 requests each of the users' Services gets.
 func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string]int {
 	switch {
 	case source.blueGreen != nil:
@@ -844,7 +844,7 @@ func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string
 	}
 }
 
-// users returns the versions that users reach.
+// users returns the versions whose pods users reach.
 func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	var versions []string
 	shares := p.shares(w, source)
@@ -968,10 +968,10 @@ func (p *promises) looked(a *actor) {
 			p.served[w] = served{version: version}
 		}
 	}
-	p.asked() // a rollback may be requested already
+	p.asked() // a user may have requested a rollback already
 }
 
-// awaits reports whether users of any workload of a release have another version: an app rolls back as a whole.
+// awaits reports whether users of any workload of a release still have another version: an app rolls back as a whole.
 func (p *promises) awaits(s rollout.State) bool {
 	return slices.ContainsFunc(progressOf(s), func(pr rollout.Progress) bool {
 		source, d := p.u.appIn(s.Source, s.App).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
@@ -1160,7 +1160,7 @@ func (p *promises) wayOut(s rollout.State) law {
 	return lawWayOut
 }
 
-// goesAlong reports whether a workload has no pods, so no users, and no closed gate ahead.
+// goesAlong reports whether a workload has no pods, and so no users, and has no closed gate ahead.
 func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rollout.Hash, key *rollout.Promotion) bool {
 	d, legs := p.u.kube.Deployments[pr.Workload], w.legs()
 	shut := d == nil || d.Replicas != 0

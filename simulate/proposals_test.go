@@ -16,7 +16,7 @@ func TestProposalsFollowMain(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(p *story)
 		stays bool
-		says  string // in the log; "" for nothing
+		says  string // the text in the log; "" for none
 	}{
 		"another app is pushed": {func(p *story) {
 			p.files("v3 of till", map[string]string{tillFile: appFile("till", "v3")})

@@ -126,8 +126,8 @@ var extraMap = rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra
 
 const extraFile = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
 
-// TestRenamedAppKeepsTheJobsOfItsNewName renames an app with its Deployment and restores the Deployment's name while a
-// Job before the new app's first deployment runs. The record keeps that Job and the ConfigMap that it uses.
+// TestRenamedAppKeepsTheJobsOfItsNewName renames an app and its Deployment. While a Job before the first deployment runs, the Deployment
+// gets its old name back. The record keeps that Job and the ConfigMap that the Job uses.
 func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	p := atGates(t)
 	p.promoted()

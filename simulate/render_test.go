@@ -21,7 +21,7 @@ import (
 type shortcut struct {
 	known map[string]appSource // by the path and the id of the app's folder
 	made  map[string]*rollout.Render
-	specs map[string]rollout.Spec // by their document, if the shortcut does not read it itself
+	specs map[string]rollout.Spec // specs that the real renderer has read, by their documents
 }
 
 var _ reconciler.Renderer = (*shortcut)(nil)

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// setTrouble changes the number of a StatefulSet's pods and kills pods, sometimes while no process may write.
+// setTrouble scales a StatefulSet, kills pods, stops all processes, or makes the API server refuse requests.
 func (u *universe) setTrouble() {
 	switch u.rng.IntN(7) {
 	case 0, 1:
@@ -101,7 +101,7 @@ func (u *universe) anySet() (rollout.Workload, bool) {
 	return all[u.rng.IntN(len(all))], true
 }
 
-// scaleToZeroAndUp scales a workload by hand to 0 and up again, sometimes before gitrollout looks.
+// scaleToZeroAndUp scales a workload by hand to 0 and up again, sometimes before a pass.
 func (u *universe) scaleToZeroAndUp() {
 	w, ok := u.anySet()
 	if !ok {
@@ -116,7 +116,7 @@ func (u *universe) scaleToZeroAndUp() {
 	u.played["from 0 and up at once"]++
 }
 
-// smallerLater returns steps with a move of all pods before smaller moves.
+// smallerLater returns steps that move all pods first, and fewer pods later.
 func smallerLater(rng *rand.Rand) []any {
 	pause := func() any { return map[string]any{"pause": map[string]any{}} }
 	return []any{map[string]any{"setWeight": 100, "name": "first"}, pause(), map[string]any{"setWeight": 1 + rng.IntN(60)}, pause()}
@@ -134,8 +134,8 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	return d.Replicas - low + max(pods, t.kept[d.Workload])
 }
 
-// keep notes how many new pods the last record's list of steps asked for. A smaller step of another list takes none of
-// a StatefulSet's pods back.
+// keep notes how many new pods the steps of the last record allowed. A smaller step of an edited list takes no new pod of a StatefulSet
+// back.
 func (p *promises) keep(id, app string, was rollout.State) {
 	t := p.tries[id]
 	if t == nil || was.Release == nil || t.id != tryID(was) {
@@ -153,8 +153,8 @@ func (p *promises) keep(id, app string, was rollout.State) {
 // nodesOf has the changes of a DaemonSet's nodes since the start of a try.
 type nodesOf struct {
 	now, most int // the current and the largest number
-	came      int // nodes that joined or had no pod, and replaced pods: all have the newest template
-	let       int // the most nodes that its steps released, including steps edited since
+	came      int // nodes that joined or had no pod, and replaced pods; these pods have the newest template
+	let       int // the most nodes that the steps released, including former lists of steps
 }
 
 // taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and pods created by Kubernetes
@@ -166,7 +166,7 @@ func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	return n.let + n.came
 }
 
-// replaced notes that a pod was deleted by another cause than gitrollout.
+// replaced notes that a pod was deleted, but not by gitrollout.
 func (p *promises) replaced(w rollout.Workload) {
 	if t := p.tries[p.u.ids[p.u.oracle.appOf(w)]]; t != nil && t.nodes[w] != nil {
 		t.nodes[w].came++

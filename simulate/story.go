@@ -30,7 +30,7 @@ type Story struct {
 	parts   Parts
 	process *Process
 	name    string            // the cluster's name
-	reader  *gitsource.Reader // reads commits, as in the commands
+	reader  *gitsource.Reader // reads commits, as the commands do
 	config  *rollout.Config   // the last readable configuration
 	files   map[string]string // the script's files
 	life    map[string]kube.Lifetime
@@ -212,7 +212,7 @@ func (s *Story) nextDue() time.Time {
 	return due
 }
 
-// wait advances the clock and stops at each due time.
+// wait advances the clock by d, and runs controllers and passes at each due time.
 func (s *Story) wait(d time.Duration) error {
 	end := s.cluster.Kube.Now.Add(d)
 	for {

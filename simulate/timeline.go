@@ -22,10 +22,10 @@ type Timeline struct {
 // Event is one command of a script and its results.
 type Event struct {
 	Line    int       `json:"line"`
-	At      time.Time `json:"at"` // when it ended, by the story's clock
+	At      time.Time `json:"at"` // when the command ended, by the story's clock
 	Text    string    `json:"text,omitempty"`
-	Commits []string  `json:"commits,omitempty"` // subjects on the state branch
-	Errors  []string  `json:"errors,omitempty"`  // of passes
+	Commits []string  `json:"commits,omitempty"` // subjects of commits on the state branch
+	Errors  []string  `json:"errors,omitempty"`  // errors of passes
 	Status  []string  `json:"status,omitempty"`  // the status of each app at rest
 	Failed  []string  `json:"failed,omitempty"`  // expectations that were not met
 
@@ -261,7 +261,7 @@ func versions(r *rollout.Render) []string {
 			staged = append(staged, version)
 		}
 	}
-	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the release is the whole content
+	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the release's hash covers all objects
 		pairs = append(pairs, release, strings.Join(staged, "+"))
 	}
 	return pairs

@@ -46,7 +46,7 @@ func (w *workloadSource) randomRouting(rng *rand.Rand) map[string]any {
 	}
 }
 
-// routedSteps replaces some steps by steps that match users.
+// routedSteps replaces some steps by steps that route matching requests.
 func routedSteps(rng *rand.Rand, steps []any) []any {
 	for i, step := range steps {
 		if rng.IntN(6) > 0 {
@@ -78,7 +78,7 @@ func randomRoute(rng *rand.Rand) map[string]any {
 // isRouted reports whether a router splits the workload's requests.
 func (w workloadSource) isRouted() bool { return w.canary["trafficRouting"] != nil }
 
-// route returns the HTTPRoute of a routed workload.
+// route returns the HTTPRoute of a routed workload, as in Git.
 func (w workloadSource) route() map[string]any {
 	backends := []any{map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0}}
 	spec := map[string]any{"rules": []any{map[string]any{"backendRefs": backends}}}
@@ -143,7 +143,7 @@ func routeOf(step map[string]any) *rollout.ManagedRoute {
 func (u *universe) checkRoutes() {
 	for _, a := range u.head().apps {
 		for _, source := range a.workloads {
-			if source.gone || source.plain || !source.isRouted() { // only its author decides where requests go
+			if source.gone || source.plain || !source.isRouted() { // only the author of the HTTPRoute decides about its routes
 				continue
 			}
 			w, stable := source.workload(), source.services[0]

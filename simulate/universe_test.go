@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// chaos is the trouble of a world besides releases.
+// chaos is the trouble that a world has besides releases.
 type chaos struct {
 	processes int  // the number of reconcilers for the same cluster
 	kills     bool // pods die or become unready
@@ -61,10 +61,10 @@ type universe struct {
 	parts    Parts
 	quick    *shortcut // nil with the real renderer
 	procs    []*actor
-	sources  map[string]source        // by commit
-	history  []string                 // of main, oldest first
+	sources  map[string]source        // sources, by commit
+	history  []string                 // the commits of main, oldest first
 	scaled   map[rollout.Workload]int // the last replicas set by a scaler or by hand
-	ids      map[string]string        // of apps, by all their names
+	ids      map[string]string        // the first name of each app, by all its names
 	removed  map[string]bool          // names of apps removed for good
 	proposed []proposal               // all proposals so far
 	played   map[string]int           // how often each harmful event has happened
@@ -95,18 +95,18 @@ type universe struct {
 type actor struct {
 	*Process
 	skew    time.Duration // the error of its clock
-	hasty   int           // passes in a row that failed and wanted another one at once
+	hasty   int           // the number of passes in a row that failed and wanted another pass at once
 	missed  bool          // its watches were down: it visits all apps when they work again
 	blind   bool          // it knew that its watches were down when its pass began
 	commits map[string]int
 	records map[string]int              // the number of records when its visits began, by app
 	seen    string                      // main at its last pass
 	looked  string                      // main at its last completed fetch
-	known   string                      // main as known to this turn's visits; "" if unsure
+	known   string                      // main as this turn's visits know it; "" while a fetch runs
 	unread  time.Time                   // the last end of a turn that lacked a commit
 	allOn   map[rollout.Workload]string // versions that all users had when the visits began
 	visits  time.Time                   // the start of the visits by its clock
-	empty   []rollout.Workload          // workloads without replicas at that time
+	empty   []rollout.Workload          // workloads without replicas when the visits began
 }
 
 // newUniverse returns a world whose run follows from the seed.
@@ -229,7 +229,7 @@ func (u *universe) touch(a *actor) {
 	for _, app := range u.head().apps {
 		a.Touch(app.name)
 	}
-	for app := range u.oracle.states { // including apps that left Git, because watches are of objects
+	for app := range u.oracle.states { // including apps that left Git, because watches report their objects
 		a.Touch(app)
 	}
 }
@@ -279,7 +279,7 @@ func (u *universe) edit(what string, change func(*source)) {
 // now returns the time of a process's clock.
 func (u *universe) now(a *actor) time.Time { return u.kube.Now.Add(a.skew) }
 
-// begin starts a pass.
+// begin starts a pass, with or without a fetch.
 func (u *universe) begin(a *actor) {
 	fetch := u.rng.IntN(3) > 0
 	u.note("PASS of %s, fetch %t", a.Name, fetch)
@@ -393,7 +393,7 @@ func (u *universe) after(a *actor, ended bool) {
 	a.seen = a.Clone.main
 }
 
-// step runs or fails the next effect of a process.
+// step lets the next effect of a process happen or fail.
 func (u *universe) step(a *actor) {
 	if u.chaos.crashes && !u.calm && u.rng.IntN(60) == 0 {
 		u.note("CRASH of %s before %s", a.Name, a.next)
@@ -412,7 +412,7 @@ func (u *universe) step(a *actor) {
 		u.note("  %s: %s fails: %v (happens all the same: %t)", a.Name, a.next, outcome.Err, outcome.After)
 	}
 	if outcome.Err != nil && a.next.Verb == "push" {
-		defer func() { a.commits = map[string]int{} }() // without a known record, it may record more
+		defer func() { a.commits = map[string]int{} }() // after a failed push, the process may record the app again
 	}
 	if ended := a.Resume(outcome); name == "pass" {
 		u.after(a, ended)
@@ -623,7 +623,7 @@ func (u *universe) rest() bool {
 			for u.pass(a, true); a.running; {
 				u.step(a)
 			}
-			failed = failed || a.err != nil || a.seen == "" // or it was killed just now
+			failed = failed || a.err != nil || a.seen == "" // or the process was killed just now
 		}
 		if before == [2]int{u.cluster.version, u.moves} && u.failure == "" && !u.isRipe() {
 			return !failed
@@ -635,7 +635,7 @@ func (u *universe) rest() bool {
 	return u.chaos.git || u.chaos.api || u.chaos.crashes // faults may continue
 }
 
-// kill removes a ready pod, or its readiness for a while.
+// kill deletes a ready pod, or makes it unready for a while.
 func (u *universe) kill() {
 	for _, w := range u.workloads() {
 		d := u.kube.Deployments[w]
@@ -711,8 +711,7 @@ func (u *universe) workloads() []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(u.kube.Deployments), byRef)
 }
 
-// BeginTurn starts a turn of one pump beside the blocked effects of others. It reports whether the turn has ended
-// already.
+// BeginTurn starts a turn of one pump while others may be blocked at an effect. It reports whether the turn has ended already.
 func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 	if pump == reconciler.PumpApps {
 		p.now = p.clock(now)

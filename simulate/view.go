@@ -23,7 +23,7 @@ type View struct {
 	gate     Gate
 	version  int
 	observed rollout.Observed
-	digests  map[rollout.Ref]string // of the objects in the watches; "" for objects that another writer changed
+	digests  map[rollout.Ref]string // digests of the objects in the watches; "" for objects that another writer changed
 	toldAt   int                    // Cluster.writes at the last call of Observe
 }
 
@@ -186,7 +186,7 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 			}
 		}
 		if outcome.Err != nil {
-			v.digests[o.Ref()] = "" // as in cluster.Client, the write is in doubt
+			v.digests[o.Ref()] = "" // as in cluster.Client, the outcome of the write is unknown
 			return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), outcome.Err)
 		}
 		v.cluster.wrote(v, o, digest)

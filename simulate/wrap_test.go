@@ -15,10 +15,10 @@ type starting struct {
 	u *universe
 }
 
-// wrap replaces parts of a process before its start.
+// wrap replaces parts of a process before the process starts.
 type wrap func(starting)
 
-// apply is reconciler.Applier.Apply of a process.
+// apply replaces reconciler.Applier.Apply of a process.
 type apply func(ctx context.Context, p starting, app string, objects []rollout.Object) error
 
 type applier struct {
@@ -47,7 +47,7 @@ func writes(change func(p starting, app string, o rollout.Object)) wrap {
 	})
 }
 
-// evict is reconciler.Applier.Evict of a process.
+// evict replaces reconciler.Applier.Evict of a process.
 type evict func(ctx context.Context, p starting, namespace string, pod rollout.Pod) error
 
 type evicter struct {

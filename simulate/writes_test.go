@@ -41,7 +41,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	made, now := object.Annotation(rollout.AnnotationGenerated) != "", o.at(app, state.Source)
 	isOver := now != nil && !hasObject(now, object.Ref())
 	if !isKnown && (made || isOver) {
-		o.astray[object.Ref()] = true // for a release that has ended on record
+		o.astray[object.Ref()] = true // written for a release that has ended on record
 	}
 	if o.wrote[app] == nil {
 		o.wrote[app] = map[rollout.Ref]string{}
@@ -95,7 +95,7 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 		return !strings.HasPrefix(pr.Name, "pause") || !reflect.DeepEqual(before.Routed, pr.Routed)
 	}
 	isMeasured := func(m strategies.Measured) bool { return m.Release == is.Release.Hash }
-	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) // perhaps a rollback that is not on record yet
+	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) // the write may be a rollback that is not on record yet
 	if isBad || !isPause || slices.ContainsFunc(is.Progress, isElse) || len(o.u.procs) > 1 || o.u.chaos.meddling {
 		return
 	}
@@ -110,8 +110,8 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	}
 }
 
-// takenBackBy returns the commits in which users took back the release of an app. These are the head known to a
-// process, and commits since the release, since the rollback may precede another push.
+// takenBackBy returns the commits in which users may have taken back an app's release. These are the head known to a process and all
+// commits since the release, because the rollback may precede another push.
 func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	commits := []string{a.Clone.main}
 	if s.Release != nil {
@@ -147,7 +147,7 @@ func (o *oracle) brings(object rollout.Object) string {
 	return ""
 }
 
-// explains reports whether a commit of a record, or a commit in more, has the content of an object.
+// explains reports whether the content of an object is in a commit of a record, or in a commit in more.
 func (o *oracle) explains(app string, s rollout.State, object rollout.Object, more ...string) bool {
 	brings, commits := o.brings(object), append([]string{s.Source}, more...)
 	if s.Stable != nil {
@@ -215,7 +215,7 @@ func (o *oracle) checkBacks(a *actor) {
 	}
 }
 
-// checkBack checks that no user reaches a release after a process knows of its rollback.
+// checkBack checks that no user reaches a release once a process knows of its rollback.
 func (o *oracle) checkBack(a *actor, app string) {
 	s := o.states[app]
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {

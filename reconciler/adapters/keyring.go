@@ -20,7 +20,7 @@ type Keyring struct {
 	Now    func() time.Time
 
 	mu    sync.Mutex
-	known map[string]heldKeys // by app, for the files of one render
+	known map[string]heldKeys // by app; cached for the files of one render
 }
 
 // heldKeys holds the keys of one Secret, or the error of reading it.
@@ -34,7 +34,7 @@ type heldKeys struct {
 // keysFor is how long keys are cached: a render needs the keys once for each of its files.
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. Its error holds the app, so its text stays the same.
+// Unlock is the callback of render.InProcess. Its error is recorded when it holds the app, so the text is constant.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {

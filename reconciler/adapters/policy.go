@@ -22,11 +22,11 @@ type Policy struct {
 	Repo *git.Repo
 	Keys *git.Keys // the keys that may sign the policy's branch; nil: no check
 
-	data   []byte // as last read
+	data   []byte // the content at the last read
 	policy *rollout.Policy
 }
 
-// Read is the callback of reconciler.Options.
+// Read is the Policy callback of reconciler.Options.
 func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
 	name, data, err := r.File, []byte(nil), error(nil)
 	if r.Ref != "" {

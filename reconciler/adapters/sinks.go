@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sinks pass reports on: to the forge, to users, as Events, and to functions registered before the first pass.
+// Sinks pass reports on: to the forge, to the notifier, as Events, and to functions registered before the first pass.
 type Sinks struct {
 	Forge    ForgeReader
 	Notifier Notifier // nil: no notifications

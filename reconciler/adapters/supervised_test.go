@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// TestWorkThatHangsIsGivenUp checks that endless work is abandoned when it hangs, and some time after a request to
-// end.
+// TestWorkThatHangsIsGivenUp checks that work that never ends is abandoned when it hangs, and some time after a request to end.
 func TestWorkThatHangsIsGivenUp(t *testing.T) {
 	forEver := func(context.Context) error { select {} }
 	late := func(ctx context.Context) error {

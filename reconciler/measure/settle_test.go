@@ -109,8 +109,7 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 	removed(1, "when one was never begun")
 }
 
-// TestWhatIsMissingIsSaid checks that an unreadable Secret, or a missing half of a comparison, is an error with a
-// text.
+// TestWhatIsMissingIsSaid checks that an unreadable Secret, or a missing half of a comparison, is an error that names it.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("hash") == "old" {
@@ -131,7 +130,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	wantError(t, b.measure(t, secret), "key token of Secret shop/metrics is not there")
 }
 
-// TestSecretsAreNotTold checks that a Secret in a server's answer is redacted, also in an error about the query.
+// TestSecretsAreNotTold checks that a Secret's value in a server's answer is redacted, also in an error about the query.
 func TestSecretsAreNotTold(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no user "+r.URL.Query().Get("user"), http.StatusForbidden)

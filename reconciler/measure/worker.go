@@ -169,7 +169,7 @@ func (w *Worker) work(ctx context.Context, b *station, key string) {
 	defer t.end()
 	got := w.measure(ctx, t)
 	w.mu.Lock()
-	isOver := ctx.Err() != nil // its analysis has ended, or the process
+	isOver := ctx.Err() != nil // the analysis, or the process, has ended
 	if t.found, t.isDone = got, true; isOver {
 		delete(b.tasks, key)
 		w.clear(t.app.Name)
@@ -250,7 +250,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request returns the provider's request; latest is the version to measure.
+// request returns the request to the provider. latest is the hash of the version to measure.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace

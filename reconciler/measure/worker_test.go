@@ -190,10 +190,10 @@ func TestNotTwice(t *testing.T) {
 	url, asked := serve(t, func(*http.Request) { <-release })
 	b := newBench(t, nil)
 	b.begin(shop, due(web(url)))
-	b.begin(shop, due(web(url))) // it is running
+	b.begin(shop, due(web(url))) // the measurement is running
 	close(release)
 	<-b.touched
-	b.begin(shop, due(web(url))) // it has ended, without being collected
+	b.begin(shop, due(web(url))) // the measurement has ended, and is not collected
 	time.Sleep(50 * time.Millisecond)
 	compare.CheckNamed(t, "measurements, and requests", [2]int{1, 1}, [2]int{len(b.Measured("shop")), int(asked.Load())})
 	if b.measure(t, web(url)); asked.Load() != 2 { // the next measurement
@@ -314,7 +314,7 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	compare.CheckNamed(t, "the last Job, and deleted Jobs", []any{g.asked[0], 1}, []any{g.asked[len(g.asked)-1], g.deleted})
 }
 
-// TestPanic checks that a panic is an error of the measurement. Its text may have secrets, so only the log has it.
+// TestPanic checks that a panic becomes an error of the measurement. The panic's text may have secrets, so only the log has it.
 func TestPanic(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		o.Parallel = 1
@@ -322,10 +322,10 @@ func TestPanic(t *testing.T) {
 	})
 	wantError(t, b.measure(t, web("http://127.0.0.1:1")), "web failed inside")
 	b.wantTrouble(t, "worker_test.go")
-	b.measure(t, web("http://127.0.0.1:1")) // it is measured again
+	b.measure(t, web("http://127.0.0.1:1")) // the metric is measured again
 }
 
-// TestJudgingEnds checks that slow conditions are an error, and that the next measurement runs.
+// TestJudgingEnds checks that conditions that take too long are an error, and that the next measurement runs.
 func TestJudgingEnds(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Judging = time.Nanosecond })
@@ -406,7 +406,7 @@ func TestOverIsOver(t *testing.T) {
 	for range 3 {
 		<-asked
 	}
-	b.Measure(shop, b.going, nil) // they continue
+	b.Measure(shop, b.going, nil) // the measurements continue
 	<-asked
 	b.Measure(shop, going(due(slow)), nil)
 	waitFor(t, "only the continuing measurement", func() bool { return len(b.under()) == 1 })
@@ -437,7 +437,7 @@ func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), len(b.stations)})
 }
 
-// TestDeletedJobIsNotMadeAgain checks that a hanging Job deleted by hand is inconclusive, and is not created again.
+// TestDeletedJobIsNotMadeAgain checks that a hanging Job that is deleted by hand is inconclusive, and is not created again.
 func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })

@@ -232,7 +232,7 @@ func skips(in strategies.Input, p *rollout.Promotion) string {
 	return ", and skips " + strings.Join(all, ", ") + "; "
 }
 
-// notAtGate returns the error for a release that waits for no promotion, with its current step.
+// notAtGate returns the error for a release that waits for no promotion. The error names the current step.
 func notAtGate(in strategies.Input) error {
 	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
 		return fmt.Errorf("it does not wait for a promotion, it is on hold; to end that: gitrollout hold %s --off",
@@ -359,7 +359,7 @@ func retry(in strategies.Input) (decision, error) {
 	}, nil
 }
 
-// inFlight returns the release that a decision can apply to.
+// inFlight returns the release that a decision can apply to. The error says why there is none.
 func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {

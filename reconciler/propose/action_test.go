@@ -333,8 +333,7 @@ func rejected() strategies.Input {
 	return in
 }
 
-// TestRetryWithoutDocument checks that a release without its Rollout document cannot be retried, and that no message
-// advises it.
+// TestRetryWithoutDocument checks that a release without its Rollout document cannot be retried, and that no message advises a retry.
 func TestRetryWithoutDocument(t *testing.T) {
 	in := rejected()
 	in.Head.Render.Specs = nil
@@ -354,8 +353,8 @@ func TestRetry(t *testing.T) {
 	compare.CheckNamed(t, "a second retry is the file of the first one: "+again, false, again == file)
 }
 
-// TestPromotionReplacesNoRetry refuses to promote a retried release during its rollback: the promotion file would
-// replace the retry, and the release would stay rejected.
+// TestPromotionReplacesNoRetry checks that a retried release cannot be promoted during its rollback: the promotion file would replace the
+// retry, and the release would stay rejected.
 func TestPromotionReplacesNoRetry(t *testing.T) {
 	in := rejected()
 	in.State.Phase, in.State.Release = rollout.Aborting, &rollout.Release{Hash: in.Head.Render.Release()}

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one commit to make, with its meaning.
+// Change is one commit to make, with its meaning for users.
 type Change struct {
 	Branch  string            // short name of the users' branch, or of a proposal's branch
 	Edits   map[string][]byte // path to content; nil content deletes
-	Message string            // of the commit
-	When    time.Time         // of the commit
+	Message string            // the commit's message
+	When    time.Time         // the commit's time
 	Subject string            // the action, without the cluster: "Promote shop past step 2"
-	Effect  string            // the effect, for the user
+	Effect  string            // what the change does, for the user
 }
 
 // Target is the destination of a Change.
@@ -50,7 +50,7 @@ func releaseLine(r *rollout.Release, what string) string {
 
 // Promotion returns the proposal to open gates, dated by the newest step's start: equal gates give equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
-	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can be encoded
+	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can always be encoded
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
 	o.Subject = "Promote " + s.App + " " + upTo(key)
 	var b strings.Builder

@@ -29,7 +29,7 @@ Merge this commit to let the release go on.
 To undo the release, before or after that: gitrollout undo shop
 `}
 	compare.Check(t, want, o)
-	// A measured release, and the step that began last.
+	// The release is measured, and the step that began last is another workload's.
 	state := shop().State
 	later, api := state.Progress[0].Entered.Add(time.Hour), rollout.Workload{Namespace: "shop", Name: "api"}
 	earlier := rollout.Progress{Workload: api, Step: 3, Of: 3, Name: "end", Weight: 100, Entered: later.Add(-2 * time.Hour)}
@@ -364,7 +364,7 @@ func TestReversionKeepsThePods(t *testing.T) {
 		"it was empty":              {"web.yaml", "", "v2", "", nil, nil, ""},
 		"it was deleted":            {"web.yaml", "replicas: 3\nv1", "", "replicas: 3\nv1", nil, nil, ""},
 	}
-	for name, form := range map[string][2]string{ // path, and a content of N pods of version V
+	for name, form := range map[string][2]string{ // the path, and the content with N pods of version V
 		"scaled":                     {"web.yaml", "replicas: N\nimage: V\n"},
 		"in one line":                {"web.yaml", "spec: {replicas: N, image: V}"},
 		"KEDA":                       {"web.yaml", "minReplicaCount: N\nV"},

@@ -5,14 +5,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Wanted holds the proposals that an app's state calls for.
+// Wanted holds the proposals that an app's state requires.
 type Wanted struct {
 	Promotion *rollout.Promotion // opens the shut gates; nil if none is shut
 	Gate      int                // the furthest step with a shut gate
 	Revert    bool               // the app was rolled back from a release that the head may still have
 }
 
-// WantedBy returns the proposals that an app's state calls for.
+// WantedBy returns the proposals that an app's state requires.
 func WantedBy(in strategies.Input) Wanted {
 	s := in.State
 	step, _ := strategies.Gate(in)
@@ -20,9 +20,9 @@ func WantedBy(in strategies.Input) Wanted {
 	return Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
 }
 
-// Plan holds the facts that decide about one proposal's branch.
+// Plan holds the facts that determine the next step for a proposal's branch.
 type Plan struct {
-	Existing string         // the commit of its branch; "" if there is none
+	Existing string         // the commit of the proposal's branch; "" if there is none
 	Wanted   *Change        // nil if no proposal is wanted
 	IsNew    bool           // the proposal's reason began with this transition
 	IsKept   bool           // the branch stays although no proposal is wanted, as a forge may be merging it

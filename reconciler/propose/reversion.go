@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Tree reads single files of a commit of the users' branch.
+// Tree reads single files of one commit of the users' branch.
 type Tree interface {
 	Lookup(path string) (entry rollout.Entry, found bool, err error)
 	ReadBlob(id string) ([]byte, error)
@@ -20,7 +20,7 @@ type Tree interface {
 
 // Reversion restores an app's files from an older commit, for rejected releases and users' undos.
 type Reversion struct {
-	Edits   map[string][]byte // of the head; nil content deletes
+	Edits   map[string][]byte // edits of the head, by path; nil content deletes the file
 	Sharers []string          // the other apps that use any of the edited files
 	Outside []string          // the edited files outside the app's own folder
 	Others  []rollout.Commit  // other commits whose changes it also reverts, oldest first; see Trace
@@ -28,7 +28,7 @@ type Reversion struct {
 	Resized []string          // changed replicas that it may reset, because no file was found with them
 
 	path   string
-	scaled bool // the app has other numbers of replicas by now
+	scaled bool // the app's replicas have changed since the older commit
 }
 
 // Snapshot is one commit of the users' branch.
@@ -163,10 +163,10 @@ func (v Reversion) Caution() string {
 // comparison computes the edits that restore files but keep present replicas: scaling is not part of a release. The
 // renders tell which numbers are replicas. A 9 that was 3 is kept if an object has 9 replicas now and had 3 then.
 type comparison struct {
-	from, to string                // the app's folder in either commit
+	from, to string                // the app's folder in each commit
 	scaled   map[[2]int64][]string // by replicas then and now: descriptions of the scaled objects
 	kept     map[[2]int64]int
-	any      bool // each number counts as replicas: there are no renders
+	any      bool // count each number as replicas, as there are no renders
 }
 
 func comparing(from, to *rollout.Render) *comparison {
@@ -189,7 +189,7 @@ func comparing(from, to *rollout.Render) *comparison {
 	return c
 }
 
-// lost returns the changed numbers that were not found in a file.
+// lost returns the changed replicas whose numbers were not found in a file.
 func (c *comparison) lost() (all []string) {
 	for pair, texts := range c.scaled {
 		if c.kept[pair] < len(texts) {
@@ -241,7 +241,7 @@ func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte
 	return edits, nil
 }
 
-// Fields with replicas: of a manifest, patch or chart's values, of a JSON patch (RFC 6902), and of a kustomization.
+// Patterns of fields with replicas: of a manifest, patch or chart's values, a JSON patch (RFC 6902), a kustomization.
 const (
 	sizes     = `\b(?:replicas|replicaCount|(?:min|max)Replicas|(?:min|max|idle)ReplicaCount)`
 	ofAField  = sizes + `"? *: *[0-9]+\b`
@@ -283,7 +283,7 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 	return append(out, then[end:]...)
 }
 
-// note counts a kept number.
+// note counts a number that was kept.
 func (c *comparison) note(pair [2]int64) {
 	if c.kept != nil {
 		c.kept[pair]++

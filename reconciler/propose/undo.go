@@ -9,7 +9,7 @@ import (
 
 // Version is one past version of an app.
 type Version struct {
-	Hash   rollout.Hash // "" without stages
+	Hash   rollout.Hash // "" for a version without stages
 	Commit string       // of the users' branch
 	Served bool         // it was fully rolled out once: a release that became stable
 }
@@ -49,7 +49,7 @@ func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)
 	return Version{}, fmt.Errorf("%s; name a commit with --to", what)
 }
 
-// backInState is Back for the state alone.
+// backInState is Back without the recorded versions.
 func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	switch {
 	case s.Stable != nil && (hash == s.Stable.Hash || hash == "" && (s.Release != nil || s.Phase == rollout.Degraded)):

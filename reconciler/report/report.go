@@ -1,5 +1,5 @@
-// Package report holds the reconciler's values for its consumers: forge, notifications, metrics, tracing, dashboard
-// and gitrollout once. Consumers that import it link no Kubernetes client.
+// Package report holds the values that package reconciler passes to consumers: forge, notifications, metrics, tracing,
+// dashboard and gitrollout once. Consumers that import it link no Kubernetes client.
 package report
 
 import (
@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report is the loop's result at one moment, immutable and the only value that consumers read.
+// Report is the reconciler's result at one moment. It is immutable, and the only value that consumers read.
 type Report struct {
-	Config *rollout.Config      // in force; nil until one could be read
+	Config *rollout.Config      // the configuration in force; nil until one could be read
 	Head   string               // the head of the state branch; valid if Config is set
 	Commit *rollout.StateCommit // the commit that this process has just made on the state branch; nil if none
 	Forge  *Shown               // updates for the forge; nil if there are none
@@ -22,12 +22,12 @@ type Report struct {
 // App is the result of reconciling one app: state, reasons, and measurements since the last record.
 type App struct {
 	Cluster   string
-	Before    rollout.State       // the record before
-	Input     strategies.Input    // with the record afterwards
+	Before    rollout.State       // the record before the pass
+	Input     strategies.Input    // the input, with the record after the pass
 	Decision  strategies.Decision //
-	Happened  bool                // the decision is a transition that was recorded, or a rollback that was applied, now
-	Proposals map[string]string   // all of them, by branch
-	Err       error               // of this app
+	Happened  bool                // a transition was recorded, or a rollback was applied, in this pass
+	Proposals map[string]string   // the commits of all proposals, by branch
+	Err       error               // the error of the app
 }
 
 // Note returns a transition's Event. The reason is why the app is held, or its phase. A warning needs attention.

@@ -61,7 +61,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	return b, nil
 }
 
-// Find returns the app of that name, as the configuration in force lists it.
+// Find returns the app of that name in the configuration in force.
 func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }
@@ -74,7 +74,7 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 	return app
 }
 
-// Promoters returns the project's file of allowed promoters of an app, "" if the project has none.
+// Promoters returns the file of allowed promoters of an app's project, "" if there is none.
 func (b *Branch) Promoters(app string) string {
 	if project, _ := b.Policy.ProjectOf(app); project != nil {
 		return project.Promoters
@@ -118,7 +118,7 @@ func (b *Branch) Prunes(a rollout.App) bool {
 // Promotion is an app's promotion file.
 type Promotion struct {
 	Path string             // "" if there is none
-	ID   string             // of the blob, "" if there is none
+	ID   string             // the id of the blob, "" if there is none
 	File *rollout.Promotion // nil if there is none, or if Err is set
 	Err  error              // why it cannot be parsed
 	By   rollout.Commit     // the commit that wrote it; zero if unknown

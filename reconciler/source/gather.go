@@ -19,7 +19,7 @@ type Gatherer struct {
 	// RenderAt returns an app at a commit, as Reader.Render does. ErrNotReady means that the render is not done; any
 	// other error, that it is unavailable.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
-	// Observe returns the observed cluster, as the loop's Observer does; nil observes nothing.
+	// Observe returns the observed cluster, as reconciler.Observer does; nil observes nothing.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	// Know receives kinds of workloads that not every cluster serves, before Observe is called. It may be nil.
 	Know func(kinds []rollout.Partitioned)

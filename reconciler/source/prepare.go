@@ -9,7 +9,7 @@ import (
 type App struct {
 	rollout.App
 	Head      strategies.Head
-	Promotion *rollout.Promotion // nil if there is none that counts
+	Promotion *rollout.Promotion // nil if no promotion counts
 	Calendar  rollout.Calendar
 	State     rollout.State
 }
@@ -25,7 +25,7 @@ type Trust struct {
 	Unknown    error                 // why the head is not known yet
 }
 
-// Prepare returns an app for Gather. A head that may not be followed gets an error instead of its render.
+// Prepare returns an app as Gather's input. A head that may not be followed gets an error instead of its render.
 func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) App {
 	if !t.IsKnown {
 		p.By = head.Commit
@@ -46,7 +46,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // a known head may be outdated, and may roll back
+	case head.Render == nil && t.Unknown != nil: // a known head may be outdated, but may still roll back
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

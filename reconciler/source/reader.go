@@ -27,7 +27,7 @@ type Reader struct {
 	within   []string // the namespaces in scope; none: the whole cluster
 
 	mu      sync.Mutex
-	configs map[string]*rollout.Config // by blob
+	configs map[string]*rollout.Config // by the id of the blob
 }
 
 // NewReader returns a Reader for a cluster, named by its folder below .gitrollout.
@@ -35,7 +35,7 @@ func NewReader(cluster string, renderer Renderer) *Reader {
 	return &Reader{own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
-// In sets gitrollout's own namespace, and the namespaces in scope, none for the whole cluster.
+// In sets gitrollout's own namespace and the namespaces in scope. No namespace in scope means the whole cluster.
 func (r *Reader) In(own string, within []string) *Reader {
 	r.own, r.within = own, within
 	return r
@@ -141,7 +141,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do n times, at most most at once, and waits for all.
+// Each calls do with 0 to n-1, at most most calls at a time, and waits for all calls.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup

@@ -110,7 +110,7 @@ func changed(t *testing.T, edits map[string]string) *Branch {
 	return open(t, first.with("second", edits), nil)
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -120,7 +120,7 @@ func must(t testing.TB, err error) {
 
 var shop = rollout.App{Name: "shop"}
 
-// listing returns the file of a configuration with entries.
+// listing returns a configuration file with the given entries.
 func listing(entries string) map[string]string { return map[string]string{config: configOf(entries)} }
 
 func names(b *Branch) string {
@@ -195,7 +195,7 @@ func TestFreezeThatCannotBeRead(t *testing.T) {
 	compare.CheckNamed(t, "windows of the configuration in the calendar", 1, len(b.Calendar("shop").Windows))
 }
 
-// TestAppAt checks that an app is found in its former folder and namespace.
+// TestAppAt checks that an app is found in the folder and namespace that it had at an older commit.
 func TestAppAt(t *testing.T) {
 	moved := first.with("second", map[string]string{
 		config:                         configOf("- path: teams/a/shop\n  namespace: edge\n"),
@@ -297,7 +297,7 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestProjects checks an app's fields from its project, and an app without a project.
+// TestProjects checks the fields that an app gets from its project. An app without a project gets none.
 func TestProjects(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	r.Policy.Store(&rollout.Policy{Projects: []rollout.Project{
@@ -313,8 +313,7 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestUnlisted checks that an app removed from Git is left alone. It is pruned if its entry says so and its folder is
-// gone.
+// TestUnlisted checks that an app removed from Git is left alone. Its objects are pruned if its entry says so and its folder is gone.
 func TestUnlisted(t *testing.T) {
 	b := changed(t, listing("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n"))
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
@@ -455,9 +454,9 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 		"Stayed":  {Name: "shop", Path: "apps/shop", Limits: limits},
 		"Moved":   {Name: "shop", Path: "teams/a/shop", Limits: limits},
 		"Renamed": {Name: "boutique", Formerly: "store shop", Path: "apps/boutique", Limits: limits},
-		// Another app had its current folder then.
+		// Another app had this app's current folder then.
 		"Swapped": {Name: "shop", Path: "apps/till", Limits: limits},
-		// Its current folder was a file then.
+		// This app's current folder was a file then.
 		"AFile": {Name: "shop", Path: "teams/shop", Limits: limits},
 	} {
 		tree := first
@@ -550,8 +549,8 @@ func TestLook(t *testing.T) {
 	compare.CheckNamed(t, "routes that Git asks for", 0, len(Routes(without)))
 }
 
-// TestKindsAreMadeKnown checks that kinds named only by documents are registered before the observation, for Git's
-// and for the running version.
+// TestKindsAreMadeKnown checks that kinds named only by Rollout documents are registered before the observation, for the head and for the
+// recorded commit.
 func TestKindsAreMadeKnown(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	newer, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "CloneSet")
@@ -589,7 +588,7 @@ func TestKindsAreMadeKnown(t *testing.T) {
 	}
 }
 
-// TestStates reads the records of a state branch, and skips other files.
+// TestStates checks that the records of a state branch are read, and that other files are skipped.
 func TestStates(t *testing.T) {
 	state := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}
 	data, err := state.Encode()

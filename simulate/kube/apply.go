@@ -63,13 +63,13 @@ func (k *Cluster) Apply(o rollout.Object) error {
 	}
 }
 
-// Backend is a Service of a rule, with its weight.
+// Backend is a Service in a rule of an HTTPRoute, with its weight.
 type Backend struct {
 	Service string
 	Weight  int64
 }
 
-// Backends returns each rule's backends of an HTTPRoute.
+// Backends returns the backends of each rule of an HTTPRoute.
 func Backends(route rollout.Object) [][]Backend {
 	var all [][]Backend
 	rules, _ := route.Map("spec")["rules"].([]any)

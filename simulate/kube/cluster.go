@@ -31,7 +31,7 @@ type Cluster struct {
 
 // Lifetime sets whether and when a new pod becomes ready.
 type Lifetime struct {
-	Ready time.Duration // until it is ready
+	Ready time.Duration // how long the pod takes to become ready
 	Never bool          // it never becomes ready
 }
 
@@ -51,13 +51,13 @@ type Deployment struct {
 
 // settings are the fields of an object that an update may change.
 type settings struct {
-	Template           string // JSON
+	Template           string // the pod template in JSON
 	Replicas           int
 	minReady           int
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
 	partition          rollout.Amount // how many pods keep the base revision
-	countsNew          bool           // partition counts the new pods instead
+	countsNew          bool           // partition counts the new pods, not the pods that keep the base
 	onDelete           bool           // for a DaemonSet: the controller replaces no pod by itself
 }
 
@@ -85,8 +85,8 @@ type Pod struct {
 	Ready       bool
 	Since       time.Time
 	Terminating bool
-	ordinal     int    // for a StatefulSet's pod
-	uid         string // for a StatefulSet's pod, whose name is used again
+	ordinal     int    // the ordinal of a StatefulSet's pod
+	uid         string // the uid of a StatefulSet's pod, whose name is used again
 }
 
 // write is one update of a ReplicaSet, against the version that the controller has seen.

@@ -6,14 +6,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf extends rollout.WorkloadOf by the kinds with a partition, built in or described.
+// WorkloadOf extends rollout.WorkloadOf to the kinds with a partition, built in or described.
 func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
 	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)
 	return w, is || len(builtIn) > 0 || k.described(ref) >= 0
 }
 
-// described returns a described kind's index, -1 if none.
+// described returns the index of a described kind in kinds, -1 if there is none.
 func (k *Cluster) described(ref rollout.Ref) int {
 	return slices.IndexFunc(k.kinds, func(p rollout.Partitioned) bool {
 		return p.Ref() == rollout.Ref{Group: ref.Group, Kind: ref.Kind}

@@ -32,7 +32,7 @@ func nodeOf(d *Deployment, p *Pod) string {
 	return fmt.Sprintf("node-%d", p.ordinal+1)
 }
 
-// NodeLabels returns the nodes' labels, of three zones.
+// NodeLabels returns the labels of the nodes, which are in three zones.
 func (k *Cluster) NodeLabels() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for n := range k.Nodes {

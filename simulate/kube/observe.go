@@ -78,7 +78,7 @@ func (k *Cluster) Observe() rollout.Observed {
 	return o
 }
 
-// Serves reports whether a ReplicaSet with a pod hash, "" for any, has a ready pod.
+// Serves reports whether the ReplicaSet with a pod hash has a ready pod; "" means any ReplicaSet.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// microReplicaSet is one step of the ReplicaSet controller: one pod, or one status.
+// microReplicaSet makes one step of the ReplicaSet controller: for one pod, or one status.
 func (k *Cluster) microReplicaSet() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
