@@ -460,8 +460,8 @@ func TestTouchFromEverywhere(t *testing.T) {
 	compare.CheckNamed(t, "apps that are due", 8*500, len(r.queue.due(time.Unix(2, 0))))
 }
 
-// TestForgeIsToldAfterAStart checks which releases are reported to the forge after a start: those in flight or with
-// proposals, and the release of the newest commit, whose end may be unreported. A release of an older commit is not.
+// TestForgeIsToldAfterAStart checks which releases are reported to the forge after a start. These are releases in flight or with proposals,
+// and the release of the newest commit, whose end may be unreported. A release of an older commit is not reported.
 func TestForgeIsToldAfterAStart(t *testing.T) {
 	w := newWorld(t, nil)
 	config := plainConfig + "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"

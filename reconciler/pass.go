@@ -140,7 +140,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 
 // withheld returns why a decision may not be recorded: the history or the configuration has not been read.
 func (r *Reconciler) withheld(s *pass) (why error) {
-	held := s.decision.State.Held // counts if new, and because of the head
+	held := s.decision.State.Held // isHeld: the hold is new, and because of the head
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 	if (s.follows() || isHeld) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
 		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)

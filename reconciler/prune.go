@@ -160,8 +160,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "take it out, or have the rule changed, which is in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has an object, or may have it: the app is not rendered yet, or fails and its
-// files name the object. Such an object stays. why is a constant text if a user must mend an app first.
+// isElsewhere reports whether another app has an object, or may: that app is not rendered yet, or fails with files that
+// name the object. Such an object stays. why is a constant text if a user must mend an app first.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]

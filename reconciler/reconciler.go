@@ -224,7 +224,7 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try: as long as the failures have lasted, from 1 s to 1 min, so 1, 2, 4, 8 …
+// backoff returns the wait before the next try. It is the time since the first failure, from 1 s to 1 min: 1, 2, 4, 8 …
 // s. Changes in Git or the cluster start passes at once; ten failures in a second do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
@@ -247,7 +247,7 @@ func (r *Reconciler) Poll() {
 	}
 }
 
-// want makes Run fetch missing commits and ask for missing approvals.
+// want makes Run fetch the commits and approvals that passes wait for.
 func (r *Reconciler) want() {
 	select {
 	case r.wanted <- struct{}{}:

@@ -61,7 +61,7 @@ func at(commits ...string) *gitView {
 	return v
 }
 
-// ask asks for a render at a commit that has to be fetched first.
+// ask requests a render at a commit that has to be fetched first.
 func ask(t *testing.T, r *Reconciler, name, commit string) {
 	t.Helper()
 	if _, err := r.renders.render(t.Context(), app(name), commit); !errors.Is(err, source.ErrNotReady) {

@@ -102,7 +102,7 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	r.reverted[app] = v.main()
 	r.mu.Unlock()
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, app)
-	if doubtful && isNew && r.states.isProposed(branch) == "" { // it was not doubtful at the rollback, and not proposed
+	if doubtful && isNew && r.states.isProposed(branch) == "" { // the revert was not doubtful at the rollback
 		r.proposeInstead(ctx, s, change)
 	}
 	if change == nil || doubtful {

@@ -101,7 +101,7 @@ func keysOf(root any, text string) map[string]int {
 	return found
 }
 
-// forMinutes commits edits and runs four minutes, with the loop at rest after each.
+// forMinutes commits edits and advances four minutes. Before each minute it runs passes until nothing changes.
 func (p *story) forMinutes(message string, edits map[string][]byte) {
 	p.t.Helper()
 	p.event = &Event{}

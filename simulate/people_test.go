@@ -440,7 +440,7 @@ func (u *universe) nextDue() time.Time {
 	return due
 }
 
-// strides are the times between looks while a world settles and nothing is due.
+// strides are the advances of the clock while a world settles and nothing is due.
 var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
 
 // stride advances the clock to the next event, or, when nothing is due, by some time.

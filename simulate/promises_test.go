@@ -110,7 +110,7 @@ type leg struct {
 // served is a version that all users had at the end of a pass, and whether an older one was requested since.
 type served struct {
 	version string
-	excuse  bool // a user or a verdict asked for a rollback
+	excuse  bool // a user or a verdict requested a rollback
 }
 
 func newPromises(u *universe) *promises {
@@ -1131,7 +1131,7 @@ func (p *promises) areNewReady(s rollout.State) bool {
 		}
 		legs := source.legs()
 		if step := at(source, legs, pr); step < len(legs) && d.Sets[fresh].Replicas > legs[step].pods(d.Replicas) {
-			return false // a later step asks for fewer new pods, and only these pods serve
+			return false // a later step requires fewer new pods, and only these pods serve
 		}
 		isBroken = isBroken || slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
 			return rs != d.Sets[fresh] && rs.Ready() < rs.Replicas

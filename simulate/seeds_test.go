@@ -82,7 +82,7 @@ var worlds = []world{
 // known has the runs known to break a law, with the reason. Other tests skip them.
 var known = map[string]string{}
 
-// again has runs that once failed and are fixed, beyond the default seeds.
+// again has runs that once failed and are fixed, beyond the default seeds. The comments name what failed, in the order of the seeds.
 var again = map[string][]uint64{
 	"API":               {58, 571},       // a document pushed with a version; proxies with too little time
 	"Calm":              {1028},          // a Service selected pods about to be deleted

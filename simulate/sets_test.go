@@ -157,8 +157,8 @@ type nodesOf struct {
 	let       int // the most nodes that the steps released, including former lists of steps
 }
 
-// taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and pods created by Kubernetes
-// itself. No pod goes back to the old version at a step.
+// taken returns how many pods of a DaemonSet may be new. These are the steps' share of the largest number of nodes, and pods created by
+// Kubernetes itself. No pod goes back to the old version at a step.
 func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	n := t.nodes[d.Workload]
 	pods, _ := most(legs, step, n.most)

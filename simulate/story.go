@@ -93,7 +93,7 @@ func NewStory(o StoryOptions) (*Story, error) {
 	return s, nil
 }
 
-// branch returns the head of main, as the loop and the commands read it.
+// branch returns the head of main, as the reconciler and the commands read it.
 func (s *Story) branch() *gitsource.Branch {
 	b, err := s.reader.Open(snapshot{s.git.commits[s.head()]}, s.config)
 	if err != nil {

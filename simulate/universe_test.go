@@ -43,7 +43,7 @@ type chaos struct {
 	sets        kind // StatefulSets or another kind instead of Deployments
 	hooks       bool // releases have Jobs around them
 	plain       bool // no app has a Rollout document
-	pumps       bool // the pumps of a process overlap: Git is slow during visits of apps
+	pumps       bool // the pumps of a process overlap: Git is slow during the apps' passes
 	kinds       bool // the kind of one app's workloads cannot be watched
 	freezes     bool // users freeze all releases for a while
 	owners      bool // other field managers co-own fields
@@ -78,7 +78,7 @@ type universe struct {
 	away     time.Time // until then no process runs
 	apiFault time.Time // the last failure of the API server
 	unread   string    // the app whose kind cannot be watched, "" if none
-	spoiled  bool      // stable pods broke since the last visits began
+	spoiled  bool      // stable pods broke since the last app passes began
 	moves    int       // the number of moves of branches
 	oracle   *oracle
 	promises *promises
@@ -96,17 +96,17 @@ type actor struct {
 	*Process
 	skew    time.Duration // the error of its clock
 	hasty   int           // the number of passes in a row that failed and wanted another pass at once
-	missed  bool          // its watches were down: it visits all apps when they work again
+	missed  bool          // its watches were down: all apps are due when they work again
 	blind   bool          // it knew that its watches were down when its pass began
 	commits map[string]int
-	records map[string]int              // the number of records when its visits began, by app
+	records map[string]int              // the number of records when its app passes began, by app
 	seen    string                      // main at its last pass
 	looked  string                      // main at its last completed fetch
-	known   string                      // main as this turn's visits know it; "" while a fetch runs
+	known   string                      // main as known to this turn's app passes; "" while a fetch runs
 	unread  time.Time                   // the last end of a turn that lacked a commit
-	allOn   map[rollout.Workload]string // versions that all users had when the visits began
-	visits  time.Time                   // the start of the visits by its clock
-	empty   []rollout.Workload          // workloads without replicas when the visits began
+	allOn   map[rollout.Workload]string // versions that all users had when the app passes began
+	visits  time.Time                   // the start of the app passes, by its clock
+	empty   []rollout.Workload          // workloads without replicas when the app passes began
 }
 
 // newUniverse returns a world whose run follows from the seed.
@@ -359,7 +359,7 @@ func (u *universe) pass(a *actor, fetch bool) {
 	u.after(a, a.Begin(u.now(a), fetch))
 }
 
-// beginVisits notes the records and pods that a process knows when it begins to visit apps.
+// beginVisits notes the records and pods that a process knows when its app passes begin.
 func (u *universe) beginVisits(a *actor) {
 	a.records, u.spoiled = map[string]int{}, false
 	for app, records := range u.oracle.records {
@@ -369,7 +369,7 @@ func (u *universe) beginVisits(a *actor) {
 	a.empty = slices.DeleteFunc(u.workloads(), func(w rollout.Workload) bool { return u.kube.Deployments[w].Replicas > 0 })
 }
 
-// hadNone reports whether a workload had no replicas when a process began its visits.
+// hadNone reports whether a workload had no replicas when a process's app passes began.
 func (a *actor) hadNone(w rollout.Workload) bool { return a != nil && slices.Contains(a.empty, w) }
 
 // after checks the result of a step of a pass.

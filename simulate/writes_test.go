@@ -195,7 +195,7 @@ func (o *oracle) isTold(a *actor) bool {
 	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
 		return false
 	case !a.unread.IsZero() && o.u.kube.Now.Sub(a.unread) < time.Second:
-		return false // the process lacked a commit just now, and visits the app again later
+		return false // the process lacked a commit just now, and another pass follows
 	case !o.u.apiFault.IsZero() && o.u.kube.Now.Sub(o.u.apiFault) < 5*time.Minute:
 		return false // the process may be waiting for a retry
 	default:
@@ -203,7 +203,7 @@ func (o *oracle) isTold(a *actor) bool {
 	}
 }
 
-// checkBacks checks that visits that knew of a reason for a rollback have applied it to the cluster, whether Git has its record or not.
+// checkBacks checks that app passes that knew of a reason for a rollback have applied it to the cluster. Git need not have its record.
 func (o *oracle) checkBacks(a *actor) {
 	if !o.isTold(a) {
 		return

@@ -53,8 +53,8 @@ func TestSettle(t *testing.T) {
 	settled("a collected measurement", 10*time.Second, false, true)
 }
 
-// TestNothingIsRemembered checks that a Worker keeps no state of an app without measurements: of an app that never measured, and of an app
-// whose measurements ended with or without a result.
+// TestNothingIsRemembered checks that a Worker keeps no state of an app without measurements. The app has never measured, or its
+// measurements have ended with or without a result.
 func TestNothingIsRemembered(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)

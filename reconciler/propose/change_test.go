@@ -406,8 +406,8 @@ func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	compare.CheckNamed(t, "edits, resized, and error", []any{want, 0, error(nil)}, []any{v.Edits, len(v.Resized), err})
 }
 
-// TestReversionOfWhatIsConfigured checks that a version that came from the app's configuration entry is not reverted by the app's files:
-// half a revert would be a new version.
+// TestReversionOfWhatIsConfigured checks a version that came from the app's configuration entry. The app's files alone do not revert it,
+// since half a revert would be a new version.
 func TestReversionOfWhatIsConfigured(t *testing.T) {
 	head, old := commit{"a/web.yaml": "image: shop:${tag}\nenv: 2"}, commit{"a/web.yaml": "image: shop:${tag}\nenv: 1"}
 	variables := func(values map[string]string) func(a *rollout.App) {

@@ -212,7 +212,7 @@ func TestAppAt(t *testing.T) {
 	two := first.with("second", listing("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n"))
 	compare.CheckNamed(t, "namespace of another entry", "shops", r.AppAt(two, stay).Namespace)
 	compare.CheckNamed(t, "a commit that does not tell", now, r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now))
-	// The gatherer asks for the app at the commit of its state.
+	// The Gatherer renders the app at the commit of its state.
 	var asked rollout.App
 	g := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		asked = r.AppAt(first, app)
@@ -425,8 +425,8 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestReadsOnce checks that a configuration is parsed once and old ones are dropped, and that an app in its recorded
-// folder is found without a search.
+// TestReadsOnce checks that a configuration is parsed once, and that old configurations are dropped. An app in its recorded folder is found
+// without a search.
 func TestReadsOnce(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	// Three reads are the configuration's entry, its content and the folder. Afterwards the content is cached.

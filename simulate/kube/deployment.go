@@ -10,9 +10,9 @@ import (
 )
 
 // microDeployment makes one step of the Deployment controller: its sync's next write, or a new sync. With Lag it may
-// use outdated status numbers. Kubernetes then removes more old pods than maxUnavailable allows, as
-// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available (12 old, 12 new, maxSurge 100%, 2 ready:
-// 12 -> 11 -> 9). So the strictest invariants are checked without Lag.
+// use outdated status numbers. Kubernetes then removes more old pods than maxUnavailable allows:
+// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Example: 12 old, 12 new, maxSurge 100%,
+// 2 ready: 12 -> 11 -> 9. So the strictest invariants are checked without Lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
