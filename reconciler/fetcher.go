@@ -15,7 +15,7 @@ type fetcher struct {
 	*Options
 	queue  *renderQueue
 	touch  func(app string)
-	wanted func() // called when commits are wanted
+	wanted func() // called when a commit is wanted
 
 	mu    sync.Mutex
 	wants map[string][]job  // jobs, by the missing commit that they wait for

@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	return k.leave(t, d)
 }
 
-// leave drops a pruned app's record once its remaining objects all hold data or belong to other apps.
+// leave drops a pruned app's record once its objects all hold data or are others'. A later app of that name is new.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
@@ -88,7 +88,7 @@ func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) 
 	return gone, err
 }
 
-// isAnother reports whether another app has a former name. A removed app without a record is the renamed app itself.
+// isAnother reports whether a former name is another app's now. A removed app without a record is the renamed app.
 func (k *applier) isAnother(name string, v *gitView) bool {
 	a := v.apps[name]
 	e, _ := k.states.of(name)

@@ -224,8 +224,8 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try. It is the time since the first failure, from 1 s to 1 min: 1, 2, 4, 8 …
-// s. Changes in Git or the cluster start passes at once; ten failures in a second do not lengthen the wait.
+// backoff returns the wait before the next try: the time since the first failure, from 1 s to 1 min. So tries come 1,
+// 2, 4, 8 … s after it. Changes in Git or the cluster start passes at once; their failures do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }

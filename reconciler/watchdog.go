@@ -46,10 +46,10 @@ func Heartbeat(ctx context.Context) {
 	}
 }
 
-// leastTimeout is how long stuck work has no heartbeat at least. Git and cluster requests end within two minutes.
+// leastTimeout is the least time without a heartbeat after which work counts as stuck. Requests end within 2 minutes.
 const leastTimeout = 5 * time.Minute
 
-// Stuck names Run's work without a heartbeat for ten of the same intervals and at least 5 minutes; "" if there is none.
+// Stuck names Run's work without a heartbeat for ten of Run's intervals and at least 5 minutes; "" if there is none.
 func (r *Reconciler) Stuck(interval time.Duration) string {
 	timeout := max(leastTimeout, 10*r.in.interval(interval))
 	r.watchdog.mu.Lock()

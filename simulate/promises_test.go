@@ -886,8 +886,8 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject {
 		p.excuse(w)
 	}
-	// With pods killed by the world, users go to the remaining ones. A wrong clock does not know for how long pods
-	// have been ready.
+	// After the world has killed pods, users go to the remaining pods. With a wrong clock, a process does not know for how long pods have been
+	// ready.
 	if p.u.oracle.guard(w).Excused > 0 || p.u.chaos.clock && source.isRouted() {
 		isReady := func(rs *kube.ReplicaSet) bool { return rs.Ready() > 0 }
 		if s.Release != nil && !slices.ContainsFunc(p.u.kube.Deployments[w].Sets, isReady) {

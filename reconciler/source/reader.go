@@ -74,9 +74,9 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app at a commit, with the folder and namespace of that commit's configuration. With present ones, a
-// moved folder would make older commits unreadable, and a new namespace would apply before any decision. AppAt returns
-// now if that configuration is unreadable or lacks the app. Limits and decryption are always now's.
+// AppAt returns an app at a commit, with the folder and namespace of that commit's configuration. Otherwise a moved
+// folder would make older commits unreadable, and a new namespace would apply before any decision. AppAt returns now if
+// that configuration is unreadable or lacks the app. Limits and decryption are always now's.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
