@@ -62,8 +62,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles a fetch of missing commits. The server lacks the gone ones; those outside are not on the users'
-// branch. After an error the next passes request all of them again.
+// brought handles a fetch of missing commits. The server lacks the gone commits, and the users' branch lacks the
+// outside ones. After an error the next passes request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

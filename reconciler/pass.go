@@ -176,7 +176,7 @@ func (k *applier) list(ctx context.Context, s *pass) {
 }
 
 // gather collects the decision's input. unknown is why the head, approval or cluster is unknown: only a rollback may
-// happen. The error means that the recorded commit is being read. Even a rollback needs it, to wait for proxies.
+// happen. The error means that the recorded commit is being read, which even a rollback needs to wait for proxies.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {

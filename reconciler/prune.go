@@ -74,7 +74,7 @@ func (k *applier) leave(t transition, d strategies.Decision) (left strategies.De
 	return d, leaves, nil
 }
 
-// remove deletes objects of an app, even if labeled with a former name. It returns those that no longer exist.
+// remove deletes objects of an app, even if labeled with a former name. It returns the objects that no longer exist.
 func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {

@@ -217,7 +217,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 	return got
 }
 
-// within limits a computation on third-party texts. A late one goes on in its goroutine, and its result is dropped.
+// within limits a computation on third-party texts. A late computation goes on, and its result is dropped.
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
 	type outcome struct {
 		got      T

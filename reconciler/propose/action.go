@@ -83,7 +83,7 @@ type decision struct {
 	then      string
 }
 
-// Decide returns the Change for an action with any verb but Undo. The error is why it does not fit the app's state.
+// Decide returns the Change for an action with any verb but Undo. It fails if the action does not fit the app's state.
 func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	d, err := decide(in, a)
 	if err != nil {
