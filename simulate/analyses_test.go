@@ -141,7 +141,7 @@ func (l *lab) verdict(release rollout.Hash) rollout.AnalysisPhase {
 	}
 }
 
-// checkVerdict checks that a release rejected by an analysis has a bad measurement of its own since it began.
+// checkVerdict checks that a release rejected by an analysis was itself measured badly after it began.
 func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	if len(is.Rejected) == 0 || was.Release == nil || p.u.chaos.meddling {
 		return

@@ -34,7 +34,7 @@ const (
 
 // appSource is one app's folder.
 type appSource struct {
-	id, name  string // id is the first name, which the objects keep; name is that of the folder
+	id, name  string // id is the first name, which the objects keep; name is the folder's
 	workloads []workloadSource
 	config    int  // data outside of templates: a ConfigMap's content
 	broken    bool // it cannot be rendered
@@ -282,7 +282,7 @@ func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.polic
 // kind turns a workload into another kind of workload.
 type kind func(w *workloadSource, rng *rand.Rand)
 
-// partitioned returns a kind with a partition. Its policy is a random one of several.
+// partitioned returns a kind with a partition. Its policy is drawn from policies.
 func partitioned(policies ...string) kind {
 	return func(w *workloadSource, rng *rand.Rand) {
 		policy := policies[0]

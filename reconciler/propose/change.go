@@ -15,7 +15,7 @@ type Change struct {
 	Message string            // the commit's message
 	When    time.Time         // the commit's time
 	Subject string            // the action, without the cluster: "Promote shop past step 2"
-	Effect  string            // what the change does, for the user
+	Effect  string            // the change's effect, for the user
 }
 
 // Target is the destination of a Change.

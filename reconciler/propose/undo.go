@@ -75,7 +75,7 @@ func UndoSubject(s rollout.State) string {
 	return fmt.Sprintf("Undo %s of %s", what, s.App)
 }
 
-// Undo returns the proposal to roll an app back to a version. subject is that of its commit. The caller sets When.
+// Undo returns the proposal to roll an app back to a version. subject is its commit's subject. The caller sets When.
 func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, reason string) Change {
 	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits,
