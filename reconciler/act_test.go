@@ -31,8 +31,8 @@ func paused(t *testing.T, options func(*Options)) *world {
 	return w
 }
 
-// TestRetreatIsRemembered checks that an older record in Git does not undo a rollback that was applied and not yet
-// recorded, whatever Git asks for meanwhile.
+// TestRetreatIsRemembered checks that an older record in Git does not undo a rollback that was applied and not yet recorded, whatever
+// version is pushed meanwhile.
 func TestRetreatIsRemembered(t *testing.T) {
 	w := paused(t, nil)
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
@@ -42,7 +42,7 @@ func TestRetreatIsRemembered(t *testing.T) {
 			t.Fatalf("a pass without Git: %v", err)
 		}
 	}
-	w.want(rollout.Paused, 0) // it rolls back, and that is not on record
+	w.want(rollout.Paused, 0) // the rollback runs, and is not recorded
 	w.commit("v2 again", shopAt("v2"))
 	for range 5 {
 		_ = w.once()
@@ -53,8 +53,8 @@ func TestRetreatIsRemembered(t *testing.T) {
 	w.want(rollout.Aborting, 0)
 }
 
-// TestStateMovedBack moves the state branch back to the record that a new process began with, after its first push. The
-// process notices, though it never reads the files that it pushes.
+// TestStateMovedBack checks that a process notices when the state branch moves back to the record that the process began with. The process
+// never reads the files that it pushes.
 func TestStateMovedBack(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("v1 again", shopAt("v1"))
@@ -74,8 +74,8 @@ func TestStateMovedBack(t *testing.T) {
 	}
 }
 
-// TestRetreatGoesOnWithoutGit checks that later steps of a rollback do not wait for its record. Requests move back
-// first, and the pods when proxies know it.
+// TestRetreatGoesOnWithoutGit checks that later steps of a rollback do not wait for its record. Requests move back first, and pods follow
+// when proxies know the routing.
 func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	w, _, of := routedAtStep(t)
 	if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") == 0 {
@@ -139,8 +139,8 @@ func TestRefusedRecordIsReported(t *testing.T) {
 	}
 }
 
-// TestRefusedDeletionIsOnRecord checks that a refused deletion and its object are recorded, also for an app that left
-// Git. Both end with the deletion.
+// TestRefusedDeletionIsOnRecord checks that the record names a refused deletion and its object until the deletion succeeds, also for an app
+// that has left Git.
 func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	for name, files := range map[string]map[string]string{"an object leaves": withoutConfigMap, "the app leaves": withoutShop} {
 		t.Run(name, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAfterATransition checks that the app is requeued after each transition: the next one may be due at
-// once, without any other event for hours.
+// TestLooksAgainAfterATransition checks that an app is due again after each transition. The next transition may be due at once, and no
+// other event may follow for hours.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.r.queue.due(w.now.Add(time.Hour))
@@ -214,7 +214,7 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	must(t, w.r.RunOnce(t.Context(), w.clock, true))
 	compare.CheckNamed(t, "after the first transition", rollout.Progressing, w.state().Phase)
 	compare.CheckNamed(t, "due at once", []string{"shop"}, w.r.queue.due(w.now))
-	// An unchanged pass has no further pass.
+	// A pass without changes is not followed by another.
 	w.settle()
 	w.r.queue.due(w.now.Add(time.Hour))
 	w.pass()
@@ -236,7 +236,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// serves is an Observer with the Services' endpoints.
+// serves is an Observer that knows which Services have endpoints of which versions.
 type serves struct {
 	Observer
 	ready map[string]bool
@@ -247,8 +247,8 @@ func (s serves) Serves(_ context.Context, service rollout.Ref, podHash string) (
 	return s.ready[service.Name+" "+podHash], s.err
 }
 
-// TestEndpointsAreAsked checks that a Service without endpoints of a version gets no requests for it. Unknown
-// endpoints count as none.
+// TestEndpointsAreAsked checks that the endpoints of a version are looked up for each Service. After an error, no Service counts as having
+// endpoints.
 func TestEndpointsAreAsked(t *testing.T) {
 	need := func(service, hash string) strategies.Need {
 		return strategies.Need{Service: rollout.Ref{Kind: "Service", Name: service}, PodHash: hash}
@@ -274,8 +274,8 @@ func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, errors.New("no route")
 }
 
-// TestWhatARefusedCommitChanges checks that an app is held if the refused commit changes anything of it, including
-// promotions. A removed promotion file counts: without it, the release would stop at its gate again.
+// TestWhatARefusedCommitChanges checks that an app is held if the refused commit changes the app or its promotion file. A removed promotion
+// file counts: without it, the release would stop at its gate again.
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
 	base := tree{id: "base", files: map[string]string{
@@ -287,7 +287,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		return o.commits[o.commit("base", contents(edits))]
 	}
 	promoted, broken := with(map[string]string{file: "a"}), with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	newPoller := func() *poller { // commits of several cases have one ID, so none shares a cache
+	newPoller := func() *poller { // several cases have commits with one ID, so they share no cache
 		return &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
 	}
 	for name, c := range map[string]struct {
@@ -320,8 +320,8 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
 }
 
-// TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned
-// one is deleted at once, because its approvals would count for its successor.
+// TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned branch is deleted at
+// once, because its approvals would count for its successor.
 func TestKeptForTheForge(t *testing.T) {
 	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
 		s := rollout.State{Phase: phase, Release: &rollout.Release{Hash: release}, Stable: &rollout.Release{Hash: stable}}
@@ -397,8 +397,8 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 	return w, files, of
 }
 
-// TestRoutingIsKnownSince checks the time since when proxies may know a routing: the time of its apply. Neither its
-// decision nor an earlier routing counts.
+// TestRoutingIsKnownSince checks since when proxies may know a routing: from its apply on. Neither the time of the decision nor an earlier
+// routing counts.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
 	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
@@ -442,7 +442,7 @@ func TestRoutingIsKnownSince(t *testing.T) {
 	compare.CheckNamed(t, "without a render", time.Time{}, r.since(at(50), nil, minute(11)))
 }
 
-// TestTouchFromEverywhere writes to the queue from watches, measurements and pumps at once.
+// TestTouchFromEverywhere checks that watches, measurements and pumps can write to the queue at the same time.
 func TestTouchFromEverywhere(t *testing.T) {
 	r := New(Options{})
 	var all sync.WaitGroup
@@ -460,8 +460,8 @@ func TestTouchFromEverywhere(t *testing.T) {
 	compare.CheckNamed(t, "apps that are due", 8*500, len(r.queue.due(time.Unix(2, 0))))
 }
 
-// TestForgeIsToldAfterAStart checks which releases are reported to the forge after a start: those in flight or with
-// proposals, and the release of the newest commit, whose end may be unreported. A release of an older commit is not.
+// TestForgeIsToldAfterAStart checks which releases are reported to the forge after a start. These are releases in flight or with proposals,
+// and the release of the newest commit, whose end may be unreported. A release of an older commit is not reported.
 func TestForgeIsToldAfterAStart(t *testing.T) {
 	w := newWorld(t, nil)
 	config := plainConfig + "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
@@ -573,7 +573,7 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: third}, min
 	compare.CheckNamed(t, "phase and recorded replicas", []any{rollout.Healthy, 0}, []any{w.state().Phase, len(w.state().Replicas)})
 }
 
-// TestOtherKeysAskAnew checks that new keys start a new check of promoters.
+// TestOtherKeysAskAnew checks that approvals are checked again when the keys change.
 func TestOtherKeysAskAnew(t *testing.T) {
 	asked, who := 0, "ann"
 	w := paused(t, func(o *Options) {
@@ -638,8 +638,8 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	}
 }
 
-// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends, and then no
-// Service selects one version: the next owner of the objects cannot know of that label.
+// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends, and then no Service is pinned to one
+// version: the next owner of the objects cannot know of the pin.
 func TestRemovedInRollback(t *testing.T) {
 	w, files, of := routedAtStep(t)
 	isPinned := func() bool {
@@ -654,8 +654,8 @@ func TestRemovedInRollback(t *testing.T) {
 	compare.CheckNamed(t, "in flight, held, and pinned", [3]bool{false, true, false}, [3]bool{s.Release != nil, s.Held != nil, isPinned()})
 }
 
-// TestRestartWithoutConfiguration restarts an app at a commit whose configuration cannot be read. Its namespace is in
-// an older commit: until that is read, nothing is rendered for it, written or pruned.
+// TestRestartWithoutConfiguration checks a restart of an app at a commit whose configuration cannot be read. The app's namespace is in an
+// older commit: until that is read, nothing of the app is rendered, written or pruned.
 func TestRestartWithoutConfiguration(t *testing.T) {
 	w := worldOf(t, map[string]string{
 		configFile:                     plainConfig + "  namespace: shops\n",
@@ -689,8 +689,8 @@ func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
 }
 
-// TestRenamedWhileEmpty renames an app whose folder is empty. The message has both names, before anyone removes the
-// old one. When the objects come, the new name continues with the record.
+// TestRenamedWhileEmpty renames an app whose folder is empty. The message names both apps, so that users do not remove the old one. When
+// the objects arrive, the new app continues the record.
 func TestRenamedWhileEmpty(t *testing.T) {
 	w := newWorld(t, nil)
 	edits, back := w.filesOfAStore()
@@ -703,7 +703,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	w.commit("its objects", back)
 	w.handOver()
 	compare.CheckNamed(t, "the store's former names, and pods", []any{[]string{"shop"}, 4}, []any{w.stateOf("store").Formerly, w.pods("v1")})
-	// Another app that leaves Git may not be the old name of an app with objects.
+	// An app with objects cannot be the new name of another app that leaves Git.
 	w.follow("a till", map[string]string{
 		"apps/till/kustomization.yaml": "resources: [map.yaml]\n",
 		"apps/till/map.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n",
@@ -739,8 +739,8 @@ func TestSameApp(t *testing.T) {
 	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
 }
 
-// TestRevertOfAMovedBranch checks that autoRevert: push neither pushes nor proposes over a branch that moved: it reads it
-// first.
+// TestRevertOfAMovedBranch checks that autoRevert: push neither pushes nor proposes a revert over a branch that has moved: the new head is
+// read first.
 func TestRevertOfAMovedBranch(t *testing.T) {
 	w := paused(t, func(o *Options) { o.Source.Branch = "main" })
 	w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
@@ -777,13 +777,13 @@ func TestTwoWriters(t *testing.T) {
 		if !exclusive {
 			must(t, err)
 			compare.CheckNamed(t, "the phase", rollout.Progressing, w.state().Phase)
-			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // it takes the branch back
+			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // this process takes the branch back
 		}
 	}
 }
 
-// TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes an object again and
-// again. Pods decide about the release; at rest the app is degraded.
+// TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes an object again and again. Only pods decide
+// about the release; an app at rest is degraded.
 func TestAnotherWriterStopsNoRelease(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.fights = fmt.Errorf("ConfigMap shop is changed by kim again and again: %w", rollout.ErrOverwritten)

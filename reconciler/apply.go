@@ -12,16 +12,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// applier applies the recorded state to the cluster and prunes an app's former objects.
+// applier applies recorded states to the cluster, and prunes the objects that have left an app.
 type applier struct {
 	*Options
 	preparer
 	current func() *gitView
 }
 
-// apply applies a state, but nothing before the app follows a commit. A removed app is left alone unless it rolls
-// back or ends a rollback, which unpins its Services; objects of other apps stay. In a rollback, a refused object
-// blocks neither routes nor pods.
+// apply applies a state to the cluster, but nothing before the app follows a commit. Of a removed app it applies only a
+// rollback and the end of one, which unpins its Services; objects that another app has stay. In a rollback, a refused
+// object keeps back neither routes nor pods.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -52,7 +52,7 @@ func (k *applier) apply(
 		m.routing.held = strategies.Routing(state, rendered)
 	}
 	m.fought = nil
-	if isApplied && state.Release != nil { // no gate waits for the other writer
+	if isApplied && state.Release != nil { // gates of the release do not wait for the other writer
 		m.fought, err = err, nil
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
@@ -66,7 +66,7 @@ func (k *applier) apply(
 	return applyEach(ctx, k.Applier, app, rollbackObjects(objects, routes), err)
 }
 
-// rollbackObjects returns the objects that move users back: Services, routes and workloads.
+// rollbackObjects returns the objects that move users back to stable: Services, routes and workloads.
 func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })
@@ -76,8 +76,8 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects in order after a common apply failed: pods follow requests. It stops at the first error
-// that is no InvalidError, such as for an object of another owner.
+// applyEach applies objects one by one after applying them together failed; pods follow requests, so the order is kept.
+// It goes on after an InvalidError, such as for an object of another owner, and stops at any other error.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})
@@ -95,7 +95,7 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 	return failed
 }
 
-// desired returns the objects of a state.
+// desired returns the objects that a state requires.
 func (k *applier) desired(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) ([]rollout.Object, error) {

@@ -7,12 +7,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// appQueue holds when each app is due. For RunOnce it is two lists; Run moves them to a work queue.
+// appQueue holds when each app is due. RunOnce uses the two maps; Run moves their apps to a work queue.
 type appQueue struct {
 	mu     sync.Mutex
-	now    map[string]bool      // apps that have changed
-	timers map[string]time.Time // timers
-	queue  queue                // nil while RunOnce is called
+	now    map[string]bool      // apps that are due at once
+	timers map[string]time.Time // when other apps are due
+	queue  queue                // nil for RunOnce
 }
 
 func newAppQueue() *appQueue {
@@ -24,7 +24,7 @@ type queue interface {
 	AddAfter(app string, wait time.Duration)
 }
 
-// after makes an app due after a wait, by the real clock. For RunOnce it is due at once.
+// after makes an app due after a wait, by the real clock. For RunOnce the app is due at once.
 func (a *appQueue) after(app string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -35,7 +35,7 @@ func (a *appQueue) after(app string, wait time.Duration) {
 	a.now[app] = true
 }
 
-// at makes an app due at a time, replacing the former time. The zero time means never.
+// at makes an app due at a time, zero for never. RunOnce's timer replaces the former; Run's queue keeps the earlier.
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -49,7 +49,7 @@ func (a *appQueue) at(app string, when time.Time) {
 	}
 }
 
-// due removes and returns the due apps.
+// due removes and returns the apps that are due, sorted.
 func (a *appQueue) due(now time.Time) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +66,7 @@ func (a *appQueue) due(now time.Time) []string {
 	return apps
 }
 
-// next returns the end of the first timer, zero if there is none.
+// next returns the earliest of the timers, zero if there is none.
 func (a *appQueue) next() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,30 +10,30 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Approver returns the promoter who approved a promotion file in a commit. promoters is the policy's file of
-// promoters, "" if none. An empty result without an error means that every user may approve. An error that wraps a
-// *rollout.InvalidError means that no promoter approved; any other error leaves it open.
+// Approver returns the promoter who approved a promotion file in a commit. promoters is the policy's file of promoters,
+// "" if none. An empty result without an error means that every user may approve. An error that wraps a
+// *rollout.InvalidError means that no promoter approved. After any other error, the approval is unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals caches an Approver's results. Asking may fetch history, so the Git pump asks, and the pass is repeated.
+// approvals caches the results of an Approver, which may fetch history: the Git pump calls it and repeats the pass.
 type approvals struct {
 	ask    Approver // nil: every promotion file counts
 	touch  func(app string)
 	wanted func()
 
 	mu    sync.Mutex
-	known map[string]approval // by app
-	open  map[string]question // by app
+	known map[string]approval // answers, by app
+	open  map[string]question // unanswered questions, by app
 }
 
-// question is which of some promoters approved a file, given as a blob, as of a commit of the users' branch.
+// question asks which of the promoters approved a file, given by path and blob, as of commit main of the users' branch.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
 	question
 	who string
 	no  *rollout.InvalidError
-	err error // the answer is unknown
+	err error // the question could not be answered
 }
 
 func newApprovals(ask Approver, touch func(app string), wanted func()) *approvals {
@@ -42,8 +42,8 @@ func newApprovals(ask Approver, touch func(app string), wanted func()) *approval
 	}
 }
 
-// of returns the app's promotion if it counts: with approval, and for the release at the head or in flight; else nil.
-// refused is the reason, if it is for the head's release.
+// of returns the app's promotion if it is approved, and is for the release at the head or in flight; else nil. refused
+// is why a promotion of the head's release does not count.
 func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
@@ -74,7 +74,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 }
 
 // said returns the answer to a question, or source.ErrNotReady. An approval stays valid on newer commits; a missing
-// one is checked again on each.
+// approval is checked again on each newer commit.
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

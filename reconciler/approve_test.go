@@ -17,8 +17,8 @@ func (readable) Lookup(string) (rollout.Entry, bool, error) { return rollout.Ent
 func (readable) ReadDir(string) ([]rollout.Entry, error)    { return nil, nil }
 func (readable) ReadBlob(string) ([]byte, error)            { return nil, errors.New("no blobs") }
 
-// TestApprovals checks that a promotion waits while its approval is unknown. A known approval stays known on newer
-// commits, and a missing one is checked again on each.
+// TestApprovals checks that a promotion waits while its approval is unknown. A known approval stays known on newer commits, and a missing
+// approval is checked again on each of them.
 func TestApprovals(t *testing.T) {
 	const hash = "h1-2222222222"
 	var answer error
@@ -32,7 +32,7 @@ func TestApprovals(t *testing.T) {
 	state := rollout.State{Release: &rollout.Release{Hash: hash}}
 
 	v := viewAt("first")
-	counts := func(when string, v *gitView, s rollout.State, by string, want error) { // by "": it does not count
+	counts := func(when string, v *gitView, s rollout.State, by string, want error) { // by is "" if the promotion does not count
 		t.Helper()
 		p, no, err := q.of(v, a, nil, s)
 		if !errors.Is(err, want) || no != nil || (p != nil) != (by != "") || p != nil && p.Author != by {

@@ -1,10 +1,10 @@
 // Package reconciler is the loop: gather, decide, act. Three pumps run concurrently without a common barrier
-// (docs/adr/0015). The first fetches Git and publishes a view. The second reconciles one app at a time: it applies the
-// recorded state, observes the cluster and calls strategies.Decide. The third records many transitions in one commit
-// and one push. An advance is applied after it is in Git, a rollback at once.
+// (docs/adr/0015). The first fetches Git and publishes a view. The second reconciles apps: it applies an app's recorded
+// state, observes the cluster and calls strategies.Decide. The third records many transitions in one commit and one
+// push. An advance is applied after the push, a rollback before it.
 //
-// The package owns only this order. Git, the renderer and the cluster are the small interfaces below, wired in
-// cmd/gitrollout. All memory is a cache, so the process may be killed at any instruction.
+// The package owns only this order. Git, the renderer and the cluster are the small interfaces of interfaces.go, wired
+// in cmd/gitrollout. All state in memory is a cache, so the process may be killed at any instruction.
 //
 // Files, in the order of a push that becomes a release:
 //

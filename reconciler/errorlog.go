@@ -14,7 +14,7 @@ type errorLog struct {
 	log *slog.Logger
 
 	mu   sync.Mutex
-	said map[string]string // the last text, by subject
+	said map[string]string // the last logged text, by subject
 }
 
 func (c *errorLog) about(what string, err error) {
@@ -46,7 +46,7 @@ func (c *errorLog) isNew(what, problem string) bool {
 	return !said || was != problem
 }
 
-// before returns the last text of a subject, or now if there is none, and notes now or, if isOver, drops the entry.
+// before returns a subject's last text, or now if there is none. It then notes now or, if isOver, drops the entry.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *errorLog) ofPanic(app string, problem any, stack []byte) {
 	}
 }
 
-// panicked returns the error that holds an app after a panic in its code path.
+// panicked returns the error that holds an app after a panic in code that handled the app.
 func panicked(what string, problem any) *rollout.InvalidError {
 	return &rollout.InvalidError{
 		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),

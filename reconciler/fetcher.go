@@ -10,21 +10,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fetcher knows the commits to fetch and the renders that wait for them. One fetch brings all missing commits.
+// fetcher holds the commits to fetch and the render jobs that wait for them. One fetch brings all missing commits.
 type fetcher struct {
 	*Options
 	queue  *renderQueue
 	touch  func(app string)
-	wanted func() // called when commits are wanted
+	wanted func() // called when a commit is wanted
 
 	mu    sync.Mutex
-	wants map[string][]job  // by commit that is not in the mirror
+	wants map[string][]job  // jobs, by the missing commit that they wait for
 	asked map[string]bool   // wanted commits whose fetch has started
 	ours  map[string]bool   // commits that are, or were, part of the followed users' branch
-	gone  map[string]string // unavailable commits, until the next fetch, with the reason
+	gone  map[string]string // why a commit is unavailable, until the next fetch
 }
 
-// mostOurs bounds the known commits of the users' branch; forgotten ones are looked up again.
+// mostOurs bounds the size of ours. A larger map is cleared, and its commits are looked up again.
 const mostOurs = 20_000
 
 // tree returns a commit of the users' branch, and queues jobs that render it. A missing commit is requested first. The
@@ -48,7 +48,7 @@ func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
 }
 
-// missing returns the wanted commits that are to be fetched, each once.
+// missing returns the wanted commits whose fetch has not started, and marks it as started.
 func (f *fetcher) missing() (commits []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,8 +62,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles a fetch of missing commits. Those neither gone nor outside are in the mirror and on the users'
-// branch. After an error the next passes request them again.
+// brought handles a fetch of missing commits. The server lacks the gone commits, and the users' branch lacks the
+// outside ones. After an error the next passes request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 		switch {
 		case slices.Contains(gone, commit):
 			f.gone[commit] = "not in the repository any more (was the branch's history rewritten?)"
-		case slices.Contains(outside, commit): // a record or the mirror does not make a commit ours
+		case slices.Contains(outside, commit): // a record or the mirror is no proof that users pushed it
 			f.gone[commit] = "not part of the users' branch (was its history rewritten, or the record edited?)"
 		default:
 			f.ours[commit] = true
@@ -90,7 +90,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow registers commits of the users' branch, as after a fetch. Unavailable commits may be requested again.
+// follow notes commits of the users' branch, as after a fetch. Unavailable commits may be requested again.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

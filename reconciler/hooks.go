@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs returns the states of hook Jobs, added to known ones, and creates due ones. Why a Job does not start is
-// logged once.
+// askJobs creates due hook Jobs, and returns the states of all jobs, added to the known states. It logs once why a Job
+// does not start.
 func (r *Reconciler) askJobs(
 	ctx context.Context, a *appView, known map[string]rollout.JobState, jobs []strategies.HookJob,
 ) map[string]rollout.JobState {
@@ -33,7 +33,7 @@ func (r *Reconciler) askJobs(
 	return all
 }
 
-// checkJobs checks a commit's Jobs with the API server before any runs, not once all users are on the release.
+// checkJobs asks the API server whether it accepts a commit's Jobs, so that a refused Job is found before the release.
 func (o *Options) checkJobs(ctx context.Context, app string, at *rollout.Render) error {
 	if o.Jobs == nil {
 		return nil
@@ -46,7 +46,7 @@ func (o *Options) checkJobs(ctx context.Context, app string, at *rollout.Render)
 	return nil
 }
 
-// askJob creates, reads or deletes a Job on record. The call is retried until the hook's deadline. No Job is created
+// askJob creates, reads or deletes a recorded Job. Passes repeat the call until the hook's deadline. No Job is created
 // for an app that Git no longer lists.
 func (o *Options) askJob(ctx context.Context, a *appView, job strategies.HookJob) (rollout.JobState, error) {
 	switch {

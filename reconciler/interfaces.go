@@ -12,11 +12,11 @@ import (
 // Snapshot is one commit that can be read without a worktree.
 type Snapshot = source.Snapshot
 
-// Repository is a mirror of the Git server. Fetch updates refs and fetches new commits; after an error nothing
-// changed. Bring fetches commits by id in one request and returns the ids that the server lacks. Held reads a commit
-// without the network. Push, atomic where the server can, returns the new commits by branch, or an error that wraps
-// rollout.ErrConflict. After any other error the outcome is unknown until the next Fetch; the same push may be
-// repeated. A Push may run beside a Fetch.
+// Repository is a mirror of the Git server. Fetch updates refs and fetches new commits; after an error nothing changed.
+// Bring fetches commits by id in one request and returns the ids that the server lacks. Held reads a commit without the
+// network. Push returns the new commits by branch, and is atomic where the server can. Its error wraps
+// rollout.ErrConflict if a branch has moved. After any other error the outcome is unknown until the next Fetch, and the
+// same push may be repeated. A Push may run beside a Fetch.
 type Repository interface {
 	Fetch(ctx context.Context) (rollout.Heads, error)
 	Bring(ctx context.Context, commits []string) (gone []string, err error)
@@ -24,9 +24,9 @@ type Repository interface {
 	Push(ctx context.Context, updates []rollout.Update) (map[string]string, error)
 }
 
-// Past relates commits, and fetches missing ones. Merge returns the effect of merging a commit into another one.
-// Between returns the commits between two, both included, oldest first along first parents; an error means unknown.
-// Outside returns the given commits that are no ancestors of a commit, by any parent.
+// Past relates commits, and fetches missing ones. Merge returns the effect of merging commit into onto. Between returns
+// the commits between two, both included, oldest first along first parents; an error means unknown. Outside returns
+// which of the given commits are not ancestors of commit, by any parent.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
@@ -37,9 +37,9 @@ type Past interface {
 type Renderer = source.Renderer
 
 // Observer returns the cluster's objects from caches that watches keep current. Routes are objects whose status their
-// routers write. Serves asks the API server whether a Service has a ready endpoint among a version's pods, given by
-// its Pin's value. SameTemplate asks it whether an apply would change a workload's running template. OtherOwners
-// returns the other tools that own an app's objects.
+// routers write. Serves asks the API server whether a Service has a ready endpoint among the pods whose Pin has the
+// value podHash. SameTemplate asks it whether applying a workload keeps the running template. OtherOwners returns the
+// other tools that own an app's objects.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
@@ -48,9 +48,9 @@ type Observer interface {
 }
 
 // Applier writes to the cluster. Check is a dry run on the server: an error that wraps a *rollout.InvalidError is
-// final, any other leaves the objects undecided. Apply makes no request for objects as desired. Its error names an
-// object: all before that are applied, and a repetition is safe. Prune returns the candidates that no longer exist.
-// Evict deletes a pod by its uid.
+// final, any other leaves the objects undecided. Apply sends no request for objects that are as desired. Its error
+// names an object; all objects before that are applied, and Apply may be repeated. Prune returns the candidates that no
+// longer exist. Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
@@ -58,9 +58,9 @@ type Applier interface {
 	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
-// Jobs manages the Jobs around releases. CheckJob asks the API server whether it would accept a Job. EnsureJob
-// returns a Job's state, and creates it unless it has begun or exists. An existing Job with another value of the
-// annotation is another run's: Taken. DeleteJob deletes a Job with its pods; a missing one counts as deleted.
+// Jobs manages the Jobs around releases. CheckJob asks the API server whether it would accept a Job. EnsureJob returns
+// a Job's state, and creates the Job unless begun is set or it exists. A Job whose annotation has another value belongs
+// to another run: its state is Taken. DeleteJob deletes a Job with its pods; a missing Job counts as deleted.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
@@ -68,7 +68,7 @@ type Jobs interface {
 }
 
 // Analyzer takes measurements. Measure starts due ones in the background, leaves running ones alone, and stops those
-// for ended analyses. Measured returns each result of an app once. Touch is called when results are ready.
+// for ended analyses. Measured returns each result of an app once; when one is ready, Touch is called.
 type Analyzer interface {
 	Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure)
 	Measured(app string) []strategies.Measured

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry, with folder and permissions, in the configuration of its current commit, or of
-// the stable one if unreadable. Only commits of the users' branch count. The app is unread while neither can be read.
+// asRecorded returns the app's entry, with folder and permissions, from the configuration at its recorded commit, else
+// at the stable one. Only commits of the users' branch count. unread is true while neither can be read.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -30,8 +30,8 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 	return a, s.Source != ""
 }
 
-// wasRemoved returns the recorded reason of an app that had already left the configuration, nil if it had not.
-// unread means that the commit that the record names is not fetched.
+// wasRemoved returns why the record holds an app that had already left the configuration, nil if it had not. unread
+// means that the commit that the recorded hold names is not fetched.
 func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
 	if s.Held == nil {
 		return nil, false
@@ -41,14 +41,14 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 		return nil, errors.Is(err, source.ErrNotReady)
 	}
 	lists, err := l.reader.Lists(tree, s.App)
-	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // as source.Branch.Removed does
+	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // as source.Branch.Removed writes
 	if lists || err != nil && !saysSo {
-		return nil, false // the commit's own configuration may be unreadable, too
+		return nil, false // the configuration at that commit may be unreadable
 	}
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord fills in the view of an app on record while no configuration can be read.
+// viewOfRecord fills in the view of a recorded app while no configuration can be read.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {
@@ -61,7 +61,7 @@ func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	a.App = b.WithProject(a.App)
 }
 
-// locate finds unread apps' entries once their commits are fetched.
+// locate reads the entries of unread apps whose commits have been fetched meanwhile.
 func (l *poller) locate(v *gitView) {
 	next := *v
 	next.apps = maps.Clone(v.apps)

@@ -9,12 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestPushAt checks that consecutive transitions share a push, that none waits for others for long, and that a
-// rollback does not wait.
+// TestPushAt checks that consecutive transitions share a push, that no transition waits long for others, and that a rollback does not wait.
 func TestPushAt(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tt := range map[string]struct {
-		last, earliest time.Duration // after the first one
+		last, earliest time.Duration // after the first transition
 		urgent         bool
 		want           time.Duration
 	}{

@@ -8,18 +8,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Git decides which app owns an object. If the newest commit has it in two apps, the one with it on record keeps it.
+// Git decides which app owns an object. If the newest commit has it in two apps, the app whose record has it keeps it.
 // Objects that are never deleted, such as Namespaces, are shared.
 
-// claim is an object in the head of an app.
+// claim is the claim of an app to an object in the app's head.
 type claim struct {
 	ref   rollout.Ref
 	app   string
-	isOld bool // the head is not rendered from the newest commit, which may not have the object any more
+	isOld bool // the head is of an older commit; the newest one may not have the object any more
 }
 
-// updateOwners registers the objects of an app's new head instead of the former's, and touches other apps that name
-// any.
+// updateOwners registers the objects of an app's new head instead of the former head's. It touches other apps whose
+// heads have any of these objects.
 func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {
@@ -58,7 +58,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// conflicts returns the known claims of other apps to the objects of a head.
+// conflicts returns the claims of other apps, as far as known, to the objects of a head.
 func (c *renderCache) conflicts(app string, head *rollout.Render, commit string) (all []claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +72,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst reports whether app may keep an object that other names too: the app with it on record. If both have it,
-// the cluster decides; if neither, the name that sorts first.
+// comesFirst reports whether app may keep an object that other's head has as well: the app whose record has it may. If
+// both records have it, both may and the cluster decides; if neither, the name that sorts first.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// conflict returns which other app owns an object of a head, if any; not known before that app is rendered.
+// conflict returns an error if another app owns an object of a head. known is false until that app is rendered.
 func (p preparer) conflict(v *gitView, app string, head *rollout.Render) (conflict *rollout.InvalidError, known bool) {
 	for _, rival := range p.renders.conflicts(app, head, v.main()) {
 		other := v.apps[rival.app]

@@ -46,7 +46,7 @@ func TestTimers(t *testing.T) {
 	nextAt(noon.Add(time.Minute))
 	a.after("api", 0)
 	take(noon, "api")
-	nextAt(time.Time{}) // a visit removes a timer
+	nextAt(time.Time{}) // a pass removes the timer of its app
 
 	q := &queued{}
 	a.queue = q
@@ -58,8 +58,7 @@ func TestTimers(t *testing.T) {
 	compare.CheckNamed(t, "apps of a work queue that are due here, too", 0, len(a.due(time.Now())))
 }
 
-// TestWayBackObjects checks which objects a rollback applies: those that carry requests, and the workloads. Others
-// can wait.
+// TestWayBackObjects checks which objects a rollback applies: Services, routes and workloads. Other objects can wait.
 func TestWayBackObjects(t *testing.T) {
 	route := object("x.io/v1", "Route", "web")
 	all := []rollout.Object{
@@ -80,8 +79,8 @@ func object(version, kind, name string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
 }
 
-// TestApprovalsAreAboutOneFile checks that an approval belongs to one file, one set of promoters and their keys. It
-// ends with a change of the keys or the removal of the app.
+// TestApprovalsAreAboutOneFile checks that an approval belongs to one file, one set of promoters and their keys. The approval ends with a
+// change of the keys or the removal of the app.
 func TestApprovalsAreAboutOneFile(t *testing.T) {
 	asked := 0
 	ask := func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil }
@@ -136,8 +135,8 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	}
 }
 
-// TestComesFirst checks that an object belongs to the app with it on record. Otherwise the first name wins, unless
-// the cluster says otherwise.
+// TestComesFirst checks that an object belongs to the app whose record has it. If neither record has it, the first name wins; if both have
+// it, the cluster decides.
 func TestComesFirst(t *testing.T) {
 	ref := rollout.Ref{Kind: "ConfigMap", Name: "web"}
 	has := appState{state: rollout.State{Inventory: []rollout.Ref{{Kind: "Secret"}, ref}}}
@@ -185,8 +184,7 @@ func TestSoonest(t *testing.T) {
 	}
 }
 
-// TestComplaintsAreForgotten checks that a problem is reported again after a time without it, or after a removal of
-// the app.
+// TestComplaintsAreForgotten checks that a problem is reported again if it returns, or if its app was removed meanwhile.
 func TestComplaintsAreForgotten(t *testing.T) {
 	c := &errorLog{}
 	said := func(what, problem string, want bool) {
@@ -225,7 +223,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// written is a commit with one file of that id; "" has none, and "error" cannot be read.
+// written is a commit with one file of the given id. With id "" it has no file, and with "error" the file cannot be read.
 type written struct {
 	readable
 	author, id string

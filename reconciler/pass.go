@@ -18,15 +18,15 @@ import (
 
 // appCache holds an app's rebuildable values between passes. Only the app's passes, which never overlap, write here.
 type appCache struct {
-	runs    []rollout.AnalysisRun // the record's, with later measurements
+	runs    []rollout.AnalysisRun // the record's runs, with later measurements
 	health  strategies.Health     // since when the app is healthy or unhealthy
-	routing routing               // the routing that was applied
+	routing routing               // the last applied routing
 	pending *strategies.Decision  // a rollback that was applied and is not in Git yet
-	on      rollout.State         // the record that pending rolls back from
+	on      rollout.State         // the record that pending was decided on
 	told    bool                  // pending was reported
-	failing time.Time             // since when each pass has ended with an error; zero: the last one did not
+	failing time.Time             // when the current series of failed passes began; zero after a success
 	kept    error                 // why the last prune of objects that left Git failed
-	fought  error                 // the other writer of an object of the release in flight; nil if there is none
+	fought  error                 // the error about another writer of the release's objects; nil if there is none
 }
 
 // pass is the working state of one pass of one app.
@@ -35,8 +35,8 @@ type pass struct {
 	cache *appCache
 }
 
-// pass applies an app's record, observes the app and decides. It is nil for a removed app or an unreadable record. A
-// rollback is applied here, before it is recorded.
+// pass applies an app's record, observes the app and decides. It returns nil for a removed app without a record, or an
+// unreadable record. A rollback is applied here, before it is recorded.
 func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
@@ -60,7 +60,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// rescue holds an app whose pass panicked.
+// rescue turns a panic in an app's pass into an error that holds the app.
 func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
@@ -88,7 +88,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 	s.app, s.renamedFrom = a, r.formerName(s.view, a, s.before)
 	if former := s.renamedFrom; former != nil {
-		s.app = a.named(former.state) // older commits have the app by its old name
+		s.app = a.named(former.state) // older commits have the app under its old name
 		s.decision = strategies.Decision{State: former.state, Subject: fmt.Sprintf(
 			"%s is the new name of %s, and goes on with its record", a.Name, former.from)}
 	}
@@ -138,9 +138,9 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 }
 
-// withheld returns why a decision may not be recorded: the history or the configuration is not read.
+// withheld returns why a decision may not be recorded: the history or the configuration has not been read.
 func (r *Reconciler) withheld(s *pass) (why error) {
-	held := s.decision.State.Held // newly, because of the head
+	held := s.decision.State.Held // isHeld: the hold is new, and because of the head
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 	if (s.follows() || isHeld) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
 		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)
@@ -151,8 +151,8 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision advances, begins and follows nothing: an abort of a release that waits, the end of
-// a hook, Git's replicas during a release.
+// stays reports whether a decision neither advances, begins nor follows anything. Examples: an abort of a release that
+// waits, the end of a hook, Git's replicas during a release.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {
@@ -164,7 +164,7 @@ func (s *pass) stays() bool {
 	return s.decision.Subject != "" && !begins && was.Equal(&next)
 }
 
-// list sets the inventory of the next state to the objects that it requests.
+// list sets the next state's inventory to the objects that this state requires.
 func (k *applier) list(ctx context.Context, s *pass) {
 	next := &s.decision.State
 	if next.Source == "" || s.app.removed != nil {
@@ -176,11 +176,11 @@ func (k *applier) list(ctx context.Context, s *pass) {
 }
 
 // gather collects the decision's input. unknown is why the head, approval or cluster is unknown: only a rollback may
-// happen. The error means that the current commit, which even a rollback needs to wait for proxies, is being read.
+// happen. The error means that the recorded commit is being read, which even a rollback needs to wait for proxies.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
-		m.pending = nil // Git has changed since
+		m.pending = nil // Git's record has changed since
 	}
 	switch {
 	case m.pending != nil:
@@ -188,14 +188,14 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	case s.renamedFrom != nil:
 		state = s.renamedFrom.state
 	}
-	if a.unread { // its folder is not known yet
+	if a.unread { // the app's folder is not known yet
 		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
 	}
 	app, unknown := r.prepare(s.view, a, state)
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // after the commit is available that a rollback needs
+	if app.Promotion != nil { // checked only once Gather has the commit that a rollback needs
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -206,7 +206,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	m.health = m.health.Seen(s.input)
 	s.input.Health = m.health
 	m.routing.looked(now)
-	if a.removed == nil || state.Phase == rollout.Aborting { // else nothing is applied that proxies could learn of
+	if a.removed == nil || state.Phase == rollout.Aborting { // else no routing is applied that proxies could learn
 		s.input.Applied = m.routing.since(state, s.input.Source, now)
 	}
 	s.takeMeasurements(r.Analyzer)
@@ -238,7 +238,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		switch foreign, err = r.Observer.OtherOwners(ctx, s.app.Name, ask.Foreign, s.input.Now); {
 		case err == nil:
 			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // other owners may release the objects
-		case errors.As(err, &refused): // such as a kind that may not even be read
+		case errors.As(err, &refused): // such as a kind that gitrollout may not read
 			s.input.Head.Render, s.input.Head.Err, s.refused, err = nil, refused, true, nil
 		}
 	case ask.Adoptable != nil:
@@ -253,7 +253,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// adoptable returns which running workloads already have the template in Git.
+// adoptable returns which running workloads already have their template in Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
@@ -267,7 +267,7 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving returns which versions have a ready endpoint in their Service, for proxies to know.
+// serving returns which versions have a ready endpoint in their Service, as proxies need one.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
@@ -280,7 +280,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted checks a commit with the API server before it is recorded or applied. A refusal holds the app.
+// accepted asks the API server to check a commit before it is recorded or applied. A refusal holds the app.
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, err := k.desired(ctx, s.transition, s.cache, s.decision.State, s.input.Now)
 	if err != nil {
@@ -312,7 +312,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// takeMeasurements adds new measurements to the analyses. A decision records only those that must survive a restart.
+// takeMeasurements adds new measurements to the analyses. A decision records only those needed after a restart.
 func (s *pass) takeMeasurements(by Analyzer) {
 	if by == nil {
 		return
@@ -324,7 +324,7 @@ func (s *pass) takeMeasurements(by Analyzer) {
 	s.cache.runs = s.input.Runs
 }
 
-// measure starts due measurements of recorded analyses and stops others, whose start time may still change.
+// measure starts due measurements of recorded analyses, as others' start times may change, and stops ended analyses.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

@@ -60,7 +60,7 @@ func decisionOn(release rollout.Hash, what string) map[string]string {
 	return map[string]string{rollout.PromotionPath("prod", "shop"): file}
 }
 
-// mustBeHeld fails the test unless the policy holds the app with these words.
+// mustBeHeld fails the test unless the policy holds the app, with these words in the message.
 func mustBeHeld(t *testing.T, w *world, words string) {
 	t.Helper()
 	if h := w.state().Held; h == nil || h.Reason != rollout.HeldPolicy || !strings.Contains(h.Message, words) {
@@ -68,8 +68,8 @@ func mustBeHeld(t *testing.T, w *world, words string) {
 	}
 }
 
-// TestPolicy checks that a refused app is held, with the project and the rule in the message. Nothing of the commit
-// is applied, and others continue. Without the rule the app continues, without a push.
+// TestPolicy checks that a refused app is held, with the project and the rule in the message. Nothing of the app's commit is applied, and
+// other apps continue. Without the rule the app continues, without a push.
 func TestPolicy(t *testing.T) {
 	r, by := &rules{}, map[string]int{}
 	r.set(t, ", resources: {deny: [/Secret]}")
@@ -125,8 +125,8 @@ func TestPolicyThatComesLater(t *testing.T) {
 	})
 }
 
-// TestPolicyThatCannotBeRead checks that the last readable policy applies and nothing advances under it, because the
-// next policy may refuse it. Rollbacks continue.
+// TestPolicyThatCannotBeRead checks that the last readable policy applies and nothing advances under it, because the next policy may forbid
+// an advance. Rollbacks continue.
 func TestPolicyThatCannotBeRead(t *testing.T) {
 	broken := errors.New("not to be read")
 	pass := func(t *testing.T, w *world) {
@@ -237,8 +237,8 @@ func TestForbiddenPromotion(t *testing.T) {
 	})
 }
 
-// TestPromotersOfAProject checks that approvals come from the promoters of the app's project, and are checked again
-// when the project names others.
+// TestPromotersOfAProject checks that approvals come from the promoters of the app's project, and are checked again when the project names
+// other promoters.
 func TestPromotersOfAProject(t *testing.T) {
 	var asked []string
 	w, r := pausedUnder(t, func(o *Options) {
@@ -293,8 +293,8 @@ func (b byAccount) Prune(ctx context.Context, app string, refs []rollout.Ref) ([
 	return b.Applier.Prune(ctx, app, refs)
 }
 
-// TestAccountOfAProject checks that an app is written with its project's account, whatever its entry says, and after
-// it has left Git.
+// TestAccountOfAProject checks that an app's objects are written with its project's account, whatever account its entry names, also after
+// the app has left Git.
 func TestAccountOfAProject(t *testing.T) {
 	r := &rules{}
 	r.set(t, ", serviceAccount: edge/deployer")
@@ -316,8 +316,8 @@ func TestAccountOfAProject(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and written as", []any{true, map[any]bool{"edge/deployer": true}}, []any{len(w.cluster.pruned) > 0, as})
 }
 
-// TestPolicyCostsNothing checks that a policy is read at each fetch and applies to existing renders. It causes no
-// render, and no pass while it is unchanged.
+// TestPolicyCostsNothing checks that a policy is read at each fetch and applies to existing renders. A policy causes no render, and no pass
+// while the policy is unchanged.
 func TestPolicyCostsNothing(t *testing.T) {
 	builder := render.New(render.InProcess{})
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
@@ -332,8 +332,8 @@ func TestPolicyCostsNothing(t *testing.T) {
 	compare.CheckNamed(t, "held, and builds", fmt.Sprint(nil, built), fmt.Sprint(w.state().Held, builder.Builds()))
 }
 
-// TestNoPolicyIsInAWayBack changes policies at random, including unreadable ones. An abort and a revert still roll
-// all pods back, and no pod moves before.
+// TestNoPolicyIsInAWayBack changes policies at random, including unreadable ones. An abort and a revert still roll all pods back, and no
+// pod moves before that.
 func TestNoPolicyIsInAWayBack(t *testing.T) {
 	tighter := []string{
 		"", ", rollouts: {maxFirstWeight: 25}", ", rollouts: {requireAnalysis: true, minDuration: 1h}",

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// preparer prepares apps with all that this process knows, for passes and the forge.
+// preparer combines apps with what this process knows of their heads and promotions, for passes and the forge.
 type preparer struct {
 	states    *stateStore
 	renders   *renderCache
@@ -18,7 +18,7 @@ type preparer struct {
 	approvals *approvals
 }
 
-// prepare returns an app with a state. unknown is why its head or approval is unknown.
+// prepare returns an app with a state. unknown is why the app's head or approval is unknown, nil if both are known.
 func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.App, unknown error) {
 	t := source.Trust{IsKnown: true, Refused: a.refused}
 	if v.refused != nil {
@@ -34,7 +34,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.A
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }
 
-// head returns an app's head, and why another app owns one of its objects; not ready while either is being rendered.
+// head returns an app's head, and why another app owns one of its objects; not ready while either app is rendered.
 func (p preparer) head(v *gitView, a *appView) (head strategies.Head, conflict *rollout.InvalidError, ready bool) {
 	switch {
 	case a.head != nil:

@@ -12,12 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns one transition's proposal branches: a promotion to merge at a shut gate, a revert to merge while
-// the head is rejected, and removals.
+// proposals returns the updates of one transition's proposal branches: a promotion at a shut gate, a revert while the
+// head is rejected, and removals.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
-	// As on record: a verdict shuts a gate when it is recorded, and the proposal follows it.
+	// Only recorded analyses count: a verdict shuts a gate when it is recorded, and the proposal follows the record.
 	before.Runs, after.Runs = nil, nil
 	if s.app.removed != nil {
 		return r.withdrawn(s.app.Name)
@@ -29,7 +29,7 @@ func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []r
 	return updates
 }
 
-// withdrawn removes the proposals of a former name, or of one that no app in Git has.
+// withdrawn returns updates that delete the proposals of a former name, or of an app that is not in Git.
 func (r *committer) withdrawn(app string) (updates []rollout.Update) {
 	for _, branch := range proposalsOf(r.Cluster, app) {
 		if old := r.states.isProposed(branch); old != "" {
@@ -68,20 +68,20 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 			return nil
 		}
 		if revert != nil && autoRevert == rollout.AutoRevertPush && !doubtful && p.IsNew {
-			return nil // it is pushed
+			return nil // the revert is pushed, not proposed
 		}
-		p.Wanted, p.IsKept = revert, after.Head.Render == nil // else the head is another release meanwhile
+		p.Wanted, p.IsKept = revert, after.Head.Render == nil // else the head is another release by now
 	}
 	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
 }
 
-// ordered returns the push of a change to a branch at commit old, as a commit on parent.
+// ordered returns the update that pushes a change to a branch at commit old, as a commit on parent.
 func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, if it needs one. An unreadable branch is compared after the next
-// fetch.
+// planned returns the update that a proposal's branch needs, if any. A branch that cannot be read is compared after the
+// next fetch.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -108,7 +108,7 @@ func (r *committer) planned(
 	return nil
 }
 
-// wantProposals notes that an app's proposals may be outdated, as after a move of the users' or a proposal branch.
+// wantProposals notes that an app's proposals may be outdated, as after a move of the users' or a proposal's branch.
 func (r *committer) wantProposals(s recorded) {
 	existing := ""
 	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
@@ -132,8 +132,8 @@ func proposalsOf(cluster, app string) []string {
 	}
 }
 
-// renewProposals pushes unmergeable or outdated proposals again, and removes unwanted ones. Only a transition creates
-// one; tidy removes merged ones.
+// renewProposals pushes unmergeable or outdated proposals again, and removes unwanted ones. New proposals come only
+// from transitions, and tidy removes merged ones.
 func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes
@@ -173,7 +173,7 @@ func (r *committer) retry(app string) {
 	r.failed = append(r.failed, app)
 }
 
-// pushProposals pushes proposals without a transition, reported to the forge.
+// pushProposals pushes proposals without a transition, and reports them to the forge.
 func (r *committer) pushProposals(ctx context.Context, s transition, updates []rollout.Update) error {
 	defer r.states.begin()()
 	commits, err := r.send(ctx, updates)
@@ -186,7 +186,7 @@ func (r *committer) pushProposals(ctx context.Context, s transition, updates []r
 	return nil
 }
 
-// removedBy returns the proposals that some updates remove.
+// removedBy returns the proposals that the updates delete.
 func removedBy(updates []rollout.Update) (removed []rollout.Proposal) {
 	for _, u := range updates {
 		if u.Delete {

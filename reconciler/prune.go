@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes unused objects that the app no longer has; of a removed app, as configured, none or all. It returns
-// the decision with their names, and whether the app's record is to be removed.
+// prune deletes unused objects that have left the app; of a removed app it deletes all or none, as configured. It
+// returns the decision, whose subject names them, and whether the app's record is to be removed.
 func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
@@ -31,7 +31,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	case t.app.removed == nil:
 		objects, err := k.desired(ctx, t, m, *next, t.input.Now)
 		if err != nil {
-			return d, false, nil // apply has reported it
+			return d, false, nil // apply has reported the error
 		}
 		all = strategies.Prunable(*next, objects)
 	}
@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	return k.leave(t, d)
 }
 
-// leave drops a pruned app's record when its objects all stay or belong elsewhere. A later app of that name is new.
+// leave drops a pruned app's record once its objects all hold data or are others'. A later app of that name is new.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
@@ -74,21 +74,21 @@ func (k *applier) leave(t transition, d strategies.Decision) (left strategies.De
 	return d, leaves, nil
 }
 
-// remove deletes objects of an app, even if labeled with a former name. It returns the deleted ones.
+// remove deletes objects of an app, even if labeled with a former name. It returns the objects that no longer exist.
 func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {
 		if name != t.app.Name && k.isAnother(name, t.view) {
 			continue
 		}
-		absent, failed := k.Applier.Prune(ctx, name, refs) // objects of another name are not deleted
+		absent, failed := k.Applier.Prune(ctx, name, refs) // Prune leaves objects labeled with another name alone
 		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
 		err = errors.Join(err, failed)
 	}
 	return gone, err
 }
 
-// isAnother reports whether an app's former name is another app's. Until the next fetch it is in view, unrecorded.
+// isAnother reports whether a former name is another app's now. A removed app without a record is the renamed app.
 func (k *applier) isAnother(name string, v *gitView) bool {
 	a := v.apps[name]
 	e, _ := k.states.of(name)
@@ -103,8 +103,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an object of an app at the newest commit, or nil: then another app may have it. If the app cannot be
-// rendered, it is a recorded object of unknown content. The error means not known yet. Any goroutine may call it.
+// Wants returns an app's object at the newest commit, nil if another app may have it. If the app cannot be rendered, a
+// recorded object is returned empty. An error means that the answer is not known yet. Any goroutine may call Wants.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -139,8 +139,8 @@ func (k *applier) App(name string) rollout.App {
 	return rollout.App{Name: name}
 }
 
-// MayHave returns why an app may not have objects of a cluster-scoped kind, which entry and project must list; nil if
-// it may. Any goroutine may call it.
+// MayHave returns why an app may not have objects of a cluster-scoped kind, nil if it may. The app's entry and project
+// must list the kind. Any goroutine may call MayHave.
 func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
@@ -160,8 +160,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "take it out, or have the rule changed, which is in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether an object has moved to another app, or may have: one is not rendered, or cannot be and
-// has files that name it. The object then stays. why is set, and constant, if a user has to mend an app first.
+// isElsewhere reports whether another app has an object, or may: that app is not rendered yet, or fails with files that
+// name the object. Such an object stays. why is a constant text if a user must mend an app first.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -182,7 +182,7 @@ func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool,
 	return why != "", why
 }
 
-// ownFolder returns the topmost folder with only this app: apps/shop for apps/shop/overlays/prod.
+// ownFolder returns the topmost folder that contains no other app: apps/shop for apps/shop/overlays/prod.
 func ownFolder(v *gitView, app string) string {
 	own := app
 	for up := path.Dir(app); up != "."; up = path.Dir(up) {
@@ -196,7 +196,7 @@ func ownFolder(v *gitView, app string) string {
 	return own
 }
 
-// names reports whether a file below a folder contains a text, or cannot be read.
+// names reports whether a file below a folder contains a text. An unreadable file counts as one that does.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options configures a Reconciler. They are complete before New.
+// Options configures a Reconciler. The caller completes them before New.
 type Options struct {
 	Cluster string         // the folder under .gitrollout/
-	UID     string         // of the cluster: a state branch with another UID is refused
+	UID     string         // the cluster's UID: a state branch with another UID is refused
 	Source  rollout.Source // the users' branch, as cluster.yaml names it
 
-	Namespace  string   // gitrollout's own, where no app may write; default rollout.OwnNamespace
+	Namespace  string   // gitrollout's own namespace, where no app may write; default rollout.OwnNamespace
 	Namespaces []string // the only namespaces in scope; none: the whole cluster
 
 	// As returns an app's context for requests and writes to the cluster; nil: the caller's context.
@@ -42,13 +42,13 @@ type Options struct {
 	// Know receives kinds of workloads before the Observer observes them, as in source.Gatherer.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the operators' policy as of a fetch, the same pointer while unchanged, for one goroutine; nil:
-	// none. After an error the last policy counts, and nothing advances.
+	// Policy returns the operators' policy as of a fetch, the same pointer while unchanged; a nil func means no policy.
+	// One goroutine calls it. After an error the last policy counts, and nothing advances.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
 	Analyzer   Analyzer            // nil: nothing is measured, and analyses stay pending
-	Tell       func(report.Report) // nil, or called with each result, from several goroutines; returns at once
-	ShowsForge bool                // Tell publishes to the configured forge
+	Tell       func(report.Report) // nil, or called with each result, from several goroutines; must return at once
+	ShowsForge bool                // Tell publishes to the forge in the configuration
 	Trace      report.Tracer       // nil, or receives the parts of each pass
 	Ends       bool                // after RunOnce: measurements are recorded or dropped, and only a fetch starts new ones
 	Log        *slog.Logger
@@ -57,12 +57,12 @@ type Options struct {
 	Exclusive bool   // stand down when another writer takes over, as an elected leader does
 	Workers   int    // apps reconciled concurrently; default 16
 
-	// Spread lengthens intervals of fetches and retries a little, against retries in step after an outage; or nil.
+	// Spread lengthens intervals of fetches and retries, so that processes do not retry together after an outage; or nil.
 	Spread func(time.Duration) time.Duration
 }
 
-// Reconciler is three pumps: Git in (poller), the apps, Git out (committer). They share the record, the renders and
-// the view, and never wait for each other. Run runs them concurrently, RunOnce in order.
+// Reconciler is three pumps: the poller reads Git, workers reconcile the apps, and the committer writes Git. They share
+// the record, the renders and the view, and never wait for each other. Run runs them concurrently, RunOnce in order.
 type Reconciler struct {
 	Options
 	*applier
@@ -80,10 +80,10 @@ type Reconciler struct {
 	caches map[string]*appCache
 }
 
-// counters are the atomic form of Stats.
+// counters are the fields of Stats as atomic values.
 type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
-// New returns a reconciler without any state. Each part gets all that it needs; the pumps call each other's parts.
+// New returns a reconciler without any state, and gives each part the other parts that it calls.
 func New(o Options) *Reconciler {
 	o.Workers = cmp.Or(o.Workers, 16)
 	if o.Spread == nil {
@@ -155,7 +155,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 		t.applied = &s.decision
 		s.cache.pending, s.cache.on = t.applied, t.before
 	}
-	r.measure(t, t.before) // recorded analyses go on
+	r.measure(t, t.before) // measurements of recorded analyses go on
 	r.queue.at(app, rollout.Soonest(t.decision.Requeue, now.Add(whileWaiting)))
 	r.out.enqueue(t)
 	return true, t.err
@@ -168,7 +168,7 @@ func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
 	return o.As(ctx, app)
 }
 
-// isOurs reports whether an app has ever existed: an object in the cluster may name an unknown one.
+// isOurs reports whether this process knows an app: an object in the cluster may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil {
@@ -179,16 +179,16 @@ func (r *Reconciler) isOurs(app string) bool {
 	return v.apps[app] != nil || r.caches[app] != nil
 }
 
-// whileWaiting is the interval between passes while a transition waits for Git: the release may need a rollback.
+// whileWaiting is the interval between passes while a transition waits for its push: a rollback may become necessary.
 const whileWaiting = time.Second
 
-// applyRecorded applies a recorded transition. A rollback that was decided meanwhile is newer and stays.
+// applyRecorded applies a recorded transition. A rollback that was decided after the transition is newer and stays.
 func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.Time) error {
 	m, isRecorded := r.cacheOf(done.app.Name), done.commit != ""
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// An advance that this process never applies: the pending rollback starts from it and is newer.
+		// This process never applies that advance: the pending rollback starts from its state and is newer.
 		m.on, m.pending.State.Serial = done.after, done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {
@@ -201,10 +201,10 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	return done.err
 }
 
-// requeue reports the result of a pass, and schedules the app's next one.
+// requeue reports the result of a pass, and schedules the app's next pass.
 func (r *Reconciler) requeue(s recorded, now time.Time) {
 	app, m := s.app.Name, r.cacheOf(s.app.Name)
-	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the finished render touches the app
+	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the app is touched when the render is done
 		r.queue.at(app, s.decision.Requeue)
 		return
 	}
@@ -224,13 +224,13 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try: as long as the failures have lasted, from 1 s to 1 min, so 1, 2, 4, 8
-// … s. A change in Git or the cluster neither waits nor lengthens it: ten pods in a second are ten failures.
+// backoff returns the wait before the next try: the time since the first failure, from 1 s to 1 min. So tries come 1,
+// 2, 4, 8 … s after it. Changes in Git or the cluster start passes at once; their failures do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
 
-// Unreadable joins the errors of apps left alone because their state is unreadable.
+// Unreadable joins the errors of apps that are left alone because their recorded state is unreadable.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
 // Touch marks an app as changed in the cluster. Any goroutine may call it.
@@ -247,7 +247,7 @@ func (r *Reconciler) Poll() {
 	}
 }
 
-// want makes Run fetch the commits that passes wait for.
+// want makes Run fetch the commits and approvals that passes wait for.
 func (r *Reconciler) want() {
 	select {
 	case r.wanted <- struct{}{}:
@@ -255,7 +255,7 @@ func (r *Reconciler) want() {
 	}
 }
 
-// NextDue returns the earliest timer of any app, zero if none, for callers of RunOnce.
+// NextDue returns the earliest timer of an app or of tidy, zero if there is none, for callers of RunOnce.
 func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.queue.next()) }
 
 func (r *Reconciler) cacheOf(app string) *appCache {
@@ -293,7 +293,7 @@ func (o *Options) gatherer(from *renderCache) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-// begin marks a part's beginning, as a heartbeat. Without a Tracer it costs nothing.
+// begin records a heartbeat, and begins a part of a trace. Without a Tracer it costs nothing.
 func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	Heartbeat(ctx)
 	if o.Trace == nil {

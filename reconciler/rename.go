@@ -16,8 +16,8 @@ type rename struct {
 	state rollout.State
 }
 
-// formerName returns the former name of an app without a record, nil if none: the newest commit has its objects in this
-// app. The app continues the old record, even in flight. The rename is recorded before anything else.
+// formerName returns the record of a removed app whose objects are now in an app without a record, nil if there is
+// none. The app continues that record, even in flight. The rename is recorded before anything else.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
@@ -29,7 +29,7 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			continue
 		}
 		heir, _, _ := p.newName(v, e.state)
-		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer the most recent one
+		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer a removal not yet recorded
 			state := e.state
 			state.App, state.Path, state.Held = a.Name, a.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
@@ -47,8 +47,8 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	return former
 }
 
-// settled returns an app, if removed with apps that may be its new name. The error is ErrNotReady while that is
-// unknown, or until a new name continues the record: nothing happens to the app.
+// settled returns an app; a removed app's error names apps that may be its new name. The error is ErrNotReady while the
+// new name is unknown, or until that app continues the record. Until then nothing happens to the app.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil
@@ -65,8 +65,8 @@ func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appVie
 	return a, nil
 }
 
-// newName returns the newest commit's app with an old app's objects and no record, "" if none; unknown while a
-// candidate is being rendered. empty lists candidates without objects: the new name may be among them.
+// newName returns the newest commit's app that has an old app's objects and no record, "" if none. known is false while
+// a candidate is being rendered. empty lists candidates without objects: the new name may be among them.
 func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
@@ -87,11 +87,11 @@ func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []s
 	return "", empty, known
 }
 
-// isOfSomething reports whether a state has objects. A folder may be renamed before its objects are added.
+// isOfSomething reports whether a state has objects. A folder may be renamed before it has any.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether an app has any of another's workloads or, without any, objects. Namespaces and
-// CustomResourceDefinitions, which apps may share, do not count.
+// sharesObjects reports whether objects include a workload of an inventory or, if that has no workload, any of its
+// objects. Namespaces and CustomResourceDefinitions, which apps may share, do not count.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
 		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"

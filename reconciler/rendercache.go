@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// renderCache holds apps at commits. They are rendered in the background, so that no pass waits for another app's
-// files. A missing render returns source.ErrNotReady, and its app is touched when done.
+// renderCache holds renders of apps at commits. Workers render in the background, so that no pass waits for another
+// app's files. The error for a missing render is source.ErrNotReady; when the render is done, its app is touched.
 type renderCache struct {
 	*builder
 	fetcher *fetcher
@@ -23,22 +23,22 @@ type renderCache struct {
 
 	mu    sync.Mutex
 	heads map[string]*headRender
-	at    map[string][]built       // by app, the one used last first
+	at    map[string][]built       // by app, most recently used first
 	named map[rollout.Ref][]string // the apps whose heads name an object
 }
 
 // headRender is the render of one app at the head of the users' branch.
 type headRender struct {
-	want       string     // the newest commit
-	line       []Snapshot // leads to it from of, nil if unknown
-	of         string     // the rendered commit, "" before the first
+	want       string     // the newest commit, which is to be rendered
+	line       []Snapshot // the commits from of to want, nil if unknown
+	of         string     // the commit of head, "" before the first render
 	app        rollout.App
-	policy     *rollout.Policy // the policy that it was checked by
+	policy     *rollout.Policy // the policy that the render was checked by
 	head       strategies.Head
-	missed     bool // a pass asked for it and has to wait
-	looks      int  // since the last try, and how many are to be between two, while it fails for a passing reason
+	missed     bool // a pass asked for the render and waits
+	looks      int  // fetches since the last try; pause is their number between two tries, while failures may be temporary
 	pause      int
-	isUnblamed bool // it names the newest commit because the line from an older one was unknown
+	isUnblamed bool // the head names the newest commit because the line from an older one was unknown
 }
 
 // isOf reports whether h is the render of an app at a commit under a policy.
@@ -46,24 +46,24 @@ func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy
 	return h != nil && h.of == tree.Commit().ID && h.app == app && h.policy == policy
 }
 
-// built is an app at a commit, or the error of its render.
+// built is the render of an app at a commit, or the error of that render.
 type built struct {
 	commit string
 	render *rollout.Render
 	err    error
 }
 
-// kept is how many renders of older commits each app keeps, recently used first: stable, the release and the one it
-// superseded. Each pass uses the render to roll back to, so newer heads do not evict it.
+// kept is how many renders of older commits each app keeps, the most recently used ones. They cover stable, the release
+// and the release before it. Each pass uses the render to roll back to, so newer heads do not evict it.
 const kept = 4
 
-// head returns an app at the head of the users' branch. It is not ready while that is being rendered: an older one is
-// no reason to advance or roll back.
+// head returns an app's render at the head of the users' branch. ready is false while that is being rendered: an older
+// head is no reason to advance or roll back.
 func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tree := v.branch.Tree
-	app.Formerly = "" // the head has the app by its present name
+	app.Formerly = "" // the head has the app under its present name
 	h := c.heads[app.Name]
 	if h.isOf(tree, app, c.reader.Policy.Load()) {
 		return h.head, true
@@ -115,7 +115,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 	return h
 }
 
-// render returns an app at a commit, as source.Gatherer's RenderAt does.
+// render returns an app's render at a commit, as source.Gatherer's RenderAt does.
 func (c *renderCache) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *renderCache) forget(app string) {
 	delete(c.at, app)
 }
 
-// all returns the heads that could be rendered.
+// all returns the renders of all heads that could be rendered.
 func (c *renderCache) all() []*rollout.Render {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,11 +158,11 @@ func (c *renderCache) all() []*rollout.Render {
 	return out
 }
 
-// mostLooks is the most fetches of Git between two tries to render an app.
+// mostLooks is the most fetches of Git between two tries of a failing render.
 const mostLooks = 32
 
-// retry queues apps whose heads could not be decrypted: their key may have arrived. Renders that failed outside the
-// repository's content are retried after 1, 2, 4 … fetches.
+// retry queues apps whose heads could not be decrypted, as their key may have arrived. Renders that failed for a reason
+// outside the repository are retried after 1, 2, 4 … fetches.
 func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) 
 	}
 }
 
-// work renders until the queue is closed. Several may run, each on another app.
+// work renders until the queue is closed. Several workers may run; no two render the same app.
 func (c *renderCache) work() { c.queue.run(c.do, true) }
 
 // drain renders all queued jobs in the caller's goroutine, and reports whether there were any.
@@ -202,7 +202,7 @@ func (c *renderCache) do(j job) {
 			return
 		}
 	}
-	policy := c.reader.Policy.Load() // a later policy checks the app again
+	policy := c.reader.Policy.Load() // under a later policy the app is rendered again
 	made := c.build(j)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,29 +214,29 @@ func (c *renderCache) do(j job) {
 	c.touch(j.app.Name)
 }
 
-// keep adds a render of an older commit, and drops the least recently used.
+// keep adds a render of an older commit, and drops the least recently used one.
 func (c *renderCache) keep(app string, b built) {
 	all := slices.Insert(c.at[app], 0, b)
 	c.at[app] = all[:min(len(all), kept)]
 }
 
-// headIs stores a head. An app with unchanged objects keeps the former one, with the commit that last changed it.
+// headIs stores a rendered head. If its objects are unchanged, the head keeps the commit that last changed them.
 func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := c.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
-		return // forgotten meanwhile, or superseded by a newer head
+		return // the app was forgotten, or a newer head superseded this one
 	}
 	traced := h.isUnblamed && h.of == j.commit && len(j.line) > 0
 	was, same := h.head, h.of != "" && h.app == j.app && !traced
 	switch {
 	case same && made.Err != nil && was.Err != nil && was.Err.Error() == made.Err.Error():
 	case same && made.Err == nil && was.Render != nil && was.Render.Digest == made.Render.Digest:
-		again := *made.Render // but perhaps from other files
+		again := *made.Render // equal objects, but perhaps from other files
 		again.Commit = was.Render.Commit
 		h.head.Render = &again
 	default:
 		same = false
-		if was.Render != nil { // the app stays at the old head until it follows
+		if was.Render != nil { // the app stays at the old head until it follows the new one
 			c.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head, h.isUnblamed = made, len(j.line) == 0
@@ -249,8 +249,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// isBlamed reports whether an app's head names the commit that last changed it, as far as can be known. A process
-// lacks commits before its first fetch: it requests them when the app follows the head or is held at it.
+// isBlamed reports whether an app's head names the commit that last changed it, as far as can be known. A new process
+// lacks older commits, and requests them here when the app follows the head or is held at it.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,7 +261,7 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory sets the history that leads to an app's head; empty if unknown.
+// setHistory sets the line of commits that leads to an app's head. An empty line means unknown history.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,7 +287,7 @@ type builder struct {
 	panics func(app string, problem any, stack []byte)
 }
 
-// build renders a job. A panic becomes an error of its app alone.
+// build renders a job. A panic becomes an error of this app only.
 func (b *builder) build(j job) (made strategies.Head) {
 	made.Commit = j.tree.Commit()
 	_, end := b.begin(context.Background(), report.PartRender, j.app.Name)
@@ -312,7 +312,7 @@ func (b *builder) build(j job) (made strategies.Head) {
 	return b.blame.head(j, made)
 }
 
-// orSealed renders an app at its current or stable commit. Without its key only its Secrets stay as they are.
+// orSealed renders an app at its current or stable commit. If the app's key is missing, its Secrets stay as they are.
 func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	r, err := b.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
@@ -322,8 +322,8 @@ func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// rollbackRender returns the render of a head that rolls a release back to stable, despite new rules or lost keys; else
-// nil.
+// rollbackRender returns the head's render if it equals stable's, despite new rules or lost keys; else nil. Such a head
+// rolls a release back.
 func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := b.states.of(app.Name)

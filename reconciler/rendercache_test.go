@@ -23,7 +23,7 @@ type shelf struct {
 	rendered []string
 	same     map[string]string // commits with equal content
 	fails    error             // the error of each render
-	trees    map[string]tree   // of readable commits
+	trees    map[string]tree   // readable commits, by id
 }
 
 func (s *shelf) Held(commit string) (Snapshot, bool) {
@@ -52,7 +52,7 @@ func newShelf(here ...string) (*shelf, *Reconciler) {
 	return s, New(Options{Repository: s, Renderer: s, Log: slog.New(slog.DiscardHandler)})
 }
 
-// at returns a view whose head is the last of some commits, and was the first one before.
+// at returns a view whose head has moved from the first of the commits to the last.
 func at(commits ...string) *gitView {
 	v := &gitView{branch: &source.Branch{Tree: readable(commits[len(commits)-1])}}
 	for _, c := range commits {
@@ -61,7 +61,7 @@ func at(commits ...string) *gitView {
 	return v
 }
 
-// ask asks for a commit of an app that has to be brought first.
+// ask requests a render at a commit that has to be fetched first.
 func ask(t *testing.T, r *Reconciler, name, commit string) {
 	t.Helper()
 	if _, err := r.renders.render(t.Context(), app(name), commit); !errors.Is(err, source.ErrNotReady) {
@@ -69,7 +69,7 @@ func ask(t *testing.T, r *Reconciler, name, commit string) {
 	}
 }
 
-// wantHead reports an app whose head is not ready, or of another commit.
+// wantHead fails the test unless an app's head is ready, and rendered at a commit.
 func wantHead(t *testing.T, r *Reconciler, v *gitView, name, commit string) {
 	t.Helper()
 	if head, ready := r.renders.head(v, app(name)); !ready || head.Err != nil || head.Commit.ID != commit || head.Render.Commit.ID != commit {
@@ -77,7 +77,7 @@ func wantHead(t *testing.T, r *Reconciler, v *gitView, name, commit string) {
 	}
 }
 
-// wantBuilt reports a commit of an app that is not rendered.
+// wantBuilt fails the test unless an app is rendered at a commit.
 func wantBuilt(t *testing.T, r *Reconciler, name, commit string) {
 	t.Helper()
 	if built, err := r.renders.render(t.Context(), app(name), commit); err != nil || built.Commit.ID != commit {
@@ -87,8 +87,7 @@ func wantBuilt(t *testing.T, r *Reconciler, name, commit string) {
 
 func app(name string) rollout.App { return rollout.App{Name: name, Path: "apps/" + name} }
 
-// TestCommitsAreBroughtTogether restarts with a thousand apps whose records name a thousand commits. All are fetched
-// at once, and each once.
+// TestCommitsAreBroughtTogether checks that after a restart the thousand commits of a thousand apps are fetched together, and each once.
 func TestCommitsAreBroughtTogether(t *testing.T) {
 	_, r := newShelf()
 	var all []string
@@ -108,7 +107,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	compare.CheckNamed(t, "missing after an error", all[7:8], r.fetcher.missing())
 }
 
-// TestCommitThatIsGone checks that a commit missing in Git is an error until the next fetch, without waiting.
+// TestCommitThatIsGone checks that a commit that Git lacks is an error until the next fetch, and that no app waits for it.
 func TestCommitThatIsGone(t *testing.T) {
 	s, r := newShelf()
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
@@ -134,8 +133,7 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
 }
 
-// TestAppsThatAreCalledBackComeFirst restarts among many releases. Reverted and aborted ones wait for no other app's
-// render.
+// TestAppsThatAreCalledBackComeFirst checks that after a restart among many releases, reverted and aborted releases are rendered first.
 func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	s, r := newShelf()
 	v := &gitView{branch: &source.Branch{}, apps: map[string]*appView{}}
@@ -168,7 +166,7 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}, apps)
 }
 
-// TestNewerHeadWins makes an app urgent between two pushes, so the older head is rendered after the newer one.
+// TestNewerHeadWins checks that an older head, rendered late because its app became urgent, does not replace a newer head.
 func TestNewerHeadWins(t *testing.T) {
 	_, r := newShelf("first", "second")
 	shop := app("shop")
@@ -186,8 +184,8 @@ func TestNewerHeadWins(t *testing.T) {
 	wantBuilt(t, r, "shop", "second")
 }
 
-// TestHeadIsTheCommitThatMadeIt checks several commits of one fetch. The head is the one that changed the app, for
-// each order of questions, and with later commits before its render.
+// TestHeadIsTheCommitThatMadeIt checks that among several fetched commits, the head is the commit that changed the app. The order of
+// questions does not matter, nor do later commits before the render.
 func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	shop := app("shop")
 	for name, look := range map[string]func(r *Reconciler){
@@ -233,7 +231,7 @@ func TestWhatIsUsedStays(t *testing.T) {
 	compare.CheckNamed(t, "renders that are kept", kept, len(r.renders.at["shop"]))
 }
 
-// TestPanicOfARender checks that a panic is an error of its app.
+// TestPanicOfARender checks that a panic during a render becomes an error of its app.
 func TestPanicOfARender(t *testing.T) {
 	_, r := newShelf("bad")
 	r.renders.look(readable("bad"), nil, []rollout.App{app("shop")})
@@ -321,8 +319,8 @@ func TestCommitThatIsForeign(t *testing.T) {
 	wantBuilt(t, r, "shop", "head")
 }
 
-// TestFailedRenderIsTriedAgain checks that a render that failed for a reason outside of the repository is retried at
-// later fetches, with growing pauses. This includes older commits, and ends with a success.
+// TestFailedRenderIsTriedAgain checks that a render that failed for a reason outside of the repository is retried at later fetches, with
+// growing pauses. Older commits are retried as well, and a success ends the retries.
 func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s, r := newShelf("1", "2")
 	v, apps := at("1", "2"), []rollout.App{app("a")}

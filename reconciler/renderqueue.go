@@ -13,22 +13,22 @@ type what struct {
 	head   bool
 }
 
-// job is one render to do, with the commit's tree if it is the head.
+// job is one render to make, with the commit's tree if the commit is the head.
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot // leads to it from the former head
+	line []Snapshot // the commits from the former head to this one
 }
 
-// renderQueue holds the workers' jobs: apps in flight first, and each app at one worker, as it may be slow.
+// renderQueue holds the workers' jobs, apps in flight first. Each app has at most one worker, as it may be slow.
 type renderQueue struct {
 	isInFlight func(app string) bool
 
 	mu    sync.Mutex
 	news  *sync.Cond // a job was added, or close was called
-	first []job      // of apps in flight
+	first []job      // jobs of apps in flight
 	jobs  []job
-	known map[what]bool   // the queued ones
+	known map[what]bool   // queued jobs
 	busy  map[string]bool // apps that are being rendered
 	ended bool
 }
@@ -56,7 +56,7 @@ func (q *renderQueue) add(jobs ...job) {
 	}
 }
 
-// run does jobs until close, or until there are none, and reports whether there were any.
+// run does jobs until close or, unless it waits, until there are none. It reports whether there were any.
 func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +76,7 @@ func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	return any
 }
 
-// next takes the first job of an app without a worker.
+// next takes the first job of an app that no worker renders.
 func (q *renderQueue) next() (j job, exists bool) {
 	for _, from := range []*[]job{&q.first, &q.jobs} {
 		i := slices.IndexFunc(*from, func(j job) bool { return !q.busy[j.app.Name] })
@@ -93,7 +93,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves some apps to the front of those in flight, as after a restart with a thousand apps in flight.
+// hasten moves jobs of some apps to the front of first, which may hold a thousand apps after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -24,7 +24,7 @@ func (r *Reconciler) report(s recorded, m *appCache) {
 	}}})
 }
 
-// happened reports whether a pass has news for users. A rollback has when it is applied, not when recorded.
+// happened reports whether a pass has news for users. A rollback is news when it is applied, and not when recorded.
 func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	if !isRecorded && !isRollback {
 		return false

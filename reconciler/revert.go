@@ -11,7 +11,7 @@ import (
 )
 
 // revert returns the change that restores the app's files from the stable commit, nil unless the head is the rejected
-// release with an unchanged folder. A doubtful one may affect other apps or changes: users must review it.
+// release with an unchanged folder. A doubtful revert may affect other apps or changes, so users must review it.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
 ) (c *propose.Change, doubtful bool, err error) {
@@ -41,7 +41,7 @@ func (r *committer) revert(
 	return &change, reversion.IsDoubtful(), nil
 }
 
-// editsBetween returns the edits that restore an app as in stable, and the other apps that they affect.
+// editsBetween returns the edits that restore an app's files from stable, and the other apps that use these files.
 func (r *committer) editsBetween(
 	ctx context.Context, v *gitView, head, stable *rollout.Render,
 ) (propose.Reversion, error) {
@@ -52,7 +52,7 @@ func (r *committer) editsBetween(
 	return propose.NewReversion(v.branch.Tree, tree, head, stable, r.renders.all())
 }
 
-// wantRevert notes that an app may have a release to revert.
+// wantRevert notes an app whose rejected release may have to be reverted.
 func (r *committer) wantRevert(s recorded) {
 	config, in := s.view.branch.Config, s.input
 	in.State = s.after
@@ -69,7 +69,7 @@ func (r *committer) wantRevert(s recorded) {
 }
 
 // pushReverts commits reverts of rejected releases to the users' branch, if they affect only the app's folder and the
-// release. It pushes one at a time, each on the new head. A refused one becomes a proposal.
+// release. It pushes one at a time, each on the new head. A refused push becomes a proposal.
 func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
@@ -102,7 +102,7 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	r.reverted[app] = v.main()
 	r.mu.Unlock()
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, app)
-	if doubtful && isNew && r.states.isProposed(branch) == "" { // it was not doubtful at the rollback
+	if doubtful && isNew && r.states.isProposed(branch) == "" { // the revert was not doubtful at the rollback
 		r.proposeInstead(ctx, s, change)
 	}
 	if change == nil || doubtful {
@@ -132,7 +132,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports whether a revert proposal is a user's undo of the head's release, wanted without a rejection. An
+// undoes reports whether a revert proposal is a user's undo of the head's release, which needs no rejection. An
 // unreadable commit does not count.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)

@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// routing is the routing that this process knows to have been applied for an app.
+// routing is the routing of an app that this process knows to be applied.
 type routing struct {
 	held  string    // the routing of the last apply without an error
 	key   string    // the routing at the last pass
-	began time.Time // the first pass after it was applied
+	began time.Time // the first pass after key was applied
 }
 
-// since returns from when on proxies could learn a state's routing: after the cluster has it. Unapplied, or after a
-// restart, it is now; without routing, zero.
+// since returns when proxies could first learn a state's routing: at the first pass after it was applied. If it is
+// unapplied, or after a restart, that is now. Without routing it is zero.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}
@@ -30,14 +30,14 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	}
 }
 
-// looked notes at a pass's start that the last apply has arrived. The apply's own time would be too early.
+// looked notes at the start of a pass that the last apply has arrived. The time of the apply itself would be too early.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now
 	}
 }
 
-// applying notes that a routing is about to be applied. Even a failed apply ends another former routing.
+// applying notes that a routing is about to be applied. Even a failed apply may end a different former routing.
 func (r *routing) applying(key string) {
 	if key != r.held {
 		*r = routing{}

@@ -32,8 +32,8 @@ func (a *away) Fetch(context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, a.err(a.fetches.Add(1))
 }
 
-// TestRunPolls counts the fetches from a server that is down, over a minute without other events. They begin at the
-// interval and back off. A repeated error has one line in the log.
+// TestRunPolls checks how many fetches a minute without other events has while the server is down. They begin at the interval and back off.
+// A repeated error has one line in the log.
 func TestRunPolls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flag    time.Duration
@@ -105,7 +105,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// TestRunStopsAtOnce ends a waiting loop.
+// TestRunStopsAtOnce checks that a waiting Run ends at once when it is stopped.
 func TestRunStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{Repository: &away{err: func(int64) error { return errors.New("no route") }}, Log: slog.New(slog.DiscardHandler)})
@@ -134,7 +134,7 @@ func TestAgenda(t *testing.T) {
 	compare.CheckNamed(t, "due in an hour", []string{"later", "sooner"}, r.queue.due(now.Add(time.Hour)))
 }
 
-// TestEachErrorIsLoggedOnce checks errors that stay, end and return.
+// TestEachErrorIsLoggedOnce checks that an error is logged once while it stays, and again when it returns.
 func TestEachErrorIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	c := errorLog{log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -174,7 +174,7 @@ func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	}
 }
 
-// TestTriesAreSpread checks that a failed app waits for the process's own time.
+// TestTriesAreSpread checks that Spread lengthens the wait of a failed app.
 func TestTriesAreSpread(t *testing.T) {
 	asked := []time.Duration{}
 	w := newWorld(t, func(o *Options) {
@@ -191,8 +191,8 @@ func TestTriesAreSpread(t *testing.T) {
 	}
 }
 
-// TestTriesAreTimed checks the retries of an app, each later than the last, while the cluster or Git refuses a
-// change. After a success only its own timers are left.
+// TestTriesAreTimed checks that the waits between an app's retries grow while the cluster or Git refuses a change. After a success only the
+// app's own timers are left.
 func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
 	isFailing := func() bool { return !w.r.caches["shop"].failing.IsZero() }
@@ -235,8 +235,8 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	compare.CheckNamed(t, "held, and applied", "<nil> true", fmt.Sprint(w.stateOf("more").Held, isApplied()))
 }
 
-// TestNothingAdvancesUnseen checks that no timer advances a release and no app counts as healthy while watches are
-// broken. A rollback begins, and ends when its end is observed.
+// TestNothingAdvancesUnseen checks that no timer advances a release and no app counts as healthy while watches are broken. A rollback
+// begins, and is complete when the watches show its end.
 func TestNothingAdvancesUnseen(t *testing.T) {
 	steps := strings.NewReplacer("pause: {}", "pause: {duration: 3s}")
 	w := worldOf(t, map[string]string{
@@ -267,15 +267,15 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 	w.want(rollout.Healthy, 0)
 }
 
-// TestEachObjectIsTried applies objects one by one after a common failure. Each new reason is reported once. Objects
-// of other apps are skipped. Another refusal stops the sequence, since later objects may remove pods.
+// TestEachObjectIsTried checks that objects are applied one by one after they failed together. Each new reason is reported once. Objects of
+// other apps are skipped. Another refusal stops the sequence, since later objects may remove pods.
 func TestEachObjectIsTried(t *testing.T) {
 	objects := []rollout.Object{object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "b"), object("v1", "ConfigMap", "c")}
 	theirs := &rollout.InvalidError{Msg: "it is another app's"}
 	down, slow := errors.New("the API server is away"), errors.New("too slow")
 	for name, c := range map[string]struct {
-		refused map[string]error // by object
-		failed  error            // the error of the common apply
+		refused map[string]error // the error of each refused object
+		failed  error            // the error of applying all objects together
 		want    string
 		applied string
 	}{
@@ -295,7 +295,7 @@ func TestEachObjectIsTried(t *testing.T) {
 	}
 }
 
-// TestNoTracerCostsNothing bounds the cost of a part without tracing.
+// TestNoTracerCostsNothing checks that a part allocates nothing without a Tracer.
 func TestNoTracerCostsNothing(t *testing.T) {
 	r := New(Options{})
 	ctx := t.Context()

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stateStore is the state branch as this process has read and pushed it. Any goroutine may call it.
+// stateStore holds the state branch as this process has read or pushed it. Any goroutine may call its methods.
 type stateStore struct {
 	cluster, uid, id string // the cluster of the record, and the writer's id
 	exclusive        bool
@@ -20,20 +20,20 @@ type stateStore struct {
 
 	mu        sync.Mutex
 	isKnown   bool
-	head      string            // of the state branch
+	head      string            // the head of the state branch
 	pushes    int               // how many pushes this process has begun or ended
-	isPushing bool              // a fetch now may be older or newer than this record
-	proposals map[string]string // branch to commit
+	isPushing bool              // a push runs: a fetch may be older or newer than this record
+	proposals map[string]string // the commits of proposals, by branch
 	apps      map[string]appState
 	isClaimed bool           // cluster.yaml exists
-	writer    rollout.Writer // the writer in it
+	writer    rollout.Writer // the writer in cluster.yaml
 	epoch     int            // the epoch of this process; 0 before its first commit
 }
 
 // appState is the record of one app.
 type appState struct {
 	state rollout.State
-	id    string // of the blob that was read last
+	id    string // the id of the blob that was read last
 	err   error  // the state cannot be read: leave the app alone
 }
 
@@ -44,7 +44,7 @@ func newStateStore(o *Options) *stateStore {
 	}
 }
 
-// of returns an app's record; known is false before the branch was read.
+// of returns an app's record. known is false until the state branch was read.
 func (r *stateStore) of(app string) (e appState, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +93,7 @@ func (r *stateStore) proposed() map[string]string {
 // isProposed returns the commit of a proposal's branch, "" if there is none.
 func (r *stateStore) isProposed(branch string) string { return r.proposed()[branch] }
 
-// setProposals takes over a push of proposals. A branch without a commit is removed.
+// setProposals stores the commits that a push gave to proposal branches. A branch without a commit is deleted.
 func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,8 +106,8 @@ func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]s
 	r.proposals = next
 }
 
-// read takes over a fetch: proposals and changed state files. pushes is this process's count before it; if it pushes,
-// or has since, the fetch is outdated and ignored. It returns the apps whose record changed.
+// read stores a fetch's proposals and changed state files, and returns the apps that have changed. pushes is the count
+// of pushes before the fetch: if it differs now, or a push is running, the fetch is outdated and ignored.
 func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 	return touched, nil
 }
 
-// ownersOf returns the apps on record that own any of the proposals.
+// ownersOf returns the recorded apps to which any of the proposals belongs.
 func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
 	for _, app := range sortedKeys(r.apps) {
 		if slices.ContainsFunc(proposalsOf(r.cluster, app), func(branch string) bool { return proposals[branch] != "" }) {
@@ -150,7 +150,7 @@ func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
 	return apps
 }
 
-// moved returns the branches whose commit changed.
+// moved returns the branches in now that are new or whose commit changed.
 func moved(before, now map[string]string) map[string]string {
 	all := maps.Clone(now)
 	maps.DeleteFunc(all, func(branch, commit string) bool { return before[branch] == commit })
@@ -174,7 +174,7 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 		return true
 	}
 	r.apps[name] = appState{state: s, id: id}
-	return was.err != nil || !s.Equal(&was.state) // else this process wrote it
+	return was.err != nil || !s.Equal(&was.state) // an equal state was written by this process
 }
 
 // check refuses a state branch of another cluster: its states would be applied to this one.
@@ -194,7 +194,7 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 }
 
 // noteWriter compares the writer in Git with this process. Two alternating writers are safe, as every push names the
-// expected head. Still an exclusive one stands down, and any other logs a warning.
+// expected head. Nevertheless an exclusive process stands down, and any other logs a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w
@@ -212,7 +212,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process as the next writer: in its epoch, its predecessor's on the same host, or a new one.
+// nextWriter returns this process as the next writer, in its own epoch, a predecessor's with its id, or a new one.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -228,7 +228,7 @@ func (r *stateStore) nextWriter() rollout.Writer {
 type draft struct {
 	head   string
 	writer rollout.Writer
-	claims bool // cluster.yaml is to be written too
+	claims bool // cluster.yaml is to be written as well
 }
 
 func (r *stateStore) draft() draft {
@@ -238,7 +238,7 @@ func (r *stateStore) draft() draft {
 	return draft{head: r.head, writer: writer, claims: !r.isClaimed || writer != r.writer}
 }
 
-// begin notes a push's start; the returned function notes its end.
+// begin notes the start of a push, and returns a function that notes its end.
 func (r *stateStore) begin() (end func()) {
 	note := func(is bool) {
 		r.mu.Lock()
@@ -250,17 +250,17 @@ func (r *stateStore) begin() (end func()) {
 	return func() { note(false) }
 }
 
-// setRecorded takes over the states that a push recorded on a draft.
+// setRecorded stores the states that a push has recorded on top of a draft's head.
 func (r *stateStore) setRecorded(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.head, r.isClaimed, r.writer, r.epoch = head, true, on.writer, on.writer.Epoch
 	for app, state := range states {
-		if state.App == "" { // renamed or removed
+		if state.App == "" { // the app was renamed or removed
 			delete(r.apps, app)
 			continue
 		}
-		r.apps[app] = appState{state: state} // without a blob id: its file is read again at the next other head
+		r.apps[app] = appState{state: state} // without a blob id, so that a fetch of another head reads its file again
 	}
 }
 
@@ -286,7 +286,7 @@ func unique(texts []string) []string {
 	})
 }
 
-// lastChange returns when a state last began a release or a step, if it has times.
+// lastChange returns when a state last began a release or a step, zero if unknown.
 func lastChange(s rollout.State) time.Time {
 	var last time.Time
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {

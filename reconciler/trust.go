@@ -46,8 +46,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns recorded commits that are no ancestors of the followed one, all after an error. It is only needed
-// after a restart (Blind), without a trusted head.
+// foreign returns recorded commits that are no ancestors of the followed commit; after an error, all of them. It is
+// only needed after a restart (Blind), when no trusted head is known.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -64,7 +64,7 @@ func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err
 	return outside, nil
 }
 
-// judge decides whether an app goes on while a head, nil if unreadable, is refused.
+// judge decides whether an app goes on while the head is refused. tree is that head, nil if it is unreadable.
 func (l *poller) judge(
 	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {
@@ -87,7 +87,7 @@ func (l *poller) judge(
 	}
 }
 
-// recorded returns an app at its recorded commit, or an error if foreign contains that commit.
+// recorded returns an app's render at its recorded commit, or an error if foreign contains that commit.
 func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.states.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {
@@ -100,7 +100,7 @@ func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*r
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// changes reports whether a commit would change an app, given its current render or the error that holds it.
+// changes reports whether a commit would change an app, given its current render or the error instead of a render.
 func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {

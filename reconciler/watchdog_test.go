@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stuck is a Git server and a cluster whose calls run a test's functions.
+// stuck is a Git server and a cluster. Its Fetch runs a test's function.
 type stuck struct {
 	Repository
 	Observer
@@ -27,8 +27,8 @@ func (s stuck) Fetch(ctx context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, errors.New("no route")
 }
 
-// TestWorkThatHangsIsNamed delays a fetch. It hangs after 5 minutes, or ten intervals, without progress. Work with
-// progress, or work that waits for its time, does not hang.
+// TestWorkThatHangsIsNamed checks that a fetch hangs after 5 minutes, or ten intervals, without a heartbeat. Work with heartbeats, or work
+// that waits for its time, does not hang.
 func TestWorkThatHangsIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		interval time.Duration

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -32,7 +32,7 @@ func must(t testing.TB, err error) {
 // tree is a commit of files by path. Ids of files and folders depend on their content.
 type tree struct {
 	id     string
-	author string // "" is Ann
+	author string // "" means Ann
 	files  map[string]string
 }
 
@@ -85,16 +85,16 @@ func (t tree) ReadBlob(id string) ([]byte, error) {
 	return nil, fmt.Errorf("no blob %s", id)
 }
 
-// origin is a Git server with its mirror, in memory. The next pushes return fails if it is set, or refuse's answer
-// about any of their updates.
+// origin is a Git server with its mirror, in memory. If set, fails is the error of each push, and refuse returns an error for each update
+// to refuse.
 type origin struct {
 	refuse    func(rollout.Update) error
 	commits   map[string]tree
 	parents   map[string]string
 	heads     rollout.Heads
 	fails     error
-	author    string   // of the next commits
-	messages  []string // of the state branch's commits
+	author    string   // the author of the next commits
+	messages  []string // the messages of the state branch's commits
 	delivered []rollout.Update
 }
 
@@ -143,7 +143,7 @@ func (o *origin) Push(_ context.Context, updates []rollout.Update) (map[string]s
 	return made, nil
 }
 
-// commit makes a child of a commit; nil removes a file.
+// commit adds a child of a commit; nil content removes a file.
 func (o *origin) commit(parent string, edits map[string][]byte) string {
 	next := tree{author: o.author, id: fmt.Sprintf("%07d", len(o.commits)+1), files: maps.Clone(o.commits[parent].files)}
 	if next.files == nil {
@@ -186,19 +186,19 @@ func (o *origin) Outside(_ context.Context, commit string, of []string) ([]strin
 	}), nil
 }
 
-// server is a cluster: a model of Kubernetes' controllers that counts its calls.
+// server is a cluster: a model of Kubernetes' controllers that notes applied and pruned objects.
 type server struct {
 	*kube.Cluster
 	refuses func(o rollout.Object) error // nil accepts everything
-	fights  error                        // of an Apply that wrote all objects
+	fights  error                        // the error of an Apply that wrote all objects
 	check   error                        // the result of a dry run
 	unseen  string                       // why watches are broken
 	applied []string
 	pruned  []rollout.Ref
-	unprune error // why it deletes nothing
+	unprune error // the error of Prune, which deletes nothing then
 	hanging bool  // deleted objects stay at first
 	foreign []rollout.Foreign
-	unasked error // why it does not name an object's other owners
+	unasked error // the error of OtherOwners
 }
 
 func (s *server) Apply(_ context.Context, _ string, objects []rollout.Object) error {
@@ -245,7 +245,7 @@ func (s *server) OtherOwners(context.Context, string, []rollout.Object, time.Tim
 	return s.foreign, s.unasked
 }
 
-// world is a reconciler of one app, shop, with a Git server, a renderer and a cluster, all in memory.
+// world is a reconciler of the app shop, with a Git server, a renderer and a cluster, all in memory.
 type world struct {
 	*testing.T
 	git     *origin
@@ -279,7 +279,7 @@ const (
 	configMap   = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 )
 
-// Edits that drop the app's ConfigMap, and the whole app.
+// Edits that delete the app's ConfigMap, or the whole app.
 var (
 	withoutConfigMap = map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""}
 	withoutShop      = map[string]string{"apps/shop/kustomization.yaml": "", "apps/shop/config.yaml": "", "apps/shop/app.yaml": ""}
@@ -296,7 +296,7 @@ func newWorld(t *testing.T, options func(*Options)) *world {
 	}, options)
 }
 
-// worldOf returns a world with files on the users' branch, after all users have their version.
+// worldOf returns a world with files on the users' branch, after their version is rolled out to all users.
 func worldOf(t *testing.T, files map[string]string, options func(*Options)) *world {
 	t.Helper()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -325,13 +325,13 @@ func version(v string) string { return strings.Replace(deployment, "VERSION", v,
 // shopAt returns the file of the app's version.
 func shopAt(v string) map[string]string { return map[string]string{"apps/shop/app.yaml": version(v)} }
 
-// commit writes files to the users' branch; "" removes one.
+// commit writes files to the users' branch; content "" removes a file.
 func (w *world) commit(_ string, files map[string]string) string {
 	w.git.heads.Main = w.git.commit(w.git.heads.Main, contents(files))
 	return w.git.heads.Main
 }
 
-// contents returns files as edits; "" removes one.
+// contents returns files as edits; content "" removes a file.
 func contents(files map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name, content := range files {
@@ -360,7 +360,7 @@ func (w *world) once() error {
 	return err
 }
 
-// pass runs a pass that succeeds.
+// pass runs a pass that must succeed.
 func (w *world) pass() {
 	w.Helper()
 	if err := w.once(); err != nil {
@@ -375,7 +375,7 @@ func (w *world) passes(n int) {
 	}
 }
 
-// settle runs passes until nothing moves.
+// settle runs passes, which must succeed, until nothing moves.
 func (w *world) settle() {
 	w.Helper()
 	for range 20 {
@@ -405,7 +405,7 @@ func (w *world) stateOf(app string) rollout.State {
 	return e.state
 }
 
-// recordsNothing reports the records that a run of passes makes.
+// recordsNothing fails the test if run records anything in Git.
 func (w *world) recordsNothing(run func()) {
 	w.Helper()
 	before := len(w.git.messages)
@@ -414,7 +414,7 @@ func (w *world) recordsNothing(run func()) {
 	}
 }
 
-// want reports another phase, or another number of pods of v2.
+// want fails the test at another phase, or at another number of v2's pods.
 func (w *world) want(phase rollout.Phase, pods int) {
 	w.Helper()
 	if s := w.state(); s.Phase != phase || w.pods("v2") != pods {
@@ -422,7 +422,7 @@ func (w *world) want(phase rollout.Phase, pods int) {
 	}
 }
 
-// wantBack reports a release on record, or pods of another version than v1.
+// wantBack fails the test if a release is on record, or if not all pods are of v1.
 func (w *world) wantBack() {
 	w.Helper()
 	if w.wantBackPods(); w.state().Release != nil {
@@ -430,7 +430,7 @@ func (w *world) wantBack() {
 	}
 }
 
-// wantBackPods reports pods of another version than v1.
+// wantBackPods fails the test if not all pods are of v1.
 func (w *world) wantBackPods() {
 	w.Helper()
 	if w.pods("v1") != 4 || w.pods("v2") > 0 {
@@ -438,7 +438,7 @@ func (w *world) wantBackPods() {
 	}
 }
 
-// wantBegun reports a shop that is held or without pods of a release of v2.
+// wantBegun fails the test if the shop is held, or has no release or no pods of v2.
 func (w *world) wantBegun() {
 	w.Helper()
 	if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
@@ -446,7 +446,7 @@ func (w *world) wantBegun() {
 	}
 }
 
-// pods returns the replicas of a version.
+// pods returns the replicas of a version, in all ReplicaSets.
 func (w *world) pods(version string) int {
 	n := 0
 	for _, d := range w.cluster.Deployments {

@@ -46,7 +46,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	}
 	steps := slices.Clone(w.steps())
 	for range 1 + rng.IntN(2) {
-		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // the first step has the name
+		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // the named step stays the first
 		steps = slices.Insert(steps, at, any(map[string]any{"analysis": random("errors", "suite")}))
 	}
 	w.setSteps(steps)
@@ -141,7 +141,7 @@ func (l *lab) verdict(release rollout.Hash) rollout.AnalysisPhase {
 	}
 }
 
-// checkVerdict checks that a release rejected by an analysis was itself measured badly since it began.
+// checkVerdict checks that a release rejected by an analysis was itself measured badly after it began.
 func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	if len(is.Rejected) == 0 || was.Release == nil || p.u.chaos.meddling {
 		return
@@ -202,7 +202,7 @@ func duringAnalysis(u *universe, i int) bool {
 	return true
 }
 
-// pastLab gives the bad measurements of earlier releases to the current one.
+// pastLab is a mutation that reports the bad measurements of earlier releases for the current one.
 type pastLab struct {
 	*lab
 	going map[string][]rollout.AnalysisRun // by app

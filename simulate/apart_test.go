@@ -33,8 +33,8 @@ func (p *picky) Push(ctx context.Context, updates []rollout.Update) (map[string]
 	return p.Clone.Push(ctx, updates)
 }
 
-// TestOneTransitionKeepsNoOtherFromGit checks that transitions of other apps are recorded when the server refuses one
-// app's. A server that is down is not asked once per app.
+// TestOneTransitionKeepsNoOtherFromGit checks that other apps' transitions are recorded when the server refuses one app's transition. A
+// server that is down does not get a push for each app.
 func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	p, server := newStory(t, twoApps("v1")), &picky{}
 	p.parts.Wrap = func(process *Process, o *reconciler.Options) {
@@ -57,8 +57,8 @@ func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	}
 }
 
-// TestAppThatComesBackRunsItsHook removes a preview with a hook from Git and restores it. The old Job has the name of
-// the new one, and must not block the deployment.
+// TestAppThatComesBackRunsItsHook checks that a preview runs its hook after it was removed from Git and restored. The old Job has the name
+// of the new Job, and must not block the deployment.
 func TestAppThatComesBackRunsItsHook(t *testing.T) {
 	const job = "\n---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {gitrollout.dev/hook: before}\n" +
 		"spec:\n  template:\n    spec: {restartPolicy: Never, containers: [{name: m, image: \"m:1\"}]}\n"

@@ -19,25 +19,25 @@ type Effect struct {
 // String returns the effect in words.
 func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
 
-// Outcome is an effect's result; zero: it happens.
+// Outcome is an effect's result. The zero value means that the effect happens.
 type Outcome struct {
 	Err   error // the error that the process receives
 	After bool  // the effect happens, and only its response is lost
 }
 
-// Gate is called before each effect of a process, and may make it wait.
+// Gate is called before each effect of a process, and may block the process.
 type Gate func(Effect) Outcome
 
 // Clone is a process's mirror of the Git server, with its fetched commits.
 type Clone struct {
 	server  *Git
-	name    string // the process
+	name    string // the process's name
 	branch  string
 	cluster string
 	gate    Gate
 	local   map[string]bool
-	state   string // the state branch, as the newest configuration names it
-	main    string // main at the last fetch
+	state   string // the name of the state branch in the newest configuration
+	main    string // the head of main at the last fetch
 }
 
 var _ reconciler.Repository = (*Clone)(nil)
@@ -64,7 +64,7 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 		c.main = main
 		path := rollout.ConfigPath(c.cluster)
 		config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
-		if err == nil { // else the state branch stays
+		if err == nil { // else the name stays
 			c.state = config.StateBranch
 		}
 	}
@@ -206,10 +206,10 @@ func (g *Git) Merge(id, onto string) rollout.Merge {
 
 // move is one branch of a push.
 type move struct {
-	branch, from, to string // commits; "" deletes
+	branch, from, to string // from and to are commits; to is "" for a deletion
 }
 
-// prepare makes an update's commit; to is "" if nothing would change.
+// prepare creates the commit of an update; to is "" if the update changes nothing.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)
@@ -232,7 +232,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves a push's branches, unless one has moved. A repeated push is no conflict.
+// receive moves a push's branches, unless one has moved. A repetition of a successful push is no conflict.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

@@ -14,13 +14,13 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Cluster is an API server in memory: objects that one field manager applies with force, over Kube's controllers.
+// Cluster is an API server in memory. One field manager applies its objects with force; Kube models the controllers.
 type Cluster struct {
 	Kube *kube.Cluster
 	Ends func(job string) rollout.JobState // the state of a Job that has not ended
 
 	jobs    map[string]*job // by namespace/name
-	made    map[string]int  // how often a Job was made, by annotation
+	made    map[string]int  // how often a Job was created, by the annotation of its run
 	objects map[rollout.Ref]*object
 	foreign map[rollout.Ref]string                            // objects owned by another controller, with its name
 	version int                                               // grows with each change that watches report
@@ -81,7 +81,7 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// drifted reports whether another writer changed an applied field.
+// drifted reports whether another writer has changed the replicas of an applied object.
 func (c *Cluster) drifted(o rollout.Object) bool {
 	w, is := c.Kube.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]

@@ -60,7 +60,7 @@ func (s *Story) command(verb string, args []string) error {
 	}
 }
 
-// pods executes a line about the cluster.
+// pods executes a script's line about pods, versions or replicas.
 func (s *Story) pods(verb string, args []string) error {
 	arg := func(i int) string { return append(args, "", "")[i] }
 	switch verb {
@@ -107,7 +107,7 @@ func (s *Story) pods(verb string, args []string) error {
 // mostPods bounds the pods of a command: the model needs time for each.
 const mostPods = 1000
 
-// oneOf returns an error if a command's name is unknown.
+// oneOf returns an error that lists the known names if name is not among them.
 func oneOf(what, name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
@@ -151,7 +151,7 @@ func (s *Story) deployments() []*kube.Deployment {
 	})
 }
 
-// each calls a function for a version's pods while it returns true.
+// each calls a function for a version's pods until it returns false.
 func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	var known []string
 	for _, d := range s.deployments() {
@@ -167,7 +167,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	return oneOf("version with pods", version, known)
 }
 
-// appOf returns the app that a line names, or the only one, and the other words.
+// appOf returns the app that a line names, or the only app, and the line's other words.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -230,7 +230,7 @@ func (s *Story) push(args []string) error {
 // error says why no commit can be rendered.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
-	for _, id := range slices.Backward(s.pushes) { // the newest commit that shows the app's files
+	for _, id := range slices.Backward(s.pushes) { // the newest commit at which the app can be rendered
 		var err error
 		if made, err = s.reader.Render(snapshot{s.git.commits[id]}, a); err == nil {
 			break
@@ -280,7 +280,7 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert restores the newest commit with another release of the app.
+// revert restores the files of the newest commit with another release of the app.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {
@@ -298,7 +298,7 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // a revert of the release's own commit leaves it alone
+		delete(edits, promotion) // a revert of the release's own commit does not change this file
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}
@@ -327,7 +327,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, like the command of its name.
+// decide pushes a promotion file, like the gitrollout command of the same name.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

@@ -34,11 +34,11 @@ const (
 
 // appSource is one app's folder.
 type appSource struct {
-	id, name  string // its first name, which its objects keep, and the name of its folder
+	id, name  string // id is the first name, which the objects keep; name is the folder's
 	workloads []workloadSource
 	config    int  // data outside of templates: a ConfigMap's content
-	broken    bool // it cannot be rendered, or
-	emptied   bool // a generator emptied the file of all its objects
+	broken    bool // it cannot be rendered
+	emptied   bool // a generator emptied the file with all its objects
 	promotion *rollout.Promotion
 	hooks     []hookSource
 }
@@ -47,19 +47,19 @@ type appSource struct {
 type hookSource struct {
 	name, when string
 	continues  bool
-	edition    int // of the Job
+	edition    int // the version of the Job
 }
 
 // workloadSource is one workload and, unless plain, its Rollout document.
 type workloadSource struct {
 	name, version    string
-	policy           string // the policy of a StatefulSet's pods, or onNodes; "": a Deployment
+	policy           string // a StatefulSet's podManagementPolicy, or the constant of another kind; "": a Deployment
 	label            string // the label of its pods; "": its name
 	plain, gone      bool
 	replicas         *int
 	limits           [2]any // maxSurge, maxUnavailable
 	minReady         int
-	deadline, window int // window -1: not given
+	deadline, window int // window -1: none is given
 	deadlineAbort    bool
 	paused           bool
 	services         []string
@@ -87,7 +87,7 @@ func (s source) clone() source {
 	return s
 }
 
-// files returns the whole branch.
+// files returns all files of the branch.
 func (s source) files() map[string][]byte {
 	out := map[string][]byte{}
 	put := func(path string, v any) {
@@ -215,7 +215,7 @@ func (w workloadSource) deployment() map[string]any {
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": w.limits[1]}}
 	case byCounts:
 		spec["updateStrategy"] = map[string]any{"maxUnavailable": 1}
-	case byKruisesOrdinals: // it has minReadySeconds elsewhere
+	case byKruisesOrdinals: // this kind has minReadySeconds elsewhere
 		delete(spec, "minReadySeconds")
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"minReadySeconds": w.minReady}}
 	case byOldShare:
@@ -228,21 +228,20 @@ func (w workloadSource) deployment() map[string]any {
 	return manifest(w.apiVersion(), w.workload().Ref().Kind, w.name, map[string]any{"spec": spec})
 }
 
-// workload returns its name in records.
+// workload returns the workload's name in records.
 func (w workloadSource) workload() rollout.Workload {
 	return rollout.Workload{Kind: kinds[w.policy].kind, Namespace: namespace, Name: w.name}
 }
 
 func (w workloadSource) apiVersion() string { return kinds[w.policy].apiVersion }
 
-// The policies of a DaemonSet, a CloneSet, Kruise's DaemonSet and StatefulSet, and the two kinds of the
-// configuration.
+// The policies of a DaemonSet, a CloneSet, Kruise's DaemonSet and StatefulSet, and the two kinds of ownRows.
 const (
 	onNodes, byCounts, onKruisesNodes, byKruisesOrdinals = "OnNodes", "ByCounts", "OnKruisesNodes", "ByKruisesOrdinals"
 	byNewCounts, byOldShare                              = "ByNewCounts", "ByOldShare"
 )
 
-// kinds are the kinds of workloads in records, and their API versions, by policy.
+// kinds has, by policy, a workload's kind in records and its API version.
 var kinds = map[string]struct{ kind, apiVersion string }{
 	"":                {"", "apps/v1"},
 	"OrderedReady":    {"StatefulSet", "apps/v1"},
@@ -255,7 +254,7 @@ var kinds = map[string]struct{ kind, apiVersion string }{
 	byOldShare:        {"ShardSet.example.com", "example.com/v1"},
 }
 
-// ownRows are the kinds of the configuration: a partition that counts new pods, and pods with ordinals.
+// ownRows are the kinds that the configuration describes: one whose partition counts new pods, and one whose pods have ordinals.
 var ownRows = []any{
 	map[string]any{"apiVersion": "example.com/v1", "kind": "GameServerSet",
 		"partition": map[string]any{"path": "spec.rollout.new", "counts": "new"}},
@@ -274,16 +273,16 @@ func parseOwnKinds() ([]rollout.Partitioned, string) {
 	return c.Workloads, rollout.PartitionedText(c.Workloads)
 }
 
-// partitionedPolicies are the kinds described by their fields whose pods are counted.
+// partitionedPolicies are the partitioned kinds whose pods belong to no node.
 var partitionedPolicies = []string{byCounts, byKruisesOrdinals, byNewCounts, byOldShare}
 
 // isOnNodes reports whether the workload has a pod on each node.
 func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.policy == onKruisesNodes }
 
-// kind turns a workload into another kind.
+// kind turns a workload into another kind of workload.
 type kind func(w *workloadSource, rng *rand.Rand)
 
-// partitioned returns a kind with a partition, by a random policy of several.
+// partitioned returns a kind with a partition. Its policy is drawn from policies.
 func partitioned(policies ...string) kind {
 	return func(w *workloadSource, rng *rand.Rand) {
 		policy := policies[0]
@@ -316,7 +315,7 @@ func (w *workloadSource) asKruisesAgent(rng *rand.Rand) {
 	delete(w.canary, "nodeOrder")
 }
 
-// asSet turns a workload into a StatefulSet: in place, with batches, without the features of Deployments.
+// asSet turns a workload into a StatefulSet, scaled in place and with batches, without the features of Deployments.
 func (w *workloadSource) asSet(rng *rand.Rand) {
 	w.policy, w.blueGreen, w.services = []string{"OrderedReady", "Parallel"}[rng.IntN(2)], nil, nil
 	w.canary = map[string]any{"scaling": "inPlace", "steps": batches(rng)}
@@ -463,7 +462,7 @@ func randomSteps(rng *rand.Rand, scaling string) []any {
 	return steps
 }
 
-// batches returns steps, some of which are numbers of pods.
+// batches returns random steps, perhaps with a setCanaryScale.
 func batches(rng *rand.Rand) []any {
 	steps := randomSteps(rng, "inPlace")
 	if rng.IntN(2) == 0 {

@@ -35,7 +35,7 @@ type file struct {
 // Self is the author of reconcilers' commits in Snapshots.
 const Self = "a merged proposal"
 
-// NewGit returns a server without branches. It calls moved after each move of one.
+// NewGit returns a server without branches. It calls moved after each move of a branch.
 func NewGit(moved func(by string, branch, from, to string)) *Git {
 	if moved == nil {
 		moved = func(string, string, string, string) {}
@@ -63,7 +63,7 @@ func (g *Git) Files(id string) map[string]string {
 	return files
 }
 
-// at returns a commit, empty if there is none with that id.
+// at returns the commit with that id, an empty commit if there is none.
 func (g *Git) at(id string) *commit {
 	if c := g.commits[id]; c != nil {
 		return c
@@ -96,7 +96,7 @@ func (g *Git) Commit(c Change) string {
 	return made.ID
 }
 
-// Set moves a branch to a commit, whatever its present one; "" deletes it.
+// Set moves a branch to a commit, whatever commit it is at. Commit "" deletes the branch.
 func (g *Git) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {

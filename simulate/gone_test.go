@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGoneAppsAreForgotten creates a hundred previews that wait at a gate or are aborted there, and removes them.
-// Neither the process nor the state branch keeps anything under their names.
+// TestGoneAppsAreForgotten checks that neither the process nor the state branch keeps the names of removed apps. It removes a hundred
+// previews that wait at a gate or were aborted there.
 func TestGoneAppsAreForgotten(t *testing.T) {
 	many := 100
 	if testing.Short() {
@@ -101,7 +101,7 @@ func keysOf(root any, text string) map[string]int {
 	return found
 }
 
-// forMinutes commits edits and runs four minutes, with the loop at rest after each.
+// forMinutes commits edits and advances four minutes. Before each minute it runs passes until nothing changes.
 func (p *story) forMinutes(message string, edits map[string][]byte) {
 	p.t.Helper()
 	p.event = &Event{}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// endOf returns the state of a Job: it succeeds or fails after some time, and succeeds when all trouble has ended.
+// endOf returns the state of a Job. The Job succeeds or fails after some time, and succeeds when all trouble has ended.
 func (u *universe) endOf(job string) rollout.JobState {
 	if u.ends == nil {
 		u.ends = map[string]rollout.JobState{}
@@ -24,13 +24,13 @@ func (u *universe) endOf(job string) rollout.JobState {
 	return u.ends[job]
 }
 
-// isChecked reports whether a hook runs before a version with users becomes stable.
+// isChecked reports whether the app has a hook that runs after users have a version, and before it becomes stable.
 func (a *appSource) isChecked() bool {
 	return slices.ContainsFunc(a.hooks, func(h hookSource) bool { return h.when == "after" })
 }
 
-// checkJobs checks that each attempt has at most one Job, and that each created Job is recorded as running. With
-// several processes, or an edited record, a process may use an older record.
+// checkJobs checks that each attempt has at most one Job, and that each created Job was recorded as running. The second check needs a
+// single process and unedited records: otherwise a process may use an older record.
 func (o *oracle) checkJobs() {
 	for id, n := range o.u.cluster.made {
 		if n > 1 {
@@ -66,7 +66,7 @@ func (o *oracle) jobsOnRecord() map[string]bool {
 func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	before, running := 0, 0
 	if is.Source == "" {
-		return // it continues under a new name
+		return // the app continues under a new name
 	}
 	if r := o.at(app, is.Source); r != nil && is.Source != was.Source && len(r.Specs) == 0 && r.Hooked {
 		o.u.played["a content with hooks"]++
@@ -187,8 +187,8 @@ func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.Hoo
 	o.u.fail("%s: hook %s was running as Job %s, and has lost it", app, run.Name, run.Job)
 }
 
-// checkReturned checks that hooks after a rollback have ended, in either way, when the rollback has ended. There are
-// none for a return to a version that served before, or for a release that had not begun.
+// checkReturned checks that abort hooks have succeeded or failed when their rollback has ended. There are none for a return to a version
+// that served before, or for a release that had not begun.
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
 		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil
@@ -212,7 +212,7 @@ func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	}
 }
 
-// kindJobs takes failed Jobs for successful ones.
+// kindJobs reports failed Jobs as successful.
 type kindJobs struct{ *View }
 
 func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {
@@ -223,7 +223,7 @@ func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotati
 	return state, err
 }
 
-// namedJobs takes a Job made under an app's former name for another app's.
+// namedJobs reports a Job created under an app's former name as another app's.
 type namedJobs struct {
 	*View
 	u *universe
@@ -238,7 +238,7 @@ func (j namedJobs) EnsureJob(ctx context.Context, object map[string]any, annotat
 	return state, err
 }
 
-// hastyJobs creates Jobs at their dry run.
+// hastyJobs creates Jobs already when they are checked.
 type hastyJobs struct{ *View }
 
 func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
@@ -247,14 +247,14 @@ func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
 	return nil
 }
 
-// withoutHooks hides the hooks of one time.
+// withoutHooks hides the hooks of one time, such as "before".
 func withoutHooks(when string) wrap {
 	return renders(func(_ starting, _ string, r *rollout.Render) {
 		r.Objects = slices.DeleteFunc(r.Objects, func(o rollout.Object) bool { return o.Annotation(hook.Annotation) == when })
 	})
 }
 
-// sameHooks shows the first version of each hook.
+// sameHooks renders each hook in its first version.
 func sameHooks(_ starting, _ string, r *rollout.Render) {
 	for i, o := range r.Objects {
 		if hook.Is(o) {
@@ -264,10 +264,10 @@ func sameHooks(_ starting, _ string, r *rollout.Render) {
 	}
 }
 
-// unhooked hides hooks where nothing is staged.
+// unhooked hides the hooks of apps without Rollout documents.
 func unhooked(_ starting, _ string, r *rollout.Render) { r.Hooked = r.Hooked && len(r.Specs) > 0 }
 
-// hopefulJobs takes failed Jobs for lost ones, and creates them again.
+// hopefulJobs deletes failed Jobs, so that they are created again.
 type hopefulJobs struct{ *View }
 
 func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {

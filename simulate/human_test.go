@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// humanMove is an action of users, autoscalers or nodes during a release. All are equally likely. It returns false if
-// it does not apply.
+// humanMove is an action of users, autoscalers or nodes during a release. All moves are equally likely. play returns false if the move does
+// not apply.
 type humanMove struct {
 	name string
 	play func(u *universe, i int) bool
@@ -27,7 +27,7 @@ var rareMoves = []humanMove{
 	{"people during an analysis", duringAnalysis},
 }
 
-// editMoves are rare moves, played in PeopleAndSteps only.
+// editMoves are rare moves, played in the world PeopleAndSteps only.
 var editMoves = []humanMove{{"all steps or none", allOrNoSteps}}
 
 // moves are the actions in the worlds with users.
@@ -52,7 +52,7 @@ var moves = []humanMove{
 	{"an edit by hand", editByHand},
 }
 
-// notPlayed has the moves left out, with the reason.
+// notPlayed has the names of moves that are left out, with the reason.
 var notPlayed = map[string]string{}
 
 // human plays a random move.
@@ -217,7 +217,7 @@ func stepLess(u *universe, steps []any) []any {
 	if len(steps) < 2 {
 		return nil
 	}
-	i := 1 + u.rng.IntN(len(steps)-1) // the first step has the name
+	i := 1 + u.rng.IntN(len(steps)-1) // the named step stays the first
 	return slices.Delete(steps, i, i+1)
 }
 
@@ -283,13 +283,13 @@ func replicasInGit(u *universe, i int) bool {
 	})
 }
 
-// replicasInCluster scales as an autoscaler.
+// replicasInCluster scales a workload like an autoscaler.
 func replicasInCluster(u *universe, _ int) bool {
 	u.scale()
 	return true
 }
 
-// replicasByHand scales by hand, although Git has the number.
+// replicasByHand scales a workload by hand, although Git sets its replicas.
 func replicasByHand(u *universe, _ int) bool {
 	all := u.workloads()
 	if len(all) > 0 {
@@ -365,7 +365,7 @@ func renameApp(u *universe, i int) bool {
 	return true
 }
 
-// lateMerge merges any earlier proposal.
+// lateMerge merges any earlier proposal of an app.
 func lateMerge(u *universe, i int) bool {
 	if len(u.proposed) == 0 {
 		return false
@@ -380,7 +380,7 @@ func lateMerge(u *universe, i int) bool {
 	return true
 }
 
-// otherRelease decides about a release that has ended or is stable.
+// otherRelease pushes a decision about a release that has ended or is stable.
 func otherRelease(u *universe, i int) bool {
 	state := u.oracle.states[u.head().apps[i].name]
 	all := slices.Concat(state.Verified, rollout.Mapped(state.Rejected, func(r rollout.Rejection) rollout.Hash { return r.Hash }))
@@ -443,7 +443,7 @@ func editByHand(u *universe, _ int) bool {
 		spec := o.Map("spec")
 		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}
 		if u.serial%2 == 1 {
-			spec["minReadySeconds"] = int64(0) // the controller continues to the end
+			spec["minReadySeconds"] = int64(0) // without the hold, the controller replaces all pods
 		}
 		if image {
 			container := o.Map("spec", "template", "spec")["containers"].([]any)[0].(map[string]any)
@@ -465,13 +465,13 @@ func (u *universe) isByHand(d *kube.Deployment) bool {
 	})
 }
 
-// proposal is a promotion file once proposed by gitrollout.
+// proposal is a promotion file that gitrollout once proposed.
 type proposal struct {
 	app       string
 	promotion *rollout.Promotion
 }
 
-// propose keeps a proposal for a late merge.
+// propose notes a proposal for a later merge.
 func (u *universe) propose(branch, commit string) {
 	name, is := strings.CutPrefix(branch, "gitrollout/promote/"+testCluster+"/")
 	if !is || commit == "" || !u.chaos.humans {

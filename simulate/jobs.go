@@ -21,7 +21,7 @@ var _ reconciler.Jobs = (*View)(nil)
 // CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob implements reconciler.Jobs. A Job ends when observed with an end by the cluster's Ends.
+// EnsureJob implements reconciler.Jobs. A Job that has not ended gets its state from the cluster's Ends at each call.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {
@@ -47,7 +47,7 @@ func (v *View) EnsureJob(
 	return j.state, nil
 }
 
-// makeJob makes a Job. An existing one is no error, as in a real cluster.
+// makeJob creates a Job. An existing Job is no error, as in a real cluster.
 func (c *Cluster) makeJob(key, annotation string) {
 	if c.jobs[key] == nil {
 		c.jobs[key] = &job{annotation: annotation, made: c.Kube.Now}
@@ -61,7 +61,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends holds states of hooks' Jobs by their names' prefix; others succeed.
+// ends holds the states of hooks' Jobs by a prefix of their names; other Jobs succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {
@@ -73,7 +73,7 @@ func (e ends) of(job string) rollout.JobState {
 	return rollout.JobState{Complete: true}
 }
 
-// set executes a script's line, job migrate fails, for a known hook.
+// set executes a script's line, such as "job migrate fails", for a known hook.
 func (e ends) set(args, hooks []string) error {
 	state, known := map[string]rollout.JobState{
 		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},

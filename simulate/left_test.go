@@ -53,11 +53,11 @@ func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	files[shopPromotion] = promotionOf(p.state("shop").Release.Hash, "decision: abort\n")[shopPromotion]
 	p.withoutShop(files)
 	p.tick(1)
-	p.checkServes("shop", "shop:v3") // as its new app asks for
+	p.checkServes("shop", "shop:v3") // as till requires, which has the Deployment now
 }
 
-// TestAppThatLeftStaysAlone restarts the process at a commit whose configuration cannot be read. An app that left Git
-// before is still left alone, although the configuration of its own commit lists it.
+// TestAppThatLeftStaysAlone checks that an app that left Git is still left alone after a restart at a commit whose configuration cannot be
+// read. The configuration at the app's recorded commit still lists it.
 func TestAppThatLeftStaysAlone(t *testing.T) {
 	p := atGates(t)
 	p.withoutShop(inTill())
@@ -76,7 +76,7 @@ func TestAppThatLeftStaysAlone(t *testing.T) {
 	}
 }
 
-// TestAbortWithoutConfiguration aborts a release that waits for a freeze, at a commit whose configuration cannot be
+// TestAbortWithoutConfiguration checks that an abort ends a release that waits for a freeze, at a commit whose configuration cannot be
 // read.
 func TestAbortWithoutConfiguration(t *testing.T) {
 	p := atGates(t)

@@ -13,18 +13,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter returns a script's results for a story's metrics; others are successful.
+// meter is an Analyzer that returns the results in a script; other measurements are successful.
 type meter struct {
 	now   func() time.Time
 	touch func(app string)
 
 	mu     sync.Mutex
-	says   map[string]reading // by metric
+	says   map[string]reading // results by metric
 	done   map[string][]strategies.Measured
-	counts int // measurements made
+	counts int // the number of measurements
 }
 
-// reading is a result for conditions or, with a phase, a verdict.
+// reading is a value for a metric's conditions or, with a phase, a verdict.
 type reading struct {
 	phase rollout.AnalysisPhase
 	value any
@@ -34,7 +34,7 @@ var phases = []rollout.AnalysisPhase{
 	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
 }
 
-// set executes measure METRIC RESULT, a phase or JSON, for a known metric.
+// set executes the line "measure METRIC RESULT" for a known metric. RESULT is a phase or JSON.
 func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
 		return errors.New("measure what? write measure METRIC Failed, or a result for its conditions: measure METRIC [0.2]")

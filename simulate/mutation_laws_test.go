@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// lawMutations each break one law by a wrapper that changes the program's view of its world.
+// lawMutations each break one law, by a wrapper that changes the reconciler's input or writes.
 var lawMutations = []mutation{
 	{"a pause does not wait for people", "Calm", 0, bendSpecs(func(s *rollout.Spec) {
 		if s.BlueGreen != nil {
@@ -123,7 +123,7 @@ func strict(p starting, _ string, o rollout.Object) {
 	}
 }
 
-// stray writes a ConfigMap under the name of another namespace.
+// stray writes ConfigMaps to the namespace kube-system.
 func stray(_ starting, _ string, o rollout.Object) {
 	if o.Kind() == "ConfigMap" {
 		o.Set("kube-system", "metadata", "namespace")
@@ -144,7 +144,7 @@ func pinned(_ starting, _ string, o rollout.Object) {
 	}
 }
 
-// halfGit holds a commit without its files after a failed read.
+// halfGit shows a commit without files after its fetch has failed.
 type halfGit struct {
 	*Clone
 	half map[string]bool
@@ -170,14 +170,14 @@ func (g *halfGit) Held(id string) (reconciler.Snapshot, bool) {
 	return g.Clone.Held(id)
 }
 
-// taker hides other controllers.
+// taker hides the other owners of objects.
 type taker struct{ *View }
 
 func (taker) OtherOwners(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
 	return nil, nil
 }
 
-// newcomer writes its first objects over anything that exists.
+// newcomer writes each object once, even if the cluster has it as desired.
 func newcomer(p starting) {
 	known := map[rollout.Ref]bool{}
 	applies(func(ctx context.Context, p starting, app string, objects []rollout.Object) error {
@@ -213,7 +213,7 @@ func staffed(p starting, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// trustful shows a Deployment's desired pods as existing ones.
+// trustful shows a Deployment's desired pods as existing and ready.
 func trustful(p starting, _ string, w *rollout.ObservedWorkload) {
 	w.Complete = w.Synced
 	for i := range w.Revisions {
@@ -223,7 +223,7 @@ func trustful(p starting, _ string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// trusting shows one ready pod as all pods of its version before a switch.
+// trusting shows all pods of a version as ready before a switch, if one is.
 func trusting(p starting, app string, w *rollout.ObservedWorkload) {
 	if !slices.ContainsFunc(p.u.oracle.states[app].Progress, func(pr rollout.Progress) bool { return pr.Name == "scale up" }) {
 		return
@@ -236,7 +236,7 @@ func trusting(p starting, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// keeper deletes no object of a kind, and reports it as deleted.
+// keeper does not delete some objects, and reports them as deleted.
 type keeper struct {
 	*View
 	keeps func(rollout.Object) bool
@@ -259,7 +259,7 @@ func (k *keeper) Prune(ctx context.Context, app string, candidates []rollout.Ref
 	return append(gone, kept...), err
 }
 
-// forgiving renders the last valid content.
+// forgiving renders the last valid content when the current content is invalid.
 type forgiving struct {
 	reconciler.Renderer
 	last map[string]*rollout.Render

@@ -17,7 +17,7 @@ import (
 type mutation struct {
 	name   string
 	worlds string // the worlds to search, in order
-	seed   int    // it notices, and runs first; 0: a seed up to 10 notices
+	seed   int    // the seed that notices, which runs first; 0: a seed up to 10 notices
 	wrap   wrap
 }
 
@@ -83,7 +83,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// lateGit reports a push at once, and pushes before the next fetch.
+// lateGit reports a push as successful at once, and pushes only before the next fetch.
 type lateGit struct {
 	*Clone
 	owed []move
@@ -113,7 +113,7 @@ func (g *lateGit) Push(_ context.Context, updates []rollout.Update) (map[string]
 	return made, nil
 }
 
-// deafGit hides failed pushes.
+// deafGit reports failed pushes as successful.
 type deafGit struct{ *Clone }
 
 func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -142,7 +142,7 @@ func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[stri
 	return g.Clone.Push(ctx, updates)
 }
 
-// patient applies only objects that Git already asks for.
+// patient applies no rollback before Git has its record.
 func patient(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	o := p.u.oracle
 	if slices.ContainsFunc(objects, func(object rollout.Object) bool { return o.goesBack(app, o.states[app], object) }) {
@@ -165,7 +165,7 @@ func lowPartition(_ starting, _ string, o rollout.Object) {
 	}
 }
 
-// leftOver writes no StatefulSet whose step asks for no pod.
+// leftOver does not write a workload whose step requires no pod.
 func leftOver(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	return p.View.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		w, is := rollout.WorkloadOf(o.Ref())
@@ -187,10 +187,10 @@ func open(_ starting, _ string, o rollout.Object) {
 	}
 }
 
-// sparing deletes no pod.
+// sparing does not delete any pod.
 func sparing(context.Context, starting, string, rollout.Pod) error { return nil }
 
-// content deletes no ready pod.
+// content does not delete ready pods.
 func content(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
 	if pod.Ready {
 		return nil
@@ -198,7 +198,7 @@ func content(ctx context.Context, p starting, namespace string, pod rollout.Pod)
 	return p.View.Evict(ctx, namespace, pod)
 }
 
-// greedy deletes one more pod.
+// greedy deletes a second pod of the same revision.
 func greedy(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
 	for _, w := range p.u.kube.Observe().Workloads {
 		for _, r := range w.Revisions {
@@ -214,7 +214,7 @@ func greedy(ctx context.Context, p starting, namespace string, pod rollout.Pod) 
 	return p.View.Evict(ctx, namespace, pod)
 }
 
-// barrier stops all apps during fetches and pushes.
+// barrier fails all applies while a fetch or a push runs.
 func barrier(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	if len(p.threads) > 1 {
 		return errors.New("all apps wait for Git")
@@ -242,7 +242,7 @@ func hopeful(p starting, _ string, live *rollout.ObservedWorkload) {
 	}
 }
 
-// oldBase shows that a controller takes the former template for all pods.
+// oldBase hides that the current revision is the base.
 func oldBase(_ starting, _ string, live *rollout.ObservedWorkload) {
 	for i, r := range live.Revisions {
 		live.Revisions[i].Base = r.Base && !r.Current
@@ -273,7 +273,7 @@ type serving struct{ reconciler.Observer }
 
 func (serving) Serves(context.Context, rollout.Ref, string) (bool, error) { return true, nil }
 
-// hurried waits for no proxy, and keeps no pod longer than necessary.
+// hurried removes the waits for proxies, and the delays before pods are removed.
 func hurried(s *rollout.Spec) {
 	if s.Canary == nil || s.Canary.Traffic == nil {
 		return
@@ -283,14 +283,14 @@ func hurried(s *rollout.Spec) {
 	s.Canary.Traffic = &t
 }
 
-// loose writes a Deployment without the hold.
+// loose writes a Deployment without the minReadySeconds of the hold.
 func loose(_ starting, _ string, o rollout.Object) {
 	if n, _ := o.Map("spec")["minReadySeconds"].(int64); n > 1<<30 {
 		o.Map("spec")["minReadySeconds"] = int64(0)
 	}
 }
 
-// busy takes each ConfigMap for changed.
+// busy writes each ConfigMap in every pass.
 func busy(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	p.View.refresh()
 	for _, o := range objects {

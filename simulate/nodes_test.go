@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkOrder runs after an eviction from a DaemonSet at a step. The node must be among the first nodes with an old
-// pod, in the documented order, up to the number that the steps still need. Pods that are not ready may go first.
+// checkOrder checks an eviction from a DaemonSet at a step. The node must be among the first nodes with an old pod, in the documented
+// order, up to the number that the steps still need. Pods that are not ready may be evicted first.
 func (p *promises) checkOrder(what string) {
 	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")
 	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 || p.u.spoiled {
@@ -72,7 +72,7 @@ func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, othe
 	return cmp.Or(cmp.Compare(rank(node), rank(other)), cmp.Compare(place(node), place(other))) < 0
 }
 
-// fickle deletes the pod of any node except the next one.
+// fickle evicts a pod of another node than the chosen one.
 func fickle(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
 	for _, live := range p.u.kube.Observe().Workloads {
 		for _, r := range live.Revisions {

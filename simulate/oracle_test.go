@@ -24,16 +24,16 @@ type oracle struct {
 	full     map[rollout.Hash]bool      // releases promoted fully
 	guards   map[rollout.Workload]*guard.Guard
 	back     map[string]bool                   // a rollback was applied and is not recorded yet, by app
-	astray   map[rollout.Ref]bool              // written from an older record, or from none
+	astray   map[rollout.Ref]bool              // objects written from an older record, or from none
 	wrote    map[string]map[rollout.Ref]string // the writer of each object since the newest record, by app
 	overtook map[string]bool                   // an unrecorded rollback overtook the record that ended its release
 	over     map[string]bool                   // a user promoted a release fully during another's rollback
-	// A process without the newest record has written since the app was healthy.
+	// stale is set if a process without the newest record has written since the app was healthy.
 	stale   map[string]bool
-	written map[string]int // the last write, by process and app
+	written map[string]int // Cluster.writes at the last write, by process and app
 	writes  int
 
-	staleWrites int // from a record that was no longer the newest
+	staleWrites int // writes from a record that was no longer the newest
 }
 
 func newOracle(u *universe, renderer reconciler.Renderer) *oracle {
@@ -62,7 +62,7 @@ func (o *oracle) appOf(w rollout.Workload) string {
 	return id
 }
 
-// appAt returns an app in a commit, under its name there.
+// appAt returns an app with the folder that it has at a commit.
 func (o *oracle) appAt(app, commit string) rollout.App {
 	out := rollout.App{Name: app, Path: "apps/" + app, Namespace: namespace, Workloads: ownKindsText}
 	for _, a := range o.u.sources[commit].apps {
@@ -86,7 +86,7 @@ func (o *oracle) at(app, commit string) *rollout.Render {
 	return o.renders[key]
 }
 
-// specOf returns the spec of Git's record, false for plain Deployments.
+// specOf returns a workload's Rollout spec at the recorded commit, false if it has none.
 func (o *oracle) specOf(w rollout.Workload) (rollout.Spec, bool) {
 	r := o.at(o.appOf(w), o.states[o.appOf(w)].Source)
 	if r == nil {
@@ -95,7 +95,7 @@ func (o *oracle) specOf(w rollout.Workload) (rollout.Spec, bool) {
 	return r.Spec(w)
 }
 
-// checkPods runs after each change in the cluster.
+// checkPods checks the workloads' pods after each change in the cluster.
 func (o *oracle) checkPods() {
 	if o.u.chaos.meddling {
 		return // users who roll the record back or edit objects by hand accept the result
@@ -112,7 +112,7 @@ func (o *oracle) checkPods() {
 			Retreating: state.Phase == rollout.Aborting || o.back[app] || o.u.chaos.clock,
 			Lag:        o.u.chaos.lag, Clock: o.u.chaos.clock, Broken: o.u.chaos.spoils,
 			Lost:      state.Phase == rollout.Aborting && o.u.isLost(state),
-			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // a third version
+			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // a third version may have pods
 		})
 		if trouble != "" {
 			o.u.fail("%s", trouble)
@@ -120,7 +120,7 @@ func (o *oracle) checkPods() {
 	}
 }
 
-// quiet ends the exceptions when everything is in order again.
+// quiet ends the exceptions of workloads that have their guaranteed pods again.
 func (o *oracle) quiet() {
 	for _, w := range o.u.workloads() {
 		if g := o.guard(w); o.serving(w) >= g.Floor {
@@ -138,7 +138,7 @@ func (o *oracle) serving(w rollout.Workload) int {
 	return n
 }
 
-// checkState runs after each move of the state branch.
+// checkState checks each move of the state branch.
 func (o *oracle) checkState(by, from, to string) {
 	a := o.u.actor(by)
 	if a != nil && o.u.git.Parent(to) != from {
@@ -234,7 +234,7 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 			continue
 		}
 		if d := o.u.kube.Deployments[p.Workload]; d == nil || d.Replicas == 0 && len(is.Progress) > 1 {
-			continue // it follows the other workloads
+			continue // a workload without pods follows the others
 		}
 		if is.Phase == rollout.Aborting {
 			continue // for example from a step whose record was never applied

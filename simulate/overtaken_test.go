@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestARetreatOvertakesAPush delays the push of a switch's record. Meanwhile the release is superseded, and rolls
-// back at once. When Git has the record, no user may reach pods that are being removed.
+// TestARetreatOvertakesAPush checks a rollback during the push of a switch's record, when a newer version supersedes the release. When Git
+// has that record, no user may reach pods that are being removed.
 func TestARetreatOvertakesAPush(t *testing.T) {
 	files := func(version string) map[string]string {
 		all := twoApps(version)
@@ -43,7 +43,7 @@ func TestARetreatOvertakesAPush(t *testing.T) {
 		}
 	}
 	look := func() {
-		for range 3 { // rendered apps are visited next time
+		for range 3 { // an app is reconciled in the turn after its render
 			turn(reconciler.PumpIn)
 			turn(reconciler.PumpApps)
 		}

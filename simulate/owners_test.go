@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// others has the data of ConfigMaps that another field manager applied, by object. The API server keeps a field that
-// one of several managers drops, so cluster.Client removes it from the other ones.
+// others has the data of ConfigMaps that another field manager applied, by object. The API server keeps a field that only one of several
+// managers drops, so cluster.Client removes it from the other managers' fields.
 type others map[rollout.Ref]map[string]string
 
-// applied removes the fields that left Git, and those with another value, before a ConfigMap is applied.
+// applied removes the other managers' fields that left Git or have another value, before a ConfigMap is applied.
 func (m others) applied(live *object, o rollout.Object) {
 	if live == nil {
 		delete(m, o.Ref())
@@ -53,7 +53,7 @@ func (u *universe) coOwn() {
 	u.note("FIELDS of %s: another manager owns %v", ref.Name, u.others[ref])
 }
 
-// checkFields checks that no field that left Git stays, and that fields which Git never had do.
+// checkFields checks that a field that left Git does not stay in the cluster, and that a field that Git never had does.
 func (p *promises) checkFields(app string, o rollout.Object) {
 	ref := o.Ref()
 	live, git := p.u.others.data(p.u.cluster, ref), o.Map("data")
@@ -65,7 +65,7 @@ func (p *promises) checkFields(app string, o rollout.Object) {
 	}
 }
 
-// sharing leaves fields that left Git to their other managers.
+// sharing is a mutation that leaves fields that left Git to their other managers.
 func sharing(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	before := others{}
 	for ref, fields := range p.u.others {
@@ -101,7 +101,7 @@ func (c *Cluster) Edit(ref rollout.Ref, change func(rollout.Object)) error {
 	return nil
 }
 
-// learn shows the last write even while watches lag behind.
+// learn adds the process's last write to a view whose watches lag behind.
 func (v *View) learn(o rollout.Object, digest string) {
 	if !v.Stale {
 		return

@@ -38,8 +38,8 @@ func (b *broken) Apply(ctx context.Context, app string, objects []rollout.Object
 	return b.View.Apply(ctx, app, objects)
 }
 
-// TestPanicIsOneAppsTrouble panics in the render, the decision and the apply of one app. The app is held with a
-// reason, the log has the stack once, and the other app is released. The app continues after the repair.
+// TestPanicIsOneAppsTrouble checks that a panic in the render, the decision or the apply of an app only holds this app, with a reason. The
+// log has the stack once, and the other app is released. The app continues after the repair.
 func TestPanicIsOneAppsTrouble(t *testing.T) {
 	for _, in := range []string{"render", "observe", "apply"} {
 		t.Run(in, func(t *testing.T) {

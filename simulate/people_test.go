@@ -16,7 +16,7 @@ func (u *universe) actor(name string) *actor {
 	return a
 }
 
-// people push, promote, revert and make mistakes.
+// people makes users push, promote, revert and make mistakes.
 func (u *universe) people() {
 	i := u.rng.IntN(len(u.head().apps))
 	if u.chaos.humans && u.rng.IntN(2) == 0 {
@@ -168,7 +168,7 @@ func (u *universe) nextVersion() string {
 	return v
 }
 
-// promotion returns a random file, mostly for the release in flight.
+// promotion returns a random promotion, mostly of the release in flight.
 func (u *universe) promotion(app string) *rollout.Promotion {
 	u.serial++
 	p := &rollout.Promotion{Release: "h1-stale", Through: rollout.Full, At: fmt.Sprint(u.serial)}
@@ -258,7 +258,7 @@ func (u *universe) start() {
 	}
 	rounds := 40
 	if u.chaos.sets != nil {
-		rounds = 80 // a StatefulSet makes one pod after the other
+		rounds = 80 // a StatefulSet's pods are created one by one
 	}
 	for range rounds {
 		u.advance()
@@ -272,7 +272,7 @@ func (u *universe) start() {
 	u.fail("the first deployment does not end: %s", u.where())
 }
 
-// letGo ends another controller's ownership, which holds an app.
+// letGo ends another controller's ownership of objects. Their apps must be held for that reason until then.
 func (u *universe) letGo() {
 	if len(u.cluster.foreign) == 0 {
 		return
@@ -385,7 +385,7 @@ func (u *universe) settle() {
 	u.fail("the world does not become healthy: %s", u.where())
 }
 
-// document gives workloads their documents, none of which is paused.
+// document gives workloads their Rollout documents, none of which is paused, except in worlds without documents.
 func (u *universe) document(all []workloadSource) {
 	for i := range all {
 		all[i].plain, all[i].paused = u.chaos.plain, false
@@ -421,7 +421,7 @@ func (u *universe) leaveAlone() {
 	}
 }
 
-// nextDue returns the next event of pods or of a timer.
+// nextDue returns the time of the next event of a pod, timer or measurement.
 func (u *universe) nextDue() time.Time {
 	due := u.kube.NextDue()
 	sooner := func(at time.Time) {
@@ -440,7 +440,7 @@ func (u *universe) nextDue() time.Time {
 	return due
 }
 
-// strides are the times between looks while a world settles and nothing is due.
+// strides are the advances of the clock while a world settles and nothing is due.
 var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
 
 // stride advances the clock to the next event, or, when nothing is due, by some time.
@@ -452,7 +452,7 @@ func (u *universe) stride(i int) {
 	}
 }
 
-// insist acts as a user for an app that waits for one.
+// insist pushes a user's decision for each app that waits for one.
 func (u *universe) insist(i int) {
 	for j, a := range u.head().apps {
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
@@ -494,7 +494,7 @@ func (u *universe) repair(head string) {
 	}
 }
 
-// liveSerial returns the newest serial of a record in the cluster.
+// liveSerial returns the newest serial on an app's workloads in the cluster.
 func (u *universe) liveSerial(app string) int {
 	seen := u.kube.Observe()
 	maps.DeleteFunc(seen.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool { return u.oracle.appOf(w) != app })
@@ -512,7 +512,7 @@ func hasObject(r *rollout.Render, ref rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
 }
 
-// checkProposals checks that at rest each proposal merges unchanged, whatever main has become.
+// checkProposals checks that at rest each proposal merges unchanged, whatever was pushed to main.
 func (u *universe) checkProposals() {
 	for _, prefix := range rollout.ProposalBranches(testCluster) {
 		for _, branch := range u.git.Branches(prefix) {
@@ -534,7 +534,7 @@ func (u *universe) checkEnd() {
 		}
 	}
 	for ref, pin := range u.kube.Pins {
-		// After a deletion of the record, the objects that left Git meanwhile have no known app.
+		// After a deletion of the record, objects that left Git meanwhile belong to no known app.
 		o := u.cluster.objects[ref]
 		isLeft := o != nil && !u.listed(ref) && (u.promises.isLeft(ref, o.app) || u.removed[o.app])
 		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {
@@ -551,7 +551,7 @@ func (u *universe) checkEnd() {
 // nothing.
 func (u *universe) startAnew() {
 	if u.chaos.meddling || u.hasLost() {
-		return // they undo edits by hand at once, or find a commit missing from the history
+		return // new processes undo edits by hand at once, or do not find a lost commit
 	}
 	for _, a := range u.procs {
 		u.crash(a)
@@ -568,7 +568,7 @@ func (u *universe) commitAgain() {
 	want := u.head().clone()
 	u.edit("the files of what is stable, again", func(s *source) {
 		for i := range s.apps {
-			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // under earlier names, too
+			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // also under earlier names
 				state := u.oracle.states[name]
 				if u.ids[name] != s.apps[i].id || state.Stable == nil || !u.isLost(state) || u.appIn(state.Stable.Commit, name) == nil {
 					continue
@@ -585,15 +585,14 @@ func (u *universe) commitAgain() {
 	for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) {
 		isIt := func(a appSource) bool { return a.name == name }
 		if s := u.oracle.states[name]; u.isLost(s) && !slices.ContainsFunc(want.apps, isIt) {
-			u.note("REMOVE %s", name) // as its message advises, when no one lists it again
+			u.note("REMOVE %s", name) // as the hold's message advises if no commit lists the app again
 			u.removed[name] = true
 			u.editState("Ann", "remove "+name, map[string][]byte{rollout.StatePath(name): nil})
 		}
 	}
 }
 
-// hasLost reports whether a record names a commit that was removed from main's history. A new process does not follow
-// it.
+// hasLost reports whether a record names a commit that was removed from main's history. A new process does not follow such a commit.
 func (u *universe) hasLost() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(u.oracle.states)), u.isLost)
 }

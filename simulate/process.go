@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 )
 
-// errDead ends the work of a dead process.
+// errDead is the error of each effect of a dead process.
 var errDead = errors.New("the process is dead")
 
 // Process is one reconciler, whose work stops before each effect until the scheduler sets the outcome. Nothing runs
@@ -20,10 +20,10 @@ type Process struct {
 	View  *View
 	Clone *Clone
 
-	now     func() time.Time // the process's clock, since it last began something
-	read    time.Time        // the last time that its clock told
+	now     func() time.Time // the process's clock since the last Begin
+	read    time.Time        // the last time that the clock returned
 	running bool             // a thread is stopped at an effect
-	next    Effect           // the next effect of the thread of the last step
+	next    Effect           // the next effect of the current thread
 	err     error            // the error of the last ended thread
 	dead    bool
 	threads []*thread // the stopped threads, in the order of their start
@@ -70,7 +70,7 @@ func Start(name string, parts Parts) *Process {
 	return p
 }
 
-// gate is called by the running thread.
+// gate stops the current thread at an effect until Resume passes its outcome.
 func (p *Process) gate(e Effect) Outcome {
 	if p.dead {
 		return Outcome{Err: errDead}
@@ -80,13 +80,13 @@ func (p *Process) gate(e Effect) Outcome {
 	return <-t.resume
 }
 
-// Begin runs a pass to its first effect, and reports whether it is over.
+// Begin runs a pass to its first effect, and reports whether the pass has ended.
 func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	p.now = p.clock(now)
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
 }
 
-// clock returns a clock that starts at a time and advances with the cluster's.
+// clock returns a clock that starts at a time and advances with the cluster's clock.
 func (p *Process) clock(now time.Time) func() time.Time {
 	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
 	return func() time.Time { p.read = k.Now.Add(ahead); return p.read }
@@ -105,7 +105,7 @@ func (p *Process) Choose(i int) {
 	p.next = p.current.next
 }
 
-// Resume ends the chosen, or last, thread's effect with an outcome and runs it to the next. It reports its end.
+// Resume passes an outcome to the current thread, runs it to its next effect, and reports whether the thread ended.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

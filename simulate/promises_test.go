@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// promises is a second, independent statement of the laws of a release. It reads only public facts: pushes, records,
-// and the pods, Services and routes of the cluster. It calls none of the code that decides.
+// promises checks the laws of a release, independently of the oracle. It reads only public facts: pushes, records, and the pods, Services
+// and routes of the cluster. It calls no code that decides.
 //
-// A promotion is the key of a gate. A record may advance only as far as the keys of its try allow. Pods and requests
-// of the new version may not exceed the record.
+// A promotion is the key of a gate. A record may advance only as far as the keys of its try allow. Pods and requests of the new version may
+// not exceed the recorded step.
 type promises struct {
 	u        *universe
 	tries    map[string]*try                 // the newest try of each app, by the app's first name
@@ -25,11 +25,11 @@ type promises struct {
 	rejected map[string]bool                 // rejected versions, by app and version
 	served   map[rollout.Workload]served
 	ready    map[string]bool             // versions with a ready pod at any time, by workload and version
-	whole    map[string]bool             // those with as many at a time as maxUnavailable requires
+	whole    map[string]bool             // versions that had as many ready pods at a time as maxUnavailable requires
 	recent   map[string]string           // main at the last record of an app
-	sizes    map[rollout.Workload]int    // replicas at the last rest of the world
-	unsure   map[rollout.Workload]bool   // replicas or steps have changed since
-	void     map[*rollout.Promotion]bool // decisions about a version that was stable by then
+	sizes    map[rollout.Workload]int    // replicas when the world was last at rest
+	unsure   map[rollout.Workload]bool   // workloads whose replicas or steps have changed since
+	void     map[*rollout.Promotion]bool // promotions of a version that was already stable
 	passed   map[string]bool             // workloads that passed their gates with pods, by try
 	left     map[string]bool             // names of apps that left Git without a known new name
 	bad      []strategies.Measured       // unsuccessful measurements
@@ -48,10 +48,10 @@ const (
 	lawBroken  law = "broken"       // nothing advances while Git's head is unreadable
 	lawFrozen  law = "frozen"       // nothing advances during a freeze
 	lawSeen    law = "seen"         // nothing advances while the cluster cannot be watched
-	lawFix     law = "fix"          // a release with ready pods replaces old ones that are not
+	lawFix     law = "fix"          // a release with ready pods replaces old pods that are not ready
 	lawApart   law = "apart"        // an app whose kind cannot be watched stops no other app
 	lawBackOff law = "back off"     // after a failure, the next try waits
-	lawQuiet   law = "quiet"        // a workload is written only for its pods
+	lawQuiet   law = "quiet"        // a workload is not written only to change status texts
 	lawShare   law = "share"        // pods and requests of the new version do not exceed the step
 	lawForward law = "forward"      // users go back only after a user's decision or a verdict
 	lawOwner   law = "owner"        // replicas follow their owner: Git if it sets them, else a scaler
@@ -82,11 +82,11 @@ type try struct {
 	id    string
 	hash  rollout.Hash
 	since time.Time
-	back  bool // a return to a version older than the serving one: no steps
+	back  bool // a return to a version older than the serving one, which takes no steps
 	walks map[rollout.Workload]*walk
-	low   map[rollout.Workload]int // the fewest pods of a workload since its start, or that it had none
+	low   map[rollout.Workload]int // the fewest pods of a workload since the try began; no entry after a scale to 0
 	nodes map[rollout.Workload]*nodesOf
-	kept  map[rollout.Workload]int // the most pods that lists of steps edited since asked for
+	kept  map[rollout.Workload]int // the most new pods that former lists of steps allowed
 }
 
 // walk is how far the keys of a try allow one workload to go: at[i] is the earliest start of step i.
@@ -94,23 +94,23 @@ type walk struct {
 	legs   []leg
 	at     []time.Time
 	edited bool
-	done   bool // it has passed its steps, so another list changes nothing
-	empty  bool // it had no pods when it went too far
+	done   bool // the workload has passed its steps, so another list changes nothing
+	empty  bool // the workload had no pods when it passed a closed gate
 }
 
 // leg is one step of a document.
 type leg struct {
 	text, name string
 	weight     int             // percent of the requests or the pods
-	pods       func(n int) int // the most pods of the new version, of n
-	people     bool            // it ends with a promotion
-	after      time.Duration   // or after this time; 0: never, if it waits for a promotion
+	pods       func(n int) int // the most new pods among n pods
+	people     bool            // the step ends with a promotion
+	after      time.Duration   // or the step ends after this time; 0: never, if it waits for a promotion
 }
 
-// served is a version that all users had when a process looked, and whether an older one was requested since.
+// served is a version that all users had at the end of a pass, and whether an older one was requested since.
 type served struct {
 	version string
-	excuse  bool // a user or a verdict asked for a rollback
+	excuse  bool // a user or a verdict requested a rollback
 }
 
 func newPromises(u *universe) *promises {
@@ -122,7 +122,7 @@ func newPromises(u *universe) *promises {
 	}
 }
 
-// appIn returns an app in a commit, nil if it has none.
+// appIn returns an app at a commit, nil if the commit lacks it.
 func (u *universe) appIn(commit, app string) *appSource {
 	all := u.sources[commit].apps
 	if i := slices.IndexFunc(all, func(a appSource) bool { return a.id == u.ids[app] }); i >= 0 {
@@ -226,7 +226,7 @@ func (w *workloadSource) legs() []leg {
 
 func ceilOf(n, percent int) int { return (n*percent + 99) / 100 }
 
-// most returns the most pods of the new version, of n, and its most requests, of 100, in the steps up to step.
+// most returns the most new pods among n pods, and the most of 100 requests that reach them, in the steps up to step.
 func most(legs []leg, step, n int) (pods, requests int) {
 	if step >= len(legs) {
 		return n, 100
@@ -237,7 +237,7 @@ func most(legs []leg, step, n int) (pods, requests int) {
 	return pods, requests
 }
 
-// asked notes the users' current wishes.
+// asked notes the promotions and rollbacks that users have pushed.
 func (p *promises) asked() {
 	head := p.u.git.Head(testBranch)
 	for _, a := range p.u.sources[head].apps {
@@ -247,7 +247,7 @@ func (p *promises) asked() {
 			stable := p.u.oracle.states[a.name].Stable
 			p.void[a.promotion] = stable != nil && stable.Hash == a.promotion.Release
 		}
-		for w, s := range p.served { // though Git has another name for it by now
+		for w, s := range p.served { // including workloads that Git has renamed
 			i := slices.IndexFunc(a.workloads, func(has workloadSource) bool { return has.name == w.Name })
 			isAborted := p.u.oracle.appOf(w) == a.name && a.promotion != nil && a.promotion.Decision == rollout.Abort
 			if isAborted || i >= 0 && number(a.workloads[i].version) < number(s.version) {
@@ -257,7 +257,7 @@ func (p *promises) asked() {
 	}
 }
 
-// number returns a version's place among all versions.
+// number returns the number of a version, in the order of all versions.
 func number(version string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(version, "v"))
 	if err != nil {
@@ -270,7 +270,7 @@ func number(version string) int {
 func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	id := p.u.ids[app]
 	if is.Source == "" && !p.u.chaos.meddling {
-		return // it continues under a new name, or will when that is readable
+		return // the app continues under a new name, or will when that is readable
 	}
 	for _, r := range is.Rejected {
 		p.rejected[id+string(r.Hash)] = true
@@ -314,11 +314,11 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	s := p.u.sources[by.Clone.main]
 	p.left[app] = !slices.ContainsFunc(s.apps, func(a appSource) bool { return a.name == app })
 	if !p.left[app] || s.slip == slipConfig {
-		return // by a mistake, the apps are unknown
+		return // while the configuration is unreadable, the apps are unknown
 	}
 	heir := p.u.appIn(by.Clone.main, app)
 	if heir == nil || p.u.chaos.pumps || p.u.oracle.states[heir.name].Source != "" {
-		return // pumps may have seen another commit
+		return // overlapping pumps may have seen another commit
 	}
 	for _, ref := range is.Inventory {
 		if w, isDeployment := p.u.kube.WorkloadOf(ref); isDeployment && heir.index(w) >= 0 && !heir.broken {
@@ -327,8 +327,8 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 }
 
-// follow notes the begin and end of tries, and reports whether one has begun. An unreadable new name has a record of
-// nothing, beside the old name's record. It ends no try.
+// follow notes the begin and end of tries, and reports whether one has begun. An app under a new name that is unreadable has an empty
+// record beside the old name's record. The empty record ends no try.
 func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	if is.Release == nil && is.Stable == nil && len(is.Inventory) == 0 {
 		return false
@@ -353,8 +353,8 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	return true
 }
 
-// checkSteps checks that a try stages each workload with a document and pods, none of which has its version. An
-// unfinished first deployment protects nothing. A workload missing from stable is new.
+// checkSteps checks that a try stages each workload with a document, with pods, and not at the new version yet. An unfinished first
+// deployment protects nothing. A workload missing from stable is new.
 func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
 	if full || is.Stable == nil || p.u.chaos.meddling {
@@ -380,7 +380,7 @@ func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 
 func tryID(s rollout.State) string { return string(s.Release.Hash) + s.Release.Since.String() }
 
-// reach returns the furthest permitted step of a workload, counted from its step on record.
+// reach returns the furthest step that a workload may have reached, starting at its recorded step.
 func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progress, source *workloadSource) int {
 	k, legs := t.walks[pr.Workload], source.legs()
 	if k == nil {
@@ -391,7 +391,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	for same < min(len(legs), len(k.legs)) && legs[same].text == k.legs[same].text {
 		same++
 	}
-	if same < max(len(legs), len(k.legs)) { // another list continues at its first difference at most
+	if same < max(len(legs), len(k.legs)) { // an edited list continues at its first difference at most
 		k.at, k.edited = k.at[:min(len(k.at), same+1)], true
 	}
 	if k.legs = legs; k.done {
@@ -402,7 +402,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	if d := p.u.kube.Deployments[pr.Workload]; source.isOnNodes() && d != nil && t.nodes[pr.Workload] != nil {
 		t.taken(d, legs, now)
 	}
-	if now <= reach { // it continues from here
+	if now <= reach { // the workload continues from here
 		k.at, k.done = k.at[:now+1], now == len(legs)
 		if pr.Entered.After(k.at[now]) {
 			k.at[now] = pr.Entered
@@ -411,7 +411,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	return reach
 }
 
-// walkOn opens the steps that keys and clock allow by now, and returns the furthest one.
+// walkOn opens the steps that keys and time allow by now, and returns the furthest one.
 func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	for i := len(k.at) - 1; i < len(k.legs); i++ {
 		opened, ok := p.opens(id, t, w, k.legs, i, k.at[i])
@@ -423,7 +423,7 @@ func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	return len(k.at) - 1
 }
 
-// opens returns when a try may leave a step entered at that time, false if it may not yet.
+// opens returns when a try may leave step i, which it entered at the given time. It returns false if the try may not leave yet.
 func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i int, entered time.Time) (time.Time, bool) {
 	l := legs[i]
 	if t.back || !l.people && (l.after == 0 || p.u.chaos.clock) {
@@ -436,7 +436,7 @@ func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i in
 	return over, l.after > 0 && !p.u.kube.Now.Before(over)
 }
 
-// isMeant reports whether a key is for this try: it names the try, or any try of its version.
+// isMeant reports whether a key is for this try. A key without Since is for each try of its version.
 func (t *try) isMeant(k *rollout.Promotion) bool {
 	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
 }
@@ -457,7 +457,7 @@ func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool 
 	return through == rollout.Full || last >= i
 }
 
-// at returns the recorded step of a workload, or the number of all steps.
+// at returns the recorded step of a workload, or the number of its steps if it has passed all.
 func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
 	switch {
 	case pr.Step == pr.Of:
@@ -471,7 +471,7 @@ func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
 	}
 }
 
-// checkGates checks that no record is further than the keys of its try.
+// checkGates checks that no record is further than the keys of its try allow.
 func (p *promises) checkGates(app string, is rollout.State) {
 	id := p.u.ids[app]
 	t := p.tries[id]
@@ -494,7 +494,7 @@ func (p *promises) checkGates(app string, is rollout.State) {
 			k := t.walks[pr.Workload]
 			if k.empty = k.empty || live == nil || live.Replicas == 0 || w.replicas != nil && *w.replicas == 0; k.empty && len(is.Progress) > 1 &&
 				!slices.ContainsFunc(w.legs()[reach:now], func(l leg) bool { return l.people }) {
-				k.done = now == len(w.legs()) // it follows the others, and passes no gate itself
+				k.done = now == len(w.legs()) // a workload without pods follows the others, and passes no gate
 				continue
 			}
 			switch {
@@ -526,8 +526,7 @@ func (p *promises) checkEnd(id, app string, was, is rollout.State) {
 	}
 }
 
-// checkTick checks that consecutive records differ by more than words, and that a commit outside an app's folder adds
-// no record.
+// checkTick checks that consecutive records differ by more than texts, and that a commit outside an app's folder adds no record.
 func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	if by == nil || was.Phase == "" || p.u.chaos.meddling {
 		return
@@ -560,7 +559,7 @@ func (u *universe) sameFiles(a, b, app string) bool {
 	return path == u.oracle.appAt(app, b).Path && first.root().entries[path].ID == second.root().entries[path].ID
 }
 
-// checkStable checks that a stable version has served.
+// checkStable checks that a version had a ready pod before it is recorded as stable.
 func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 	source := p.u.appIn(is.Source, app)
 	var unseen, empty []rollout.Workload
@@ -571,7 +570,7 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
 		case none && (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0):
-			passed = true // without steps and pods nothing delays it
+			passed = true // nothing delays a workload without steps and pods
 		case p.ready[w.String()+s.version]:
 			return // a workload without pods follows those with pods
 		case none:
@@ -603,8 +602,8 @@ func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// wasStable reports whether a version was stable before the newest record, also under a former name of the app. It
-// returns without steps.
+// wasStable reports whether a version was stable before the newest record, also under a former name of the app. A return to such a version
+// takes no steps.
 func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	own := p.u.oracle.records[app]
 	for name, records := range p.u.oracle.records {
@@ -617,14 +616,14 @@ func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	return false
 }
 
-// hadPassed reports whether a workload's release has passed its gates. It had pods then, or had none at some time
-// since its start. Later lists and numbers of pods do not matter.
+// hadPassed reports whether a workload has passed its gates in the try of its release. It had pods then, or no steps at some time since the
+// try began. Later lists of steps and numbers of pods do not matter.
 func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bool {
 	if s.Release == nil || p.passed[tryID(s)+w.String()] {
 		return s.Release != nil
 	}
 	for name, records := range p.u.oracle.records {
-		// Former names of the app count, too.
+		// Records under former names of the app count as well.
 		if p.u.ids[name] == p.u.ids[app] && slices.ContainsFunc(records, func(r rollout.State) bool {
 			source := p.u.appIn(r.Source, name).find(w)
 			return r.Release != nil && tryID(r) == tryID(s) && source != nil && len(source.legs()) == 0
@@ -674,8 +673,8 @@ func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkSeen checks that nothing advances or ends for a process that knows that it does not see the cluster. A watch
-// that breaks during a pass comes after its observations.
+// checkSeen checks that nothing advances or ends for a process that knows at the start of a pass that it does not see the cluster. A watch
+// that breaks during the pass does not count.
 func (p *promises) checkSeen(by *actor, app string, was, is rollout.State) {
 	if by == nil || p.u.chaos.pumps || !by.blind || by.View.Unseen == "" || was.Release == nil {
 		return
@@ -697,9 +696,9 @@ func releaseOf(s rollout.State) rollout.Hash {
 	return s.Release.Hash
 }
 
-// inCluster runs after each change in the cluster.
+// inCluster notes and checks the pods after each change in the cluster.
 func (p *promises) inCluster() {
-	// Scalers of deleted workloads are removed, too.
+	// The scaler of a deleted workload is removed as well.
 	maps.DeleteFunc(p.u.scaled, func(w rollout.Workload, _ int) bool { return p.u.kube.Deployments[w] == nil })
 	for _, w := range p.u.workloads() {
 		d := p.u.kube.Deployments[w]
@@ -726,8 +725,7 @@ func (p *promises) inCluster() {
 	}
 }
 
-// checkShare checks that pods and requests of the new version do not exceed the record. It reports whether they still
-// change.
+// checkShare checks that pods and requests of the new version do not exceed the recorded step. It reports whether they are still changing.
 func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)
@@ -756,14 +754,14 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
 			continue
 		}
-		// Pods with routed requests go with the next record, and an unreadable head has no record.
-		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack // or they alone serve
+		// Pods with routed requests are removed after the next record, and an unreadable head adds no record.
+		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack // isKept: also if only these pods may serve
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
 		} else if n > pods {
 			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
 		} else if t != nil {
-			t.kept[w] = min(t.kept[w], n) // more would not come by an older list
+			t.kept[w] = min(t.kept[w], n) // an older list of steps allows no more pods than exist
 		}
 		if source.isShared() && requests == 0 && rs.Ready() > 0 && p.isOpen(w, source, rs) {
 			p.fail(lawShare, "%s: all pods get the requests that nothing matches, pods of %s too, before any weight", w, source.version)
@@ -782,8 +780,8 @@ func (p *promises) isUnreadable(app string) bool {
 	return a == nil || a.broken || p.u.sources[head].slip == slipConfig
 }
 
-// isUnderWay reports whether a workload is due within the time that proxies need for a route, or pods for
-// minReadySeconds. Until then surplus pods stay after an edit of the list or of replicas.
+// isUnderWay reports whether a process has a timer within the time that proxies need for a route, or pods for minReadySeconds. Until then
+// surplus pods stay after an edit of steps or replicas.
 func (p *promises) isUnderWay(source *workloadSource) bool {
 	within := time.Duration(source.minReady) * time.Second
 	if source.isRouted() {
@@ -806,14 +804,14 @@ func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash 
 	return n
 }
 
-// isShared reports whether a router sends only matching requests, and all others go to pods that are replaced in
+// isShared reports whether a router sends only matching requests to the new version. All other requests go to pods that are replaced in
 // place.
 func (w workloadSource) isShared() bool { return w.isRouted() && w.policy != "" }
 
 // isOpen reports whether the users' Service selects all pods although pods of another version serve and stay.
 func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kube.ReplicaSet) bool {
 	d := p.u.kube.Deployments[w]
-	isNews := func(pod *kube.Pod) bool { // no process has looked since it became ready
+	isNews := func(pod *kube.Pod) bool { // no process has observed the cluster since the pod became ready
 		return slices.ContainsFunc(p.u.procs, func(a *actor) bool { return !pod.Since.Before(a.visits.Add(-a.skew)) })
 	}
 	isOther := func(rs *kube.ReplicaSet) bool {
@@ -823,7 +821,7 @@ func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kub
 		d.Template == fresh.Template && slices.ContainsFunc(d.Sets, isOther)
 }
 
-// shares returns the users' Services, with their requests of 100.
+// shares returns how many of 100 requests each of the users' Services gets.
 func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string]int {
 	switch {
 	case source.blueGreen != nil:
@@ -846,11 +844,11 @@ func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string
 	}
 }
 
-// users returns the versions that users reach.
+// users returns the versions whose pods users reach.
 func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	var versions []string
 	shares := p.shares(w, source)
-	if shares == nil && len(source.services) > 0 { // no strategy moves it any more, and it may still be pinned
+	if shares == nil && len(source.services) > 0 { // no strategy moves the Service any more, but it may still be pinned
 		shares = map[string]int{source.services[0]: 100}
 	}
 	for _, rs := range p.u.kube.Deployments[w].Sets {
@@ -866,8 +864,8 @@ func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	return versions
 }
 
-// checkUsers checks that no user has an older version than the one that all users had, unless a user or a verdict
-// asked for it.
+// checkUsers checks that no user gets an older version than the version that all users had, unless a push or a verdict requested a
+// rollback.
 func (p *promises) checkUsers(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	if source == nil || s.Stable == nil {
@@ -879,7 +877,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		return
 	}
 	if _, moves := s.ProgressOf(w); moves && s.Release != nil && p.u.kube.Deployments[w].Replicas > 0 && was.version != source.version {
-		for _, pr := range s.Progress { // it had no pods when all users of the others moved, and the app rolls back as a whole
+		for _, pr := range s.Progress { // this workload had no pods when all users of the others moved, and the app rolls back as a whole
 			if other := p.u.appIn(s.Source, s.App).find(pr.Workload); other != nil && p.served[pr.Workload].version == other.version {
 				delete(p.served, pr.Workload)
 			}
@@ -888,8 +886,8 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject {
 		p.excuse(w)
 	}
-	// With pods killed by the world, users go to the remaining ones. A wrong clock does not know for how long pods
-	// have been ready.
+	// After the world has killed pods, users go to the remaining pods. With a wrong clock, a process does not know for how long pods have been
+	// ready.
 	if p.u.oracle.guard(w).Excused > 0 || p.u.chaos.clock && source.isRouted() {
 		isReady := func(rs *kube.ReplicaSet) bool { return rs.Ready() > 0 }
 		if s.Release != nil && !slices.ContainsFunc(p.u.kube.Deployments[w].Sets, isReady) {
@@ -919,7 +917,7 @@ func (p *promises) allOn() map[rollout.Workload]string {
 			return w == nil || at(w, w.legs(), pr) < len(w.legs()) || w.isJudged(pr)
 		})
 		if s.Phase != rollout.Healthy && p.u.appIn(s.Source, s.App).isChecked() {
-			continue // a Job's verdict may roll it back before Git has it
+			continue // a Job's verdict may roll the release back before Git has the record
 		}
 		// A rollback counts once the cluster has it, even if Git does not.
 		if through && p.serves(w, source, time.Duration(source.minReady)*time.Second) && !p.awaits(s) && !p.u.oracle.back[s.App] {
@@ -959,7 +957,7 @@ func (p *promises) allServe(d *kube.Deployment, source *workloadSource) bool {
 	return serving == d.Replicas
 }
 
-// looked notes the stable version that a process saw, if it was the same at the start and end of its passes.
+// looked notes the versions that all users had at both the start and the end of a process's pass.
 func (p *promises) looked(a *actor) {
 	if a.err != nil || a.View.Stale || a.dead || p.u.chaos.meddling || len(p.u.procs) > 1 {
 		return
@@ -970,20 +968,20 @@ func (p *promises) looked(a *actor) {
 			p.served[w] = served{version: version}
 		}
 	}
-	p.asked() // a rollback may be requested already
+	p.asked() // a user may have requested a rollback already
 }
 
-// awaits reports whether users of any workload of a release have another version: an app rolls back as a whole.
+// awaits reports whether users of any workload of a release still have another version: an app rolls back as a whole.
 func (p *promises) awaits(s rollout.State) bool {
 	return slices.ContainsFunc(progressOf(s), func(pr rollout.Progress) bool {
 		source, d := p.u.appIn(s.Source, s.App).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
-		return source != nil && d != nil && d.Replicas > 0 && // without pods it follows the others
+		return source != nil && d != nil && d.Replicas > 0 && // a workload without pods follows the others
 			!p.serves(pr.Workload, source, time.Duration(source.minReady)*time.Second)
 	})
 }
 
-// progressOf returns the progress of a release's workloads. A release that overtakes a rollback, or changes no
-// template, has no steps on record, nor has a workload with its first document.
+// progressOf returns the progress of a release's workloads. A release that overtakes a rollback or changes no template has no recorded
+// steps. Neither has a workload with its first document.
 func progressOf(s rollout.State) []rollout.Progress {
 	all := slices.Clone(s.Progress)
 	if s.Phase == rollout.Promoting {
@@ -996,14 +994,14 @@ func progressOf(s rollout.State) []rollout.Progress {
 	return all
 }
 
-// atRest runs when nothing else happens at this moment.
+// atRest checks the laws of a world at rest, in which nothing else happens at this moment.
 func (p *promises) atRest() {
 	if due := p.u.kube.NextDue(); due.After(p.u.kube.Now) || p.u.chaos.meddling {
 		return
 	}
 	for _, a := range p.u.procs {
 		if a.seen != p.u.git.Head(testBranch) || a.View.Stale {
-			return // it was killed just now, or does not see the change that it has to undo
+			return // the process was killed just now, or does not see the change that it has to undo
 		}
 	}
 	for _, w := range p.u.workloads() {
@@ -1064,10 +1062,10 @@ func (p *promises) checkOwner(w rollout.Workload) {
 		}
 	}
 	if p.u.chaos.spoils && s.Phase == rollout.Aborting {
-		return // they change after a rollback, which a broken stable version keeps from its end
+		return // replicas change after a rollback, which does not end while stable is broken
 	}
 	if slices.ContainsFunc(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w && r.Count != nil && *r.Count == is }) {
-		return // from a commit between the app's commit and the unreadable one
+		return // the replicas of a commit between the app's commit and the unreadable one
 	}
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
@@ -1104,7 +1102,7 @@ func (p *promises) checkGone() {
 	}
 }
 
-// checkWedged runs when nothing can ever happen by itself.
+// checkWedged checks that apps say why they wait, when no timer and no event is left.
 func (p *promises) checkWedged() {
 	for _, a := range p.u.head().apps {
 		s := p.u.oracle.states[a.name]
@@ -1119,8 +1117,7 @@ func (p *promises) checkWedged() {
 	}
 }
 
-// areNewReady reports whether a release has new pods, all of them ready, and old ones that are not. Its steps then let
-// old pods go.
+// areNewReady reports whether a release has new pods that are all ready, and old pods that are not. Its steps then let old pods go.
 func (p *promises) areNewReady(s rollout.State) bool {
 	isBroken := false
 	for _, pr := range s.Progress {
@@ -1134,7 +1131,7 @@ func (p *promises) areNewReady(s rollout.State) bool {
 		}
 		legs := source.legs()
 		if step := at(source, legs, pr); step < len(legs) && d.Sets[fresh].Replicas > legs[step].pods(d.Replicas) {
-			return false // a later step asks for fewer, and they alone serve
+			return false // a later step requires fewer new pods, and only these pods serve
 		}
 		isBroken = isBroken || slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
 			return rs != d.Sets[fresh] && rs.Ready() < rs.Replicas
@@ -1163,7 +1160,7 @@ func (p *promises) wayOut(s rollout.State) law {
 	return lawWayOut
 }
 
-// goesAlong reports whether a workload has no pods, so no users, and no closed gate ahead.
+// goesAlong reports whether a workload has no pods, and so no users, and has no closed gate ahead.
 func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rollout.Hash, key *rollout.Promotion) bool {
 	d, legs := p.u.kube.Deployments[pr.Workload], w.legs()
 	shut := d == nil || d.Replicas != 0
@@ -1173,8 +1170,8 @@ func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rol
 	return !shut
 }
 
-// takenBack returns how a commit takes back the release of an app, "" if it does not. A version with all users is
-// left by the steps of a newer one. Pods of an image set by hand carry the release's hash until the edit is undone.
+// takenBack returns how a commit takes back the release of an app, "" if it does not. A version that all users have is replaced by the
+// steps of a newer version. Pods of an image set by hand carry the release's hash until the edit is undone.
 func (p *promises) takenBack(app, commit string) string {
 	s, source := p.u.oracle.states[app], p.u.appIn(commit, app)
 	if source == nil || s.Release == nil {
@@ -1188,7 +1185,7 @@ func (p *promises) takenBack(app, commit string) string {
 			!p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})
 	all = all || len(s.Release.Templates) == 0 && p.u.isFollowed(app, s)
-	// Without its document, its steps are unknown.
+	// Without the workload's document, its steps are unknown.
 	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""
 	})

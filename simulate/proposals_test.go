@@ -7,9 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestProposalsFollowMain changes main in several ways while a proposal waits. A proposal that still merges stays,
-// together with its approvals. A conflicting proposal is renewed, and edits of its branch are undone. Its merge
-// continues the release.
+// TestProposalsFollowMain changes main in several ways while a proposal waits. A proposal that still merges stays, together with its
+// approvals. A conflicting proposal is renewed, and edits of its branch are undone. The merge of a proposal continues the release.
 func TestProposalsFollowMain(t *testing.T) {
 	oldProposal := promotionOf("h1-0123456789", "through: full\n")
 	rewritten := map[string]string{"README": "a new beginning\n"}
@@ -17,7 +16,7 @@ func TestProposalsFollowMain(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(p *story)
 		stays bool
-		says  string // in the log; "" for nothing
+		says  string // the text in the log; "" for none
 	}{
 		"another app is pushed": {func(p *story) {
 			p.files("v3 of till", map[string]string{tillFile: appFile("till", "v3")})

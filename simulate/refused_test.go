@@ -13,7 +13,7 @@ import (
 // wordy is an API server that refuses an app's objects with a new text each time.
 type wordy struct {
 	*View
-	says  string // with a number in it; "" refuses nothing
+	says  string // the reason, with a place for a number; "" refuses nothing
 	asked int
 }
 
@@ -25,8 +25,7 @@ func (w *wordy) Check(ctx context.Context, app string, objects []rollout.Object)
 	return &rollout.InvalidError{Msg: fmt.Sprintf(w.says, w.asked)}
 }
 
-// TestARefusalIsRecordedOnce checks that an app refused again and again is recorded once, until the server has
-// another reason.
+// TestARefusalIsRecordedOnce checks that an app that is refused repeatedly is recorded once, until the server has another reason.
 func TestARefusalIsRecordedOnce(t *testing.T) {
 	p, api := newStory(t, twoApps("v1")), &wordy{}
 	p.parts.Wrap = func(process *Process, o *reconciler.Options) { api.View, o.Applier = process.View, api }
@@ -58,8 +57,8 @@ func TestARefusalIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableManifestHolds checks that an object that no API server can read holds its app and is recorded, from
-// the first deployment on.
+// TestUnreadableManifestHolds checks that an object that no API server can read holds its app with a record, already at the first
+// deployment.
 func TestUnreadableManifestHolds(t *testing.T) {
 	good := appFile("shop", "v1")
 	bad := strings.Replace(good, "name: app,", `name: app, resources: {limits: {memory: 12x}},`, 1)

@@ -43,7 +43,7 @@ func TestRenamedAppGoesOn(t *testing.T) {
 		before func(p *story) // at the gate of v2
 		rename func(p *story)
 		phase  rollout.Phase // "": Paused
-		moves  bool          // pods may
+		moves  bool          // pods may move
 		after  rollout.Verb
 		want   string // the version that serves in the end
 	}{
@@ -126,8 +126,8 @@ var extraMap = rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra
 
 const extraFile = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
 
-// TestRenamedAppKeepsTheJobsOfItsNewName renames an app with its Deployment and restores the Deployment's name while a
-// Job before the new app's first deployment runs. The record keeps that Job and the ConfigMap that it uses.
+// TestRenamedAppKeepsTheJobsOfItsNewName renames an app and its Deployment. While a Job before the first deployment runs, the Deployment
+// gets its old name back. The record keeps that Job and the ConfigMap that the Job uses.
 func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	p := atGates(t)
 	p.promoted()
@@ -156,8 +156,8 @@ func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	}
 }
 
-// TestRenamedAppPrunesBeforeTheNextLook renames an app with a recorded object that has just left Git and still exists
-// under the old name. The object is pruned, with or without another fetch before the next visit.
+// TestRenamedAppPrunesBeforeTheNextLook renames an app with a recorded object that has just left Git and still exists under the old name.
+// The object is pruned, with or without another fetch before the next pass.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		p := atGates(t)

@@ -21,7 +21,7 @@ import (
 type shortcut struct {
 	known map[string]appSource // by the path and the id of the app's folder
 	made  map[string]*rollout.Render
-	specs map[string]rollout.Spec // by their document, if the shortcut does not read it itself
+	specs map[string]rollout.Spec // specs that the real renderer has read, by their documents
 }
 
 var _ reconciler.Renderer = (*shortcut)(nil)
@@ -60,8 +60,7 @@ func (r *shortcut) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// specOf returns the spec of a workload's documents. The real renderer reads those with analyses and experiments,
-// once.
+// specOf returns the spec of a workload's documents. The real renderer reads documents with analyses or experiments, each once.
 func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 	if !w.isMeasured() && !w.hasExperiments() {
 		return w.spec()
@@ -268,7 +267,7 @@ func amount(v any) rollout.Amount {
 func TestShortcut(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
-		seeds = 20 // everything that depends on the rest of a seed, once
+		seeds = 20 // enough for each remainder of the seed that selects a feature
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 1))

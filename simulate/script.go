@@ -54,7 +54,7 @@ func (s Script) With(timeline string) []byte {
 	return txtar.Format(s.archive)
 }
 
-// Options returns the story's options in a cluster, "" for the only one, with the tree or the script's files.
+// Options returns a story's options for a cluster, "" for the only one, with the files of the tree or of the script.
 func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
 	if tree != nil {
@@ -86,10 +86,10 @@ func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error)
 	}
 }
 
-// maxLoaded bounds a story's files in memory. A larger repository is mostly no manifests.
+// maxLoaded bounds a story's files in memory. Most files of a larger repository are no manifests.
 const maxLoaded = 256 << 20
 
-// load reads a folder of a tree, with subfolders, and counts bytes.
+// load reads a folder of a tree with its subfolders, and adds its bytes to size.
 func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {
 	entries, err := tree.ReadDir(dir)
 	if err != nil {

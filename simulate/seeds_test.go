@@ -82,7 +82,7 @@ var worlds = []world{
 // known has the runs known to break a law, with the reason. Other tests skip them.
 var known = map[string]string{}
 
-// again has runs that once failed and are fixed, beyond the default seeds.
+// again has runs that once failed and are fixed, beyond the default seeds. The comments name what failed.
 var again = map[string][]uint64{
 	"API":               {58, 571},       // a document pushed with a version; proxies with too little time
 	"Calm":              {1028},          // a Service selected pods about to be deleted
@@ -107,11 +107,11 @@ var again = map[string][]uint64{
 	"KruisesDaemonSets": {617, 4765},     // a node that Kruise does not count; nodes without a pod at the start of a release
 	"Pumps":             {92, 98076},     // a Service pinned with nothing left to move; pods that come while a list of steps waits
 
-	// Steps changed while Kubernetes restores old pods; a verdict without pods; a return to a served version that was
-	// pushed later; steps that match no request, after one that did.
+	// Steps changed while Kubernetes restores old pods; a verdict about a workload without pods; a return to a version that served before but
+	// was pushed later; steps that match no request, after steps that did.
 	"Analyses": {27, 2305, 70109, 93047},
-	// A rollback of a workload briefly without pods; forward again while the lowest pods are new; a rollback from a
-	// step without requests, with another list.
+	// A rollback of a workload that briefly had no pods; a release that goes forward again while the lowest pods are new; a rollback from a
+	// step without requests, with another list of steps.
 	"CalmSets": {3175, 90055, 150017},
 	// A broken pod at a pause, where a route has none; pods that come while an empty workload becomes stable.
 	"CloneSets": {3027, 600442},
@@ -137,17 +137,17 @@ var again = map[string][]uint64{
 	// A retry within a second; a Service of pods being deleted after its list was emptied; two new names, both
 	// unreadable; a release after an unrecorded first deployment.
 	"PeopleAndSteps": {132544, 132872, 400062, 5000195},
-	// Pods by hand; a retry replaced while held; too many ready pods; a late pod; paused; the second last name; a
-	// moved owner; a workload with pods again, when the others had moved.
+	// Pods set by hand; a retry that another decision replaced while the app was held; too many ready pods; a late pod; paused; an app's
+	// second last name; a moved owner; a workload that has pods again, when the others had moved.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
 	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old
 	// record; a document that comes during a deployment with hooks; fewer new pods after an image was set by hand.
 	"PeopleAndHooks": {101, 600142, 1000012, 1000381},
-	// Scaled up before Kubernetes saw 0; matching requests after a restart; scaled up before the last pods were gone;
-	// stable pods that no process saw come; a killed only pod while Git refuses the record of its promotion.
+	// A scale-up before Kubernetes saw 0 replicas; matching requests after a restart; a scale-up before the last pods were gone; stable pods
+	// whose start no process saw; a killed only pod while Git refuses the record of its promotion.
 	"StatefulSets": {592, 40077, 110565, 150405, 600302},
-	// A Service whose write succeeded after an error; a rollback decided while the promotion was being recorded; a
-	// paused rollback that waits for its record.
+	// A write of a Service that succeeded after an error; a rollback decided while the promotion was being recorded; a paused rollback that
+	// waits for its record.
 	"SlowApps": {861, 300017, 600057},
 }
 
@@ -203,7 +203,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs many random worlds. oracle_test.go has the invariants, settle the end.
+// TestSeeds runs many random worlds. oracle_test.go checks the invariants, and settle checks the end.
 func TestSeeds(t *testing.T) {
 	isChosen := func(w world) bool { return *worldFlag == "" || strings.EqualFold(w.name, *worldFlag) }
 	if !slices.ContainsFunc(worlds, isChosen) {
@@ -297,7 +297,7 @@ func runAll(t *testing.T, all []seedRun) {
 	}
 }
 
-// TestReplay runs a few seeds twice: both runs are equal to the last effect.
+// TestReplay runs a few seeds twice, and checks that both runs are equal in each effect.
 func TestReplay(t *testing.T) {
 	for i, w := range worlds {
 		if testing.Short() && i%4 > 0 {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// setTrouble changes the number of a StatefulSet's pods and kills pods, sometimes while no process may write.
+// setTrouble scales a StatefulSet, kills pods, stops all processes, or makes the API server refuse requests.
 func (u *universe) setTrouble() {
 	switch u.rng.IntN(7) {
 	case 0, 1:
@@ -43,7 +43,7 @@ func (u *universe) refuse() (until time.Time) {
 	return u.apiDown
 }
 
-// arrive advances the clock until no pod changes.
+// arrive advances the clock until no pod is due to change.
 func (u *universe) arrive() {
 	for range 20 {
 		u.judge()
@@ -68,7 +68,7 @@ func (u *universe) stayAway() (until time.Time) {
 // isAway reports whether no process runs.
 func (u *universe) isAway() bool { return u.kube.Now.Before(u.away) }
 
-// scaleSet sets the number of pods of any workload, in Git if Git has the number, else by hand.
+// scaleSet sets the number of pods of a random workload, in Git or by hand.
 func (u *universe) scaleSet(n int) {
 	w, ok := u.anySet()
 	if !ok {
@@ -84,7 +84,7 @@ func (u *universe) scaleSet(n int) {
 	u.scaleTo(w, n)
 }
 
-// anySet returns any workload, preferably of a release at a step.
+// anySet returns a random workload, preferably of a release at a step.
 func (u *universe) anySet() (rollout.Workload, bool) {
 	all := u.workloads()
 	if len(all) == 0 {
@@ -101,7 +101,7 @@ func (u *universe) anySet() (rollout.Workload, bool) {
 	return all[u.rng.IntN(len(all))], true
 }
 
-// scaleToZeroAndUp scales a workload by hand to 0 and up again, sometimes before gitrollout looks.
+// scaleToZeroAndUp scales a workload by hand to 0 and up again, sometimes before a pass.
 func (u *universe) scaleToZeroAndUp() {
 	w, ok := u.anySet()
 	if !ok {
@@ -116,7 +116,7 @@ func (u *universe) scaleToZeroAndUp() {
 	u.played["from 0 and up at once"]++
 }
 
-// smallerLater returns steps with a move of all pods before smaller moves.
+// smallerLater returns steps that move all pods first, and fewer pods later.
 func smallerLater(rng *rand.Rand) []any {
 	pause := func() any { return map[string]any{"pause": map[string]any{}} }
 	return []any{map[string]any{"setWeight": 100, "name": "first"}, pause(), map[string]any{"setWeight": 1 + rng.IntN(60)}, pause()}
@@ -134,8 +134,8 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	return d.Replicas - low + max(pods, t.kept[d.Workload])
 }
 
-// keep notes how many new pods the last record's list of steps asked for. A smaller step of another list takes none of
-// a StatefulSet's pods back.
+// keep notes how many new pods the steps of the last record allowed. A smaller step of an edited list takes no new pod of a StatefulSet
+// back.
 func (p *promises) keep(id, app string, was rollout.State) {
 	t := p.tries[id]
 	if t == nil || was.Release == nil || t.id != tryID(was) {
@@ -153,12 +153,12 @@ func (p *promises) keep(id, app string, was rollout.State) {
 // nodesOf has the changes of a DaemonSet's nodes since the start of a try.
 type nodesOf struct {
 	now, most int // the current and the largest number
-	came      int // nodes that joined or had no pod, and replaced pods: all have the newest template
-	let       int // the most nodes that its steps released, including steps edited since
+	came      int // nodes that joined or had no pod, and replaced pods; these pods have the newest template
+	let       int // the most nodes that the steps released, including former lists of steps
 }
 
-// taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and pods
-// created by Kubernetes itself. None is rolled back at a step.
+// taken returns how many pods of a DaemonSet may be new. These are the steps' share of the largest number of nodes, and pods created by
+// Kubernetes itself. No pod goes back to the old version at a step.
 func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	n := t.nodes[d.Workload]
 	pods, _ := most(legs, step, n.most)
@@ -166,15 +166,15 @@ func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	return n.let + n.came
 }
 
-// replaced notes that a pod was deleted by another cause than gitrollout.
+// replaced notes that a pod was deleted, but not by gitrollout.
 func (p *promises) replaced(w rollout.Workload) {
 	if t := p.tries[p.u.ids[p.u.oracle.appOf(w)]]; t != nil && t.nodes[w] != nil {
 		t.nodes[w].came++
 	}
 }
 
-// scaled notes the fewest pods of a workload since the start of a try, and the changes of nodes. A scale to 0, after
-// which Kubernetes takes the template for all pods, starts anew.
+// scaled notes the fewest pods of a workload since the start of a try, and the changes of nodes. A scale to 0 resets low and kept, because
+// Kubernetes then takes the template for all pods.
 func (t *try) scaled(d *kube.Deployment) {
 	n := t.nodes[d.Workload]
 	if n == nil {
@@ -189,13 +189,13 @@ func (t *try) scaled(d *kube.Deployment) {
 	n.now, n.most = d.Replicas, max(n.most, d.Replicas)
 	fewest := d.Replicas
 	for _, rs := range d.Sets {
-		if d.Replicas == 0 { // on its way to 0: the remaining pods are its fewest
+		if d.Replicas == 0 { // while scaling to 0, the remaining pods count
 			fewest += len(rs.Live())
 		}
 	}
 	low, known := t.low[d.Workload]
 	switch {
-	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // otherwise it still has its partition
+	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // otherwise the partition is still in force
 		delete(t.low, d.Workload)
 		delete(t.kept, d.Workload)
 	case !known || fewest < low:

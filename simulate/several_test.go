@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// by pushes files to main as an author.
+// by pushes files to main as the given author.
 func (p *story) by(author, message string, files map[string]string) string {
 	return p.git.Commit(Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits(files)})
 }
@@ -43,7 +43,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 		}
 	}
 
-	// Back and forth: the last commit that changed the content counts.
+	// With a version back and forth, the last commit that changed the content counts.
 	version("Ann", "shop", "v4")
 	version("Ann", "shop", "v3")
 	last := version("Ann", "shop", "v4")

@@ -29,8 +29,8 @@ type Story struct {
 	cluster *Cluster
 	parts   Parts
 	process *Process
-	name    string            // the cluster
-	reader  *gitsource.Reader // reads commits, as in the commands
+	name    string            // the cluster's name
+	reader  *gitsource.Reader // reads commits, as the commands do
 	config  *rollout.Config   // the last readable configuration
 	files   map[string]string // the script's files
 	life    map[string]kube.Lifetime
@@ -39,7 +39,7 @@ type Story struct {
 	pushes  []string // commits on main, oldest first
 	gitDown bool
 	apiDown bool
-	event   *Event // the results of the present line
+	event   *Event // the results of the current line
 }
 
 // StoryOptions configure a story.
@@ -93,7 +93,7 @@ func NewStory(o StoryOptions) (*Story, error) {
 	return s, nil
 }
 
-// branch returns the head of main, as the loop and the commands read it.
+// branch returns the head of main, as the reconciler and the commands read it.
 func (s *Story) branch() *gitsource.Branch {
 	b, err := s.reader.Open(snapshot{s.git.commits[s.head()]}, s.config)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *Story) nextDue() time.Time {
 	return due
 }
 
-// wait advances the clock and stops at each due time.
+// wait advances the clock by d, and runs controllers and passes at each due time.
 func (s *Story) wait(d time.Duration) error {
 	end := s.cluster.Kube.Now.Add(d)
 	for {
@@ -235,7 +235,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	s.pushes = append(s.pushes, id)
 }
 
-// without returns deletions of files that another map lacks.
+// without returns edits that delete the files that keep lacks.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

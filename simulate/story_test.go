@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Files of twoApps.
+// Files of twoApps, and the branch of a proposal.
 const (
 	shopFile, tillFile = "apps/shop/app.yaml", "apps/till/app.yaml"
 	shopPromotion      = ".gitrollout/sim/promote/shop.yaml"
@@ -116,14 +116,14 @@ func (p *story) tick(minutes int) {
 	}
 }
 
-// edit pushes edits of main.
+// edit pushes edits to main, and runs passes until nothing changes.
 func (p *story) edit(message string, edits map[string][]byte) {
 	p.t.Helper()
 	p.commit(message, edits)
 	p.settle()
 }
 
-// files pushes files to main.
+// files pushes files to main, and runs passes until nothing changes.
 func (p *story) files(message string, files map[string]string) {
 	p.t.Helper()
 	p.edit(message, edits(files))
@@ -166,7 +166,7 @@ func (p *story) rewritten(more map[string]string) {
 	p.git.Set("Ann", Branch, made.ID)
 }
 
-// checkPhase reports an app in another phase.
+// checkPhase fails the test if an app is in another phase.
 func (p *story) checkPhase(app string, want rollout.Phase) {
 	p.t.Helper()
 	if is := p.state(app); is.Phase != want {
@@ -174,7 +174,7 @@ func (p *story) checkPhase(app string, want rollout.Phase) {
 	}
 }
 
-// checkServes reports another image in a Deployment.
+// checkServes fails the test if a Deployment has another image.
 func (p *story) checkServes(deployment, want string) {
 	p.t.Helper()
 	if is := p.serving(deployment); is != want {

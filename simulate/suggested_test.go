@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestSuggestedCommandsFit plays random days of users. Each command that get suggests is accepted in that state.
+// TestSuggestedCommandsFit plays random days of users, and checks that each command that gitrollout get suggests is accepted in that state.
 func TestSuggestedCommandsFit(t *testing.T) {
 	lines := []string{
 		"push v2", "push v3", "push v4", "revert", "promote shop", "promote shop full", "hold shop", "abort shop", "retry shop", "withdraw shop",
@@ -29,7 +29,7 @@ func TestSuggestedCommandsFit(t *testing.T) {
 			words := strings.Fields(line)
 			p.event = &Event{}
 			if p.command(words[0], words[1:]) != nil {
-				continue // it does not fit the state
+				continue // the line does not fit the state
 			}
 			p.touch()
 			must(t, p.rest())
@@ -57,8 +57,8 @@ func suggests(command string, a propose.Action) bool {
 		a.Full == has("--full") && a.Off == has("--off") && a.AdoptAnyway == has("--adopt-anyway")
 }
 
-// TestFixDuringARollbackToABrokenVersion pushes a fix while a rollback waits for stable pods that cannot become ready.
-// The fix waits too, as serving pods of the rejected version would go. get names the command that replaces all pods.
+// TestFixDuringARollbackToABrokenVersion pushes a fix while a rollback waits for stable pods that cannot become ready. The fix waits as
+// well, as its pods would replace serving pods of the rejected version. get names the command that replaces all pods.
 func TestFixDuringARollbackToABrokenVersion(t *testing.T) {
 	p := newStory(t, twoApps("v1"))
 	play := func(script string) status.App {

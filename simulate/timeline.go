@@ -22,17 +22,17 @@ type Timeline struct {
 // Event is one command of a script and its results.
 type Event struct {
 	Line    int       `json:"line"`
-	At      time.Time `json:"at"` // when it ended, by the story's clock
+	At      time.Time `json:"at"` // when the command ended, by the story's clock
 	Text    string    `json:"text,omitempty"`
-	Commits []string  `json:"commits,omitempty"` // subjects on the state branch
-	Errors  []string  `json:"errors,omitempty"`  // of passes
+	Commits []string  `json:"commits,omitempty"` // subjects of commits on the state branch
+	Errors  []string  `json:"errors,omitempty"`  // errors of passes
 	Status  []string  `json:"status,omitempty"`  // the status of each app at rest
 	Failed  []string  `json:"failed,omitempty"`  // expectations that were not met
 
 	wanted []wanted
 }
 
-// wanted is one line below a command.
+// wanted is an expectation, one line below a command.
 type wanted struct {
 	line int
 	text string
@@ -45,7 +45,7 @@ type wanted struct {
 //	  expect Paused | web: 4 v1, 1 v2
 //
 // A commit line expects a commit with that text in its subject, in this order. An expect line expects its parts,
-// separated by |, in the status of some app. An error, with the line, is about the script itself.
+// separated by |, in the status of some app. The error is about the script itself, and names the line.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
@@ -242,7 +242,7 @@ func (s *Story) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// versions pairs a render's hashes with its images' versions.
+// versions returns pairs of a hash and a version, for a render's templates and its release.
 func versions(r *rollout.Render) []string {
 	var pairs, staged []string
 	for _, o := range r.Objects {
@@ -261,7 +261,7 @@ func versions(r *rollout.Render) []string {
 			staged = append(staged, version)
 		}
 	}
-	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the release is the whole content
+	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the release's hash covers all objects
 		pairs = append(pairs, release, strings.Join(staged, "+"))
 	}
 	return pairs

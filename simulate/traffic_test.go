@@ -46,7 +46,7 @@ func (w *workloadSource) randomRouting(rng *rand.Rand) map[string]any {
 	}
 }
 
-// routedSteps replaces some steps by steps that match users.
+// routedSteps replaces some steps by steps that route matching requests.
 func routedSteps(rng *rand.Rand, steps []any) []any {
 	for i, step := range steps {
 		if rng.IntN(6) > 0 {
@@ -78,19 +78,19 @@ func randomRoute(rng *rand.Rand) map[string]any {
 // isRouted reports whether a router splits the workload's requests.
 func (w workloadSource) isRouted() bool { return w.canary["trafficRouting"] != nil }
 
-// route returns the HTTPRoute of a routed workload.
+// route returns the HTTPRoute of a routed workload, as in Git.
 func (w workloadSource) route() map[string]any {
 	backends := []any{map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0}}
 	spec := map[string]any{"rules": []any{map[string]any{"backendRefs": backends}}}
 	return manifest("gateway.networking.k8s.io/v1", "HTTPRoute", w.name, map[string]any{"spec": spec})
 }
 
-// routeRef returns the HTTPRoute of a workload.
+// routeRef returns the reference of a workload's HTTPRoute.
 func routeRef(w rollout.Workload) rollout.Ref {
 	return rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}
 }
 
-// httpRoute returns a router of that name.
+// httpRoute returns a router for the HTTPRoute of that name.
 func httpRoute(name string) rollout.Router {
 	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func httpRoute(name string) rollout.Router {
 	return r
 }
 
-// traffic sets the renderer's values of trafficRouting.
+// traffic sets the fields of a canary that the renderer reads from trafficRouting.
 func (w workloadSource) traffic(c *rollout.Canary) {
 	if !w.isRouted() {
 		return
@@ -115,7 +115,7 @@ func (w workloadSource) traffic(c *rollout.Canary) {
 	}
 }
 
-// routeOf returns the renderer's value of a matching step, nil for other steps.
+// routeOf returns what the renderer reads from a matching step, nil for other steps.
 func routeOf(step map[string]any) *rollout.ManagedRoute {
 	var matches rollout.Match
 	name, mirror, isMatched := "staff", (*int)(nil), false
@@ -143,7 +143,7 @@ func routeOf(step map[string]any) *rollout.ManagedRoute {
 func (u *universe) checkRoutes() {
 	for _, a := range u.head().apps {
 		for _, source := range a.workloads {
-			if source.gone || source.plain || !source.isRouted() { // only its author decides where requests go
+			if source.gone || source.plain || !source.isRouted() { // only the author of the HTTPRoute decides about its routes
 				continue
 			}
 			w, stable := source.workload(), source.services[0]

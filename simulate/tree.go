@@ -61,7 +61,7 @@ func (t *tree) folder(dir string, names []string, files map[string]file) rollout
 	return self
 }
 
-// snapshot is a commit as the loop reads it.
+// snapshot is a commit as the reconciler reads it.
 type snapshot struct{ c *commit }
 
 var _ reconciler.Snapshot = snapshot{}

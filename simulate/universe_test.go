@@ -19,14 +19,14 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// chaos is the trouble of a world besides releases.
+// chaos is the trouble that a world has besides releases.
 type chaos struct {
 	processes int  // the number of reconcilers for the same cluster
 	kills     bool // pods die or become unready
 	scales    bool // an autoscaler works
 	bad       bool // some versions never become ready
-	lag       bool // controllers see each other late
-	late      bool // ReplicaSets get pods requested before
+	lag       bool // controllers see each other's writes late
+	late      bool // ReplicaSets get pods requested before a scale-down
 	pushes    bool // users mostly push and revert, in every phase
 	crashes   bool // processes are killed between any two effects
 	git       bool // Git is down for minutes, refuses pushes, loses answers
@@ -39,15 +39,15 @@ type chaos struct {
 	experiments bool // steps have experiments
 	analyses    bool // releases are measured at steps, in the background and around switches
 	humans      bool // users edit steps, settings, names, sizes and the configuration, and merge late
-	edits       bool // edits to a list with all steps or none during a release
+	edits       bool // users remove or add all steps during a release
 	sets        kind // StatefulSets or another kind instead of Deployments
 	hooks       bool // releases have Jobs around them
 	plain       bool // no app has a Rollout document
-	pumps       bool // the pumps of a process overlap: Git is slow during visits of apps
+	pumps       bool // the pumps of a process overlap: Git is slow during the apps' passes
 	kinds       bool // the kind of one app's workloads cannot be watched
 	freezes     bool // users freeze all releases for a while
 	owners      bool // other field managers co-own fields
-	spoils      bool // some or all pods of a stable version break, and its next ones too
+	spoils      bool // some or all pods of a stable version break, and so do its later pods
 }
 
 // universe is one random world: Git, a cluster, reconcilers and users.
@@ -57,19 +57,19 @@ type universe struct {
 	git      *Git
 	cluster  *Cluster
 	kube     *kube.Cluster
-	broken   int // the number of broken watches
+	broken   int // how often watches have been broken
 	parts    Parts
 	quick    *shortcut // nil with the real renderer
 	procs    []*actor
-	sources  map[string]source        // by commit
-	history  []string                 // of main, oldest first
+	sources  map[string]source        // sources, by commit
+	history  []string                 // the commits of main, oldest first
 	scaled   map[rollout.Workload]int // the last replicas set by a scaler or by hand
-	ids      map[string]string        // of apps, by all their names
+	ids      map[string]string        // the first name of each app, by all its names
 	removed  map[string]bool          // names of apps removed for good
 	proposed []proposal               // all proposals so far
 	played   map[string]int           // how often each harmful event has happened
 	bad      map[string]bool          // versions whose pods never become ready
-	weak     map[string]int           // versions with so many future pods that never become ready
+	weak     map[string]int           // how many future pods of a version never become ready
 	serial   int
 	calm     bool      // all trouble has ended
 	gitDown  time.Time // the end of Git's outage
@@ -78,7 +78,7 @@ type universe struct {
 	away     time.Time // until then no process runs
 	apiFault time.Time // the last failure of the API server
 	unread   string    // the app whose kind cannot be watched, "" if none
-	spoiled  bool      // stable pods broke since the last visits began
+	spoiled  bool      // stable pods broke since the last app passes began
 	moves    int       // the number of moves of branches
 	oracle   *oracle
 	promises *promises
@@ -94,19 +94,19 @@ type universe struct {
 // actor is a process in a world.
 type actor struct {
 	*Process
-	skew    time.Duration // of its clock
-	hasty   int           // passes in a row that failed and wanted another one at once
-	missed  bool          // its watches were down: it visits everything when they are back
-	blind   bool          // it knew so when its pass began
+	skew    time.Duration // the error of its clock
+	hasty   int           // the number of passes in a row that failed and wanted another pass at once
+	missed  bool          // its watches were down: all apps are due when they work again
+	blind   bool          // it knew that its watches were down when its pass began
 	commits map[string]int
-	records map[string]int              // the number of records when its visits began, by app
+	records map[string]int              // the number of records when its app passes began, by app
 	seen    string                      // main at its last pass
 	looked  string                      // main at its last completed fetch
-	known   string                      // main as known to this turn's visits; "" if unsure
+	known   string                      // main as known to this turn's app passes; "" while a fetch runs
 	unread  time.Time                   // the last end of a turn that lacked a commit
-	allOn   map[rollout.Workload]string // versions that all users had when the visits began
-	visits  time.Time                   // the start of the visits by its clock
-	empty   []rollout.Workload          // workloads without replicas at that time
+	allOn   map[rollout.Workload]string // versions that all users had when the app passes began
+	visits  time.Time                   // the start of the app passes, by its clock
+	empty   []rollout.Workload          // workloads without replicas when the app passes began
 }
 
 // newUniverse returns a world whose run follows from the seed.
@@ -229,7 +229,7 @@ func (u *universe) touch(a *actor) {
 	for _, app := range u.head().apps {
 		a.Touch(app.name)
 	}
-	for app := range u.oracle.states { // including apps that left Git, because watches are of objects
+	for app := range u.oracle.states { // including apps that left Git, because watches report their objects
 		a.Touch(app)
 	}
 }
@@ -279,7 +279,7 @@ func (u *universe) edit(what string, change func(*source)) {
 // now returns the time of a process's clock.
 func (u *universe) now(a *actor) time.Time { return u.kube.Now.Add(a.skew) }
 
-// begin starts a pass.
+// begin starts a pass, with or without a fetch.
 func (u *universe) begin(a *actor) {
 	fetch := u.rng.IntN(3) > 0
 	u.note("PASS of %s, fetch %t", a.Name, fetch)
@@ -325,14 +325,14 @@ func (u *universe) turn(a *actor) {
 		}
 		u.beginVisits(a)
 	case reconciler.PumpOut:
-		a.commits = map[string]int{} // a push has one transition of an app
+		a.commits = map[string]int{} // a push has at most one transition of an app
 	}
 	if a.BeginTurn(pump, u.now(a)) {
 		u.turned(a, string(pump))
 	}
 }
 
-// turned checks the result of a turn: a process keeps its reason for a rollback, recorded or not.
+// turned checks the end of a pump's turn: a rollback whose reason the process knows is applied, recorded or not.
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {
@@ -359,7 +359,7 @@ func (u *universe) pass(a *actor, fetch bool) {
 	u.after(a, a.Begin(u.now(a), fetch))
 }
 
-// beginVisits notes the records and pods that a process knows when it begins to visit apps.
+// beginVisits notes the records and pods that a process knows when its app passes begin.
 func (u *universe) beginVisits(a *actor) {
 	a.records, u.spoiled = map[string]int{}, false
 	for app, records := range u.oracle.records {
@@ -369,7 +369,7 @@ func (u *universe) beginVisits(a *actor) {
 	a.empty = slices.DeleteFunc(u.workloads(), func(w rollout.Workload) bool { return u.kube.Deployments[w].Replicas > 0 })
 }
 
-// hadNone reports whether a workload had no replicas when a process began its visits.
+// hadNone reports whether a workload had no replicas when a process's app passes began.
 func (a *actor) hadNone(w rollout.Workload) bool { return a != nil && slices.Contains(a.empty, w) }
 
 // after checks the result of a step of a pass.
@@ -393,7 +393,7 @@ func (u *universe) after(a *actor, ended bool) {
 	a.seen = a.Clone.main
 }
 
-// step runs or fails the next effect of a process.
+// step lets the next effect of a process happen or fail.
 func (u *universe) step(a *actor) {
 	if u.chaos.crashes && !u.calm && u.rng.IntN(60) == 0 {
 		u.note("CRASH of %s before %s", a.Name, a.next)
@@ -403,7 +403,7 @@ func (u *universe) step(a *actor) {
 	if u.chaos.pumps && !u.calm {
 		a.Choose(u.rng.IntN(len(a.threads)))
 		if a.next.Verb == "push" && u.rng.IntN(30) > 0 {
-			return // it takes time
+			return // a push takes time
 		}
 	}
 	name := a.current.name
@@ -412,7 +412,7 @@ func (u *universe) step(a *actor) {
 		u.note("  %s: %s fails: %v (happens all the same: %t)", a.Name, a.next, outcome.Err, outcome.After)
 	}
 	if outcome.Err != nil && a.next.Verb == "push" {
-		defer func() { a.commits = map[string]int{} }() // without a known record, it may record more
+		defer func() { a.commits = map[string]int{} }() // after a failed push, the process may record the app again
 	}
 	if ended := a.Resume(outcome); name == "pass" {
 		u.after(a, ended)
@@ -434,7 +434,7 @@ var (
 	errTimeout  = errors.New("timeout")
 )
 
-// outcome draws the result of an effect.
+// outcome returns a random result of an effect.
 func (u *universe) outcome(e Effect) Outcome {
 	if u.calm {
 		return Outcome{}
@@ -623,7 +623,7 @@ func (u *universe) rest() bool {
 			for u.pass(a, true); a.running; {
 				u.step(a)
 			}
-			failed = failed || a.err != nil || a.seen == "" // or it was killed just now
+			failed = failed || a.err != nil || a.seen == "" // or the process was killed just now
 		}
 		if before == [2]int{u.cluster.version, u.moves} && u.failure == "" && !u.isRipe() {
 			return !failed
@@ -635,7 +635,7 @@ func (u *universe) rest() bool {
 	return u.chaos.git || u.chaos.api || u.chaos.crashes // faults may continue
 }
 
-// kill removes a ready pod, or its readiness for a while.
+// kill deletes a ready pod, or makes it unready for a while.
 func (u *universe) kill() {
 	for _, w := range u.workloads() {
 		d := u.kube.Deployments[w]
@@ -711,8 +711,7 @@ func (u *universe) workloads() []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(u.kube.Deployments), byRef)
 }
 
-// BeginTurn starts a turn of one pump beside the blocked effects of others. It reports whether the turn has ended
-// already.
+// BeginTurn starts a turn of one pump while others may be blocked at an effect. It reports whether the turn has ended already.
 func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 	if pump == reconciler.PumpApps {
 		p.now = p.clock(now)
@@ -726,7 +725,7 @@ func (p *Process) Stopped() []string {
 	return rollout.Mapped(p.threads, func(t *thread) string { return t.name })
 }
 
-// Kill ends the process before its blocked effects. No later effect of it happens.
+// Kill ends the process before its blocked effects. No later effect of the process happens.
 func (p *Process) Kill() {
 	p.dead = true
 	for len(p.threads) > 0 {

@@ -11,20 +11,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is the cluster as one process observes and writes it. While Stale is set, with the reason in Unseen if known,
-// it shows the last state and its own later writes that Cluster.wrote adds.
+// View is the cluster as one process observes and writes it. While Stale is set, it shows the last refreshed state, and
+// the process's later writes that Cluster.wrote adds. Unseen is the reason for Stale, if known.
 type View struct {
 	Stale  bool
 	Unseen string
 	Wants  func(app string, ref rollout.Ref) (rollout.Object, error) // as in cluster.Options
 
 	cluster  *Cluster
-	name     string // the process
+	name     string // the process's name
 	gate     Gate
 	version  int
 	observed rollout.Observed
-	digests  map[rollout.Ref]string // of the objects in the watches; "" for objects that another writer changed
-	toldAt   int                    // the writes at the last call of Observe
+	digests  map[rollout.Ref]string // digests of the objects in the watches; "" for objects that another writer changed
+	toldAt   int                    // Cluster.writes at the last call of Observe
 }
 
 var (
@@ -77,7 +77,7 @@ func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (b
 	return v.cluster.Kube.Serves(service, podHash), nil
 }
 
-// SameTemplate implements reconciler.Observer. Without defaults, equal templates have the same JSON.
+// SameTemplate implements reconciler.Observer. The model adds no defaults, so equal templates have the same JSON.
 func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
@@ -102,7 +102,7 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	return v.cluster.Kube.NodeLabels(), nil
 }
 
-// Know implements reconciler.Options.Know. A new kind's controller starts with existing objects.
+// Know implements reconciler.Options.Know. The controller of a new kind starts with the existing objects.
 func (v *View) Know(kinds []rollout.Partitioned) {
 	c := v.cluster
 	for _, p := range kinds {
@@ -111,13 +111,13 @@ func (v *View) Know(kinds []rollout.Partitioned) {
 		}
 		for _, ref := range c.Objects() {
 			if o := c.objects[ref].body; o.APIVersion() == p.APIVersion && o.Kind() == p.Kind {
-				_ = c.Kube.Apply(o) // it was accepted before
+				_ = c.Kube.Apply(o) // the object was accepted before
 			}
 		}
 	}
 }
 
-// OtherOwners implements reconciler.Observer. Owners are other apps, or a test's.
+// OtherOwners implements reconciler.Observer. Owners are other apps, or entries of Cluster.foreign.
 func (v *View) OtherOwners(
 	_ context.Context, app string, objects []rollout.Object, _ time.Time,
 ) ([]rollout.Foreign, error) {
@@ -152,7 +152,7 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 	return nil
 }
 
-// refuseForeign keeps a release's object from taking over another app's.
+// refuseForeign returns an error if an object that gitrollout generates would take over another app's object.
 func (v *View) refuseForeign(app string, o rollout.Object) error {
 	live := v.cluster.objects[o.Ref()]
 	if live != nil && live.app != app && o.Annotation(rollout.AnnotationGenerated) != "" {
@@ -161,7 +161,7 @@ func (v *View) refuseForeign(app string, o rollout.Object) error {
 	return nil
 }
 
-// Apply implements reconciler.Applier. An object shown as desired costs nothing.
+// Apply implements reconciler.Applier. An object that the view shows as desired is not written.
 func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) error {
 	for _, o := range objects {
 		digest, err := digestOf(app, o)
@@ -186,7 +186,7 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 			}
 		}
 		if outcome.Err != nil {
-			v.digests[o.Ref()] = "" // as in cluster.Client, the write is in doubt
+			v.digests[o.Ref()] = "" // as in cluster.Client, the outcome of the write is unknown
 			return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), outcome.Err)
 		}
 		v.cluster.wrote(v, o, digest)
@@ -199,7 +199,7 @@ func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error
 	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
 }
 
-// act changes the cluster by the gate's outcome.
+// act calls do if the gate's outcome lets the effect happen.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {

@@ -15,10 +15,10 @@ type starting struct {
 	u *universe
 }
 
-// wrap replaces parts of a process before its start.
+// wrap replaces parts of a process before the process starts.
 type wrap func(starting)
 
-// apply is reconciler.Applier.Apply of a process.
+// apply replaces reconciler.Applier.Apply of a process.
 type apply func(ctx context.Context, p starting, app string, objects []rollout.Object) error
 
 type applier struct {
@@ -31,12 +31,12 @@ func (a applier) Apply(ctx context.Context, app string, objects []rollout.Object
 	return a.apply(ctx, a.p, app, objects)
 }
 
-// applies replaces the writes of a process.
+// applies returns a wrap that replaces the applies of a process.
 func applies(apply apply) wrap {
 	return func(p starting) { p.Applier = applier{p.View, p, apply} }
 }
 
-// writes changes a copy of each object before it is written.
+// writes returns a wrap that changes a copy of each object before it is written.
 func writes(change func(p starting, app string, o rollout.Object)) wrap {
 	return applies(func(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 		objects = rollout.Mapped(objects, rollout.Object.Copy)
@@ -47,7 +47,7 @@ func writes(change func(p starting, app string, o rollout.Object)) wrap {
 	})
 }
 
-// evict is reconciler.Applier.Evict of a process.
+// evict replaces reconciler.Applier.Evict of a process.
 type evict func(ctx context.Context, p starting, namespace string, pod rollout.Pod) error
 
 type evicter struct {
@@ -60,7 +60,7 @@ func (e evicter) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	return e.evict(ctx, e.p, namespace, pod)
 }
 
-// evicts replaces the evictions of a process.
+// evicts returns a wrap that replaces the evictions of a process.
 func evicts(evict evict) wrap {
 	return func(p starting) { p.Applier = evicter{p.View, p, evict} }
 }
@@ -77,12 +77,12 @@ func (o observer) Observe(app string, workloads []rollout.Workload, routes []rol
 	return seen
 }
 
-// observes changes a process's view of the cluster.
+// observes returns a wrap that changes a process's view of the cluster.
 func observes(change func(p starting, app string, seen *rollout.Observed)) wrap {
 	return func(p starting) { p.Observer = observer{p.Observer, p, change} }
 }
 
-// observesEach changes a copy of each workload in a process's view of the cluster.
+// observesEach returns a wrap that changes a copy of each workload in a process's view of the cluster.
 func observesEach(change func(p starting, app string, live *rollout.ObservedWorkload)) wrap {
 	return observes(func(p starting, app string, seen *rollout.Observed) {
 		for w, live := range seen.Workloads {
@@ -110,12 +110,12 @@ func (b bender) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit
 	return &out, nil
 }
 
-// renders changes a copy of each render.
+// renders returns a wrap that changes a copy of each render.
 func renders(change func(p starting, app string, r *rollout.Render)) wrap {
 	return func(p starting) { p.Renderer = bender{p.Renderer, p, change} }
 }
 
-// bendSpecs changes a copy of each document.
+// bendSpecs returns a wrap that changes a copy of each Rollout's spec.
 func bendSpecs(change func(*rollout.Spec)) wrap {
 	return renders(func(_ starting, _ string, r *rollout.Render) {
 		for i := range r.Specs {

@@ -14,14 +14,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// checkWrite runs before each write to the cluster. Its content must be in a commit of the newest record in Git: the
-// followed, stable, former or rollback commit. For a rollback without a record, the commit in which users took the
-// release back also counts.
+// checkWrite checks each write to the cluster before it happens. The content must be in a commit of the newest record in Git: the followed,
+// stable, former or rollback commit. For a rollback without a record, the commit in which users took the release back also counts.
 func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	a := o.u.actor(v.name)
 	o.writes++
 	for _, other := range o.u.procs {
-		// The other process moved an object that this one had read, and this one still writes.
+		// The other process has written since this process observed the cluster, and this process still writes.
 		if other != a && o.written[other.Name+" "+app] > v.toldAt {
 			o.stale[app] = true
 		}
@@ -42,7 +41,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	made, now := object.Annotation(rollout.AnnotationGenerated) != "", o.at(app, state.Source)
 	isOver := now != nil && !hasObject(now, object.Ref())
 	if !isKnown && (made || isOver) {
-		o.astray[object.Ref()] = true // for a release that has ended on record
+		o.astray[object.Ref()] = true // written for a release that has ended on record
 	}
 	if o.wrote[app] == nil {
 		o.wrote[app] = map[rollout.Ref]string{}
@@ -79,8 +78,8 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	o.u.fail("%s writes %s of %s, which no record in Git explains (%s)", a.Name, name(object), app, o.brings(object))
 }
 
-// checkQuiet checks that a pause writes no workload only for words about the release. The Deployment controller copies
-// each annotation to all ReplicaSets.
+// checkQuiet checks that a pause does not write a workload only to change status texts. The Deployment controller copies each annotation to
+// all ReplicaSets.
 func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	live, records := o.u.cluster.objects[object.Ref()], o.records[app]
 	w, moves := o.u.kube.WorkloadOf(object.Ref())
@@ -91,12 +90,12 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	isPause := was.Phase == rollout.Progressing && is.Phase == rollout.Paused && was.Source == is.Source &&
 		is.StableHash(w) != rollout.Hash(object.Annotation(rollout.AnnotationHash)) &&
 		o.u.promises.takenBack(app, o.u.actor(v.name).Clone.main) == ""
-	isElse := func(pr rollout.Progress) bool { // its routes change, too
+	isElse := func(pr rollout.Progress) bool { // its routes change as well
 		before, _ := was.ProgressOf(pr.Workload)
 		return !strings.HasPrefix(pr.Name, "pause") || !reflect.DeepEqual(before.Routed, pr.Routed)
 	}
 	isMeasured := func(m strategies.Measured) bool { return m.Release == is.Release.Hash }
-	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) // perhaps a rollback that is not on record yet
+	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) // the write may be a rollback that is not on record yet
 	if isBad || !isPause || slices.ContainsFunc(is.Progress, isElse) || len(o.u.procs) > 1 || o.u.chaos.meddling {
 		return
 	}
@@ -111,8 +110,8 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	}
 }
 
-// takenBackBy returns the commits in which users took back the release of an app. These are the head known to a
-// process, and commits since the release, since the rollback may precede another push.
+// takenBackBy returns the commits in which users may have taken back an app's release. These are the head known to a process and all
+// commits since the release, because the rollback may precede another push.
 func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	commits := []string{a.Clone.main}
 	if s.Release != nil {
@@ -148,7 +147,7 @@ func (o *oracle) brings(object rollout.Object) string {
 	return ""
 }
 
-// explains reports whether a commit of a record, or a commit in more, has the content of an object.
+// explains reports whether the content of an object is in a commit of a record, or in a commit in more.
 func (o *oracle) explains(app string, s rollout.State, object rollout.Object, more ...string) bool {
 	brings, commits := o.brings(object), append([]string{s.Source}, more...)
 	if s.Stable != nil {
@@ -196,27 +195,27 @@ func (o *oracle) isTold(a *actor) bool {
 	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
 		return false
 	case !a.unread.IsZero() && o.u.kube.Now.Sub(a.unread) < time.Second:
-		return false // it lacked a commit just now, and visits the app again later
+		return false // the process lacked a commit just now, and another pass follows
 	case !o.u.apiFault.IsZero() && o.u.kube.Now.Sub(o.u.apiFault) < 5*time.Minute:
-		return false // it may be waiting for a retry
+		return false // the process may be waiting for a retry
 	default:
 		return true
 	}
 }
 
-// checkBacks checks the end of visits that knew of a reason for a rollback: the cluster has it, recorded in Git or not.
+// checkBacks checks that app passes that knew of a reason for a rollback have applied it to the cluster. Git need not have its record.
 func (o *oracle) checkBacks(a *actor) {
 	if !o.isTold(a) {
 		return
 	}
 	for _, s := range o.u.head().apps {
-		if len(o.records[s.name]) == a.records[s.name] { // else it decided on an older record
+		if len(o.records[s.name]) == a.records[s.name] { // else the process decided on an older record
 			o.checkBack(a, s.name)
 		}
 	}
 }
 
-// checkBack checks that no user reaches a release after a process knows of its rollback.
+// checkBack checks that no user reaches a release once a process knows of its rollback.
 func (o *oracle) checkBack(a *actor, app string) {
 	s := o.states[app]
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
@@ -239,8 +238,8 @@ func (o *oracle) checkBack(a *actor, app string) {
 	}
 }
 
-// checkLeft compares a workload with a release that must roll back for a reason. The pods of a release with routes
-// stay until proxies know the routes.
+// checkLeft checks that a workload has left a release that must roll back; why is the reason. The pods of a release with routes stay until
+// proxies know the routes.
 func (o *oracle) checkLeft(
 	a *actor, s rollout.State, d *kube.Deployment, w *workloadSource, why string, isRouted bool,
 ) {

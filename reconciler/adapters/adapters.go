@@ -1,5 +1,5 @@
 // Package adapters implements package reconciler's interfaces with packages git and cluster, and connects the consumers
-// of reports. A begun write is finished even after a stop. A lasting API server error becomes an InvalidError.
+// of reports. Started writes are finished even after a stop. A permanent API server error becomes an InvalidError.
 package adapters
 
 import (
@@ -25,10 +25,10 @@ var (
 	_ reconciler.Applier    = Applier{}
 )
 
-// Repository adapts a git.Repo to the loop.
+// Repository adapts a git.Repo to package reconciler.
 type Repository struct{ *git.Repo }
 
-// Snapshot reads a commit, fetched if it is not in the mirror.
+// Snapshot returns a commit, and fetches it if the mirror lacks it.
 func (r *Repository) Snapshot(ctx context.Context, commit string) (reconciler.Snapshot, error) {
 	s, err := r.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Repository) Push(ctx context.Context, updates []rollout.Update) (map[st
 	return r.Repo.Push(ctx, updates)
 }
 
-// Applier writes by a cluster.Client.
+// Applier writes to the cluster with a cluster.Client.
 type Applier struct{ Client *cluster.Client }
 
 // Check implements reconciler.Applier.
@@ -71,7 +71,7 @@ func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object
 	return final(a.Client.Check(ctx, app, objects))
 }
 
-// final turns a final refusal by the API server into an InvalidError.
+// final turns a permanent refusal by the API server into an InvalidError.
 func final(err error) error {
 	var refused *cluster.Error
 	if errors.As(err, &refused) && !refused.Temporary() && refused.Reason != cluster.Unexpected {
@@ -80,7 +80,7 @@ func final(err error) error {
 	return err
 }
 
-// Observer reads by a cluster.Client.
+// Observer reads the cluster with a cluster.Client.
 type Observer struct{ *cluster.Client }
 
 // OtherOwners implements reconciler.Observer. A kind that may not be read is an InvalidError.
@@ -131,7 +131,7 @@ func (a Applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	return a.Client.Evict(ctx, namespace, pod)
 }
 
-// Beating makes each request to the cluster a heartbeat of its work.
+// Beating returns a RoundTripper that records a heartbeat of the caller's work at each request to the cluster.
 func Beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		reconciler.Heartbeat(r.Context())

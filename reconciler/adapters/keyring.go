@@ -11,16 +11,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files from the Secret and namespace of its entry. It uses the app's
-// own account, so that no app decrypts with another's key.
+// Keyring reads the keys of an app's encrypted files from the Secret and namespace that the app's entry names. It uses
+// the app's own account, so that no app decrypts with another's key.
 type Keyring struct {
-	App    func(name string) rollout.App // as the newest commit has it
+	App    func(name string) rollout.App // returns the app at the newest commit
 	Client func() *cluster.Client
 	As     func(ctx context.Context, app rollout.App) context.Context
 	Now    func() time.Time
 
 	mu    sync.Mutex
-	known map[string]heldKeys // by app, for the files of one render
+	known map[string]heldKeys // by app; cached for the files of one render
 }
 
 // heldKeys holds the keys of one Secret, or the error of reading it.
@@ -34,7 +34,7 @@ type heldKeys struct {
 // keysFor is how long keys are cached: a render needs the keys once for each of its files.
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. Its error holds the app, so its text stays the same.
+// Unlock is the callback of render.InProcess. Its error is recorded when it holds the app, so the text is constant.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {

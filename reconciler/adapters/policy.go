@@ -17,16 +17,16 @@ import (
 
 // Policy reads a reconciler's policy at each fetch.
 type Policy struct {
-	File string // of this machine, if Ref is ""
+	File string // a file of this machine, used if Ref is ""
 	Ref  string // branch:path of the repository
 	Repo *git.Repo
-	Keys *git.Keys // the keys that may sign its branch; nil: no check
+	Keys *git.Keys // the keys that may sign the policy's branch; nil: no check
 
-	data   []byte // as last read
+	data   []byte // the content at the last read
 	policy *rollout.Policy
 }
 
-// Read is the callback of reconciler.Options.
+// Read is the Policy callback of reconciler.Options.
 func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
 	name, data, err := r.File, []byte(nil), error(nil)
 	if r.Ref != "" {
@@ -67,7 +67,7 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 	return data, err
 }
 
-// Approver returns a promotion file's signer among the project's promoters or --promoters. Without both, any counts.
+// Approver finds a promotion file's signer among the project's promoters or --promoters. With neither, any user counts.
 func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 	return func(ctx context.Context, commit, path, promoters string) (string, error) {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sinks pass reports on: to the forge, to users, as Events, and to functions registered before the first pass.
+// Sinks pass reports on: to the forge, to the notifier, as Events, and to functions registered before the first pass.
 type Sinks struct {
 	Forge    ForgeReader
 	Notifier Notifier // nil: no notifications
@@ -90,7 +90,7 @@ func (o *Sinks) record(a report.App) {
 	}
 }
 
-// Trace is the callback of reconciler.Options. Each tracer gets the former one's context.
+// Trace is the callback of reconciler.Options. Each tracer gets the context of the tracer before it.
 func (o *Sinks) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// TestTracers checks that each tracer is called in the context of the one before.
+// TestTracers checks that each tracer is called in the context of the tracer before it.
 func TestTracers(t *testing.T) {
 	type key string
 	var told []string

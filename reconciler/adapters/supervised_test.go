@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// TestWorkThatHangsIsGivenUp checks that endless work is abandoned when it hangs, and some time after a request to
-// end.
+// TestWorkThatHangsIsGivenUp checks that work that never ends is abandoned when it hangs, and some time after a request to end.
 func TestWorkThatHangsIsGivenUp(t *testing.T) {
 	forEver := func(context.Context) error { select {} }
 	late := func(ctx context.Context) error {
@@ -36,7 +35,7 @@ func TestWorkThatHangsIsGivenUp(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), tt.stopAt)
 				defer stop()
 				work := tt.work
-				if tt.message != "EOF" && tt.message != "" { // a bubble ends after all its goroutines
+				if tt.message != "EOF" && tt.message != "" { // a synctest bubble ends after all its goroutines
 					over := make(chan struct{})
 					defer close(over)
 					work = func(context.Context) error { <-over; return nil }

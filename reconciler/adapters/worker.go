@@ -8,7 +8,7 @@ import (
 // lastWork is how long a stopping program publishes. The next start publishes the rest.
 const lastWork = 5 * time.Second
 
-// Worker publishes in the background after a pass. Flush finishes the pending work, within its context.
+// Worker publishes in the background after a pass. Flush finishes the pending work, but ends with its context.
 type Worker interface {
 	Run(ctx context.Context)
 	Flush(ctx context.Context)

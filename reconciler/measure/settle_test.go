@@ -30,8 +30,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestSettle checks that a process that runs one pass waits for requests but not for Jobs. It returns whether there
-// is a result to collect.
+// TestSettle checks that Settle waits for requests but not for Jobs, and returns whether there is a result to collect.
 func TestSettle(t *testing.T) {
 	answer := make(chan struct{})
 	url, _ := serve(t, func(*http.Request) { <-answer })
@@ -54,8 +53,8 @@ func TestSettle(t *testing.T) {
 	settled("a collected measurement", 10*time.Second, false, true)
 }
 
-// TestNothingIsRemembered checks that no state remains for an app without measurements: without due ones, and after
-// the end of due ones, with or without a result.
+// TestNothingIsRemembered checks that a Worker keeps no state of an app without measurements. The app has never measured, or its
+// measurements have ended with or without a result.
 func TestNothingIsRemembered(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
@@ -110,8 +109,7 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 	removed(1, "when one was never begun")
 }
 
-// TestWhatIsMissingIsSaid checks that an unreadable Secret, or a missing half of a comparison, is an error with a
-// text.
+// TestWhatIsMissingIsSaid checks that an unreadable Secret, or a missing half of a comparison, is an error that names it.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("hash") == "old" {
@@ -132,7 +130,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	wantError(t, b.measure(t, secret), "key token of Secret shop/metrics is not there")
 }
 
-// TestSecretsAreNotTold checks that a Secret in a server's answer is redacted, also in an error about the query.
+// TestSecretsAreNotTold checks that a Secret's value in a server's answer is redacted, also in an error about the query.
 func TestSecretsAreNotTold(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no user "+r.URL.Query().Get("user"), http.StatusForbidden)

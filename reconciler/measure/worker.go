@@ -1,5 +1,5 @@
 // Package measure takes measurements of analyses in the background, so that a slow metrics server delays no pass. The
-// loop passes due measurements and collects results later.
+// reconciler passes due measurements to a Worker and collects results later.
 package measure
 
 import (
@@ -44,18 +44,18 @@ type Worker struct {
 
 // station holds the measurements of one app.
 type station struct {
-	slots chan struct{}    // a slow server blocks only the app that uses it
-	tasks map[string]*task // begun and not collected
+	slots chan struct{}    // limits requests: a slow server blocks only the app that uses it
+	tasks map[string]*task // tasks that have begun and are not collected
 	left  []leftover
 }
 
-// task is a measurement from its begin until it is collected.
+// task is a measurement from its start until it is collected.
 type task struct {
 	strategies.Measure
 	app    rollout.App
 	slots  chan struct{}
 	end    context.CancelFunc
-	waits  bool // for its Job, or for a user to open a gate
+	waits  bool // the measurement waits for its Job, or for a user to open a gate
 	isDone bool
 	found  strategies.Measured
 }
@@ -76,8 +76,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts the due measurements that neither run nor wait for collection: the caller may not have seen results.
-// going lists unfinished runs. Measurements of others or removed metrics are cancelled, their objects deleted.
+// Measure starts due measurements, except those that run or whose results are not collected yet. going lists the
+// unfinished runs. Measurements of other runs or removed metrics are cancelled, and their objects deleted.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +169,7 @@ func (w *Worker) work(ctx context.Context, b *station, key string) {
 	defer t.end()
 	got := w.measure(ctx, t)
 	w.mu.Lock()
-	isOver := ctx.Err() != nil // its analysis has ended, or the process
+	isOver := ctx.Err() != nil // the analysis, or the process, has ended
 	if t.found, t.isDone = got, true; isOver {
 		delete(b.tasks, key)
 		w.clear(t.app.Name)
@@ -186,7 +186,7 @@ func (w *Worker) clear(app string) {
 	}
 }
 
-// measure takes one measurement. A panic becomes an error without its text, as any text is written to Git.
+// measure takes one measurement. A panic becomes an error without the panic's text, as error texts are written to Git.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -217,7 +217,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 	return got
 }
 
-// within limits a computation on third-party texts. A late one goes on in its goroutine, without a result.
+// within limits a computation on third-party texts. A late computation goes on, and its result is dropped.
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
 	type outcome struct {
 		got      T
@@ -250,7 +250,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request returns the provider's request; latest is the version to measure.
+// request returns the request to the provider. latest is the hash of the version to measure.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace
@@ -278,7 +278,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	}, err
 }
 
-// ask sends a request, and repeats it while the measurement runs.
+// ask sends a request, and repeats it while the result is Running.
 func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
 	request, err := w.request(ctx, t, latest, suffix)
 	if err != nil {
@@ -316,11 +316,11 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 	}
 }
 
-// grace is a provider's time beyond its limit, which covers requests but not the evaluation of responses.
+// grace is a provider's time beyond its timeout, which covers requests but not the evaluation of responses.
 const grace = 5 * time.Second
 
-// leave deletes a finished request's objects, such as a Job. A failed request keeps them: repeated with the same ID,
-// it finds them. They are deleted later, or when the analysis ends.
+// leave deletes a finished request's objects, such as a Job. A failed request keeps its objects, because its repetition
+// has the same ID and finds them. They are deleted when a repetition succeeds, or when the analysis ends.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()

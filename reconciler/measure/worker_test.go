@@ -94,7 +94,7 @@ func (b *bench) measure(t *testing.T, m rollout.Metric) strategies.Measured {
 	return b.one(t)
 }
 
-// wantError checks that a measurement is an error with a text, and does not show the Secret.
+// wantError fails the test unless a measurement is an error with a text, and does not show the Secret.
 func wantError(t *testing.T, got strategies.Measured, text string) {
 	t.Helper()
 	if got.Phase != analysis.Errored || !strings.Contains(got.Message, text) || strings.Contains(got.Message, "s3cr3t") {
@@ -102,7 +102,7 @@ func wantError(t *testing.T, got strategies.Measured, text string) {
 	}
 }
 
-// wantTrouble reports a trouble log other than one entry with a text; "" wants none.
+// wantTrouble fails the test unless the trouble log has exactly one entry, with a text; "" wants no entry.
 func (b *bench) wantTrouble(t *testing.T, text string) {
 	t.Helper()
 	b.mu.Lock()
@@ -130,7 +130,7 @@ func web(url string) rollout.Metric {
 	return rollout.Metric{Name: "errors", Provider: "web", Config: map[string]any{"url": url}}
 }
 
-// compared returns a metric of both versions.
+// compared returns a metric that compares both versions.
 func compared(url string) rollout.Metric {
 	m := web(url + "/?hash={{args.hash}}")
 	m.Compare, m.Pods = &rollout.Compare{}, map[string]string{"hash": "Latest"}
@@ -183,17 +183,17 @@ func TestMeasures(t *testing.T) {
 	compare.CheckNamed(t, "collected twice", 0, len(b.Measured("shop")))
 }
 
-// TestNotTwice checks that a pass that decided before the end of a measurement does not start it twice. It is the
-// same measurement until its result was collected.
+// TestNotTwice checks that a pass that decided before the end of a measurement does not start it twice. Until its result is collected, a
+// due measurement is the same one.
 func TestNotTwice(t *testing.T) {
 	release := make(chan struct{})
 	url, asked := serve(t, func(*http.Request) { <-release })
 	b := newBench(t, nil)
 	b.begin(shop, due(web(url)))
-	b.begin(shop, due(web(url))) // it is running
+	b.begin(shop, due(web(url))) // the measurement is running
 	close(release)
 	<-b.touched
-	b.begin(shop, due(web(url))) // it has ended, without being collected
+	b.begin(shop, due(web(url))) // the measurement has ended, and is not collected
 	time.Sleep(50 * time.Millisecond)
 	compare.CheckNamed(t, "measurements, and requests", [2]int{1, 1}, [2]int{len(b.Measured("shop")), int(asked.Load())})
 	if b.measure(t, web(url)); asked.Load() != 2 { // the next measurement
@@ -201,7 +201,7 @@ func TestNotTwice(t *testing.T) {
 	}
 }
 
-// TestOneAppKeepsNoOtherWaiting starts more hanging metrics than there are slots. Other apps still measure.
+// TestOneAppKeepsNoOtherWaiting checks that other apps measure while one app has more hanging metrics than slots.
 func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
@@ -238,14 +238,14 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// gates is a Job that runs until it is opened, and records the names of the requested Jobs.
+// gates is a cluster whose Jobs run until open is set. It records the names of the requested Jobs.
 type gates struct {
 	mu      sync.Mutex
 	asked   []string
 	open    bool
 	gone    bool
 	deleted int
-	refuses error // to delete
+	refuses error // the error of each deletion
 	fails   error
 }
 
@@ -256,7 +256,7 @@ func (g *gates) locked(run func()) {
 	run()
 }
 
-// await waits until Jobs have been asked for, and removed, at least so many times.
+// await waits until there were at least this many requests for Jobs, and this many deletions.
 func (g *gates) await(t *testing.T, asked, deleted int) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("%d requests for a Job and %d removals", asked, deleted), func() bool {
@@ -314,7 +314,7 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	compare.CheckNamed(t, "the last Job, and deleted Jobs", []any{g.asked[0], 1}, []any{g.asked[len(g.asked)-1], g.deleted})
 }
 
-// TestPanic checks that a panic is an error of the measurement. Its text may have secrets, so only the log has it.
+// TestPanic checks that a panic becomes an error of the measurement. The panic's text may have secrets, so only the log has it.
 func TestPanic(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		o.Parallel = 1
@@ -322,10 +322,10 @@ func TestPanic(t *testing.T) {
 	})
 	wantError(t, b.measure(t, web("http://127.0.0.1:1")), "web failed inside")
 	b.wantTrouble(t, "worker_test.go")
-	b.measure(t, web("http://127.0.0.1:1")) // it is measured again
+	b.measure(t, web("http://127.0.0.1:1")) // the metric is measured again
 }
 
-// TestJudgingEnds checks that slow conditions are an error, and that the next measurement runs.
+// TestJudgingEnds checks that conditions that take too long are an error, and that the next measurement runs.
 func TestJudgingEnds(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Judging = time.Nanosecond })
@@ -406,7 +406,7 @@ func TestOverIsOver(t *testing.T) {
 	for range 3 {
 		<-asked
 	}
-	b.Measure(shop, b.going, nil) // they continue
+	b.Measure(shop, b.going, nil) // the measurements continue
 	<-asked
 	b.Measure(shop, going(due(slow)), nil)
 	waitFor(t, "only the continuing measurement", func() bool { return len(b.under()) == 1 })
@@ -437,7 +437,7 @@ func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), len(b.stations)})
 }
 
-// TestDeletedJobIsNotMadeAgain checks that a hanging Job deleted by hand is inconclusive, and is not created again.
+// TestDeletedJobIsNotMadeAgain checks that a hanging Job that is deleted by hand is inconclusive, and is not created again.
 func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
@@ -449,7 +449,7 @@ func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// under returns the running measurements of an app.
+// under returns the running measurements of the shop.
 func (b *bench) under() []string {
 	b.Worker.mu.Lock()
 	defer b.Worker.mu.Unlock()

@@ -23,12 +23,12 @@ func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 type Action struct {
 	Verb    rollout.Verb `json:"verb"`              // one of Verbs
 	Release rollout.Hash `json:"release"`           // the release that the user sees, for StillAbout
-	Reason  string       `json:"reason,omitempty"`  // of hold, abort and undo
-	Full    bool         `json:"full,omitempty"`    // of promote: all gates, and the remaining weights
-	Through string       `json:"through,omitempty"` // of promote: up to this step, a name or a number from 1
-	// AdoptAnyway, of promote, adopts an app whose objects another controller owns.
+	Reason  string       `json:"reason,omitempty"`  // for hold, abort and undo
+	Full    bool         `json:"full,omitempty"`    // for promote: all gates, and the remaining weights
+	Through string       `json:"through,omitempty"` // for promote: up to this step, a name or a number from 1
+	// AdoptAnyway, for promote, adopts an app whose objects another controller owns.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
-	Off         bool `json:"off,omitempty"` // of hold: end it
+	Off         bool `json:"off,omitempty"` // for hold: end the hold
 }
 
 // StillAbout returns an error if the action was meant for another release than the current one.
@@ -83,14 +83,14 @@ type decision struct {
 	then      string
 }
 
-// Decide returns the order for an action with any verb but Undo. The error is why it does not fit the app's state.
+// Decide returns the Change for an action with any verb but Undo. It fails if the action does not fit the app's state.
 func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	d, err := decide(in, a)
 	if err != nil {
 		return Change{}, err
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.At == "" && in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else the file may equal the one that was used up
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else the file may equal one that is used up
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -130,7 +130,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates, and so replaces a running version that is not in Git by the head.
+// promoteFully opens all gates. The head then replaces even a running version that is not in Git.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -232,7 +232,7 @@ func skips(in strategies.Input, p *rollout.Promotion) string {
 	return ", and skips " + strings.Join(all, ", ") + "; "
 }
 
-// notAtGate returns the error for a release that waits for no promotion, with its current step.
+// notAtGate returns the error for a release that waits for no promotion. The error names the current step.
 func notAtGate(in strategies.Input) error {
 	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
 		return fmt.Errorf("it does not wait for a promotion, it is on hold; to end that: gitrollout hold %s --off",
@@ -248,7 +248,7 @@ func notAtGate(in strategies.Input) error {
 	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough opens all gates up to a step, for each workload with such a step still to pass.
+// promoteThrough opens all gates up to a step, for each workload that has not passed such a step.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -359,7 +359,7 @@ func retry(in strategies.Input) (decision, error) {
 	}, nil
 }
 
-// inFlight returns the release that a decision can apply to.
+// inFlight returns the release that a decision can apply to. The error says why there is none.
 func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {

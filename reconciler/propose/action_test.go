@@ -49,14 +49,14 @@ const promotionFile = ".gitrollout/prod/promote/shop.yaml"
 
 var to = Target{Cluster: "prod", Branch: "main"}
 
-// refused reports an action that is not refused with a text.
+// refused fails the test unless an action is refused with a text.
 func refused(t *testing.T, in strategies.Input, a Action, text string) {
 	t.Helper()
 	_, err := to.Decide(in, a)
 	compare.Contains(t, fmt.Sprint(err), text)
 }
 
-// decided returns the promotion file and the order of an action that is not refused.
+// decided returns the promotion file and the Change of an action that must not be refused.
 func decided(t *testing.T, in strategies.Input, a Action) (file string, o Change) {
 	t.Helper()
 	o, err := to.Decide(in, a)
@@ -82,8 +82,8 @@ func shop() strategies.Input {
 	}
 }
 
-// TestPromoteOverAWayBack checks that a rollback without an end does not block a full promotion of Git's version. A
-// rejected version is refused.
+// TestPromoteOverAWayBack checks that a rollback that does not end cannot block a full promotion of Git's version. A rejected version is
+// refused.
 func TestPromoteOverAWayBack(t *testing.T) {
 	in := shop()
 	w := in.State.Progress[0].Workload
@@ -319,7 +319,7 @@ func TestPromote(t *testing.T) {
 	}
 }
 
-// rejected returns the shop while Git asks for a rejected version.
+// rejected returns the shop while the head is a rejected version.
 func rejected() strategies.Input {
 	in := shop()
 	w := in.State.Progress[0].Workload
@@ -333,8 +333,7 @@ func rejected() strategies.Input {
 	return in
 }
 
-// TestRetryWithoutDocument checks that a release without its Rollout document cannot be retried, and that no message
-// advises it.
+// TestRetryWithoutDocument checks that a release without its Rollout document cannot be retried, and that no message advises a retry.
 func TestRetryWithoutDocument(t *testing.T) {
 	in := rejected()
 	in.Head.Render.Specs = nil
@@ -354,8 +353,8 @@ func TestRetry(t *testing.T) {
 	compare.CheckNamed(t, "a second retry is the file of the first one: "+again, false, again == file)
 }
 
-// TestPromotionReplacesNoRetry refuses to promote a retried release during its rollback: the promotion file would
-// replace the retry, and the release would stay rejected.
+// TestPromotionReplacesNoRetry checks that a retried release cannot be promoted during its rollback: the promotion file would replace the
+// retry, and the release would stay rejected.
 func TestPromotionReplacesNoRetry(t *testing.T) {
 	in := rejected()
 	in.State.Phase, in.State.Release = rollout.Aborting, &rollout.Release{Hash: in.Head.Render.Release()}

@@ -8,23 +8,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one commit to make, with its meaning.
+// Change is one commit to make, with its meaning for users.
 type Change struct {
 	Branch  string            // short name of the users' branch, or of a proposal's branch
 	Edits   map[string][]byte // path to content; nil content deletes
-	Message string            // of the commit
-	When    time.Time         // of the commit
+	Message string            // the commit's message
+	When    time.Time         // the commit's time
 	Subject string            // the action, without the cluster: "Promote shop past step 2"
-	Effect  string            // the effect, for the user
+	Effect  string            // the change's effect, for the user
 }
 
-// Target is the destination of an order.
+// Target is the destination of a Change.
 type Target struct {
 	Cluster string
 	Branch  string // short name of the users' branch
 }
 
-// promotion writes an app's promotion file, or removes it if p is nil.
+// promotion returns the Change that writes an app's promotion file, or removes it if p is nil.
 func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Change, error) {
 	o := Change{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
 	if p != nil {
@@ -43,14 +43,14 @@ func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, whe
 	return o, nil
 }
 
-// releaseLine names a release in a commit's message, with the text of what after the author.
+// releaseLine names a release in a commit's message, and puts the text what after the author.
 func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion returns the proposal to open gates, dated by the newest step's start: equal gates make equal commits.
+// Promotion returns the proposal to open gates, dated by the newest step's start: equal gates give equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
-	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can be encoded
+	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can always be encoded
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
 	o.Subject = "Promote " + s.App + " " + upTo(key)
 	var b strings.Builder
@@ -75,7 +75,7 @@ func measured(s rollout.State) string {
 	return text
 }
 
-// logged returns the end of the log of the hook that rejected a release, if on record, formatted as code.
+// logged returns the last log lines, if recorded, of the hook that rejected a release, formatted as code.
 func logged(s rollout.State, why rollout.Rejection) string {
 	for _, run := range s.Hooks {
 		if run.Name == why.Hook && run.Release == why.Hash && run.Phase == rollout.HookFailed && run.Log != "" {
@@ -86,7 +86,7 @@ func logged(s rollout.State, why rollout.Rejection) string {
 	return ""
 }
 
-// Revert is the proposal, at the rejection's time, to revert a rejected release. canRetry adds a hint to retry it.
+// Revert returns the proposal to revert a rejected release, dated by its rejection. canRetry adds a hint to retry it.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
 	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,

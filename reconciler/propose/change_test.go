@@ -29,7 +29,7 @@ Merge this commit to let the release go on.
 To undo the release, before or after that: gitrollout undo shop
 `}
 	compare.Check(t, want, o)
-	// A measured release, and the step that began last.
+	// The release is measured, and the step that began last is another workload's.
 	state := shop().State
 	later, api := state.Progress[0].Entered.Add(time.Hour), rollout.Workload{Namespace: "shop", Name: "api"}
 	earlier := rollout.Progress{Workload: api, Step: 3, Of: 3, Name: "end", Weight: 100, Entered: later.Add(-2 * time.Hour)}
@@ -146,7 +146,7 @@ func TestBack(t *testing.T) {
 		"InFlight": {shop().State, "", "c1c1c1c1c1", false, ""},
 		"Degraded": {degraded, "", "c1c1c1c1c1", false, ""},
 		"First":    {first, "", "", false, "nothing to go back to"},
-		// Not Git's version, not one that never served, and not a rejected one.
+		// The current version, a version that never served and a rejected version are passed over.
 		"TheOneBefore":  {healthy, "", "c8", true, ""},
 		"OfAHash":       {healthy, "h1-9", "c9", true, ""},
 		"Stable":        {healthy, "h1-1", "c1c1c1c1c1", false, ""},
@@ -308,14 +308,14 @@ func sizedTo(path string, files []string, counts ...int64) *rollout.Render {
 	return r
 }
 
-// two returns the documents of two Deployments.
+// two returns a file with the manifests of two Deployments.
 func two(a string, n int, b string, m int) string {
 	const doc = "kind: Deployment\nmetadata:\n  name: %s\nspec:\n  replicas: %d\n"
 	return fmt.Sprintf(doc, a, n) + "---\n" + fmt.Sprintf(doc, b, m)
 }
 
-// TestReversionKeepsThePods checks that a revert keeps changed replicas, from before or after the reverted commits.
-// The render shows which workload a number belongs to. If it does not, the proposal says so.
+// TestReversionKeepsThePods checks that a revert keeps replicas that changed before or after the reverted commits. The renders show which
+// workload a number belongs to. If they do not, the proposal says so.
 func TestReversionKeepsThePods(t *testing.T) {
 	const (
 		kustomization = "kustomization.yaml"
@@ -364,7 +364,7 @@ func TestReversionKeepsThePods(t *testing.T) {
 		"it was empty":              {"web.yaml", "", "v2", "", nil, nil, ""},
 		"it was deleted":            {"web.yaml", "replicas: 3\nv1", "", "replicas: 3\nv1", nil, nil, ""},
 	}
-	for name, form := range map[string][2]string{ // path, and a content of N pods of version V
+	for name, form := range map[string][2]string{ // the path, and the content with N pods of version V
 		"scaled":                     {"web.yaml", "replicas: N\nimage: V\n"},
 		"in one line":                {"web.yaml", "spec: {replicas: N, image: V}"},
 		"KEDA":                       {"web.yaml", "minReplicaCount: N\nV"},
@@ -398,7 +398,7 @@ func TestReversionKeepsThePods(t *testing.T) {
 	}
 }
 
-// TestReversionOfAFolderWithAnotherName checks that a renamed folder has its numbers in files of the same names.
+// TestReversionOfAFolderWithAnotherName checks that after a rename of the app's folder, replicas come from the files with the same names.
 func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	head, old := commit{"b/web.yaml": "replicas: 9\nv2", "b/more.yaml": "x"}, commit{"a/web.yaml": "replicas: 3\nv1"}
 	v, err := NewReversion(head, old, sizedTo("b", []string{"b/web.yaml", "b/more.yaml"}, 9), sizedTo("a", []string{"a/web.yaml"}, 3), nil)
@@ -406,8 +406,8 @@ func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	compare.CheckNamed(t, "edits, resized, and error", []any{want, 0, error(nil)}, []any{v.Edits, len(v.Resized), err})
 }
 
-// TestReversionOfWhatIsConfigured checks a version changed by the app's entry in the configuration. It is not
-// reverted by the app's files, since half a revert would be a new version.
+// TestReversionOfWhatIsConfigured checks a version that came from the app's configuration entry. The app's files alone do not revert it,
+// since half a revert would be a new version.
 func TestReversionOfWhatIsConfigured(t *testing.T) {
 	head, old := commit{"a/web.yaml": "image: shop:${tag}\nenv: 2"}, commit{"a/web.yaml": "image: shop:${tag}\nenv: 1"}
 	variables := func(values map[string]string) func(a *rollout.App) {

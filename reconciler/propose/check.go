@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Mergeable reports whether merging a promotion's branch has exactly the proposed effect. Users may have changed it.
+// Mergeable reports whether merging a promotion's branch has exactly the proposed effect. Users may change the branch.
 func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	key := strategies.Key(in)
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)
 }
 
-// Restores reports whether a merge into the head changes files exactly as a reversion would. from and to are the app
-// in the head and in the older commit.
+// Restores reports whether a merge into the head changes files only as a reversion would. from and to are the app's
+// renders at the head and at the older commit.
 func Restores(m rollout.Merge, head, old Tree, from, to *rollout.Render) bool {
 	wanted, err := comparing(from, to).differing(head, old, slices.Concat(from.Files, to.Files))
 	for path, content := range m.Edits {

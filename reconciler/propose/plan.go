@@ -5,14 +5,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Wanted holds the proposals that an app's state calls for.
+// Wanted holds the proposals that an app's state requires.
 type Wanted struct {
 	Promotion *rollout.Promotion // opens the shut gates; nil if none is shut
 	Gate      int                // the furthest step with a shut gate
 	Revert    bool               // the app was rolled back from a release that the head may still have
 }
 
-// WantedBy returns the proposals that an app's state calls for.
+// WantedBy returns the proposals that an app's state requires.
 func WantedBy(in strategies.Input) Wanted {
 	s := in.State
 	step, _ := strategies.Gate(in)
@@ -20,13 +20,13 @@ func WantedBy(in strategies.Input) Wanted {
 	return Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
 }
 
-// Plan holds the facts that decide about one proposal's branch.
+// Plan holds the facts that determine the next step for a proposal's branch.
 type Plan struct {
-	Existing string         // the commit of its branch; "" if there is none
+	Existing string         // the commit of the proposal's branch; "" if there is none
 	Wanted   *Change        // nil if no proposal is wanted
-	IsNew    bool           // its reason began with this transition
+	IsNew    bool           // the proposal's reason began with this transition
 	IsKept   bool           // the branch stays although no proposal is wanted, as a forge may be merging it
-	Merge    *rollout.Merge // of the branch into the head; nil if it cannot be read
+	Merge    *rollout.Merge // the merge of the branch into the head; nil if it cannot be read
 }
 
 // Step is the next step for a proposal's branch.
@@ -39,8 +39,8 @@ const (
 	Delete             // delete it
 )
 
-// Calculate returns the next step with its reason. A proposal that a user removed is not made again for the same
-// reason. A mergeable one with the same effect stays, as a forge dismisses approvals when a branch moves.
+// Calculate returns the next step with its reason. A proposal that a user removed is not pushed again for the same
+// reason. A mergeable proposal with the same effect stays, as forges dismiss approvals when a branch moves.
 func (p Plan) Calculate() (Step, string) {
 	switch {
 	case p.Wanted == nil && (p.Existing == "" || p.IsKept):

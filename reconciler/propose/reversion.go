@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Tree reads single files of a commit of the users' branch.
+// Tree reads single files of one commit of the users' branch.
 type Tree interface {
 	Lookup(path string) (entry rollout.Entry, found bool, err error)
 	ReadBlob(id string) ([]byte, error)
@@ -20,15 +20,15 @@ type Tree interface {
 
 // Reversion restores an app's files from an older commit, for rejected releases and users' undos.
 type Reversion struct {
-	Edits   map[string][]byte // of the head; nil content deletes
+	Edits   map[string][]byte // edits of the head, by path; nil content deletes the file
 	Sharers []string          // the other apps that use any of the edited files
 	Outside []string          // the edited files outside the app's own folder
-	Others  []rollout.Commit  // commits besides the release whose changes it reverts, the oldest first; see Trace
+	Others  []rollout.Commit  // other commits whose changes it also reverts, oldest first; see Trace
 	Late    bool              // one of Others is newer than the release, or the history is unknown
-	Resized []string          // numbers of replicas that it may change, because no file was found with them
+	Resized []string          // changed replicas that it may reset, because no file was found with them
 
 	path   string
-	scaled bool // the app has other numbers of replicas by now
+	scaled bool // the app's replicas have changed since the older commit
 }
 
 // Snapshot is one commit of the users' branch.
@@ -37,8 +37,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the other commits that a reversion reverts, except changes of replicas. line leads from the older
-// commit, included, to the head; empty means unknown history.
+// Trace finds the other commits whose changes a reversion also reverts; changes of replicas do not count. line holds
+// the commits from the older commit, included, to the head. It is empty if the history is unknown.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -59,8 +59,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app of the head from an older commit, with its present replicas. from and to are the app
-// in both, all every app in the head. An error means an unreadable commit or another configuration entry.
+// NewReversion restores an app at the head from an older commit, with its present replicas. from and to are the app's
+// renders at both commits; all has every app at the head. It fails for unreadable files or a changed config entry.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path}
 	isOther, err := isConfigured(head, from, to)
@@ -102,7 +102,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's configuration entry has changed its renderer, or a variable in its files.
+// isConfigured reports whether the app's configuration entry has changed its renderer or a variable that files use.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -138,7 +138,7 @@ func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 // IsDoubtful reports whether users must review the reversion, which may do more than revert a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution warns in a commit's message of other apps, files outside, replicas and other reverted commits; "" if none.
+// Caution returns a commit message's warnings: other apps, files outside, replicas, other reverted commits; "" if none.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -160,13 +160,13 @@ func (v Reversion) Caution() string {
 	return text
 }
 
-// comparison computes the edits that restore files without numbers of replicas: scaling is not part of a release.
-// Renders identify the numbers. A 3 that is now 9 is kept if an object of the app has 9 replicas now and had 3 then.
+// comparison computes the edits that restore files but keep present replicas: scaling is not part of a release. The
+// renders tell which numbers are replicas. A 9 that was 3 is kept if an object has 9 replicas now and had 3 then.
 type comparison struct {
-	from, to string                // the app's folder in either commit
-	scaled   map[[2]int64][]string // replicas of objects then and now, with a description
+	from, to string                // the app's folder in each commit
+	scaled   map[[2]int64][]string // by replicas then and now: descriptions of the scaled objects
 	kept     map[[2]int64]int
-	any      bool // each number counts as replicas: there are no renders
+	any      bool // count each number as replicas, as there are no renders
 }
 
 func comparing(from, to *rollout.Render) *comparison {
@@ -189,7 +189,7 @@ func comparing(from, to *rollout.Render) *comparison {
 	return c
 }
 
-// lost returns the changed numbers that were not found in a file.
+// lost returns the changed replicas whose numbers were not found in a file.
 func (c *comparison) lost() (all []string) {
 	for pair, texts := range c.scaled {
 		if c.kept[pair] < len(texts) {
@@ -200,8 +200,8 @@ func (c *comparison) lost() (all []string) {
 	return all
 }
 
-// differing returns the edits that give paths of from their content in to. If the app's folder was renamed, numbers
-// come from the same file in the present one.
+// differing returns the edits that give files of from their content in to. If the app's folder was renamed, replicas
+// come from the same file in the present folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -241,7 +241,7 @@ func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte
 	return edits, nil
 }
 
-// Fields with replicas: of a manifest, patch or chart's values, of a JSON patch (RFC 6902), and of a kustomization.
+// Patterns of fields with replicas: of a manifest, patch or chart's values, a JSON patch (RFC 6902), a kustomization.
 const (
 	sizes     = `\b(?:replicas|replicaCount|(?:min|max)Replicas|(?:min|max|idle)ReplicaCount)`
 	ofAField  = sizes + `"? *: *[0-9]+\b`
@@ -255,8 +255,8 @@ var (
 	counts  = regexp.MustCompile(ofAField + "|" + ofAnEntry + `|\bcount"? *: *[0-9]+\b`)
 )
 
-// keep returns an older version of a file with present numbers of replicas. They are matched by place, as parts may
-// be reordered. A number without a present place keeps its old value.
+// keep returns an older version of a file with the present replicas. Numbers are matched by place, as parts may be
+// reordered. A number without a present place keeps its old value.
 func (c *comparison) keep(path string, then, now []byte) []byte {
 	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {
@@ -283,15 +283,15 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 	return append(out, then[end:]...)
 }
 
-// note counts a kept number.
+// note counts a number that was kept.
 func (c *comparison) note(pair [2]int64) {
 	if c.kept != nil {
 		c.kept[pair]++
 	}
 }
 
-// place describes a position without numbers: the text before it in its line or braces, the parent line, and its
-// document's kind and name before it, or the name right after.
+// place describes a number's position without digits: the text before it in its line or braces, the parent line, the
+// document's kind, and a name. The name right after the number is preferred to the last one before it.
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")

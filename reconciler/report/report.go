@@ -1,5 +1,5 @@
-// Package report holds the reconciler's values for its consumers: forge, notifications, metrics, tracing, dashboard
-// and gitrollout once. Consumers that import it link no Kubernetes client.
+// Package report holds the values that package reconciler passes to consumers: forge, notifications, metrics, tracing,
+// dashboard and gitrollout once. Consumers that import it link no Kubernetes client.
 package report
 
 import (
@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report is the loop's result at one moment, immutable and the only value that consumers read.
+// Report is the reconciler's result at one moment. It is immutable, and the only value that consumers read.
 type Report struct {
-	Config *rollout.Config      // in force; nil until one could be read
-	Head   string               // of the state branch, where Config is set
+	Config *rollout.Config      // the configuration in force; nil until one could be read
+	Head   string               // the head of the state branch; valid if Config is set
 	Commit *rollout.StateCommit // the commit that this process has just made on the state branch; nil if none
-	Forge  *Shown               // for the forge; nil if nothing changed there
+	Forge  *Shown               // updates for the forge; nil if there are none
 	Apps   []App                // the apps that were reconciled
 	Gone   []string             // apps that no longer exist
 }
@@ -22,15 +22,15 @@ type Report struct {
 // App is the result of reconciling one app: state, reasons, and measurements since the last record.
 type App struct {
 	Cluster   string
-	Before    rollout.State       // the record before
-	Input     strategies.Input    // with the record afterwards
+	Before    rollout.State       // the record before the pass
+	Input     strategies.Input    // the input, with the record after the pass
 	Decision  strategies.Decision //
-	Happened  bool                // the decision is a transition that was recorded, or a rollback that was applied, now
-	Proposals map[string]string   // all of them, by branch
-	Err       error               // of this app
+	Happened  bool                // a transition was recorded, or a rollback was applied, in this pass
+	Proposals map[string]string   // the commits of all proposals, by branch
+	Err       error               // the error of the app
 }
 
-// Note returns a transition's Event: in one word why the app is held, or its phase, and whether a user should look.
+// Note returns a transition's Event. The reason is why the app is held, or its phase. A warning needs attention.
 func (a App) Note() (reason string, warning bool) {
 	s := a.Decision.State
 	if s.Held != nil {
@@ -40,7 +40,7 @@ func (a App) Note() (reason string, warning bool) {
 	return string(phase), a.Decision.Rollback || phase == rollout.Stalled || phase == rollout.Degraded
 }
 
-// Shown holds a forge's records: pull requests for proposals, and commits' release status. No decision needs it.
+// Shown holds updates for a forge: pull requests for proposals, and commits' release status. No decision needs it.
 type Shown struct {
 	Forge   rollout.Forge
 	Updates []rollout.ForgeUpdate
@@ -51,10 +51,10 @@ type Shown struct {
 
 // Stats counts the work of all passes, for metrics and tests.
 type Stats struct {
-	Passes  int // over one app each, and over Git
-	Commits int // on the state branch
+	Passes  int // passes of one app, and of Git
+	Commits int // commits on the state branch
 	Decided int // apps reconciled
-	Lost    int // pushes that another writer won
+	Lost    int // pushes refused because another writer was first
 }
 
 // Part names one part of a pass, for metrics and traces.

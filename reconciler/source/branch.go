@@ -25,11 +25,11 @@ type Branch struct {
 	Apps         []rollout.App        // listed by Config, sorted by name
 	InvalidNames []render.InvalidName // folders listed by Config that cannot be apps
 	Policy       *rollout.Policy      // in force; nil if there is none
-	Behind       error                // why Config is not the commit's own: nothing may advance. nil if it is
+	Behind       error                // why Config is not the commit's own, so that nothing may advance; nil if it is
 }
 
-// Open reads a commit of the users' branch. If its configuration is unreadable, the last readable one lists the apps;
-// without one Config is nil. An error means an unreadable commit.
+// Open reads a commit of the users' branch. If its configuration is invalid, last lists the apps; if last is nil,
+// Config is nil. An error means that the commit is unreadable.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -52,7 +52,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
-	case rollout.IsInvalid(err): // the freeze file was meant to stop something
+	case rollout.IsInvalid(err): // an unreadable freeze file was meant to stop something
 		freeze = rollout.Unreadable(err)
 	case err != nil:
 		return nil, err
@@ -61,7 +61,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	return b, nil
 }
 
-// Find returns the app of that name, as the configuration in force lists it.
+// Find returns the app of that name in the configuration in force.
 func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }
@@ -74,7 +74,7 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 	return app
 }
 
-// Promoters returns the project's file of allowed promoters of an app, "" if the project has none.
+// Promoters returns the file of allowed promoters of an app's project, "" if there is none.
 func (b *Branch) Promoters(app string) string {
 	if project, _ := b.Policy.ProjectOf(app); project != nil {
 		return project.Promoters
@@ -91,7 +91,7 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 }
 
 // Removed returns why a removed app is left alone: a typo in a glob must not take a service down. empty lists apps
-// without objects, perhaps its new name.
+// without objects, any of which may be the app's new name.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -118,7 +118,7 @@ func (b *Branch) Prunes(a rollout.App) bool {
 // Promotion is an app's promotion file.
 type Promotion struct {
 	Path string             // "" if there is none
-	ID   string             // of the blob, "" if there is none
+	ID   string             // the id of the blob, "" if there is none
 	File *rollout.Promotion // nil if there is none, or if Err is set
 	Err  error              // why it cannot be parsed
 	By   rollout.Commit     // the commit that wrote it; zero if unknown
@@ -184,7 +184,7 @@ func ReadFile(tree rollout.Tree, name string) (data []byte, found bool, err erro
 	return data, true, nil
 }
 
-// ReadDir lists a folder of a commit, which need not exist.
+// ReadDir lists a folder of a commit, nil if the folder does not exist.
 func ReadDir(tree rollout.Tree, name string) ([]rollout.Entry, error) {
 	entry, found, err := tree.Lookup(name)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Gatherer collects the input of an app's decision for loop, commands and pages. Only the source of renders differs.
+// Gatherer collects the input of an app's decision for reconciler, commands and pages. Only their RenderAt differs.
 type Gatherer struct {
 	// RenderAt returns an app at a commit, as Reader.Render does. ErrNotReady means that the render is not done; any
 	// other error, that it is unavailable.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
-	// Observe returns the observed cluster, as the loop's Observer does; nil observes nothing.
+	// Observe returns the observed cluster, as reconciler.Observer does; nil observes nothing.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	// Know receives kinds of workloads that not every cluster serves, before Observe is called. It may be nil.
 	Know func(kinds []rollout.Partitioned)
@@ -28,9 +28,9 @@ type Gatherer struct {
 // ErrNotReady is returned by RenderAt while a commit is being fetched or rendered.
 var ErrNotReady = errors.New("is still being read")
 
-// Gather returns the input of an app's decision. It observes the cluster last, as reading commits takes time. The
-// error is ErrNotReady while the app's commit is being read; other input is complete. With an unavailable commit
-// Source is nil: the state follows the head.
+// Gather returns the input of an app's decision. It observes the cluster last, as reading commits takes time. The error
+// is ErrNotReady while the recorded commit is being read; the rest of the input is complete. If that commit is
+// unavailable, Source and error are nil: the state follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
@@ -61,7 +61,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have. applied is when it began to route so (workloads.View).
+// Desired returns the objects that the cluster should have. applied is when its routing was applied (workloads.View).
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -71,7 +71,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	view := workloads.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
 	case !strategies.NeedsStable(s, view):
-	case s.Stable != nil && source.Release() == s.Stable.Hash: // stable, while pods of the former version are kept
+	case s.Stable != nil && source.Release() == s.Stable.Hash: // source is stable while pods of a former version are kept
 		view.Stable = source
 	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {

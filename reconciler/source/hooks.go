@@ -16,7 +16,7 @@ type Jobs interface {
 // Applied returns the objects of a commit to apply: all but the Jobs that run around releases.
 func Applied(r *rollout.Render) []rollout.Object { return hook.Without(r.Objects) }
 
-// LookAtHooks reads running hooks' Jobs, for display. An unreadable Job, as without permission, is left out.
+// LookAtHooks reads the Jobs of running hooks, for display. A Job that cannot be read is left out.
 func LookAtHooks(ctx context.Context, in *strategies.Input, cluster Jobs) {
 	for _, run := range in.State.Hooks {
 		if run.Phase != rollout.HookRunning {

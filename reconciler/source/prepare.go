@@ -5,27 +5,27 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// App is one app in Git: on the users' branch, and its recorded state.
+// App is one app as Git has it: from the users' branch, with its recorded state.
 type App struct {
 	rollout.App
 	Head      strategies.Head
-	Promotion *rollout.Promotion // nil if there is none that counts
+	Promotion *rollout.Promotion // nil if no promotion counts
 	Calendar  rollout.Calendar
 	State     rollout.State
 }
 
-// Trust holds the loop's knowledge of an app beyond its own files. Other callers have none, the zero value: the
-// record then says why another app owns an object, and why a policy ignores the promotion file.
+// Trust holds the reconciler's knowledge of an app beyond its own files. Other callers pass the zero value: the record
+// then says why another app owns an object, and why a policy ignores the promotion file.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the branch's newest commit is not followed
-	Newest     rollout.Commit        // that commit
+	Newest     rollout.Commit        // the newest commit, if Refused is set
 	Conflict   *rollout.InvalidError // which other app owns one of the head's objects
 	Unapproved *rollout.InvalidError // why the promotion of the head's release does not count
 	Unknown    error                 // why the head is not known yet
 }
 
-// Prepare returns an app for Gather. A head that may not be followed gets an error instead of its render.
+// Prepare returns an app as Gather's input. A head that may not be followed gets an error instead of its render.
 func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) App {
 	if !t.IsKnown {
 		p.By = head.Commit
@@ -46,7 +46,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // a known head may be outdated, and may roll back
+	case head.Render == nil && t.Unknown != nil: // a known head may be outdated, but may still roll back
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Renderer renders an app at a commit. While the app's files do not change, only the Render's Commit does.
+// Renderer renders an app at a commit. While the app's files stay the same, its Renders differ only in Commit.
 type Renderer interface {
 	Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
 }
@@ -27,24 +27,24 @@ type Reader struct {
 	within   []string // the namespaces in scope; none: the whole cluster
 
 	mu      sync.Mutex
-	configs map[string]*rollout.Config // by blob
+	configs map[string]*rollout.Config // by the id of the blob
 }
 
-// NewReader returns a Reader for the cluster of that name, the folder below .gitrollout.
+// NewReader returns a Reader for a cluster, named by its folder below .gitrollout.
 func NewReader(cluster string, renderer Renderer) *Reader {
 	return &Reader{own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
-// In sets gitrollout's own namespace, and the namespaces in scope, none for the whole cluster.
+// In sets gitrollout's own namespace and the namespaces in scope. No namespace in scope means the whole cluster.
 func (r *Reader) In(own string, within []string) *Reader {
 	r.own, r.within = own, within
 	return r
 }
 
-// maxConfigs bounds the cached configurations. The apps of a cluster are at commits with few different ones.
+// maxConfigs bounds the cached configurations. The commits of a cluster's apps have few different ones.
 const maxConfigs = 50
 
-// ConfigAt returns a commit's configuration, each parsed once. If missing or invalid, the error is an InvalidError.
+// ConfigAt returns a commit's configuration, from a cache. A missing or invalid configuration is an InvalidError.
 func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	file := rollout.ConfigPath(r.cluster)
 	entry, found, err := tree.Lookup(file)
@@ -74,9 +74,9 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app at a commit, with that configuration's folder and namespace. Otherwise a moved folder would
-// make older commits unreadable, and a new namespace would precede any decision. If unreadable or without the app, it
-// is the present app. Limits and decryption are always present ones.
+// AppAt returns an app at a commit, with the folder and namespace of that commit's configuration. Otherwise a moved
+// folder would make older commits unreadable, and a new namespace would apply before any decision. AppAt returns now if
+// that configuration is unreadable or lacks the app. Limits and decryption are always now's.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -121,12 +121,12 @@ func (r *Reader) Lists(tree Snapshot, app string) (bool, error) {
 	return slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == app }), err
 }
 
-// Render renders an app at a commit, in that commit's folder. Permissions were checked when it was the newest.
+// Render renders an app at a commit, in that commit's folder. Permissions were checked when the commit was the head.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
 
-// RenderHead renders an app at the commit that lists it. A forbidden object is an InvalidError.
+// RenderHead renders an app at the head, and checks its permissions. A forbidden object is an InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil {
@@ -141,7 +141,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do n times, at most most at once, and waits for all.
+// Each calls do with 0 to n-1, at most most calls at a time, and waits for all calls.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup

@@ -110,7 +110,7 @@ func changed(t *testing.T, edits map[string]string) *Branch {
 	return open(t, first.with("second", edits), nil)
 }
 
-// must ends the test at an error.
+// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -120,14 +120,14 @@ func must(t testing.TB, err error) {
 
 var shop = rollout.App{Name: "shop"}
 
-// listing returns the file of a configuration with entries.
+// listing returns a configuration file with the given entries.
 func listing(entries string) map[string]string { return map[string]string{config: configOf(entries)} }
 
 func names(b *Branch) string {
 	return strings.Join(rollout.Mapped(b.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
-// TestBrokenConfigLeavesTheLastGoodOne checks that a broken configuration keeps the apps, and that nothing advances.
+// TestBrokenConfigLeavesTheLastGoodOne checks that while the configuration is broken, apps stay listed and nothing advances.
 func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	good := open(t, first, nil)
 	if good.Behind != nil || names(good) != "shop till" {
@@ -195,7 +195,7 @@ func TestFreezeThatCannotBeRead(t *testing.T) {
 	compare.CheckNamed(t, "windows of the configuration in the calendar", 1, len(b.Calendar("shop").Windows))
 }
 
-// TestAppAt checks that an app is found in its former folder and namespace.
+// TestAppAt checks that an app is found in the folder and namespace that it had at an older commit.
 func TestAppAt(t *testing.T) {
 	moved := first.with("second", map[string]string{
 		config:                         configOf("- path: teams/a/shop\n  namespace: edge\n"),
@@ -207,12 +207,12 @@ func TestAppAt(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	then := r.AppAt(first, now)
 	compare.CheckNamed(t, "then", [2]string{"apps/shop", "shops"}, [2]string{then.Path, then.Namespace})
-	// Only the entry of its folder counts.
+	// Only the configuration entry of the app's folder counts.
 	stay := rollout.App{Name: "shop", Path: "apps/shop"}
 	two := first.with("second", listing("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n"))
 	compare.CheckNamed(t, "namespace of another entry", "shops", r.AppAt(two, stay).Namespace)
 	compare.CheckNamed(t, "a commit that does not tell", now, r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now))
-	// The gatherer asks for the app at the commit of its state.
+	// The Gatherer renders the app at the commit of its state.
 	var asked rollout.App
 	g := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		asked = r.AppAt(first, app)
@@ -224,7 +224,7 @@ func TestAppAt(t *testing.T) {
 	}
 }
 
-// TestGatherWaitsForWhatIsBeingRead checks that unknown and missing commits differ.
+// TestGatherWaitsForWhatIsBeingRead checks that a commit that is still being read is an error, and a missing commit is none.
 func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	var problem error
 	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
@@ -284,7 +284,7 @@ func TestPromotion(t *testing.T) {
 		forbidden bool
 	}{
 		"AllAtOnce":      {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, "full", true},
-		"StepByStep":     {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, `"2"`, true}, // strategies decide
+		"StepByStep":     {rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: forbids}, `"2"`, true}, // package strategies decides
 		"NoSuchRule":     {rollout.Project{Name: "shops", Apps: []string{"shop"}}, "full", false},
 		"AnotherProject": {rollout.Project{Name: "tills", Apps: []string{"till"}, Rollouts: forbids}, "full", false},
 	} {
@@ -297,7 +297,7 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestProjects checks an app's fields from its project, and an app without a project.
+// TestProjects checks the fields that an app gets from its project. An app without a project gets none.
 func TestProjects(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	r.Policy.Store(&rollout.Policy{Projects: []rollout.Project{
@@ -313,8 +313,7 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestUnlisted checks that an app removed from Git is left alone. It is pruned if its entry says so and its folder is
-// gone.
+// TestUnlisted checks that an app removed from Git is left alone. Its objects are pruned if its entry says so and its folder is gone.
 func TestUnlisted(t *testing.T) {
 	b := changed(t, listing("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n"))
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
@@ -344,7 +343,7 @@ func (linked) Lookup(string) (rollout.Entry, bool, error) {
 
 var errBroken = errors.New("broken")
 
-// failing is a commit with so many successful reads, followed by an error.
+// failing is a commit whose reads succeed left times, and then fail once.
 type failing struct {
 	commit
 	left *int
@@ -426,11 +425,11 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestReadsOnce checks that a configuration is parsed once and old ones are dropped, and that an app in its recorded
-// folder is found without a search.
+// TestReadsOnce checks that a configuration is parsed once, and that old configurations are dropped. An app in its recorded folder is found
+// without a search.
 func TestReadsOnce(t *testing.T) {
 	r := NewReader("prod", &builds{})
-	// The configuration's entry and content, and the folder; afterwards the content is known.
+	// Three reads are the configuration's entry, its content and the folder. Afterwards the content is cached.
 	for _, reads := range []int{3, 2} {
 		left := reads
 		then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"})
@@ -455,9 +454,9 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 		"Stayed":  {Name: "shop", Path: "apps/shop", Limits: limits},
 		"Moved":   {Name: "shop", Path: "teams/a/shop", Limits: limits},
 		"Renamed": {Name: "boutique", Formerly: "store shop", Path: "apps/boutique", Limits: limits},
-		// Another app had its current folder then.
+		// Another app had this app's current folder then.
 		"Swapped": {Name: "shop", Path: "apps/till", Limits: limits},
-		// Its current folder was a file then.
+		// This app's current folder was a file then.
 		"AFile": {Name: "shop", Path: "teams/shop", Limits: limits},
 	} {
 		tree := first
@@ -550,8 +549,8 @@ func TestLook(t *testing.T) {
 	compare.CheckNamed(t, "routes that Git asks for", 0, len(Routes(without)))
 }
 
-// TestKindsAreMadeKnown checks that kinds named only by documents are registered before the observation, for Git's
-// and for the running version.
+// TestKindsAreMadeKnown checks that kinds named only by Rollout documents are registered before the observation, for the head and for the
+// recorded commit.
 func TestKindsAreMadeKnown(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	newer, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "CloneSet")
@@ -589,7 +588,7 @@ func TestKindsAreMadeKnown(t *testing.T) {
 	}
 }
 
-// TestStates reads the records of a state branch, and skips other files.
+// TestStates checks that the records of a state branch are read, and that other files are skipped.
 func TestStates(t *testing.T) {
 	state := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}
 	data, err := state.Encode()

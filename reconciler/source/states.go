@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// States is the state branch at one commit.
+// States holds the apps' states in one commit of the state branch.
 type States struct {
 	tree  Snapshot
-	files map[string]string // app to blob
+	files map[string]string // ids of the blobs, by app
 
 	Cluster *rollout.Cluster // the cluster of the state; nil without cluster.yaml
 }
 
-// ReadStates lists a state branch commit's files; none without a commit. An invalid cluster.yaml is an InvalidError.
+// ReadStates lists the files of a state branch's commit, none for nil. An invalid cluster.yaml is an InvalidError.
 func ReadStates(tree Snapshot) (*States, error) {
 	s := &States{tree: tree, files: map[string]string{}}
 	if tree == nil {
@@ -48,7 +48,7 @@ func ReadStates(tree Snapshot) (*States, error) {
 	return s, nil
 }
 
-// Files returns the blobs of the apps' files, by app.
+// Files returns the ids of the blobs of the apps' state files, by app.
 func (s *States) Files() map[string]string { return s.files }
 
 // Of returns an app's state, the zero value if it has none.

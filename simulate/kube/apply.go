@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's version: the field version, of this model alone, or the first image's tag.
+// VersionOf returns a pod template's version: the field version, which only this model has, or the first image's tag.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -36,7 +36,7 @@ func VersionOf(template string) string {
 	return image
 }
 
-// Apply is a server-side apply with force by one field manager.
+// Apply makes a server-side apply with force, for the model's only field manager.
 func (k *Cluster) Apply(o rollout.Object) error {
 	ref := o.Ref()
 	switch _, isWorkload := k.WorkloadOf(ref); {
@@ -63,13 +63,13 @@ func (k *Cluster) Apply(o rollout.Object) error {
 	}
 }
 
-// Backend is a Service of a rule, with its weight.
+// Backend is a Service in a rule of an HTTPRoute, with its weight.
 type Backend struct {
 	Service string
 	Weight  int64
 }
 
-// Backends returns each rule's backends of an HTTPRoute.
+// Backends returns the backends of each rule of an HTTPRoute.
 func Backends(route rollout.Object) [][]Backend {
 	var all [][]Backend
 	rules, _ := route.Map("spec")["rules"].([]any)

@@ -24,14 +24,14 @@ type Cluster struct {
 	Restarts    bool                           // pods that never become ready are restarted, and report how often
 	Nodes       int                            // the number of nodes for DaemonSets
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
-	Late        bool                           // ReplicaSets may still get pods that they had asked for before
+	Late        bool                           // a ReplicaSet may still get pods that were requested before a scale-down
 	serial      int
 	kinds       []rollout.Partitioned // the described kinds
 }
 
 // Lifetime sets whether and when a new pod becomes ready.
 type Lifetime struct {
-	Ready time.Duration // until it is ready
+	Ready time.Duration // how long the pod takes to become ready
 	Never bool          // it never becomes ready
 }
 
@@ -43,21 +43,21 @@ type Deployment struct {
 	serial               int // rollout.LabelSerial
 	settings
 	Sets    []*ReplicaSet // oldest first
-	writes  []write       // the writes left of the controller's present sync
+	writes  []write       // the remaining writes of the controller's current sync
 	status  struct{ Replicas, updated, available int }
 	Started map[string]int // pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
 }
 
-// settings are an object's parts that an update may change.
+// settings are the fields of an object that an update may change.
 type settings struct {
-	Template           string // JSON
+	Template           string // the pod template in JSON
 	Replicas           int
 	minReady           int
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
-	partition          rollout.Amount // the pods that keep the base
-	countsNew          bool           // partition counts the new pods instead
+	partition          rollout.Amount // how many pods keep the base revision
+	countsNew          bool           // partition counts the new pods, not the pods that keep the base
 	onDelete           bool           // for a DaemonSet: the controller replaces no pod by itself
 }
 
@@ -72,7 +72,7 @@ type ReplicaSet struct {
 	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
 	Version                 int // resourceVersion: a write against an older one fails
 	Pods                    []*Pod
-	late                    int // pods that its controller creates before it sees that fewer are asked for
+	late                    int // pods that its controller still creates before it sees a scale-down
 	status                  struct{ Replicas, available int }
 }
 
@@ -85,8 +85,8 @@ type Pod struct {
 	Ready       bool
 	Since       time.Time
 	Terminating bool
-	ordinal     int    // for a StatefulSet's pod
-	uid         string // for a StatefulSet's pod, whose name is used again
+	ordinal     int    // the ordinal of a StatefulSet's pod
+	uid         string // the uid of a StatefulSet's pod, whose name is used again
 }
 
 // write is one update of a ReplicaSet, against the version that the controller has seen.
@@ -106,11 +106,11 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 	}
 }
 
-// Micro makes one random micro-step, if there is one.
+// Micro makes one random micro-step, and reports whether there was one.
 func (k *Cluster) Micro() bool {
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {
-		order = []int{3, 0, 1} // pods are made last, as by a controller that may send few requests
+		order = []int{3, 0, 1} // pods are created last, as by a rate-limited controller
 	}
 	for _, i := range order {
 		var did string

@@ -6,21 +6,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf extends rollout.WorkloadOf by the kinds with a partition, built in or described.
+// WorkloadOf extends rollout.WorkloadOf to the kinds with a partition, built in or described.
 func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
 	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)
 	return w, is || len(builtIn) > 0 || k.described(ref) >= 0
 }
 
-// described returns a described kind's index, -1 if none.
+// described returns the index of a described kind in kinds, -1 if there is none.
 func (k *Cluster) described(ref rollout.Ref) int {
 	return slices.IndexFunc(k.kinds, func(p rollout.Partitioned) bool {
 		return p.Ref() == rollout.Ref{Group: ref.Group, Kind: ref.Kind}
 	})
 }
 
-// Describe adds a kind's controller with p's fields, and reports whether it is new.
+// Describe adds a controller for a kind with the fields in p, and reports whether p is new.
 func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	switch i := k.described(p.Ref()); {
 	case i < 0:
@@ -33,15 +33,15 @@ func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	return true
 }
 
-// partitioned returns the fields of an object's kind, nil if Kubernetes moves it.
+// partitioned returns the description of an object's kind, nil if Kubernetes has its controller.
 func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
 	return p
 }
 
-// microCounts is one step, of one pod, of a controller of unordered pods, as for CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). It creates missing pods, of the base up to the partition, and replaces others while
-// all serve, or ones that do not.
+// microCounts makes one step, for one pod, of a controller of unordered pods, such as CloneSets (Kruise v1.8,
+// pkg/controller/cloneset/sync). It creates missing pods, of the base up to the partition. It replaces an old pod while
+// all pods are available, or an old pod that is not available.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0
@@ -82,7 +82,7 @@ func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	return ""
 }
 
-// askCounts counts each revision's pods, existing or desired.
+// askCounts sets each revision's Replicas to its existing pods, and its share of the missing pods.
 func (d *Deployment) askCounts() {
 	old, missing := 0, d.Replicas
 	for _, rs := range d.Sets {

@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// microDeployment is one step of the Deployment controller: its sync's next write, or a new sync. With lag it may
-// work with earlier numbers. Kubernetes then removes more old pods than maxUnavailable allows, as
-// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available (12 old, 12 new, maxSurge 100%, 2
-// ready: 12 -> 11 -> 9). So the strictest invariants are checked without lag.
+// microDeployment makes one step of the Deployment controller: its sync's next write, or a new sync. With Lag it may
+// use outdated status numbers. Kubernetes then removes more old pods than maxUnavailable allows:
+// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Example: 12 old, 12 new, maxSurge 100%,
+// 2 ready: 12 -> 11 -> 9. So the strictest invariants are checked without Lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -69,8 +69,8 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
-// syncDeployment follows DeploymentController.syncDeployment: it queues ReplicaSets' writes, makes others at once,
-// and the status last.
+// syncDeployment follows DeploymentController.syncDeployment. It queues the writes of ReplicaSets' sizes, makes other
+// writes at once, and writes the status last.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
@@ -164,7 +164,7 @@ func active(sets []*ReplicaSet) []*ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(sets), func(rs *ReplicaSet) bool { return rs == nil || rs.Replicas == 0 })
 }
 
-// newReplicas follows util.NewRSNewReplicas, with maxSurge without fenceposts.
+// newReplicas follows util.NewRSNewReplicas: it uses maxSurge as given, and not as fenceposts corrects it.
 func (d *Deployment) newReplicas(fresh *ReplicaSet, olds []*ReplicaSet) int {
 	if d.recreate {
 		return d.Replicas
@@ -184,7 +184,7 @@ func (d *Deployment) queue(rs *ReplicaSet, replicas int, force bool) bool {
 	return rs.Replicas != replicas
 }
 
-// rolloutRolling follows rolling.go: up if possible, else down.
+// rolloutRolling follows rolling.go: it scales the new ReplicaSet up if possible, else the old ones down.
 func (d *Deployment) rolloutRolling(fresh *ReplicaSet, olds []*ReplicaSet) {
 	switch {
 	case fresh.Replicas > d.Replicas:
@@ -322,7 +322,7 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // integer.RoundToInt32: half away from zero
 }
 
-// Moved returns how many pods a due scaling, by the total of their last one, moves beyond ReplicaSets' shares.
+// Moved returns how many pods a due scaling moves beyond fair shares, as fraction uses the last scaling's total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

@@ -21,7 +21,7 @@ func unavailableOf(o rollout.Object) rollout.Amount {
 	}
 }
 
-// IsByNode reports whether it is a DaemonSet.
+// IsByNode reports whether d is a DaemonSet.
 func (d *Deployment) IsByNode() bool { return d.sets != nil && d.sets.byNode }
 
 // nodeOf returns the node of a DaemonSet's pod, "" for other pods.
@@ -32,7 +32,7 @@ func nodeOf(d *Deployment, p *Pod) string {
 	return fmt.Sprintf("node-%d", p.ordinal+1)
 }
 
-// NodeLabels returns the nodes' labels, of three zones.
+// NodeLabels returns the labels of the nodes, which are in three zones.
 func (k *Cluster) NodeLabels() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for n := range k.Nodes {
@@ -41,8 +41,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns the replaceable members. For Kruise's DaemonSets they are on the partition's nodes: with a new pod or
-// none, then the last by name (v1.8, pkg/controller/daemonset, daemonset_update.go: filterDaemonPodsNodeToUpdate).
+// mayGo returns the members that an update may replace. Kruise's partition limits them to nodes with a new pod or none,
+// then to the last by name (v1.8, pkg/controller/daemonset, daemonset_update.go: filterDaemonPodsNodeToUpdate).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
 	if d.Partition() == 0 {
@@ -61,8 +61,8 @@ func (d *Deployment) mayGo(all []member) []member {
 	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
-// microNodes is one step, of one pod, of the DaemonSet controller (pkg/controller/daemon), or Kruise's. It creates
-// missing pods from the newest template and, without OnDelete, replaces ones that do not serve, others within
+// microNodes makes one step, for one pod, of the DaemonSet controller (pkg/controller/daemon) or Kruise's. It creates
+// missing pods from the newest template. Without OnDelete it replaces unavailable pods, and available ones within
 // maxUnavailable. maxSurge is not modelled.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {

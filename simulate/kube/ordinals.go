@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals has a StatefulSet's fields that a Deployment lacks. Its ReplicaSets are ControllerRevisions, with
-// ordinals; the StatefulSet owns the pods.
+// ordinals has the fields that a Deployment lacks: of a StatefulSet, a DaemonSet or a partitioned kind. The Sets of
+// such a workload are ControllerRevisions, and the workload itself owns the pods.
 type ordinals struct {
 	parallel     bool
 	byNode       bool        // for a DaemonSet: an ordinal is a node
@@ -18,8 +18,8 @@ type ordinals struct {
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf returns the ordinals of an object that is no Deployment, and sets its updateStrategy's settings. By has
-// a partitioned kind's fields, nil for Kubernetes' kinds.
+// ordinalsOf returns the ordinals of an object that is no Deployment, and sets the settings of its update strategy. by
+// describes a partitioned kind, and is nil for Kubernetes' kinds.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -37,8 +37,8 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 	return out
 }
 
-// Partition returns how many pods, the lowest, keep the base, 0 for a Deployment. A percentage is rounded up; of
-// unordered pods one is new below 100 % (pkg/util/tools.go of Kruise v1.8, CalculatePartitionReplicas).
+// Partition returns how many pods, from the lowest, keep the base; 0 for a Deployment. A percentage is rounded up, but
+// of unordered pods one is new below 100% (pkg/util/tools.go of Kruise v1.8, CalculatePartitionReplicas).
 func (d *Deployment) Partition() int {
 	if d.sets == nil {
 		return 0
@@ -76,7 +76,7 @@ func (d *Deployment) members() []member {
 	return all
 }
 
-// IsUnordered reports whether it is a StatefulSet without partition whose controller waits for no lower pod.
+// IsUnordered reports whether the controller waits for no lower pod: Parallel without partition, or no ordinals.
 func (d *Deployment) IsUnordered() bool {
 	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
@@ -94,7 +94,7 @@ func (d *Deployment) isAvailable(m member, now time.Time) bool {
 	return m.Pod != nil && m.Ready && !m.Terminating && now.Sub(m.Since) >= time.Duration(d.minReady)*time.Second
 }
 
-// microOrdinals is one step of a StatefulSet's or similar controller: one pod, or the status.
+// microOrdinals makes one step of a controller of a StatefulSet or similar kind: for one pod, or the status.
 func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	if d.Observed != d.Generation || d.sets.update == nil {
 		return k.readOrdinals(d)
@@ -113,8 +113,8 @@ func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	return d.reportOrdinals(k.Now)
 }
 
-// microOrdered is one step, of one pod, of the StatefulSet controller (pkg/controller/statefulset,
-// stateful_set_control.go), with MaxUnavailableStatefulSet off, as by default.
+// microOrdered makes one step, for one pod, of the StatefulSet controller (pkg/controller/statefulset,
+// stateful_set_control.go). MaxUnavailableStatefulSet is off, as by default.
 func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	if did, stop := k.fill(d, all); stop {
 		return did
@@ -135,7 +135,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	return ""
 }
 
-// readOrdinals finds or makes the template's revision. An older equal one becomes the newest.
+// readOrdinals finds or creates the template's revision. An older equal revision becomes the newest.
 func (k *Cluster) readOrdinals(d *Deployment) string {
 	newest := 0
 	for _, rs := range d.Sets {
@@ -160,7 +160,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill creates missing pods, the lowest ordinal first. With OrderedReady each waits for the former.
+// fill creates missing pods, the lowest ordinal first. With OrderedReady each pod waits for the pod before it.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -230,7 +230,7 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask counts each revision's pods, existing or desired, as spec.replicas of a ReplicaSet.
+// ask sets each revision's Replicas, as a ReplicaSet's spec.replicas, to its existing or desired pods.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()
@@ -270,7 +270,7 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// Evict deletes a pod, if still the same.
+// Evict deletes a pod if the pod of that name still has its uid.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	for w, d := range k.Deployments {
 		if w.Namespace != namespace || d.sets == nil {

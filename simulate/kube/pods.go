@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// microReplicaSet is one step of the ReplicaSet controller: one pod, or one status.
+// microReplicaSet makes one step of the ReplicaSet controller: for one pod, or one status.
 func (k *Cluster) microReplicaSet() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -82,9 +82,9 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes the pod that the ReplicaSet controller deletes first on evenly used nodes: one that is not ready,
-// then the one ready last. On uneven nodes it may take a serving pod, with a neighbour, before an unready one. A
-// plain Deployment loses the same one, so it does not count against a release.
+// deletePod deletes the pod that the ReplicaSet controller deletes first on evenly used nodes. That is a pod that is
+// not ready, else the pod that became ready last. On uneven nodes the controller may delete a ready pod that shares its
+// node before an unready one. A plain Deployment loses the same pod, so it does not count against a release.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
@@ -98,7 +98,7 @@ func (k *Cluster) deletePod(live []*Pod) string {
 	return fmt.Sprintf("pod %s deleted (ready %t)", victim.Name, victim.Ready)
 }
 
-// microKubelet makes one pod ready, or ends one.
+// microKubelet makes one pod ready, or removes a terminating one.
 func (k *Cluster) microKubelet() string {
 	for _, d := range k.shuffled() {
 		for _, i := range k.rng.Perm(len(d.Sets)) {
