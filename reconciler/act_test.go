@@ -617,8 +617,7 @@ func (w *world) handOver() {
 	}
 }
 
-// TestRenamedAppIsNotPruned checks that a renamed app continues with its record, and that its objects are not pruned
-// under the old name.
+// TestRenamedAppIsNotPruned checks that a renamed app continues with its record, and that its objects are not pruned under the old name.
 func TestRenamedAppIsNotPruned(t *testing.T) {
 	w := newWorld(t, nil)
 	w.follow("prune", map[string]string{configFile: pruneConfig})

@@ -229,8 +229,7 @@ func TestRefusedRemoval(t *testing.T) {
 	}
 }
 
-// TestPanicWhileRecording checks that a panic ends with its pass, and that the next pass records the decisions of
-// that push.
+// TestPanicWhileRecording checks that a panic ends with its pass, and that the next pass records the decisions of that push.
 func TestPanicWhileRecording(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("v2", shopAt("v2"))

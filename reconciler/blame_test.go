@@ -43,9 +43,8 @@ func (p *pastOf) meanwhile(w *world, pushed func()) {
 // Commits of no app.
 var readme, readmeAgain = map[string]string{"README.md": "not of the app\n"}, map[string]string{"README.md": "again\n"}
 
-// TestAStartNamesTheCommitThatMadeTheRelease checks commits that were pushed while no process ran. The release names
-// the last commit that changed its app, not the newest one. History is read only when an app follows a commit, and a
-// rollback never waits for it.
+// TestAStartNamesTheCommitThatMadeTheRelease checks commits that were pushed while no process ran. The release names the last commit that
+// changed its app, not the newest one. History is read only when an app follows a commit, and a rollback never waits for it.
 func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	start := func(t *testing.T) (*world, *pastOf) {
 		w := newWorld(t, nil)

@@ -212,8 +212,7 @@ func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	}
 }
 
-// TestWhatIsUsedStays checks that the target of a rollback stays cached during a release with many heads, without
-// reading Git.
+// TestWhatIsUsedStays checks that the target of a rollback stays cached during a release with many heads, without reading Git.
 func TestWhatIsUsedStays(t *testing.T) {
 	s, r := newShelf("stable")
 	shop := app("shop")
@@ -268,8 +267,7 @@ func (g *gated) Render(tree rollout.Tree, app rollout.App, c rollout.Commit) (*r
 	return &rollout.Render{App: app, Commit: c, Digest: c.ID}, nil
 }
 
-// TestAnAppThatTakesLongHoldsUpItself checks that a slow app with a head and two older commits to render occupies a
-// single worker of two.
+// TestAnAppThatTakesLongHoldsUpItself checks that a slow app with a head and two older commits to render occupies a single worker of two.
 func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	s, _ := newShelf("one", "two")
 	g := &gated{shelf: s, gate: make(chan string), others: make(chan string, 10)}

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// analysisTemplates are the parts of random analyses: a metric with a few measurements, one without an end, and a
-// Job.
+// analysisTemplates are the parts of random analyses: a metric with a few measurements, one without an end, and a Job.
 var analysisTemplates = []any{
 	analysisTemplate("errors", map[string]any{"interval": "20s", "count": 3, "provider": web}),
 	analysisTemplate("watch", map[string]any{"interval": "45s", "failureLimit": 1, "provider": web}),
@@ -69,8 +68,7 @@ func (w workloadSource) hasStep(kind string) bool {
 	return slices.ContainsFunc(w.steps(), func(step any) bool { return step.(map[string]any)[kind] != nil })
 }
 
-// lab is a process's reconciler.Analyzer. A measurement takes time, and its result is random: mostly bad for one
-// release in four.
+// lab is a process's reconciler.Analyzer. A measurement takes time, and its result is random: mostly bad for one release in four.
 type lab struct {
 	u       *universe
 	process *Process

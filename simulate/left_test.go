@@ -40,8 +40,7 @@ func TestProposalsLeaveWithTheirApp(t *testing.T) {
 	}
 }
 
-// TestAppThatLeftTakesNothingBack checks that an app removed from Git rolls back to stable, without objects that
-// another app has by now.
+// TestAppThatLeftTakesNothingBack checks that an app removed from Git rolls back to stable, without objects that another app has by now.
 func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	p := atGates(t)
 	p.cluster.writing = func(_ *View, app string, o rollout.Object) {

@@ -61,9 +61,8 @@ var mutations = []mutation{
 // enough is the largest number of seeds per mutation.
 const enough = 200
 
-// TestMutations breaks the reconciler in each of these ways. One of the first 200 seeds must notice. When a mutation's
-// own seed stops noticing because runs have changed, all seeds run, and the test prints a new one. The table is in
-// docs/simulator.md.
+// TestMutations breaks the reconciler in each of these ways. One of the first 200 seeds must notice. When a mutation's own seed stops
+// noticing because runs have changed, all seeds run, and the test prints a new one. The table is in docs/simulator.md.
 func TestMutations(t *testing.T) {
 	for _, m := range slices.Concat(mutations, lawMutations) {
 		t.Run(m.name, func(t *testing.T) {
@@ -249,8 +248,7 @@ func oldBase(_ starting, _ string, live *rollout.ObservedWorkload) {
 	}
 }
 
-// eager shows the newest version's pods as ready once they exist, and its endpoints as known, so that requests are
-// routed there.
+// eager shows the newest version's pods as ready once they exist, and its endpoints as known, so that requests are routed there.
 func eager(p starting) {
 	observes(func(p starting, _ string, seen *rollout.Observed) {
 		for w, live := range seen.Workloads {

@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// oracle checks the promises of the design. It reads only public facts: Git, the cluster, and their answers to each
-// process.
+// oracle checks the promises of the design. It reads only public facts: Git, the cluster, and their answers to each process.
 type oracle struct {
 	u        *universe
 	renderer reconciler.Renderer
@@ -216,8 +215,7 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 	return states
 }
 
-// checkTransition checks that each record advances a release at most one step, and never back, except by a full
-// promotion.
+// checkTransition checks that each record advances a release at most one step, and never back, except by a full promotion.
 func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 	if o.u.chaos.hooks {
 		o.checkHooks(app, was, is)

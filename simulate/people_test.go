@@ -547,8 +547,7 @@ func (u *universe) checkEnd() {
 	u.startAnew()
 }
 
-// startAnew starts new processes, which know only Git and the cluster. They come to the same result and write
-// nothing.
+// startAnew starts new processes, which know only Git and the cluster. They come to the same result and write nothing.
 func (u *universe) startAnew() {
 	if u.chaos.meddling || u.hasLost() {
 		return // new processes undo edits by hand at once, or do not find a lost commit
@@ -559,8 +558,7 @@ func (u *universe) startAnew() {
 	u.restForDays("for a new process")
 }
 
-// commitAgain acts as a user after a rewrite of the history: it commits the stable files again, and then the
-// requested ones.
+// commitAgain acts as a user after a rewrite of the history: it commits the stable files again, and then the requested ones.
 func (u *universe) commitAgain() {
 	if !u.hasLost() {
 		return

@@ -441,8 +441,7 @@ func (t *try) isMeant(k *rollout.Promotion) bool {
 	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
 }
 
-// keyOpens reports whether a key opens a step of a workload. Steps count from 1, and from 0 in files of the first
-// format.
+// keyOpens reports whether a key opens a step of a workload. Steps count from 1, and from 0 in files of the first format.
 func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool {
 	through := k.Through
 	if k.Workloads != nil {
@@ -634,8 +633,7 @@ func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bo
 	return false
 }
 
-// checkBroken checks that nothing advances while Git's head is known to be unreadable, and that no invalid commit is
-// followed.
+// checkBroken checks that nothing advances while Git's head is known to be unreadable, and that no invalid commit is followed.
 func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	if a := p.u.appIn(is.Source, app); a != nil && a.broken && len(was.Inventory) > 0 && !p.u.chaos.meddling {
 		p.fail(lawBroken, "%s follows %s, which cannot be followed", app, is.Source)
@@ -902,8 +900,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 }
 
-// allOn returns the workloads whose users all have the recorded release, with its version. All workloads of a release
-// must qualify.
+// allOn returns the workloads whose users all have the recorded release, with its version. All workloads of a release must qualify.
 func (p *promises) allOn() map[rollout.Workload]string {
 	all := map[rollout.Workload]string{}
 	for _, w := range p.u.workloads() {
@@ -1020,8 +1017,7 @@ func (p *promises) atRest() {
 	p.checkMeasuring()
 }
 
-// checkByHand checks that edits of a Deployment by hand are undone, unless its app is left alone for a recorded
-// reason.
+// checkByHand checks that edits of a Deployment by hand are undone, unless its app is left alone for a recorded reason.
 func (p *promises) checkByHand(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	if s.Held == nil && source != nil && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {

@@ -125,11 +125,10 @@ var again = map[string][]uint64{
 	"PeopleAndAnalyses": {60289, 300043, 1000230},
 	// Pods of an image set by hand; new steps of a workload that followed without pods; replicas at a pause.
 	"People": {380, 150914, 600070},
-	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods
-	// never became ready; a restart without a configuration; routes of lost commits; one pod too many, with a broken
-	// one; no pods for a while after the last step; a restart with mistakes in the old and the new configuration; a
-	// removed app whose rollback had just ended; a restart that built an app's head before its namespace was known; a
-	// rollback whose release's commit is gone.
+	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods never became ready; a
+	// restart without a configuration; routes of lost commits; one pod too many, with a broken one; no pods for a while after the last step; a
+	// restart with mistakes in the old and the new configuration; a removed app whose rollback had just ended; a restart that built an app's
+	// head before its namespace was known; a rollback whose release's commit is gone.
 	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020, 5000308},
 	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand; a last pod
 	// by hand beside a superseded version; pods of a removed step.

@@ -203,9 +203,8 @@ func (t *try) scaled(d *kube.Deployment) {
 	}
 }
 
-// checkSet checks a StatefulSet at rest. It has only old pods if only the old version is requested, and with
-// rebalance exactly the step's new pods. An old pod that never becomes ready blocks Kubernetes, and is exempt. Until
-// proxies know the last route, the new pods stay.
+// checkSet checks a StatefulSet at rest. It has only old pods if only the old version is requested, and with rebalance exactly the step's
+// new pods. An old pod that never becomes ready blocks Kubernetes, and is exempt. Until proxies know the last route, the new pods stay.
 func (p *promises) checkSet(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)

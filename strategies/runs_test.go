@@ -215,8 +215,7 @@ func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 
 func endless(m *rollout.Metric) { m.Count = 0 }
 
-// TestChangedMetricsAreMeasured checks that metrics added during a release are measured, and that removed ones have
-// no effect.
+// TestChangedMetricsAreMeasured checks that metrics added during a release are measured, and that removed ones have no effect.
 func TestChangedMetricsAreMeasured(t *testing.T) {
 	for _, first := range []*rollout.Analysis{errorsOf("errors", endless), errorsOf("errors", nil), nil} {
 		m := newMeasuring(t, measuredWeb("shop", first, weight(25), aPause))

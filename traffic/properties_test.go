@@ -93,8 +93,7 @@ func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	return all
 }
 
-// checkShares checks each list that the overlay changes for some weight: its weights add up to Max, and the canary's is the Route's
-// weight.
+// checkShares checks each list that the overlay changes for some weight: its weights add up to Max, and the canary's is the Route's weight.
 func checkShares(t testing.TB, e example, at map[int][]rollout.Object) {
 	t.Helper()
 	moved := map[string]bool{}

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// budget bounds a top-level folder: its lines without tests, and its exported names (types, functions, methods, constants,
-// variables).
+// budget bounds a top-level folder: its lines without tests, and its exported names (types, functions, methods, constants, variables).
 type budget struct{ lines, names int }
 
 // budgets has the last measured values. A commit that raises one gives the reason in its body, after "budget:". Code below

@@ -37,8 +37,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestSimulateComesFirst checks that README names the simulator, which needs no build of a control plane, before the
-// demo.
+// TestSimulateComesFirst checks that README names the simulator, which needs no build of a control plane, before the demo.
 func TestSimulateComesFirst(t *testing.T) {
 	readme := read(t, "README.md")
 	if first := strings.Index(readme, "gitrollout simulate"); first < 0 || first > strings.Index(readme, "make demo") {

@@ -15,9 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on the size of the code. The product is every Go file that is no test and not below internal. Code below
-// internal (servers, harnesses, a control plane) serves only tests and counts with them. The lines of each
-// top-level folder have a budget (budgets_test.go).
+// Limits on the size of the code. The product is every Go file that is no test and not below internal. Code below internal (servers,
+// harnesses, a control plane) serves only tests and counts with them. The lines of each top-level folder have a budget (budgets_test.go).
 const (
 	leastTestShare    = 1.0 // lines of tests per line of the product
 	mostMethods       = 35  // on one receiver
@@ -137,8 +136,7 @@ func TestTopFolders(t *testing.T) {
 	}
 }
 
-// TestColumns limits the length of lines. A line with only a string literal, or with a field's tag, which Go cannot
-// break, may be longer.
+// TestColumns limits the length of lines. A line with only a string literal, or with a field's tag, which Go cannot break, may be longer.
 func TestColumns(t *testing.T) {
 	for _, s := range sources(t) {
 		limit := mostTestColumns
@@ -173,8 +171,7 @@ func (s source) linesOfTags() map[int]bool {
 // columns returns the width of a line. A tab has one column, as for golangci-lint's lll.
 func columns(line string) int { return utf8.RuneCountInString(line) }
 
-// linesOfText returns the lines of a file with only a string literal and punctuation, and lines within a literal of
-// several lines.
+// linesOfText returns the lines of a file with only a string literal and punctuation, and lines within a literal of several lines.
 func linesOfText(file string) map[int]bool {
 	set := token.NewFileSet()
 	f := set.AddFile("", -1, len(file))

@@ -255,8 +255,7 @@ func checkImports(t *testing.T, s source, r rule) {
 	}
 }
 
-// TestRendersReachNoNetwork checks that the renderer does not include Helm's code for registries, repositories and
-// clusters.
+// TestRendersReachNoNetwork checks that the renderer does not include Helm's code for registries, repositories and clusters.
 func TestRendersReachNoNetwork(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "./reconciler/...", "./render", "./render/worker", "./render/chart", "./simulate")
 	list.Dir = root

@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEveryWriteIsTheAccounts checks an app with a service account. All its writes use that account: dry runs, applies,
-// pod deletions, measuring Jobs, prunes, rollbacks, and corrections of manual changes. Only Events and the Lease are
-// written as gitrollout.
+// TestEveryWriteIsTheAccounts checks an app with a service account. All its writes use that account: dry runs, applies, pod deletions,
+// measuring Jobs, prunes, rollbacks, and corrections of manual changes. Only Events and the Lease are written as gitrollout.
 func TestEveryWriteIsTheAccounts(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")
@@ -45,8 +44,7 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 	w.awaitPause(2)
 	w.revert(third)
 
-	// Manual changes are reverted as the account too: of an app whose release is rejected, and of one in flight whose head
-	// cannot be read.
+	// Manual changes are reverted as the account too: of an app whose release is rejected, and of one in flight whose head cannot be read.
 	deployer := "system:serviceaccount:" + w.ns + ":deployer"
 	putBack := func(what, patch string) {
 		t.Helper()

@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// protect installs the component that protects held objects, for gitrollout in a custom namespace, and for the test's
-// namespace alone.
+// protect installs the component that protects held objects, for gitrollout in a custom namespace, and for the test's namespace alone.
 func (w *world) protect() {
 	w.t.Helper()
 	var ours []string

@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// badInput is a mistake in an app's folder: the changed files ("" removes one), and expected words of the message that
-// holds the app.
+// badInput is a mistake in an app's folder: the changed files ("" removes one), and expected words of the message that holds the app.
 type badInput struct {
 	files map[string]string
 	want  []string

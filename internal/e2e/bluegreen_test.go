@@ -20,8 +20,7 @@ const blueGreen = `    blueGreen:
       abortScaleDownDelaySeconds: 1
 `
 
-// TestBlueGreen switches at each size: the active Service selects only the old version before the switch and only the
-// new one afterwards.
+// TestBlueGreen switches at each size: the active Service selects only the old version before the switch and only the new one afterwards.
 func TestBlueGreen(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"1": 1, "3": 3, "5": 5, "10": 10} {

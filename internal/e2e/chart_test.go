@@ -77,8 +77,7 @@ func byName(t *testing.T, text string) map[string]any {
 	return all
 }
 
-// TestChartIsTheManifests compares the objects of Helm's chart and of kustomize's deploy/kubernetes, with each
-// component, and in a release.
+// TestChartIsTheManifests compares the objects of Helm's chart and of kustomize's deploy/kubernetes, with each component, and in a release.
 func TestChartIsTheManifests(t *testing.T) {
 	t.Parallel()
 	for component, values := range map[string][]string{

@@ -75,8 +75,7 @@ func TestCloneSetSteps(t *testing.T) {
 	w.pods.wantReady(t, mark, 4)
 }
 
-// TestCloneSetGoesBackAndOn tests a revert during a release, a newer version during a release, and a crashing version
-// with its successor.
+// TestCloneSetGoesBackAndOn tests a revert during a release, a newer version during a release, and a crashing version with its successor.
 func TestCloneSetGoesBackAndOn(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")

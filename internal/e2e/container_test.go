@@ -90,8 +90,7 @@ func gunzip(t *testing.T, data []byte) []byte {
 	return plain
 }
 
-// ociDescriptor and the types below follow the OCI's specification, so that a test does not need the library that wrote
-// the image.
+// ociDescriptor and the types below follow the OCI's specification, so that a test does not need the library that wrote the image.
 type ociDescriptor struct {
 	MediaType   string
 	Digest      string

@@ -75,8 +75,7 @@ func (g *gate) handler(proxy http.Handler, changes func(*http.Request) bool) htt
 	})
 }
 
-// strike records an effect, unless gitrollout is killed at it: it is not forwarded, and has the same number when it
-// comes again.
+// strike records an effect, unless gitrollout is killed at it: it is not forwarded, and has the same number when it comes again.
 func (g *gate) strike(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -149,8 +148,7 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	return o, g
 }
 
-// awaitUnpinned waits until the Services have the selectors in Git, which happens only after the last commit of a
-// release.
+// awaitUnpinned waits until the Services have the selectors in Git, which happens only after the last commit of a release.
 func (w *world) awaitUnpinned() {
 	w.t.Helper()
 	for _, name := range []string{"shop", "shop-preview"} {
@@ -184,8 +182,7 @@ func (g *gate) kills() int {
 	return len(g.struck)
 }
 
-// awaitRestart waits until the process has been killed and the next one works: the last effects may come after the
-// outcome.
+// awaitRestart waits until the process has been killed and the next one works: the last effects may come after the outcome.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
 	w.until("killed and back", func() bool {
@@ -206,9 +203,8 @@ func killsApart(n int) (lives [][]int) {
 	return lives
 }
 
-// TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of the scenario reaches its server, and
-// restarts it: state, commits and pods are the same. A kill after an effect, before its answer, is equivalent to a kill
-// before the next one.
+// TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of the scenario reaches its server, and restarts it: state,
+// commits and pods are the same. A kill after an effect, before its answer, is equivalent to a kill before the next one.
 func TestKilledAtEveryEffect(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{

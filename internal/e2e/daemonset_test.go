@@ -195,8 +195,7 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	w.onlyOn("v1", slices.Sorted(maps.Keys(w.nodes())))
 }
 
-// daemonLife releases to 30 % of the nodes, rolls back, and returns the effects. Gitrollout is killed before some of
-// them.
+// daemonLife releases to 30 % of the nodes, rolls back, and returns the effects. Gitrollout is killed before some of them.
 func daemonLife(t *testing.T, at ...int) (effects []string) {
 	t.Helper()
 	app := agents("", "setWeight: 30", "pause: {}")

@@ -223,8 +223,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	a.compare(t, roles)
 }
 
-// useEveryRight releases and promotes a healthy app of everyKind, and removes and restores objects, the named kinds
-// included.
+// useEveryRight releases and promotes a healthy app of everyKind, and removes and restores objects, the named kinds included.
 func (w *world) useEveryRight(kinds ...string) {
 	w.t.Helper()
 	kinds = append(kinds, "NetworkPolicy") // an autoscaler is pruned before the release has ended, the others afterwards
@@ -324,8 +323,7 @@ func (w *world) startAs(kubeconfig, address string) {
 	w.start("--kubeconfig", kubeconfig, "--metrics-address", address, "--leader-elect", "--leader-elect-namespace", w.ns)
 }
 
-// TestManifests validates the installation with the API server, with and without the component for replicas, and its
-// arguments with run.
+// TestManifests validates the installation with the API server, with and without the component for replicas, and its arguments with run.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())

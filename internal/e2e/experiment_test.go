@@ -131,8 +131,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentGoesWithItsRelease removes the experiment of a release that is superseded, killed, aborted, retried or
-// reverted.
+// TestExperimentGoesWithItsRelease removes the experiment of a release that is superseded, killed, aborted, retried or reverted.
 func TestExperimentGoesWithItsRelease(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 1h", "setWeight: 50")
@@ -170,8 +169,7 @@ func TestExperimentGoesWithItsRelease(t *testing.T) {
 	w.awaitNone()
 }
 
-// TestExperimentThatFails rolls the release back because its pods do not become ready, or because an analysis of them
-// fails.
+// TestExperimentThatFails rolls the release back because its pods do not become ready, or because an analysis of them fails.
 func TestExperimentThatFails(t *testing.T) {
 	t.Parallel()
 	t.Run("no pods", func(t *testing.T) {

@@ -201,8 +201,7 @@ webhooks:
 	return func() { open.Store(true) }
 }
 
-// TestTheAPIServerIsAway logs an outage once, advances nothing without observing it, and continues when the server is
-// back.
+// TestTheAPIServerIsAway logs an outage once, advances nothing without observing it, and continues when the server is back.
 func TestTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {duration: 6}")

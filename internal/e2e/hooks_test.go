@@ -220,9 +220,8 @@ func hookWaits(t *testing.T, plain bool) {
 	w.awaitHealthy(w.repo.Head())
 }
 
-// TestHooksWithTheirRole has only the rights of the component hooks for Jobs. An app is deployed and released with its
-// hooks, as gitrollout or as the app's account. Without these rights nothing starts, and the app and doctor name the
-// missing right.
+// TestHooksWithTheirRole has only the rights of the component hooks for Jobs. An app is deployed and released with its hooks, as gitrollout
+// or as the app's account. Without these rights nothing starts, and the app and doctor name the missing right.
 func TestHooksWithTheirRole(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
@@ -327,8 +326,7 @@ func hookAborted(t *testing.T, plain bool) {
 	}
 }
 
-// TestHookThatCannotStart reports a migration whose image is missing, and replaces it by a fixed version long before
-// its deadline.
+// TestHookThatCannotStart reports a migration whose image is missing, and replaces it by a fixed version long before its deadline.
 func TestHookThatCannotStart(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

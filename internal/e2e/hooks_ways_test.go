@@ -121,8 +121,7 @@ func TestTwoReconcilersMakeOneJob(t *testing.T) {
 	}
 }
 
-// TestHookInterrupted checks that a newer push deletes the running Job if its hook allows that. The Job is not created
-// again.
+// TestHookInterrupted checks that a newer push deletes the running Job if its hook allows that. The Job is not created again.
 func TestHookInterrupted(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

@@ -22,9 +22,8 @@ func gated(weights ...int) (steps []string) {
 	return steps
 }
 
-// TestScenariosOfKruisesCloneSets and the two tests below have the scenarios of OpenKruise Rollouts' tests for these
-// kinds. They are 20 % and 60 % to the end; all of 20, 40, 60, 80 and 100 %; a rollback at 20 %; another version at 40
-// %.
+// TestScenariosOfKruisesCloneSets and the two tests below have the scenarios of OpenKruise Rollouts' tests for these kinds. They are 20 %
+// and 60 % to the end; all of 20, 40, 60, 80 and 100 %; a rollback at 20 %; another version at 40 %.
 func TestScenariosOfKruisesCloneSets(t *testing.T) { kruisesScenarios(t, clones) }
 
 func TestScenariosOfKruisesForStatefulSets(t *testing.T) {

@@ -116,8 +116,7 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	}
 }
 
-// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix is released with its
-// steps.
+// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix is released with its steps.
 func TestFixReachesABrokenVersion(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{

@@ -13,9 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNobodyElseSaysHowManyPodsMayBeMissing sets maxUnavailable to all pods by hand, which Git leaves to the default.
-// The default is restored at rest, and then nothing is written. A revert, which has no steps, has no more unavailable
-// pods than that.
+// TestNobodyElseSaysHowManyPodsMayBeMissing sets maxUnavailable to all pods by hand, which Git leaves to the default. The default is
+// restored at rest, and then nothing is written. A revert, which has no steps, has no more unavailable pods than that.
 func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := newShop(8, "", "setWeight: 25")
@@ -143,8 +142,7 @@ func (w *world) podOf(version string) string {
 	return ""
 }
 
-// TestBadReleases pushes broken versions. Stable keeps its pods, the state has the reason, and the next good version is
-// released.
+// TestBadReleases pushes broken versions. Stable keeps its pods, the state has the reason, and the next good version is released.
 func TestBadReleases(t *testing.T) {
 	t.Parallel()
 	for name, tag := range map[string]string{"never ready": "v2-neverready", "crash loop": "v2-crash", "no image": "v2-badimage"} {
@@ -324,8 +322,7 @@ func TestReplicas(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 2})
 }
 
-// TestRetreatWithoutGit has a release fail while Git is away: the pods roll back at once, and the rollback is recorded
-// when Git is back.
+// TestRetreatWithoutGit has a release fail while Git is away: the pods roll back at once, and the rollback is recorded when Git is back.
 func TestRetreatWithoutGit(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")

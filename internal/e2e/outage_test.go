@@ -100,8 +100,7 @@ var answers = map[string]struct {
 	"504": {http.StatusGatewayTimeout, "Timeout"},
 }
 
-// next returns the fault for the next request: each kind in turn, with successful requests between. Only a write can
-// have a conflict.
+// next returns the fault for the next request: each kind in turn, with successful requests between. Only a write can have a conflict.
 func (s *weather) next(write bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,9 +130,8 @@ func (s *weather) life() time.Duration {
 	return time.Duration(500+s.rng.IntN(2000)) * time.Millisecond
 }
 
-// TestBadWeather releases through a faulty API server and a faulty Git server. The former fails a quarter of the
-// requests and drops every watch; the latter is slow, unreachable, or drops answers in turns. The results are the same
-// as without faults.
+// TestBadWeather releases through a faulty API server and a faulty Git server. The former fails a quarter of the requests and drops every
+// watch; the latter is slow, unreachable, or drops answers in turns. The results are the same as without faults.
 func TestBadWeather(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -189,8 +187,7 @@ func TestBadWeather(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// TestServersDiskIsFull has a Git server that cannot store anything: the release stops with the reason, and continues
-// when there is space.
+// TestServersDiskIsFull has a Git server that cannot store anything: the release stops with the reason, and continues when there is space.
 func TestServersDiskIsFull(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {duration: 1}", "pause: {}")

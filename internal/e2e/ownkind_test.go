@@ -33,8 +33,7 @@ func games(replicas string, steps ...string) shop {
 	return shop{kind: "GameServerSet", api: "example.com/v1", version: "v1", replicas: replicas, strategy: canary("", steps...)}
 }
 
-// newGames returns a world with GameServerSets, whose controller has the fields of one row, and whose configuration has
-// another row.
+// newGames returns a world with GameServerSets, whose controller has the fields of one row, and whose configuration has another row.
 func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
 	w := newWorld(t, app.files())

@@ -123,8 +123,7 @@ func total(m map[string]int) int {
 	return n
 }
 
-// mark returns the position in the record from which later checks start. It first waits for the watch, which may be
-// behind gitrollout's.
+// mark returns the position in the record from which later checks start. It first waits for the watch, which may be behind gitrollout's.
 func (p *podWatch) mark() int {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if now := p.list(); !slices.ContainsFunc(now, p.isBehind) {

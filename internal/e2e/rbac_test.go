@@ -12,9 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLeastRights runs with exactly the rights that doctor --rbac prints for the repository: the program adopts,
-// releases, promotes and prunes. Each right is used, except get, which is for races with other writers; with one verb
-// less the app is held.
+// TestLeastRights runs with exactly the rights that doctor --rbac prints for the repository: the program adopts, releases, promotes and
+// prunes. Each right is used, except get, which is for races with other writers; with one verb less the app is held.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	files := everyKind()

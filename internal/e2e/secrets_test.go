@@ -193,8 +193,7 @@ func withoutObjects(out string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestCredentialsAreNotTold uses each kind of credential, valid, invalid and malformed, and looks for it in the output,
-// without a cluster.
+// TestCredentialsAreNotTold uses each kind of credential, valid, invalid and malformed, and looks for it in the output, without a cluster.
 func TestCredentialsAreNotTold(t *testing.T) {
 	t.Parallel()
 	p := planted{}

@@ -57,8 +57,7 @@ func TestTheShareServesAtAnySize(t *testing.T) {
 	}
 }
 
-// TestTheShareIsPutBack changes the share of a release in other ways than by scaling: each time it returns to the
-// step's share by itself.
+// TestTheShareIsPutBack changes the share of a release in other ways than by scaling: each time it returns to the step's share by itself.
 func TestTheShareIsPutBack(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {

@@ -129,9 +129,8 @@ func TestStatefulSetIsAborted(t *testing.T) {
 	}
 }
 
-// TestBrokenStatefulSetGoesBack handles kubernetes#67250: with OrderedReady the controller waits forever for the pod
-// that never becomes ready, whatever the template is. A kill before the pod's deletion has no effect, since the pod to
-// delete is observed, not remembered.
+// TestBrokenStatefulSetGoesBack handles kubernetes#67250: with OrderedReady the controller waits forever for the pod that never becomes
+// ready, whatever the template is. A kill before the pod's deletion has no effect, since the pod to delete is observed, not remembered.
 func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {

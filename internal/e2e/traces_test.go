@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/e2e/tracing"
 )
 
-// TestTraces runs gitrollout with an OTLP collector over HTTP and checks the spans of a release's pass: their kinds,
-// parents and apps.
+// TestTraces runs gitrollout with an OTLP collector over HTTP and checks the spans of a release's pass: their kinds, parents and apps.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

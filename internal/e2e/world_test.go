@@ -48,8 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// world is one test's repository, namespace and reconciler. Its app has the namespace's name, so that tests can share a
-// cluster.
+// world is one test's repository, namespace and reconciler. Its app has the namespace's name, so that tests can share a cluster.
 type world struct {
 	t       *testing.T
 	repo    *gittest.Repo

@@ -286,8 +286,7 @@ func TestWrite(*testing.T) { Live() }
 	}
 }
 
-// TestPatience checks that slow tests do not count as hanging, and that a mutant that makes a test hang is detected by
-// its timeout.
+// TestPatience checks that slow tests do not count as hanging, and that a mutant that makes a test hang is detected by its timeout.
 func TestPatience(t *testing.T) {
 	of := tests{limit: 10 * time.Minute}
 	for took, want := range map[time.Duration]time.Duration{

@@ -295,8 +295,7 @@ var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{
 	}},
 }}
 
-// TestRunningHoldsNoSlot checks that a long Job is read again under the same name, without keeping a slot. Jobs that
-// remain are reported.
+// TestRunningHoldsNoSlot checks that a long Job is read again under the same name, without keeping a slot. Jobs that remain are reported.
 func TestRunningHoldsNoSlot(t *testing.T) {
 	g := &gates{refuses: errors.New("not allowed")}
 	url, _ := serve(t, nil)
@@ -356,8 +355,7 @@ func TestEnd(t *testing.T) {
 	compare.CheckNamed(t, "measurements, and touched apps", [2]int{0, 0}, [2]int{len(b.Measured("shop")), len(b.touched)})
 }
 
-// TestComparesAndKeepsSecrets checks that both versions are measured, and that an argument from a Secret is sent but
-// shown nowhere.
+// TestComparesAndKeepsSecrets checks that both versions are measured, and that an argument from a Secret is sent but shown nowhere.
 func TestComparesAndKeepsSecrets(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -423,8 +421,7 @@ func TestOverIsOver(t *testing.T) {
 	b.wantTrouble(t, "")
 }
 
-// TestFailedRequestsAreTidiedUp checks that a Job started by a failed request is removed when its analysis ends
-// before the next request.
+// TestFailedRequestsAreTidiedUp checks that a Job started by a failed request is removed when its analysis ends before the next request.
 func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })

@@ -377,8 +377,7 @@ func (f failing) ReadBlob(id string) ([]byte, error) {
 	return f.commit.ReadBlob(id)
 }
 
-// TestReadsThatFail checks that each failed read is reported, and counts neither as a missing file nor as the
-// author's mistake.
+// TestReadsThatFail checks that each failed read is reported, and counts neither as a missing file nor as the author's mistake.
 func TestReadsThatFail(t *testing.T) {
 	promotes := ".gitrollout/prod/promote/shop.yaml"
 	state, err := (&rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}).Encode()
@@ -499,8 +498,7 @@ func (broken) Render(rollout.Tree, rollout.App, rollout.Commit) (*rollout.Render
 	return nil, errBroken
 }
 
-// TestLook checks that all workloads of the app, in Git or on record, are observed, together with the status of its
-// routes.
+// TestLook checks that all workloads of the app, in Git or on record, are observed, together with the status of its routes.
 func TestLook(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	routed := func(name string) *rollout.Render {
@@ -615,8 +613,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestDesired checks that stable's commit is read only while its pods are kept; otherwise the app's own commit is
-// stable.
+// TestDesired checks that stable's commit is read only while its pods are kept; otherwise the app's own commit is stable.
 func TestDesired(t *testing.T) {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	at := func(hash rollout.Hash) *rollout.Render {

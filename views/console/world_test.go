@@ -61,8 +61,7 @@ const (
 	configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 )
 
-// TestAHeldAppIsAtTheCommitThatChangedIt checks that a held app shows the commit of its record while no newer commit
-// changes the app.
+// TestAHeldAppIsAtTheCommitThatChangedIt checks that a held app shows the commit of its record while no newer commit changes the app.
 func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("app", map[string]string{

@@ -123,8 +123,7 @@ func TestRightsAreWhatARuleGives(t *testing.T) {
 	}
 }
 
-// FuzzAccessFile checks that every person with a right has a name that is valid in a commit, and that tokens are kept
-// only as digests.
+// FuzzAccessFile checks that every person with a right has a name that is valid in a commit, and that tokens are kept only as digests.
 func FuzzAccessFile(f *testing.F) {
 	_, digest := NewToken()
 	f.Add(rulesWith(digest))

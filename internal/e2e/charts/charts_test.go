@@ -228,8 +228,7 @@ func objects(t *testing.T, text []byte) (all []map[string]any) {
 	return all
 }
 
-// checkSame expects the same objects, in any order. A namespace that the program leaves to kubectl is filled in with the
-// app's.
+// checkSame expects the same objects, in any order. A namespace that the program leaves to kubectl is filled in with the app's.
 func checkSame(t *testing.T, got, want []map[string]any) {
 	t.Helper()
 	key := func(o rollout.Object) string { return o.APIVersion() + " " + o.Kind() + " " + o.Name() }

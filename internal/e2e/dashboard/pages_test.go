@@ -444,8 +444,7 @@ func TestActions(t *testing.T) {
 	p.await(live + ` && document.getElementById('signin-open')`)
 }
 
-// TestSignInElsewhere returns from a provider on another site, with a cookie that browsers do not send with other
-// sites' requests.
+// TestSignInElsewhere returns from a provider on another site, with a cookie that browsers do not send with other sites' requests.
 func TestSignInElsewhere(t *testing.T) {
 	p := oidctest.New(t)
 	p.SignsIn(map[string]any{"email": "kim@example.com", "email_verified": true, "name": "Kim Ode", "groups": []string{"release-managers"}},

@@ -31,8 +31,7 @@ func (a *app) person(kind string) proxytest.Request {
 	return r
 }
 
-// TestMatchedUsers sends some users to the canary at weight 0, more of them at 20 %, and then only users with a
-// setHeaderRoute.
+// TestMatchedUsers sends some users to the canary at weight 0, more of them at 20 %, and then only users with a setHeaderRoute.
 func TestMatchedUsers(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop {
 		matches := "{headers: [{name: X-Beta, exact: \"yes\"}]}, {cookies: [{name: beta, exact: always}]}"
@@ -67,9 +66,8 @@ func TestMatchedUsers(t *testing.T) {
 	w.quiet()
 }
 
-// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and then all users to all pods, half of which are
-// new. After an abort at the first step the rejected version gets no requests. Pods with requests in flight are
-// deleted, so they serve a while longer.
+// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and then all users to all pods, half of which are new. After an abort
+// at the first step the rejected version gets no requests. Pods with requests in flight are deleted, so they serve a while longer.
 func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, each(func(p provider) shop {

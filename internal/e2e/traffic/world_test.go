@@ -26,8 +26,7 @@ import (
 // timeout is far longer than any event takes, so that a busy machine fails no test.
 const timeout = 5 * time.Minute
 
-// world is a repository with apps, a gitrollout that releases them, and users. A Prometheus scrapes their pods if
-// releases are measured.
+// world is a repository with apps, a gitrollout that releases them, and users. A Prometheus scrapes their pods if releases are measured.
 type world struct {
 	*proxytest.World
 	t          *testing.T
@@ -65,8 +64,7 @@ type record struct {
 
 const stateRef = "refs/heads/gitrollout/state/test"
 
-// newWorld pushes the apps, lets gitrollout deploy them, and returns when all have their pods and answer through their
-// routes.
+// newWorld pushes the apps, lets gitrollout deploy them, and returns when all have their pods and answer through their routes.
 func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 	t.Helper()
 	return (&world{t: t, settled: settled}).begin(shops)
