@@ -21,7 +21,7 @@ import (
 )
 
 // TestNamespaces runs gitrollout with only the Roles that doctor --rbac --namespaces prints. The API server's audit log
-// has no request of this account for another namespace or for all of them.
+// has no request of gitrollout's account for another namespace or for all namespaces.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
