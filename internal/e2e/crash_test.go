@@ -149,8 +149,7 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	return o, g
 }
 
-// awaitUnpinned waits until the Services have the selectors in Git, which happens only after the last commit of a
-// release.
+// awaitUnpinned waits until the Services have the selectors in Git, which follows the last commit of a release.
 func (w *world) awaitUnpinned() {
 	w.t.Helper()
 	for _, name := range []string{"shop", "shop-preview"} {

@@ -82,7 +82,7 @@ func TestDaemonSetSteps(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}")
 	w := running(t, app.files())
-	const n = 10 // the nodes of the tests' cluster
+	const n = 10 // the number of nodes of the tests' cluster
 	mark := w.pods.mark()
 	commit := w.stage("v2", app.at("v2").files())
 	w.pods.stays(t, 300*time.Millisecond)

@@ -143,7 +143,7 @@ func TestTheClustersRefusalHolds(t *testing.T) {
 			compare.Contains(t, held.Message, tc.words...)
 			compare.Contains(t, oneLine(w.ran("get", w.app)), tc.words[2])
 			w.pods.stays(t, time.Second)
-			w.pods.wantStarted(t, map[string]int{"v2": 0}) // a pod of the refused version
+			w.pods.wantStarted(t, map[string]int{"v2": 0}) // no pod of the refused version
 			allow()
 			w.awaitPause(1)
 			w.promote().awaitHealthy(commit)

@@ -156,7 +156,7 @@ func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	})
 }
 
-// supersededStory pushes again while a pull request is open: it is closed, and the next release gets another one.
+// supersededStory pushes again while a pull request is open: that request is closed, and the next release gets another.
 func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.start(nil, "--interval", "300ms")
@@ -179,7 +179,7 @@ func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w.awaitHealthy(third)
 }
 
-// webhookStory checks that webhooks trigger fetches: the poll interval is too long for the test.
+// webhookStory checks that webhooks trigger fetches: the poll interval is longer than the test.
 func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	secret := "the secret of " + w.ns

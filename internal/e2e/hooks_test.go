@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// dialects has the annotations of hooks: before, after, and on abort of a release.
+// dialects has, by name, each dialect's annotation, and its values for hooks before, after, and on abort of a release.
 var dialects = map[string][4]string{
 	"gitrollout": {"gitrollout.dev/hook", "before", "after", "abort"},
 	"argo cd":    {"argocd.argoproj.io/hook", "PreSync", "PostSync", "SyncFail"},

@@ -26,7 +26,7 @@ import (
 var switchesAlone = strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1)
 
 // TestPushesInEveryPhase pushes one hundred times at random moments, every tenth time an earlier version. At most two
-// versions have ready pods at any time, and users keep their pods.
+// versions have ready pods at any time, and enough pods stay ready.
 func TestPushesInEveryPhase(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]string{

@@ -148,7 +148,7 @@ func podinfoCharts(t *testing.T, version *atomic.Value) string {
 	return server.URL
 }
 
-// bringCharts vendors a HelmRelease's chart as init advises. The Deployment has the production patch.
+// bringCharts vendors a HelmRelease's chart from the test's chart repository, as init advises.
 func bringCharts(w *world) {
 	var version atomic.Value
 	version.Store("1.2.0")

@@ -33,7 +33,7 @@ func (w *world) abortsBroken(app shop) {
 	w.ran("abort", w.app)
 }
 
-// isSplit reports whether exactly the n pods from ordinal first on exist, with fresh from ordinal from on, and stable below.
+// isSplit reports whether exactly n pods exist from ordinal first on, with version fresh from ordinal from on, and stable below.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {
