@@ -223,8 +223,8 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	a.compare(t, roles)
 }
 
-// useEveryRight releases and promotes a healthy app of everyKind. It removes and restores objects, including those of
-// the given kinds.
+// useEveryRight releases and promotes a healthy app of everyKind. It removes and restores objects, including all objects
+// of the given kinds.
 func (w *world) useEveryRight(kinds ...string) {
 	w.t.Helper()
 	kinds = append(kinds, "NetworkPolicy") // an autoscaler is pruned before the release has ended, the others afterwards

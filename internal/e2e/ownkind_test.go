@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gameServers is an entry of workloads in a configuration. Its status paths differ from those of Kubernetes' kinds.
+// gameServers is an entry of workloads in a configuration. Its status paths are not the paths of Kubernetes' kinds.
 const gameServers = `
 - apiVersion: example.com/v1
   kind: GameServerSet

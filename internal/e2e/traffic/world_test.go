@@ -305,7 +305,7 @@ func (w *world) users(perSecond float64) {
 	}
 }
 
-// quiet ends the requests of all users and fails the test if one of them failed.
+// quiet ends the requests of all users and fails the test if a request failed.
 func (w *world) quiet() {
 	w.t.Helper()
 	for _, a := range w.apps {
