@@ -94,7 +94,8 @@ func Tail(text string, most int) string {
 
 // Printable returns a copy of the state whose texts from users and other programs are printable.
 func (s State) Printable() State {
-	s.Reason = Printable(s.Reason)
+	s.Reason, s.Unhealthy = Printable(s.Reason), Printable(s.Unhealthy)
+	s.Kept, s.Ignored = Printable(s.Kept), Printable(s.Ignored)
 	if s.Held != nil {
 		held := *s.Held
 		held.Message, s.Held = Printable(held.Message), &held

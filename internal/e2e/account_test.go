@@ -10,8 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEveryWriteIsTheAccounts checks an app with a service account. All its writes use that account: dry runs, applies, pod deletions,
-// measuring Jobs, prunes, rollbacks, and corrections of manual changes. Only Events and the Lease are written as gitrollout.
+// TestEveryWriteIsTheAccounts checks that every write of an app with a service account uses that account: dry runs,
+// applies, prunes, measurement Jobs, rollbacks, and corrections of manual changes. Only Events and the Lease are
+// written as gitrollout.
 func TestEveryWriteIsTheAccounts(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")
@@ -44,7 +45,8 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 	w.awaitPause(2)
 	w.revert(third)
 
-	// Manual changes are reverted as the account too: of an app whose release is rejected, and of one in flight whose head cannot be read.
+	// Corrections of manual changes also use the account: in an app with a rejected release, and during a release while
+	// the branch's head cannot be rendered.
 	deployer := "system:serviceaccount:" + w.ns + ":deployer"
 	putBack := func(what, patch string) {
 		t.Helper()
@@ -58,7 +60,7 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 			now = w.deployment().Spec
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			// The audit records a write when its answer passes, possibly after the object was read again.
+			// The audit records a write when the answer passes the proxy, possibly after the test has read the object again.
 			return *now.Replicas == *before.Replicas && reflect.DeepEqual(now.Strategy, before.Strategy) &&
 				a.changes[change{"PATCH", "deployments", deployer}]
 		}, func() any { return fmt.Sprintf("%d replicas, %+v", *now.Replicas, now.Strategy.RollingUpdate) })

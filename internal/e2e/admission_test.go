@@ -8,7 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// protect installs the component that protects held objects, for gitrollout in a custom namespace, and for the test's namespace alone.
+// protect installs the component `admission` for gitrollout in a custom namespace. Its policy applies only to the
+// test's namespace.
 func (w *world) protect() {
 	w.t.Helper()
 	var ours []string
@@ -17,7 +18,7 @@ func (w *world) protect() {
 			continue
 		}
 		document = strings.ReplaceAll(document, "gitrollout-held", "gitrollout-held-"+w.ns)
-		if strings.Contains(document, "kind: ValidatingAdmissionPolicyBinding") { // its spec comes last
+		if strings.Contains(document, "kind: ValidatingAdmissionPolicyBinding") { // spec is the document's last field
 			document = strings.TrimSpace(document) +
 				"\n  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + w.ns + "}}}\n"
 		}
@@ -34,9 +35,9 @@ func (w *world) applyForTest(manifests string) {
 	w.kubectl("apply", "-f", file)
 }
 
-// TestHeldIsProtected uses the component `admission`: only gitrollout's account can change what a release holds. The
-// message for others names the holder, the step and where to look. Everything else continues: scaling, the Deployment
-// controller, the release, its rollback, and the deletion of the namespace.
+// TestHeldIsProtected checks the component `admission`: during a release only gitrollout's account can change the
+// Deployment's staged fields. The message to other accounts names the release and the command to inspect it. Everything
+// else continues: scaling, the Deployment controller, the release, its rollback, and the deletion of the namespace.
 func TestHeldIsProtected(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", strategy: canary("", "setWeight: 50", "pause: {}")}
@@ -89,7 +90,7 @@ func TestHeldIsProtected(t *testing.T) {
 	w.revert(third)
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 
-	// A user of the group that the binding names.
+	// A member of a group in the binding may write.
 	w.stage("v4", app.at("v4").files())
 	w.kubectl("patch", "clusterrolebinding/gitrollout-held-"+w.ns, "--type=json", "-p",
 		`[{"op":"add","path":"/subjects/-","value":{"kind":"Group","name":"break-glass","apiGroup":"rbac.authorization.k8s.io"}}]`)
@@ -97,8 +98,8 @@ func TestHeldIsProtected(t *testing.T) {
 		"--as=ann", "--as-group=system:masters", "--as-group=break-glass")
 	w.stop()
 
-	// The deletion of a namespace is not blocked: its controllers may delete objects, and no other account. The test
-	// impersonates them, because the namespaces of all finished tests wait for the same controller.
+	// The deletion of a namespace is not blocked: Kubernetes' controllers may delete objects, other accounts may not. The
+	// test impersonates the controllers: a real deletion would queue behind the namespaces of all finished tests.
 	w.awaitRefusal("delete", "deployment/shop", "--dry-run=server")
 	for _, controller := range []string{
 		"system:kube-controller-manager", "system:serviceaccount:kube-system:namespace-controller",
@@ -108,8 +109,8 @@ func TestHeldIsProtected(t *testing.T) {
 	}
 }
 
-// TestHeldByTwo installs the chart twice in a cluster: each installation protects its held objects from the other one,
-// and does not block the other one's.
+// TestHeldByTwo installs the chart twice in one cluster. Each installation protects its Deployments from the other
+// installation, and lets the other installation write its own.
 func TestHeldByTwo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())

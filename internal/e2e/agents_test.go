@@ -20,8 +20,9 @@ func (w *world) agentPartition() string {
 	return w.kubectl("get", "daemonsets.apps.kruise.io", "shop", "-o", "jsonpath={.spec.updateStrategy.rollingUpdate.partition}")
 }
 
-// TestAdvancedDaemonSet adopts an Advanced DaemonSet of kubectl without a restart. The partition updates as many nodes as a step asks for,
-// and at most one node is without a ready pod at any time. A reverted and a crashing version are rolled back.
+// TestAdvancedDaemonSet adopts an Advanced DaemonSet that kubectl created, without a restart. The partition updates as
+// many nodes as a step asks for, and at most one node is without a ready pod at any time. A reverted and a crashing
+// version are rolled back.
 func TestAdvancedDaemonSet(t *testing.T) {
 	t.Parallel()
 	app := advancedAgents("setWeight: 20", "pause: {}", "setCanaryScale: {replicas: 5}", "pause: {}")
@@ -36,7 +37,7 @@ func TestAdvancedDaemonSet(t *testing.T) {
 	w.pods.stays(t, 500*time.Millisecond)
 	compare.CheckNamed(t, "the partition at 20 % of 10 nodes", "8", w.agentPartition())
 	compare.Contains(t, w.ran("get", w.app), "DaemonSet.apps.kruise.io")
-	w.onlyOn("v2", []string{"node-8", "node-9"}) // Kruise takes the last ones by name
+	w.onlyOn("v2", []string{"node-8", "node-9"}) // Kruise updates the last nodes by name first
 	w.promote().awaitPause(3)
 	w.awaitClones(5, 5)
 	w.promote().awaitHealthy(commit)
@@ -49,7 +50,7 @@ func TestAdvancedDaemonSet(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v2": 8, "v3": 2})
 	w.revert(commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 10})
-	w.pods.wantStarted(t, map[string]int{"v2": 12, "v3": 2}) // 2 of 10 nodes have gone back
+	w.pods.wantStarted(t, map[string]int{"v2": 12, "v3": 2}) // the rollback started v2 again on 2 of 10 nodes
 
 	w.push("v4 crashes", app.at("v4-crash").files())
 	w.await("the broken pod", func(rollout.State) bool { return w.pods.count("v4-crash") == 1 })
@@ -59,7 +60,7 @@ func TestAdvancedDaemonSet(t *testing.T) {
 }
 
 // TestAdvancedDaemonSetOfEachType checks each update type. With maxSurge no node is without a ready pod; an in-place
-// update creates no pod. Both stop where a step says.
+// update creates no pod. Both types stop at each step's number of nodes.
 func TestAdvancedDaemonSetOfEachType(t *testing.T) {
 	if !kruisetest.IsReal() {
 		t.Skip("its controller is Kruise's own: make test-peers")
@@ -75,7 +76,7 @@ func TestAdvancedDaemonSetOfEachType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := advancedAgents("setWeight: 20", "pause: {}", "setCanaryScale: {replicas: 5}", "pause: {}")
 			app.extra = "  revisionHistoryLimit: 10\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {" + test.update + "}}\n"
-			app.pod = "      readinessGates: [{conditionType: InPlaceUpdateReady}]\n" // like Kruise's webhook
+			app.pod = "      readinessGates: [{conditionType: InPlaceUpdateReady}]\n" // Kruise's webhook would add this gate
 			w := newKruise(t, app)
 			w.start().awaitHealthy(w.repo.Head())
 			w.awaitClones(10, 0)

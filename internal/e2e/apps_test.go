@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// shop is an app with one Deployment, one Service and a Rollout document.
+// shop is an app with one workload, two Services and a Rollout document.
 type shop struct {
 	kind     string // of the workload, "" for a Deployment
-	api      string // its apiVersion, "" for apps/v1
+	api      string // apiVersion of the workload, "" for apps/v1
 	version  string
-	replicas string // a line, "replicas: 5", or "" under an autoscaler
-	strategy string // the document's spec.strategy, indented by two
-	extra    string // lines of the Deployment's spec, indented by two
+	replicas string // a line such as "replicas: 5", or "" under an autoscaler
+	strategy string // spec.strategy of the document, indented by two
+	extra    string // lines of the workload's spec, indented by two
 	rollout  string // more lines of the Rollout's spec
 	plain    bool   // without a Rollout document
 	pod      string // lines of the pod's spec, indented by six

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAutoscalerLeavesGitInFlight replaces an autoscaler by replicas during a release. The autoscaler is deleted at
-// once, so that the two do not scale against each other, and an abort restores it.
+// TestAutoscalerLeavesGitInFlight checks a commit that replaces the autoscaler by a fixed number of replicas during a
+// release. The autoscaler is deleted at once, so that it does not override this number, and an abort restores it.
 func TestAutoscalerLeavesGitInFlight(t *testing.T) {
 	t.Parallel()
 	const hpa = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop}\n" +
@@ -29,7 +29,7 @@ func TestAutoscalerLeavesGitInFlight(t *testing.T) {
 	w.await("the autoscaler is pruned", func(s rollout.State) bool {
 		return s.Release != nil && !strings.Contains(fmt.Sprint(s.Inventory), "HorizontalPodAutoscaler")
 	})
-	w.pods.awaitReady(t, map[string]int{"v1": 3, "v2": 1}) // proportional, with one surge pod
+	w.pods.awaitReady(t, map[string]int{"v1": 3, "v2": 1}) // the step's share of 3 replicas, with one surge pod
 	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 > 10 || v2 > 4 {
 		t.Errorf("%d pods of v1 and %d of v2 were started: they were scaled up and down", v1, v2)
 	}

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// glance is the poll interval of await and others.
+// glance is the interval between two polls of a condition.
 const glance = 100 * time.Millisecond
 
 const timeout = 5 * time.Minute
@@ -26,7 +26,7 @@ func eventually(t testing.TB, what string, holds func() bool, instead func() any
 	within(t, timeout, what, holds, instead)
 }
 
-// within is eventually with another limit.
+// within is eventually with a given timeout.
 func within(t testing.TB, limit time.Duration, what string, holds func() bool, instead func() any) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !holds(); time.Sleep(glance) {
@@ -46,8 +46,8 @@ func awaitEqual[T any](t testing.TB, what string, want T, get func() T) {
 	}, func() any { return got })
 }
 
-// state reads the app's state from the state branch. It runs git only if the branch has moved: a process for each poll
-// of eight parallel tests takes a whole core.
+// state reads the app's state from the state branch. It runs git only after the branch has moved: with one process for
+// each poll, eight parallel tests would occupy a whole core.
 func (w *world) state() rollout.State {
 	w.t.Helper()
 	head, err := os.ReadFile(filepath.Join(w.repo.Bare, "refs", "heads", filepath.FromSlash(w.stateBranch())))
@@ -62,7 +62,7 @@ func (w *world) state() rollout.State {
 	return w.seen.state
 }
 
-// stateOf reads an app's state from a commit or a branch; it is empty if it is not there.
+// stateOf reads an app's state from a commit or a branch. The state is empty if the file does not exist.
 func stateOf(t testing.TB, repo *gittest.Repo, at, app string) rollout.State {
 	t.Helper()
 	file := rollout.StatePath(app)
@@ -80,12 +80,12 @@ func stateOf(t testing.TB, repo *gittest.Repo, at, app string) rollout.State {
 	return *s
 }
 
-// shown returns a state for a message.
+// shown formats a state for a failure message.
 func shown(s rollout.State) string {
 	return fmt.Sprintf("the state is %s step %+v reason %q held %+v", s.Phase, s.Progress, s.Reason, s.Held)
 }
 
-// until waits for a condition.
+// until is eventually with the app's state in the failure message.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
 	eventually(w.t, what, holds, func() any { return shown(w.state()) })
@@ -113,7 +113,7 @@ func (w *world) awaitPause(step int) rollout.State {
 	})
 }
 
-// awaitGet waits until gitrollout get shows some texts.
+// awaitGet waits until the output of gitrollout get contains all given texts.
 func (w *world) awaitGet(texts ...string) {
 	w.t.Helper()
 	var out string
@@ -123,7 +123,7 @@ func (w *world) awaitGet(texts ...string) {
 	}, func() any { return out })
 }
 
-// wantStable checks that a state has the stable version of an earlier one, and so many rejected versions.
+// wantStable checks that a state has the stable version of an earlier state, and the given number of rejected versions.
 func (w *world) wantStable(earlier, s rollout.State, rejected int) {
 	w.t.Helper()
 	if s.Stable.Hash != earlier.Stable.Hash || len(s.Rejected) != rejected {

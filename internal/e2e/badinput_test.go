@@ -14,18 +14,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// badInput is a mistake in an app's folder: the changed files ("" removes one), and expected words of the message that holds the app.
+// badInput is a mistake in an app's folder: the changed files by name ("" removes a file), and words that the message
+// of the held app must contain.
 type badInput struct {
 	files map[string]string
 	want  []string
 }
 
-// one returns a mistake in one file.
+// one returns a mistake that replaces the content of one file.
 func one(file, content string, want ...string) badInput {
 	return badInput{files: map[string]string{file: content}, want: want}
 }
 
-// edited returns a mistake in a file that is otherwise unchanged.
+// edited returns a mistake that replaces one text in a file.
 func edited(file, old, new string, want ...string) badInput {
 	return badInput{files: map[string]string{file: "EDIT\x00" + old + "\x00" + new}, want: want}
 }
@@ -148,7 +149,7 @@ func badInputs() map[string]badInput {
 	}
 }
 
-// TestBadInput makes many mistakes at a time, each in a separate app, beside a valid app. Each bad app is held with a
+// TestBadInput makes many mistakes at once, each in a separate app, beside a valid app. Each bad app is held with a
 // message that names file and field, and its pods stay. The valid app gets a new version in the same commit.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
@@ -212,7 +213,7 @@ func TestBadInput(t *testing.T) {
 	}
 	for _, b := range bad {
 		b.pods.awaitReady(t, map[string]int{"v1": 2})
-		b.pods.wantStarted(t, map[string]int{"v1": 2}) // no mistake may touch a pod
+		b.pods.wantStarted(t, map[string]int{"v1": 2}) // a mistake must not start a pod
 	}
 }
 
@@ -224,7 +225,7 @@ func (w *world) beside() *world {
 	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: ns, app: ns, log: w.log, pods: watchPods(w.t, w.cluster, ns)}
 }
 
-// spoil makes a mistake in the worktree.
+// spoil writes a mistake to the worktree.
 func (w *world) spoil(base shop, input badInput) {
 	w.t.Helper()
 	for name, content := range input.files {
@@ -247,14 +248,14 @@ func (w *world) spoil(base shop, input badInput) {
 	}
 }
 
-// mend restores the app's original files.
+// mend restores the app's original files in the worktree.
 func (w *world) mend(base shop) {
 	w.t.Helper()
 	w.repo.Git("rm", "-rfq", "--ignore-unmatch", "apps/"+w.app, rollout.PromotionPath("test", w.app))
 	w.write(base.files())
 }
 
-// checkHeld checks that the app is held with a helpful message.
+// checkHeld checks that the app is held with a message that contains the mistake's words.
 func (w *world) checkHeld(t *testing.T, input badInput) {
 	held := w.awaitT(t, "held with a reason", func(s rollout.State) bool { return s.Held != nil }).Held.Message
 	for _, want := range input.want {
@@ -265,15 +266,15 @@ func (w *world) checkHeld(t *testing.T, input badInput) {
 	}
 }
 
-// awaitT is await in a subtest, whose reason comes soon.
+// awaitT is await in a subtest, with a timeout of 20 seconds.
 func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) (s rollout.State) {
 	t.Helper()
 	within(t, 20*time.Second, what, func() bool { s = w.state(); return ok(s) }, func() any { return shown(s) })
 	return s
 }
 
-// TestRepositoryTroubles makes the repository unreachable, rewrites its branch and breaks the configuration while a
-// release waits at a step.
+// TestRepositoryTroubles checks that no pod moves when the Git server fails, the configuration is invalid or the branch
+// is force-pushed during a release. A force-push to before the release reverts it.
 func TestRepositoryTroubles(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "", "setWeight: 50", "pause: {}")
@@ -296,7 +297,7 @@ func TestRepositoryTroubles(t *testing.T) {
 	w.pods.stays(t, time.Second)
 	w.awaitPause(1)
 
-	w.repo.ForcePush(first) // the branch is rewritten to before the release, like a revert
+	w.repo.ForcePush(first) // the branch now ends before the release, which acts like a revert
 	w.await("healthy at the first version", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 }

@@ -32,9 +32,10 @@ const (
 	benchBound   = 5 * time.Minute // for all releases of one row
 )
 
-// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods each that are ready at once. The weights are 20, 50 and
-// 80, with pauses of five seconds. A script without Git or decisions sends the same patches to as many Deployments, which measures the
-// cluster alone. It has no limit on time; docs/performance.md explains the table.
+// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods each that are ready at once. The
+// weights are 20, 50 and 80, with pauses of five seconds. A script without Git or decisions sends the same patches to
+// as many Deployments, which measures the cluster alone. The benchmark has no time limit; docs/performance.md explains
+// the table.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
 	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
@@ -101,9 +102,9 @@ func count(n int) string {
 
 // fleetCost is the cost of releases.
 type fleetCost struct {
-	pods, recorded  time.Duration // from the end of the push
+	pods, recorded  time.Duration // time from the end of the push until all pods are new, and until Git records it
 	commits         int
-	writes, dryRuns int // of objects
+	writes, dryRuns int // numbers of object writes and of dry runs
 	events          int
 	controller      int           // writes of the deployment controller
 	cpu             time.Duration // of gitrollout's process
@@ -124,7 +125,8 @@ type fleet struct {
 	audit   string // the API server's audit log, "" if there is none
 }
 
-// emptyFleet returns a fleet without apps that is not started. entries add to the configuration, with NS for their namespace.
+// emptyFleet returns a fleet without apps whose program does not run. entries are appended to the configuration; NS in
+// them stands for the fleet's namespace.
 func emptyFleet(b testing.TB, kube *testcluster.Cluster, entries string) *fleet {
 	b.Helper()
 	f := &fleet{b: b, kube: kube, repo: gittest.New(b), ns: kube.Namespace(b), metrics: freeAddress(b)}
@@ -207,7 +209,7 @@ spec:
 `, name, version, replicas)
 }
 
-// release pushes a version of apps and waits until all are released.
+// release pushes a version of the given apps, waits until all have released it, and returns the cost.
 func (f *fleet) release(version string, apps []string) fleetCost {
 	f.b.Helper()
 	time.Sleep(2 * time.Second) // lets earlier work finish
@@ -223,7 +225,7 @@ func (f *fleet) release(version string, apps []string) fleetCost {
 	return c
 }
 
-// await waits until the cluster runs only the given version of apps and Git records it.
+// await waits until the apps have only pods of a version and Git records it. It returns the times since began.
 func (f *fleet) await(began time.Time, head, version string, apps []string) (c fleetCost) {
 	f.b.Helper()
 	done := f.patches.awaitNew(apps, version)
@@ -245,7 +247,7 @@ func (f *fleet) state(app string) rollout.State {
 	return stateOf(f.b, f.repo, "gitrollout/state/test", app)
 }
 
-// costs returns the numbers of the program's metrics and of the kernel.
+// costs returns the counters of the program's metrics, the Events of gitrollout, and the audit log's writes.
 func (f *fleet) costs() (c fleetCost) {
 	f.b.Helper()
 	code, page := getPage(f.b, "http://"+f.metrics+"/metrics")
@@ -278,23 +280,24 @@ func (f *fleet) costs() (c fleetCost) {
 	return c
 }
 
-// controllerWrites returns how many writes of the deployment controller an audit log has.
+// controllerWrites counts the writes of the Deployment controller in an audit log.
 func controllerWrites(tb testing.TB, audit string) int {
 	tb.Helper()
 	return len(deploymentControllerWrites.FindAllString(readText(tb, audit), -1))
 }
 
-// deploymentControllerWrites matches lines of the audit log: kube-controller-manager names the controller in its user agent.
+// deploymentControllerWrites matches lines of the audit log: kube-controller-manager names the controller in its user
+// agent.
 var deploymentControllerWrites = regexp.MustCompile(`"stage":"ResponseComplete","requestURI":"/apis/apps/[^"]*",` +
 	`"verb":"(?:create|update|patch|delete)".*"userAgent":"[^"]*deployment-controller`)
 
-// deployments are the Deployments of a namespace in a watch.
+// deployments watches the Deployments of a namespace.
 type deployments struct {
 	b       testing.TB
 	mu      sync.Mutex
 	now     map[string]*appsv1.Deployment
-	history map[string][]seen   // of the followed ones
-	turns   map[string][]string // the versions of each, in order
+	history map[string][]seen   // states of the followed Deployments
+	turns   map[string][]string // the versions of each Deployment, in order
 	last    time.Time           // time of the last change
 }
 
@@ -341,7 +344,7 @@ func (w *deployments) note(d *appsv1.Deployment) {
 	}
 }
 
-// tagOf returns the tag of its first image.
+// tagOf returns the image tag of a Deployment's first container.
 func tagOf(d *appsv1.Deployment) string {
 	_, tag, _ := strings.Cut(d.Spec.Template.Spec.Containers[0].Image, ":")
 	return tag
@@ -389,15 +392,15 @@ func (w *deployments) awaitNew(names []string, version string) time.Time {
 	})
 }
 
-// numbers counts pods: all, new, ready.
+// numbers returns a Deployment's numbers of pods: all, new, ready.
 func numbers(d *appsv1.Deployment) [3]int32 {
 	return [3]int32{d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas}
 }
 
 // patch is one change of a Deployment during a release, and its effect.
 type patch struct {
-	spec   string   // JSON of its fields
-	pods   [3]int32 // resulting pods
+	spec   string   // JSON of the changed fields
+	pods   [3]int32 // numbers of pods that result
 	paused bool     // whether a pause followed
 }
 
@@ -443,13 +446,13 @@ func (w *deployments) patchOf(d *appsv1.Deployment) string {
 	return string(data)
 }
 
-// scripted are Deployments for patches.
+// scripted is a set of Deployments that a script patches without gitrollout.
 type scripted struct {
 	*deployments
 	kube     *testcluster.Cluster
 	ns       string
 	patches  []patch
-	recorded string // the patches' name
+	recorded string // name of the Deployment from which the patches were recorded
 	names    []string
 }
 
@@ -473,7 +476,7 @@ func (s *scripted) apply(name string, how types.PatchType, patch string) {
 	}
 }
 
-// release patches the first n Deployments. Each patch is sent when the previous one has its pods and its pause is over.
+// release patches the first n Deployments. Each patch waits until the previous patch has its pods and its pause has ended.
 func (s *scripted) release(version string, n int) time.Duration {
 	time.Sleep(2 * time.Second)
 	began := time.Now()

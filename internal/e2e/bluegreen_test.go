@@ -20,7 +20,8 @@ const blueGreen = `    blueGreen:
       abortScaleDownDelaySeconds: 1
 `
 
-// TestBlueGreen switches at each size: the active Service selects only the old version before the switch and only the new one afterwards.
+// TestBlueGreen checks the switch with several numbers of pods: the active Service selects only the old version before
+// the switch and only the new version afterwards.
 func TestBlueGreen(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"1": 1, "3": 3, "5": 5, "10": 10} {
@@ -48,7 +49,7 @@ func TestBlueGreen(t *testing.T) {
 	}
 }
 
-// TestBlueGreenAbort aborts before the switch, and reverts after it.
+// TestBlueGreenAbort aborts a release before its switch, and reverts another release after its switch without starting pods.
 func TestBlueGreenAbort(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 4",
@@ -69,7 +70,7 @@ func TestBlueGreenAbort(t *testing.T) {
 	w.push("back to the files before v3", app.at("v1").files())
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.awaitServes("shop", "v1", 4)
-	w.pods.wantStarted(t, map[string]int{"v1": 4}) // the old set was still there
+	w.pods.wantStarted(t, map[string]int{"v1": 4}) // the rollback started none: the old pods still existed
 }
 
 // awaitServes waits until a Service's ready endpoints are exactly n pods of one version.
@@ -100,7 +101,7 @@ func readyPods(slices []discoveryv1.EndpointSlice) (names []string) {
 	return names
 }
 
-// versionsOf counts the pods of each version.
+// versionsOf counts the given pods by version.
 func (w *world) versionsOf(pods []string) map[string]int {
 	w.pods.mu.Lock()
 	defer w.pods.mu.Unlock()

@@ -64,7 +64,7 @@ func byName(t *testing.T, text string) map[string]any {
 		if object == nil || object["kind"] == "Namespace" {
 			continue
 		}
-		// Cluster-scoped, which kustomize does not know.
+		// These kinds are cluster-scoped, which kustomize does not know: it sets a namespace.
 		if strings.HasPrefix(object["kind"].(string), "ValidatingAdmission") {
 			delete(object["metadata"].(map[string]any), "namespace")
 		}
@@ -77,7 +77,8 @@ func byName(t *testing.T, text string) map[string]any {
 	return all
 }
 
-// TestChartIsTheManifests compares the objects of Helm's chart and of kustomize's deploy/kubernetes, with each component, and in a release.
+// TestChartIsTheManifests checks that Helm's chart and deploy/kubernetes have the same objects, with each component. It
+// also compares the chart and the install.yaml of a release.
 func TestChartIsTheManifests(t *testing.T) {
 	t.Parallel()
 	for component, values := range map[string][]string{
@@ -106,7 +107,7 @@ func releasedChart(t *testing.T) string {
 	return filepath.Join(releaseOf(t), "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
 }
 
-// everyValue enables everything that needs only kinds of the test's cluster.
+// everyValue sets every value whose objects have only kinds of the test's cluster.
 const everyValue = `
 replicas: 2
 branch: trunk
@@ -126,7 +127,7 @@ extraVolumes: [{name: more, emptyDir: {}}]
 extraVolumeMounts: [{name: more, mountPath: /more}]
 `
 
-// TestChart checks the chart with Helm, and the objects of all its values with the API server.
+// TestChart checks the chart with helm lint, invalid values, and a dry run of the objects with all values.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{chartDir, releasedChart(t)} {
@@ -161,8 +162,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestInstallChart installs the chart according to docs/install.md, beside another installation, and releases an app
-// with it. An upgrade to the next version of gitrollout during a release moves none of the app's pods.
+// TestInstallChart installs the chart as docs/install.md says, beside another installation, and releases an app. An
+// upgrade to the next version of gitrollout during a release moves none of the app's pods.
 func TestInstallChart(t *testing.T) {
 	t.Parallel()
 	next := filepath.Join(t.TempDir(), "dist")

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// charted returns an app of a kustomization with a chart, at a version.
+// charted returns the files of an app whose kustomization renders a chart, with an image tag.
 func charted(version string) map[string]string {
 	files := map[string]string{
 		"kustomization.yaml":     "helmCharts:\n- {name: web, releaseName: shop, valuesInline: {version: " + version + "}}\n",

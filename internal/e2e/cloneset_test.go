@@ -14,8 +14,8 @@ import (
 // The tests of this file correspond to OpenKruise's Rollouts tests of CloneSets and of partitions
 // (github.com/openkruise/rollouts v0.6.1, test/e2e); docs/coming-from-kruise-rollouts.md has the table.
 
-// clones returns the shop as a CloneSet. Replicas is a line, "" under an autoscaler. Kruise's webhooks with their
-// defaults are absent, so it has all fields that its controller needs.
+// clones returns the shop as a CloneSet. replicas is a line of its spec, "" under an autoscaler. Kruise's webhooks do
+// not run, so the manifest sets every field that the controller needs.
 func clones(replicas string, steps ...string) shop {
 	return shop{kind: "CloneSet", api: "apps.kruise.io/v1alpha1", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  revisionHistoryLimit: 10\n  updateStrategy: {type: ReCreate, maxUnavailable: 1}\n"}
@@ -49,8 +49,8 @@ func (w *world) clonePartition() string {
 	return w.kubectl("get", "cloneset", "shop", "-o", "jsonpath={.spec.updateStrategy.partition}")
 }
 
-// TestCloneSetSteps adopts a CloneSet of kubectl without a restart, and checks the pods at each step of its next version.
-// After the promotion all are new, and the partition is the user's again.
+// TestCloneSetSteps adopts a CloneSet that kubectl created, without a restart, and checks the pods at each step of the
+// next version. After the promotion all pods are new, and the partition has the user's value again.
 func TestCloneSetSteps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {duration: 1s}", "setWeight: 80", "pause: {}")
@@ -75,7 +75,8 @@ func TestCloneSetSteps(t *testing.T) {
 	w.pods.wantReady(t, mark, 4)
 }
 
-// TestCloneSetGoesBackAndOn tests a revert during a release, a newer version during a release, and a crashing version with its successor.
+// TestCloneSetGoesBackAndOn checks a revert during a release, a newer version during a release, and a crashing version
+// with the version that fixes it.
 func TestCloneSetGoesBackAndOn(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
@@ -84,7 +85,7 @@ func TestCloneSetGoesBackAndOn(t *testing.T) {
 	w.awaitClones(4, 1)
 	w.revert(commit)
 	w.awaitClones(5, 0)
-	w.pods.wantStarted(t, map[string]int{"v1": 6}) // 5 and 1 again
+	w.pods.wantStarted(t, map[string]int{"v1": 6}) // 5 at first, and 1 after the revert
 
 	w.stage("v2 again", app.at("v2").files())
 	w.promote().awaitPause(3)
@@ -104,13 +105,13 @@ func TestCloneSetGoesBackAndOn(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v4-crash": 1})
 }
 
-// TestCloneSetScalesInFlight uses a percentage as the partition under an autoscaler, so that Kruise keeps the share.
+// TestCloneSetScalesInFlight checks that the partition is a percentage under an autoscaler, so that Kruise keeps the share.
 func TestCloneSetScalesInFlight(t *testing.T) {
 	t.Parallel()
 	app := clones("", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
 	w := newKruise(t, app)
 	numbered := app
-	numbered.replicas = "replicas: 5" // Kruise's webhook would set 1
+	numbered.replicas = "replicas: 5" // without a number, Kruise's webhook would set 1
 	w.push("with a number", numbered.files())
 	w.start()
 	w.awaitClones(5, 0)
@@ -132,7 +133,7 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestCloneSetJumps promotes through a step, removes a document during a release, and pauses a release in Git.
+// TestCloneSetJumps promotes past a step, removes the document during a release, and pauses it in Git. Only promotions move pods.
 func TestCloneSetJumps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}",
@@ -171,7 +172,7 @@ func TestAdvancedStatefulSet(t *testing.T) {
 	}
 	app := advancedSets("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {}")
 	w := newKruise(t, app)
-	// It has the default of Kruise's webhook, without which the controller crashes.
+	// The manifest has the default of Kruise's webhook: without a partition the controller crashes.
 	w.apply(strings.Replace(app.files()["shop.yaml"], "maxUnavailable: 1,", "maxUnavailable: 1, partition: 0,", 1))
 	w.awaitSplit(0, 5, 0, "v1", "")
 	w.start().awaitHealthy(w.repo.Head())

@@ -22,10 +22,10 @@ import (
 // releasedVersion is the version of the tests' release.
 const releasedVersion = "v0.9.1-test"
 
-// nextVersion is the version of the release after it.
+// nextVersion is the version of the release after releasedVersion.
 const nextVersion = "v0.9.2-test"
 
-// makeRelease makes a release for this machine's platform; source and out are folders.
+// makeRelease makes a release for this machine's platform, from the repository in source into the folder out.
 func makeRelease(source, out string, more ...string) error {
 	tool := filepath.Join(filepath.Dir(out), "gitrollout-release")
 	build := exec.Command("go", "build", "-o", tool, ".")
@@ -44,7 +44,7 @@ func makeRelease(source, out string, more ...string) error {
 // releaseParent is a folder that TestMain creates and removes.
 var releaseParent string
 
-// releaseFolder has a release, made once for all tests.
+// releaseFolder makes one release for all tests, and returns its folder.
 var releaseFolder = sync.OnceValues(func() (string, error) {
 	out := filepath.Join(releaseParent, "dist")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", releaseKey()).CombinedOutput(); err != nil {
@@ -120,9 +120,9 @@ type ociConfig struct {
 	}
 }
 
-// ociImage is the image for this platform in a tar.
+// ociImage is this platform's image in a release's tar.
 type ociImage struct {
-	names   map[string]string // the annotations for the programs that load it
+	names   map[string]string // names by annotation, for the programs that load the image
 	config  ociConfig
 	layer   []byte // a tar
 	files   map[string][]byte
@@ -178,8 +178,8 @@ func readImage(t *testing.T, file string) ociImage {
 	return image
 }
 
-// container is like a container runtime's: a read-only root with /proc, a part of /dev, and the files of volumes. The
-// network is the machine's.
+// container runs an image like a container runtime, with a read-only root, /proc, a part of /dev, and the files of
+// volumes. It shares the machine's network.
 type container struct {
 	root   string
 	config ociConfig
@@ -207,7 +207,7 @@ func newContainer(t *testing.T, image ociImage, volumes map[string]string) *cont
 	return c
 }
 
-// command starts the image's program as its user, or as the current one if the tests are not root's.
+// command returns a command that runs the image's program. Its user is the image's user if the tests run as root, else the current user.
 func (c *container) command(args ...string) *exec.Cmd {
 	script := `set -e
 mount --make-rprivate /
@@ -217,7 +217,7 @@ mount --bind /dev/null "$0/dev/null"
 mount -o remount,bind,ro "$0"
 exec chroot $USERSPEC "$0" "$@"`
 	cmd := exec.Command("sh", append(append([]string{"-c", script, c.root}, c.config.Config.Entrypoint...), args...)...)
-	// PATH is for mount; the image has no programs to find.
+	// PATH is for mount; the image needs none.
 	cmd.Env = append(append([]string{}, c.config.Config.Env...), "PATH="+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {

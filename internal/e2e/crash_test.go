@@ -25,8 +25,8 @@ import (
 type gate struct {
 	mu     sync.Mutex
 	names  []string     // of the effects that reached a server
-	at     map[int]bool // numbers, from 1, of the effects to kill at before a server gets them
-	struck []string     // the effects at which it killed: their names, and how many with the name came before
+	at     map[int]bool // numbers, from 1, of the effects to kill at, before a server gets them
+	struck []string     // names of the effects at which gitrollout was killed, as of nth
 	kill   func()
 
 	kube, git *httptest.Server
@@ -75,7 +75,8 @@ func (g *gate) handler(proxy http.Handler, changes func(*http.Request) bool) htt
 	})
 }
 
-// strike records an effect, unless gitrollout is killed at it: it is not forwarded, and has the same number when it comes again.
+// strike records an effect, or reports that gitrollout must be killed before it. Such an effect is not forwarded, and
+// gets the same number when gitrollout repeats it.
 func (g *gate) strike(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,7 +89,7 @@ func (g *gate) strike(name string) bool {
 	return false
 }
 
-// nth names an effect with the number of earlier ones with that name.
+// nth returns an effect's name with its ordinal among the effects of that name.
 func nth(before []string, name string) string {
 	n := 1
 	for _, b := range before {
@@ -113,7 +114,7 @@ func (g *gate) effects() []string {
 
 var commitID = regexp.MustCompile(`\b[0-9a-f]{7}\b`)
 
-// outcome is the result, which must not depend on the kills.
+// outcome is a scenario's result. It must not depend on the kills.
 type outcome struct {
 	phase   rollout.Phase
 	stable  rollout.Hash
@@ -121,8 +122,8 @@ type outcome struct {
 	log     []string
 }
 
-// life runs a whole scenario: first deployment, a promoted release, one reverted in flight, and a blue-green switch if
-// the strategy has one. It returns the outcome and the effects.
+// life runs a whole scenario: first deployment, a promoted release, a release that is reverted in flight, and a
+// blue-green switch if the strategy has one. It returns the outcome and the effects.
 func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	t.Helper()
 	w := newKruise(t, app)
@@ -148,7 +149,7 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	return o, g
 }
 
-// awaitUnpinned waits until the Services have the selectors in Git, which happens only after the last commit of a release.
+// awaitUnpinned waits until the Services have the selectors in Git, which follows the last commit of a release.
 func (w *world) awaitUnpinned() {
 	w.t.Helper()
 	for _, name := range []string{"shop", "shop-preview"} {
@@ -164,7 +165,7 @@ func (w *world) selector(service string) map[string]string {
 	return s.Spec.Selector
 }
 
-// forget replaces the app's name in the effects, which differs in each scenario.
+// forget replaces the app's name in the effects, because each scenario's app has another name.
 func (g *gate) forget(app string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,7 +183,8 @@ func (g *gate) kills() int {
 	return len(g.struck)
 }
 
-// awaitRestart waits until the process has been killed and the next one works: the last effects may come after the outcome.
+// awaitRestart waits until gitrollout has been killed and its next process works, because the last effects may follow
+// the outcome.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
 	w.until("killed and back", func() bool {
@@ -194,7 +196,7 @@ func (w *world) awaitRestart(g *gate) {
 // killsInALife is the number of kills per scenario. There are some forty effects, so kills are far apart.
 const killsInALife = 3
 
-// killsApart returns for each of several lives the effects to kill at, so that together they are all of n effects.
+// killsApart returns the effects to kill at for each of several scenarios, which together cover all n effects.
 func killsApart(n int) (lives [][]int) {
 	distance := (n + killsInALife - 1) / killsInALife
 	for first := 1; first <= distance; first++ {
@@ -203,8 +205,9 @@ func killsApart(n int) (lives [][]int) {
 	return lives
 }
 
-// TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of the scenario reaches its server, and restarts it: state,
-// commits and pods are the same. A kill after an effect, before its answer, is equivalent to a kill before the next one.
+// TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of the scenario reaches its server, and
+// restarts it: state, commits and pods are the same as without kills. A kill after an effect, before its answer, is
+// equivalent to a kill before the next effect.
 func TestKilledAtEveryEffect(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{

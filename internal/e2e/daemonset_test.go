@@ -23,7 +23,7 @@ func agents(extra string, steps ...string) shop {
 		extra: "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}\n" + extra}
 }
 
-// nodes returns the versions of the pods that stay, by node.
+// nodes returns, by node, the versions of the pods that are not terminating.
 func (w *world) nodes() map[string]string {
 	w.t.Helper()
 	list, err := w.cluster.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: "app=shop"})
@@ -77,12 +77,12 @@ func (w *world) onFirstNodes(version string, n int) {
 }
 
 // TestDaemonSetSteps updates only the first nodes of the release's order at a step. At most one node is without a ready
-// pod at any time, and a release starts one pod on each.
+// pod at any time, and a release starts one pod on each node.
 func TestDaemonSetSteps(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}")
 	w := running(t, app.files())
-	const n = 10 // the nodes of the tests' cluster
+	const n = 10 // the number of nodes of the tests' cluster
 	mark := w.pods.mark()
 	commit := w.stage("v2", app.at("v2").files())
 	w.pods.stays(t, 300*time.Millisecond)
@@ -131,8 +131,8 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestNobodyElseSaysHowManyNodesMayBeMissing resets a foreign value of a field that Git leaves to the default, at a
-// step and at rest. The value has no effect on a promotion or a rollback.
+// TestNobodyElseSaysHowManyNodesMayBeMissing changes the updateStrategy with kubectl, although Git leaves it to the
+// default. At a step and at rest gitrollout restores it, and no release exceeds the default.
 func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")
@@ -155,7 +155,7 @@ func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	w.pods.wantReady(t, mark, 9)
 }
 
-// TestDaemonSetNodeOrder updates the nodes of a zone first, and then as many others as are missing.
+// TestDaemonSetNodeOrder checks that a step updates the nodes of a zone first, and then other nodes up to its number.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	t.Parallel()
 	app := agents("")
@@ -172,8 +172,8 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 	w.onlyOn("v2", want)
 }
 
-// TestDaemonSetGoesBack replaces the pods of 3 nodes after an abort at 30 %. A crashing version reaches only the first
-// node and is rolled back.
+// TestDaemonSetGoesBack checks that an abort at 30 % replaces the pods of 3 nodes. A crashing version reaches only the
+// first node and is rolled back.
 func TestDaemonSetGoesBack(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 30", "pause: {}")
@@ -195,7 +195,8 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	w.onlyOn("v1", slices.Sorted(maps.Keys(w.nodes())))
 }
 
-// daemonLife releases to 30 % of the nodes, rolls back, and returns the effects. Gitrollout is killed before some of them.
+// daemonLife releases to 30 % of the nodes, rolls back, and returns the effects. gitrollout is killed before the
+// effects with the given numbers.
 func daemonLife(t *testing.T, at ...int) (effects []string) {
 	t.Helper()
 	app := agents("", "setWeight: 30", "pause: {}")
@@ -214,7 +215,7 @@ func daemonLife(t *testing.T, at ...int) (effects []string) {
 	return g.effects()
 }
 
-// TestDaemonSetKilled kills gitrollout before each effect: its successor updates the same nodes, and no others.
+// TestDaemonSetKilled kills gitrollout before each effect: its next process updates the same nodes, and no others.
 func TestDaemonSetKilled(t *testing.T) {
 	t.Parallel()
 	effects := daemonLife(t)
@@ -230,8 +231,8 @@ func TestDaemonSetKilled(t *testing.T) {
 	}
 }
 
-// TestDaemonSetNodesComeAndGo adopts a DaemonSet without restarting a pod, while nodes join and leave at its steps.
-// Joining nodes have the new version, and the release does not wait for removed ones.
+// TestDaemonSetNodesComeAndGo adopts a DaemonSet without restarting a pod. At the steps of a release nodes join and
+// leave: joining nodes get the new version, and the release does not wait for removed nodes.
 func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 50", "pause: {}", "setWeight: 75", "pause: {}")
@@ -266,8 +267,8 @@ func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	w.pods.wantReady(t, mark, 3)
 }
 
-// TestStepOfADaemonSetNeedsTheRightToDeletePods checks that, without the component, a step names the missing right and
-// updates no node. With the component it continues.
+// TestStepOfADaemonSetNeedsTheRightToDeletePods checks that, without the component evict, a step names the missing
+// right and updates no node. With the component the release continues.
 func TestStepOfADaemonSetNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")

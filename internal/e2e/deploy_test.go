@@ -36,7 +36,7 @@ type audited struct {
 	kubeconfig string
 	address    string // host:port, with TLS
 	authority  []byte // PEM of its certificate
-	token      string // the account's
+	token      string // the account's token
 	mu         sync.Mutex
 	used       map[string]bool // "verb resource.group"
 	refused    map[string]bool
@@ -44,10 +44,10 @@ type audited struct {
 	changes    map[change]bool
 }
 
-// change is a request other than a read, including dry runs.
+// change is a request other than a read, or a dry run of such a request.
 type change struct{ method, resource, user string } // user: the impersonated account; "" for the account itself
 
-// audit returns a kubeconfig of an account with only its rights.
+// audit starts a proxy whose kubeconfig has only the rights of an account.
 func audit(t *testing.T, w *world, account, namespace string) *audited {
 	t.Helper()
 	w.namespaces = nil // an installation uses the whole cluster
@@ -71,7 +71,7 @@ func audit(t *testing.T, w *world, account, namespace string) *audited {
 
 var apiPath = regexp.MustCompile(`^/(?:api/v1|apis/([^/]+)/[^/]+)(?:/namespaces/[^/]+)?/([a-z]+)(/[^/]+)?$`)
 
-// note reads the verb and the resource of a request like RBAC does.
+// note records the verb and the resource of a request as RBAC names them.
 func (a *audited) note(r *http.Response) {
 	path := r.Request.URL.Path
 	if r.Request.Method != http.MethodGet && r.Request.URL.Query().Get("dryRun") == "" {
@@ -105,11 +105,11 @@ func (a *audited) note(r *http.Response) {
 	if a.used[what] = true; r.StatusCode == http.StatusForbidden {
 		a.refused[what] = true
 	}
-	// API servers before 1.34 get a list request.
+	// To API servers before 1.34, the client sends a list request instead.
 	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" {
 		a.used["list "+m[2]+"."+m[1]] = true
 	}
-	if verb == "patch" && r.StatusCode == http.StatusCreated { // applying a missing object takes both
+	if verb == "patch" && r.StatusCode == http.StatusCreated { // applying a missing object needs both rights
 		a.used["create "+m[2]+"."+m[1]] = true
 	}
 }
@@ -129,7 +129,7 @@ func manifest(t *testing.T, name string, into any) {
 	}
 }
 
-// routed is an app whose release routes requests by a second Ingress.
+// routed is an app whose release routes requests through a second Ingress.
 func routed(version string) shop {
 	fields := "stableService: shop\ncanaryService: shop-preview\ntrafficRouting: {nginx: {stableIngress: shop}}"
 	return shop{version: version, replicas: "replicas: 2", strategy: canary(fields, "setWeight: 50", "pause: {}")}
@@ -188,7 +188,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: shop}}}
 }
 
 // TestRightsAreEnoughAndNotMore runs gitrollout with the account of the manifests: adoption, a release, its promotion,
-// and pruning of an object of every kind.
+// and pruning of an object of every kind. The roles allow exactly the requests that it sends.
 func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	t.Parallel()
 	files := everyKind()
@@ -223,7 +223,8 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	a.compare(t, roles)
 }
 
-// useEveryRight releases and promotes a healthy app of everyKind, and removes and restores objects, the named kinds included.
+// useEveryRight releases and promotes a healthy app of everyKind. It removes and restores objects, including all objects
+// of the given kinds.
 func (w *world) useEveryRight(kinds ...string) {
 	w.t.Helper()
 	kinds = append(kinds, "NetworkPolicy") // an autoscaler is pruned before the release has ended, the others afterwards
@@ -246,7 +247,7 @@ func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 		t.Errorf("the roles do not allow: %s", what)
 	}
 	for name, rules := range roles {
-		ofApps := strings.Contains(name, "apps") || name == secretsRole // get is for races with other writers
+		ofApps := strings.Contains(name, "apps") || name == secretsRole // get is only for races with other writers
 		for _, right := range rightsOf(rules) {
 			if !a.used[right] && !(ofApps && strings.HasPrefix(right, "get ")) {
 				t.Errorf("%s allows an unneeded right: %s", name, right)
@@ -255,7 +256,7 @@ func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 	}
 }
 
-// rightsOf returns the rights of rules, as in audited.
+// rightsOf returns the rights of rules in the form of audited.used.
 func rightsOf(rules []rbacv1.PolicyRule) (rights []string) {
 	for _, rule := range rules {
 		for _, resource := range rule.Resources {
@@ -293,7 +294,7 @@ func (w *world) createClusterRole(file string) (role rbacv1.ClusterRole) {
 	return role
 }
 
-// useAccount has the app written as an account with a ClusterRole, which gitrollout's account may impersonate.
+// useAccount makes gitrollout write the app as an account with a ClusterRole, which gitrollout's account may impersonate.
 func (w *world) useAccount(account, role string) {
 	w.t.Helper()
 	w.configure("  serviceAccount: " + account + "\n")
@@ -318,19 +319,20 @@ const (
 	secretsRole = "secrets/role.yaml"
 )
 
-// startAs runs a replica with another kubeconfig.
+// startAs runs a replica with a given kubeconfig.
 func (w *world) startAs(kubeconfig, address string) {
 	w.start("--kubeconfig", kubeconfig, "--metrics-address", address, "--leader-elect", "--leader-elect-namespace", w.ns)
 }
 
-// TestManifests validates the installation with the API server, with and without the component for replicas, and its arguments with run.
+// TestManifests checks the installation with a dry run on the API server, with and without components, and its
+// arguments with gitrollout run.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
 	for name, components := range map[string]string{"plain": "", "replicas": "components: [base/replicas]\n",
 		"admission": "components: [base/admission]\n", "secrets": "components: [base/secrets]\n",
 	} {
-		// The namespace of a dry run must exist; its contents are the same.
+		// A dry run needs an existing namespace; the objects are otherwise the same.
 		rendered := kustomized(t, components+"namespace: "+w.ns+"\n")
 		out := w.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", tempFile(t, "all.yaml", rendered))
 		compare.Contains(t, out, "deployment.apps/gitrollout", "service/gitrollout", "clusterrole.rbac.authorization.k8s.io/gitrollout-apps",
@@ -344,7 +346,7 @@ func TestManifests(t *testing.T) {
 	compare.Contains(t, w.kubectl("kustomize", filepath.Join(deployDir, "kubernetes", "podmonitor")), "port: metrics")
 }
 
-// kustomized returns the objects of deploy/kubernetes with more lines in a kustomization above it, where it is base.
+// kustomized builds a kustomization of the given lines above deploy/kubernetes, whose copy is its folder base.
 func kustomized(t *testing.T, lines string) string {
 	t.Helper()
 	dir := t.TempDir()

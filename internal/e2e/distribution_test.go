@@ -37,7 +37,7 @@ func sums(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// git runs git in the tests' repository; it returns "" without one.
+// git runs git in the tests' repository; it returns "" outside a clone.
 func git(args ...string) string {
 	out, err := exec.Command("git", append([]string{"-C", "../.."}, args...)...).Output()
 	if err != nil {
@@ -46,16 +46,16 @@ func git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestReleaseIsReproducible makes the release in another folder, from a copy that is no clone: every file is the same.
+// TestReleaseIsReproducible makes the release in another folder, from a copy that is no clone. Every file is the same.
 func TestReleaseIsReproducible(t *testing.T) {
 	t.Parallel()
-	first := releaseOf(t) // with the key
+	first := releaseOf(t) // signed with the key
 	elsewhere := t.TempDir()
 	root := filepath.Join(elsewhere, "a", "copy")
 	for _, name := range strings.Split(git("ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
 		data, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil {
-			continue // removed, and not committed yet
+			continue // the removal is not committed yet
 		}
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(root, name), data, 0o600))
@@ -89,7 +89,7 @@ func TestArchive(t *testing.T) {
 	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); !strings.HasPrefix(out, want) {
 		t.Errorf("version: %s, want %s", out, want)
 	}
-	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // the program that the demo has called
+	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // the demo's program, a script that records each call
 	script := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\nexec %s/gitrollout \"$@\"\n", called, dir)
 	must(t, os.WriteFile(asked, []byte(script), 0o700))
 	demo := exec.Command("../../examples/demo.sh", "--fast", "--program", asked)
@@ -136,7 +136,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestKrew uses the manifest like krew: it checks the archive of this platform, unpacks it, and runs it under the plugin's name.
+// TestKrew uses the manifest like krew: it checks the archive of this platform, unpacks it, and runs the program under
+// the plugin's name.
 func TestKrew(t *testing.T) {
 	t.Parallel()
 	var manifest struct {
@@ -171,7 +172,7 @@ func TestKrew(t *testing.T) {
 	compare.Contains(t, output(t, exec.Command(plugin, "--help")), "kubectl gitrollout")
 }
 
-// TestSBOMs compares both lists with the toolchain's: exactly the modules of the program.
+// TestSBOMs checks that both SBOMs list exactly the modules that the Go toolchain records in the program.
 func TestSBOMs(t *testing.T) {
 	t.Parallel()
 	info := output(t, exec.Command("go", "version", "-m", filepath.Join(unpacked(t, releasedFiles+".tar.gz"), "gitrollout")))

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tried returns a canary whose first step is an experiment of the given duration.
+// tried returns a canary whose first step is an experiment. lasts is the experiment's field, such as "duration: 25s".
 func tried(lasts string, more ...string) shop {
 	e := fmt.Sprintf("experiment: {%s, templates: [{name: baseline, specRef: stable, service: {}}, "+
 		"{name: canary, specRef: canary, replicas: 2, service: {name: shop-try}}]}", lasts)
@@ -91,8 +91,8 @@ func (w *world) awaitUnlisted() rollout.State {
 	})
 }
 
-// TestExperiment runs the stable and the new version beside the release, each with its template and its Service, and
-// not behind the app's Services. The experiment survives a kill and lasts exactly as long as configured.
+// TestExperiment runs the stable and the new version beside the release, each with its template and its Service. The
+// app's Services do not select these pods. The experiment survives a kill and lasts exactly as long as configured.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 25s", "pause: {}")
@@ -131,7 +131,8 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentGoesWithItsRelease removes the experiment of a release that is superseded, killed, aborted, retried or reverted.
+// TestExperimentGoesWithItsRelease checks that an experiment ends when its release is superseded, aborted or reverted.
+// A kill keeps the experiment, and a retry starts it again.
 func TestExperimentGoesWithItsRelease(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 1h", "setWeight: 50")
@@ -169,7 +170,8 @@ func TestExperimentGoesWithItsRelease(t *testing.T) {
 	w.awaitNone()
 }
 
-// TestExperimentThatFails rolls the release back because its pods do not become ready, or because an analysis of them fails.
+// TestExperimentThatFails checks that the release is rolled back if the experiment's pods do not become ready, or if an
+// analysis of these pods fails.
 func TestExperimentThatFails(t *testing.T) {
 	t.Parallel()
 	t.Run("no pods", func(t *testing.T) {

@@ -26,8 +26,8 @@ import (
 
 // The tests below are rows of docs/failures.md.
 
-// TestGoneForGood checks that the Deployment keeps a release as it is without the program. Deleted pods are recreated
-// in their version, and an autoscaler scales both versions.
+// TestGoneForGood checks a release after gitrollout has stopped: the Deployment stays at its step, deleted pods are
+// recreated in their version, and an autoscaler scales both versions.
 func TestGoneForGood(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", strategy: canary("scaling: surge", "setWeight: 20", "pause: {}")}
@@ -82,11 +82,11 @@ func TestDrained(t *testing.T) {
 	}
 	w.pods.awaitReady(t, want)
 	w.awaitPause(1)
-	w.pods.wantReady(t, mark, 3) // the budget is relative to spec.replicas, 4, and not to the 6 pods
+	w.pods.wantReady(t, mark, 3) // the budget is relative to spec.replicas, which is 4, and not to the 6 pods
 }
 
-// TestAReplicaWakesUp stops the leader during a release, like a suspended machine. Another replica continues, and the
-// stopped one does nothing more when it resumes, and exits.
+// TestAReplicaWakesUp stops the leader during a release, like a suspended machine. Another replica continues. When the
+// stopped replica resumes, it writes nothing and exits.
 func TestAReplicaWakesUp(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -121,8 +121,8 @@ func TestAReplicaWakesUp(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 2})
 }
 
-// TestTheClustersRefusalHolds holds an app with the server's message if a quota or a webhook refuses an object, before
-// anything of the commit is applied. The app continues as soon as it is allowed.
+// TestTheClustersRefusalHolds checks that a quota or a webhook that refuses an object holds the app with the server's
+// message, before anything of the commit is applied. The app continues as soon as the object is allowed.
 func TestTheClustersRefusalHolds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -143,7 +143,7 @@ func TestTheClustersRefusalHolds(t *testing.T) {
 			compare.Contains(t, held.Message, tc.words...)
 			compare.Contains(t, oneLine(w.ran("get", w.app)), tc.words[2])
 			w.pods.stays(t, time.Second)
-			w.pods.wantStarted(t, map[string]int{"v2": 0}) // the refused version
+			w.pods.wantStarted(t, map[string]int{"v2": 0}) // no pod of the refused version
 			allow()
 			w.awaitPause(1)
 			w.promote().awaitHealthy(commit)
@@ -201,7 +201,8 @@ webhooks:
 	return func() { open.Store(true) }
 }
 
-// TestTheAPIServerIsAway logs an outage once, advances nothing without observing it, and continues when the server is back.
+// TestTheAPIServerIsAway checks that gitrollout logs an outage once, advances nothing without observing the cluster,
+// and continues when the API server is back.
 func TestTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {duration: 6}")

@@ -39,7 +39,7 @@ func TestForge(t *testing.T) {
 	}
 }
 
-// mergeStory promotes twice by merging a pull request, with the given style of merging.
+// mergeStory promotes twice, each time by merging a pull request with the given style.
 func mergeStory(t *testing.T, server *giteatest.Server, who people, style string) {
 	w := newForgeWorld(t, server, who, withGitea, twoGates)
 	first := w.start(nil, "--interval", "300ms")
@@ -72,7 +72,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 	w.eventually("no proposal is left", func() bool { return w.git("ls-remote", "origin", "gitrollout/promote/*") == "" })
 }
 
-// protectedStory protects main, with a code owner for promotions.
+// protectedStory protects main and has a code owner for promotions: only the owner's approval allows the merge.
 func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.write(map[string]string{"CODEOWNERS": "\\.gitrollout/test/promote/.* @ann\n"})
@@ -116,7 +116,7 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	if status, _ := w.api(who.bot, http.MethodPost, approve, approved, nil); status == http.StatusOK {
 		t.Error("the bot approves its own pull request")
 	}
-	// An approval of another user is not the code owner's.
+	// Another user's approval does not replace the code owner's.
 	w.must(who.other, http.MethodPost, approve, approved, nil)
 	if status, text := w.api(who.other, http.MethodPost, merge, squash, nil); status == http.StatusOK {
 		t.Fatalf("it is merged while the code owner has not answered: %s", text)
@@ -156,7 +156,7 @@ func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	})
 }
 
-// supersededStory pushes again while a pull request is open.
+// supersededStory pushes again while a pull request is open: that request is closed, and the next release gets another.
 func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.start(nil, "--interval", "300ms")
@@ -179,7 +179,7 @@ func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w.awaitHealthy(third)
 }
 
-// webhookStory has so long an interval that changes can only come from webhooks.
+// webhookStory checks that webhooks trigger fetches: the poll interval is longer than the test.
 func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	secret := "the secret of " + w.ns
@@ -212,7 +212,7 @@ func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 	t.Logf("a merge was a promotion after %s", time.Since(began).Round(10*time.Millisecond))
 }
 
-// forgeAwayStory has an unreachable forge: releases work as on a plain server, and the error is logged once.
+// forgeAwayStory checks an unreachable forge: releases work as on a plain Git server, and the error is logged once.
 func forgeAwayStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, "forge: {type: gitea, url: \"http://127.0.0.1:1\", repository: a/b}\n", oneGate)
 	w.start([]string{"GITROLLOUT_FORGE_URL=http://127.0.0.1:1"}, "--interval", "300ms")

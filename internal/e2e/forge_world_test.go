@@ -26,7 +26,7 @@ type forgeWorld struct {
 	ns     string // also the app's name
 	kube   *testcluster.Cluster
 	log    *lockedBuffer
-	hooks  string // its address for webhooks, "" for none
+	hooks  string // address for webhooks, "" for none
 }
 
 // people are the accounts of a server: the repositories' owner, gitrollout's bot, a code owner, and another user. The
@@ -63,8 +63,8 @@ func (w *forgeWorld) release(message, version, strategy string) string {
 	return w.push(message)
 }
 
-// start runs gitrollout as the bot until the test ends. It returns the clone's commit once the app is healthy there. The
-// log has the address for webhooks.
+// start runs gitrollout as the bot until the test ends. It returns the clone's head once the app is healthy at this
+// commit. The address for webhooks comes from the log.
 func (w *forgeWorld) start(environment []string, flags ...string) (commit string) {
 	w.t.Helper()
 	path, err := binary()
@@ -95,7 +95,7 @@ func (w *forgeWorld) start(environment []string, flags ...string) (commit string
 func (w *forgeWorld) eventually(what string, holds func() bool) {
 	w.t.Helper()
 	eventually(w.t, what, func() bool {
-		time.Sleep(glance) // each look takes several processes
+		time.Sleep(glance) // each poll runs several processes
 		return holds()
 	}, func() any { return shown(w.state()) })
 }
@@ -172,7 +172,7 @@ func (w *forgeWorld) pulls() []pullRequest {
 	return all
 }
 
-// awaitPull waits for an open pull request of a proposal whose title contains a text.
+// awaitPull waits for an open pull request of a proposal, with a title that contains a text.
 func (w *forgeWorld) awaitPull(kind rollout.ProposalKind, title string) pullRequest {
 	w.t.Helper()
 	var found pullRequest

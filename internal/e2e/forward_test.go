@@ -28,7 +28,7 @@ var keptLong = map[string]string{
 		"trafficRouting: {nginx: {stableIngress: shop}}", "setWeight: 50", "pause: {}"),
 }
 
-// shopIngress has the Ingress of an app that is routed.
+// shopIngress has the file with the Ingress of a routed app.
 var shopIngress = map[string]string{"ingress.yaml": `apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
@@ -55,7 +55,7 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 		for e := range events.ResultChan() { // the existing objects come first
 			slice, is := e.Object.(*discoveryv1.EndpointSlice)
 			if !is {
-				if !stopped.Load() { // otherwise it reports a closed connection
+				if !stopped.Load() { // after the stop the watch reports a closed connection
 					w.t.Errorf("the watch of the endpoints of %s says %v", service, e.Object)
 				}
 				return
@@ -76,8 +76,8 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 	}
 }
 
-// TestOnePodThatNeverServes promotes v2 on five pods, but the fifth never becomes ready. The fix v3 is released against
-// v2, which users have, and v1 never returns.
+// TestOnePodThatNeverServes promotes v2 on five pods, of which one never becomes ready. The fix v3 is then released
+// with v2 as the stable version, because users have v2. No pod of v1 returns.
 func TestOnePodThatNeverServes(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "", "setWeight: 20", "pause: {}")
@@ -94,11 +94,11 @@ func TestOnePodThatNeverServes(t *testing.T) {
 	mark, before := w.pods.mark(), w.pods.count("v1")
 	w.release("v3", app.at("v3").files())
 	w.pods.awaitReady(t, map[string]int{"v3": 5})
-	w.pods.wantStarted(t, map[string]int{"v1": before}) // none to release v3: users had v2
+	w.pods.wantStarted(t, map[string]int{"v1": before}) // the release of v3 starts no pod of v1
 	w.pods.wantReady(t, mark, 4)
 }
 
-// openGates sets the readiness gate of the first n pods of a version, like a load balancer's controller.
+// openGates sets the readiness gate of the first n pods of a version, as a load balancer's controller does.
 func (w *world) openGates(version string, n int) {
 	done, opened := make(chan struct{}), map[string]bool{}
 	var opening sync.WaitGroup
@@ -137,12 +137,12 @@ func (w *world) openGate(pod string) bool {
 func (w *world) awaitPods(what string, ok func(sample) bool) {
 	w.t.Helper()
 	eventually(w.t, what, func() bool {
-		w.pods.mark() // waits for the watch
+		w.pods.mark() // mark waits for the watch
 		return ok(w.pods.last())
 	}, func() any { return w.pods.last() })
 }
 
-// TestFixAfterAnAbort pushes a fix while the aborted version's pods are kept.
+// TestFixAfterAnAbort releases a fix while the aborted version's pods are kept.
 func TestFixAfterAnAbort(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range keptAborted {

@@ -33,8 +33,8 @@ func TestGettingStarted(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"yellow": 5})
 }
 
-// TestChangesInFlight changes other fields than the template while a release waits: its steps, more replicas, and the
-// Rollout document, which is removed and restored.
+// TestChangesInFlight changes other fields than the template while a release waits. New steps and a removed and
+// restored Rollout document move no pod; more replicas scale both versions.
 func TestChangesInFlight(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 80", "pause: {}")

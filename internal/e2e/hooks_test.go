@@ -18,15 +18,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// dialects has the annotations of hooks: before, after, and on abort of a release.
+// dialects has, by name, each dialect's annotation, and its values for hooks before, after, and on abort of a release.
 var dialects = map[string][4]string{
 	"gitrollout": {"gitrollout.dev/hook", "before", "after", "abort"},
 	"argo cd":    {"argocd.argoproj.io/hook", "PreSync", "PostSync", "SyncFail"},
 	"helm":       {"helm.sh/hook", "pre-upgrade", "post-install,post-upgrade", "post-rollback"},
 }
 
-// hooked returns the files of a shop with a migration, a check and an undo of the migration. Their images' tags decide
-// how they end, and the migration reads a ConfigMap of the same commit.
+// hooked returns the files of a shop with a migration, a check and an undo of the migration. The tags of the Jobs'
+// images decide whether they succeed. The migration reads a ConfigMap of the same commit.
 func hooked(app shop, dialect [4]string, migrate, check string) map[string]string {
 	files := app.files()
 	files["kustomization.yaml"] += "- hooks.yaml\nconfigMapGenerator:\n- name: schema\n  literals: [version=" + app.version + "]\n"
@@ -65,7 +65,7 @@ func withAndWithout(t *testing.T, test func(t *testing.T, plain bool)) {
 	}
 }
 
-// awaitSource waits until the app is at a commit, whether that is a release or not.
+// awaitSource waits until the app is healthy at a commit, whether or not that commit starts a release.
 func (w *world) awaitSource(commit string) {
 	w.t.Helper()
 	w.await("at "+rollout.ShortID(commit), func(s rollout.State) bool {
@@ -91,8 +91,8 @@ func (w *world) jobs() map[string]string {
 	return all
 }
 
-// hooksLife runs a successful release with hooks, one whose migration fails and one whose check fails. Gitrollout is
-// killed before some of the effects. plain is without a Rollout document. It returns all effects and the final record.
+// hooksLife runs three releases with hooks: one succeeds, then a migration fails, then a check fails. gitrollout is killed
+// before the given effects. With plain, the app has no Rollout document. hooksLife returns all effects and the final record.
 func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects, records []string) {
 	t.Helper()
 	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\n"+
@@ -115,7 +115,7 @@ func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects,
 		t.Fatal("the verdict is on record, and no revert is proposed")
 	}
 	compare.Contains(t, w.repo.Message("gitrollout/revert/test/"+w.app), "\n    migrate: begun\n    migrate: relation missing")
-	w.pods.wantStarted(t, map[string]int{"v3": 0}) // the migration failed
+	w.pods.wantStarted(t, map[string]int{"v3": 0}) // no pod, because the migration failed
 
 	w.push("v4", hooked(app.at("v4"), dialect, "v1-run200ms", "v1-crash"))
 	w.await("the rollback", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.pods.count("v4") > 0 })
@@ -180,8 +180,8 @@ func TestHooksKilled(t *testing.T) {
 	})
 }
 
-// TestHookWaits shows a running migration: a newer push waits for its end, and a revert does not. A Job that is deleted
-// while it runs is created again.
+// TestHookWaits checks commits during a migration: a newer version waits for its end, a revert does not. A Job that is
+// deleted while it runs is created again.
 func TestHookWaits(t *testing.T) { withAndWithout(t, hookWaits) }
 
 func hookWaits(t *testing.T, plain bool) {
@@ -220,8 +220,9 @@ func hookWaits(t *testing.T, plain bool) {
 	w.awaitHealthy(w.repo.Head())
 }
 
-// TestHooksWithTheirRole has only the rights of the component hooks for Jobs. An app is deployed and released with its hooks, as gitrollout
-// or as the app's account. Without these rights nothing starts, and the app and doctor name the missing right.
+// TestHooksWithTheirRole checks the rights of the component hooks. With them an app is deployed and released with its
+// hooks, as gitrollout or as the app's account. Without them no Job starts, and the app and doctor name the missing
+// right.
 func TestHooksWithTheirRole(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
@@ -299,8 +300,8 @@ func TestHookThatIsRefused(t *testing.T) {
 	w.awaitHealthy(w.push("mended", good))
 }
 
-// TestHookAborted aborts a release during its migration by commands, with a reason that is recorded, so that the
-// release does not start. The running Job is not deleted.
+// TestHookAborted aborts a release by command during its migration. The reason is recorded, the release does not start,
+// and the running Job is not deleted.
 func TestHookAborted(t *testing.T) { withAndWithout(t, hookAborted) }
 
 func hookAborted(t *testing.T, plain bool) {
@@ -326,7 +327,8 @@ func hookAborted(t *testing.T, plain bool) {
 	}
 }
 
-// TestHookThatCannotStart reports a migration whose image is missing, and replaces it by a fixed version long before its deadline.
+// TestHookThatCannotStart checks that a migration whose image is missing is reported. A fixed version replaces it long
+// before its deadline.
 func TestHookThatCannotStart(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

@@ -44,7 +44,7 @@ func (w *world) watchJobs() *jobWatch {
 	return j
 }
 
-// names returns the created Jobs by their hooks, repeated if created several times.
+// names returns the names of a hook's created Jobs. A name repeats if its Job was created several times.
 func (j *jobWatch) names(hook string) (all []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -56,7 +56,7 @@ func (j *jobWatch) names(hook string) (all []string) {
 	return all
 }
 
-// want checks how many Jobs of hooks were created.
+// want checks the number of created Jobs of each hook.
 func (j *jobWatch) want(t *testing.T, when string, want map[string]int) {
 	t.Helper()
 	got := map[string]int{}
@@ -76,7 +76,7 @@ func (j *jobWatch) wantOneEach(t *testing.T, hooks ...string) {
 	}
 }
 
-// job returns a hook with its name, its image's tag, its annotations, and further fields of its spec.
+// job returns the manifest of a hook with a name, an image tag, annotations, and further fields of its spec.
 func job(name, tag, annotations, spec string) string {
 	return fmt.Sprintf(`---
 apiVersion: batch/v1
@@ -141,7 +141,7 @@ func TestHookInterrupted(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 0})
 }
 
-// TestHooksOfManyReleases keeps the newest three Jobs of a hook, even with a TTL, and one Job if the hook has a
+// TestHooksOfManyReleases checks that the newest three Jobs of a hook stay, even with a TTL, but only one with a
 // deletion policy. A revert runs only the hook for reverts, and a commit that changes only a hook runs only that hook.
 func TestHooksOfManyReleases(t *testing.T) {
 	t.Parallel()
@@ -177,11 +177,11 @@ func TestHooksOfManyReleases(t *testing.T) {
 	alone := w.push("another check", at("v4", "v1-run200ms"))
 	w.await("followed", func(s rollout.State) bool { return s.Source == alone && s.Held == nil && s.Phase == rollout.Healthy })
 	made.want(t, "once a hook has changed alone", map[string]int{"migrate": 5, "check": 6, "restore": 1})
-	w.pods.wantStarted(t, map[string]int{"v4": 4}) // 2 and 2 again
+	w.pods.wantStarted(t, map[string]int{"v4": 4}) // 2 at first, and 2 after the revert
 }
 
-// TestHookThatHangs has a migration that exceeds its deadline, and one that exceeds its retries. The release does not
-// start, no new pod is created, and a revert is proposed with the result.
+// TestHookThatHangs checks a migration that exceeds its deadline, and one that exceeds its retries. The release does
+// not start, no new pod is created, and a revert is proposed with the result.
 func TestHookThatHangs(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ tag, spec, says string }{
@@ -211,8 +211,8 @@ func TestHookThatHangs(t *testing.T) {
 	}
 }
 
-// TestHookSeesWhatWasThere has a ConfigMap with a fixed name: the migration reads the old content, unless the ConfigMap
-// is a hook itself, and plan says so. A new ConfigMap is applied before the migration.
+// TestHookSeesWhatWasThere checks a ConfigMap with a fixed name. The migration reads the old content, which plan
+// reports, unless the ConfigMap is a hook itself. A new ConfigMap is applied before the migration.
 func TestHookSeesWhatWasThere(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ annotation, seen string }{
@@ -235,7 +235,7 @@ func TestHookSeesWhatWasThere(t *testing.T) {
 			})
 			settings := w.kubectl("get", "configmap", "settings", "-o", "jsonpath={.data.version}")
 			compare.CheckNamed(t, "settings while the migration runs", test.seen, settings)
-			w.kubectl("get", "configmap", "more") // was missing, and the migration names it
+			w.kubectl("get", "configmap", "more") // it was missing, and the migration refers to it
 			if n := w.pods.count("v2"); n > 0 || s.Release != nil {
 				t.Errorf("%d pods of v2 while the migration runs, release %+v", n, s.Release)
 			}

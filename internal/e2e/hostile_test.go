@@ -37,7 +37,7 @@ const (
 	calmRounds  = 4 // without bombs, in the long form
 )
 
-// shortForm has a bomb for each limit: memory, time, both with garbage, judging, and reading.
+// shortForm has a bomb for each limit: memory, time, both with garbage, conditions, reading, and comparisons.
 var shortForm = []string{
 	"a text that doubles 40 times", "a template that goes on for 8 hours", "a condition that never ends", "a large file in 60 overlays",
 	"a list of 990,000 numbers", "two trillion requests, and another",
@@ -77,7 +77,7 @@ func TestHostileHour(t *testing.T) {
 	h.judge(t, calm, stormy, long)
 }
 
-// judge returns a bomb's result, and whether it is the expected one.
+// judge logs the results of the bombs, and checks the releases, the aborts and the process's memory.
 func (h *hostile) judge(t *testing.T, calm, stormy laps, long bool) {
 	t.Logf("%d bombs, of which %d had an end; %d rounds of releases without and %d with them; memory at most %d MiB; aborts applied after %v",
 		h.pushed, len(h.became), len(calm[0]), len(stormy[0]), h.memory(), h.aborts)
@@ -118,10 +118,10 @@ func (h *hostile) judge(t *testing.T, calm, stormy laps, long bool) {
 	}
 }
 
-// laps are the durations of releases, for each app.
+// laps are the durations of each app's releases.
 type laps [neighbours][]time.Duration
 
-// add adds the durations of a round; 0 is an aborted release.
+// add adds the durations of a round; 0 stands for an aborted release.
 func (l *laps) add(round [neighbours]time.Duration) {
 	for i, took := range round {
 		if took > 0 {
@@ -138,15 +138,15 @@ func median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// hostile is a fleet with a tenth app.
+// hostile is a fleet with a tenth app, whose pushes are bombs.
 type hostile struct {
 	*fleet
 	mu       sync.Mutex          // one push at a time
 	version  int                 // version of the last release
-	expected map[string][]string // by app, the expected versions in order
+	expected map[string][]string // by app, its expected versions in order
 	aborts   []time.Duration
 	pushed   int
-	memories []string          // after each bomb, the maximal memory so far
+	memories []string          // the peak memory after each bomb
 	became   map[string]string // by bomb, the message that held it, the reason of its rollback, or that it serves
 	all      map[string]attacks.Bomb
 }
@@ -178,7 +178,7 @@ func newHostile(t *testing.T, long bool) *hostile {
 	return h
 }
 
-// push replaces the files of the tenth app; names are as in attacks.Bomb.
+// push replaces the files of the tenth app; file names are as in attacks.Bomb.
 func (h *hostile) push(files map[string]string) {
 	below := map[string]string{}
 	for name, content := range (attacks.Bomb{Files: files}).Tree() {
@@ -224,7 +224,7 @@ func (h *hostile) broken() int {
 	return strings.Count(h.log.String(), "a process that renders was given up")
 }
 
-// round releases the next version of all neighbours, and aborts the given one at its first pause; -1 for none.
+// round releases the next version of all neighbours, and aborts the release of one at its first pause; -1 for none.
 func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	h.version++
 	version, before := fmt.Sprintf("v%d", h.version), tagOf(h.patches.get(h.apps[max(aborted, 0)]))

@@ -21,8 +21,8 @@ import (
 type installation struct {
 	namespace string
 	manifests string   // a file for kubectl apply; "" if there is a chart
-	chart     string   // for the second installation with helm install
-	roles     []string // its ClusterRoles
+	chart     string   // a chart's file; it is the second installation
+	roles     []string // names of its ClusterRoles
 }
 
 // TestInstall installs the release with the commands of docs/install.md, and runs the resulting pod like a kubelet,
@@ -33,7 +33,7 @@ func TestInstall(t *testing.T) {
 		roles: []string{"gitrollout-loop", "gitrollout-apps"}})
 }
 
-// install installs it, and returns its world and its kubelet.
+// install installs gitrollout and releases an app. It returns the installation's world and kubelet.
 func install(t *testing.T, in installation) (*world, *kubelet) {
 	t.Helper()
 	files := everyKind()
@@ -75,7 +75,7 @@ func install(t *testing.T, in installation) (*world, *kubelet) {
 	return w, k
 }
 
-// lines returns the commands that install it, with the chart's namespace set to restricted pods.
+// lines returns the commands that install gitrollout. The chart's namespace admits only restricted pods.
 func (in installation) lines(t *testing.T) []string {
 	t.Helper()
 	manifests, byChart := installLines(t)
@@ -86,7 +86,7 @@ func (in installation) lines(t *testing.T) []string {
 		"kubectl label namespace " + in.namespace + " pod-security.kubernetes.io/enforce=restricted", byChart, manifests[1]}
 }
 
-// remove uninstalls it from the cluster.
+// remove uninstalls gitrollout from the cluster.
 func (in installation) remove(w *world) {
 	if in.chart == "" {
 		w.kubectl("delete", "-n", in.namespace, "--ignore-not-found", "--wait=false", "-f", in.manifests)
@@ -116,7 +116,7 @@ func installLines(t *testing.T) (manifests []string, byChart string) {
 	return manifests, byChart
 }
 
-// kubelet runs the pod of an installation like a node.
+// kubelet runs the pod of an installation as a node does.
 type kubelet struct {
 	pod       corev1.Pod
 	container *container
@@ -153,7 +153,7 @@ func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubel
 	}
 	k.args = append(k.args, "--interval=200ms", "--dashboard-address=", "--analysis-allow-cidr=127.0.0.0/8")
 	volumes := k.volumes(t, w)
-	// The Git server's authority is not Mozilla's.
+	// Mozilla's certificates do not include the Git server's authority.
 	volumes[rootsFile] = string(image.files[rootsFile]) + string(w.server.CA)
 	k.container = newContainer(t, image, volumes)
 	return k

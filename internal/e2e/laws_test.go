@@ -26,7 +26,7 @@ import (
 var switchesAlone = strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1)
 
 // TestPushesInEveryPhase pushes one hundred times at random moments, every tenth time an earlier version. At most two
-// versions have ready pods at any time, and users keep their pods.
+// versions have ready pods at any time, and enough pods stay ready.
 func TestPushesInEveryPhase(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]string{
@@ -69,8 +69,8 @@ func TestPushesInEveryPhase(t *testing.T) {
 	}
 }
 
-// TestUsersKeepPodsThroughDocuments replaces each strategy by each other one: before a push, with it, and during its
-// release. At every revision of the cluster, the users' Service selects enough ready pods.
+// TestUsersKeepPodsThroughDocuments replaces each strategy by each other strategy: before a push, in the same push, and
+// during the push's release. At every revision of the cluster, the users' Service selects enough ready pods.
 func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	t.Parallel()
 	strategies := map[string]string{
@@ -116,7 +116,7 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	}
 }
 
-// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix is released with its steps.
+// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix takes its steps.
 func TestFixReachesABrokenVersion(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
@@ -155,7 +155,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 	})
 }
 
-// awaitHeadSource waits until a commit is followed, or held with a reason.
+// awaitHeadSource waits until the app is at a commit, or held because of it.
 func (w *world) awaitHeadSource(commit string) {
 	w.t.Helper()
 	w.await("the commit is followed or held", func(s rollout.State) bool {
@@ -163,8 +163,8 @@ func (w *world) awaitHeadSource(commit string) {
 	})
 }
 
-// watchSelected records Services and pods until the returned function is called. That returns the lowest number of
-// ready pods that the Service selected at any revision of the cluster, and the pods of that revision.
+// watchSelected records Services and pods until the returned function is called. The function returns the lowest number
+// of ready pods that the Service selected at any revision of the cluster, and the pods of that revision.
 func (w *world) watchSelected(service string) (stop func() (low int, at string)) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLayouts runs gitrollout init in repositories with common layouts, and releases all of their apps. Folders are
-// left out only with a stated reason.
+// TestLayouts runs gitrollout init in repositories with common layouts, and releases all of their apps. init omits
+// folders only with a stated reason.
 func TestLayouts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func TestLayouts(t *testing.T) {
 			if diff := compare.Diff(c.left, left); diff != "" || strings.Join(apps, " ") != c.apps {
 				t.Errorf("apps %q, left out (-want +got):\n%s\n%s", apps, diff, out)
 			}
-			// It uses the test's namespace instead.
+			// The test replaces the namespaces in the written configuration by its own.
 			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, filepath.Join(w.repo.Work, configFile)), "")
 			text = strings.ReplaceAll(text, "- path: ", "- namespace: "+w.ns+"\n  path: ")
 			head := w.repo.CommitFiles("gitrollout init", map[string]string{configFile: text})
@@ -120,7 +120,7 @@ func layout(t *testing.T, name string) map[string]string {
 	return files
 }
 
-// podinfoCharts serves a repository of charts with one version of a chart, which may change.
+// podinfoCharts serves a chart repository with one chart, whose version may change.
 func podinfoCharts(t *testing.T, version *atomic.Value) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
@@ -148,7 +148,7 @@ func podinfoCharts(t *testing.T, version *atomic.Value) string {
 	return server.URL
 }
 
-// bringCharts vendors a HelmRelease's chart as init advises. The Deployment has the production patch.
+// bringCharts vendors a HelmRelease's chart from the test's chart repository, as init advises.
 func bringCharts(w *world) {
 	var version atomic.Value
 	version.Store("1.2.0")
@@ -159,8 +159,8 @@ func bringCharts(w *world) {
 	w.here("vendor", "apps")
 }
 
-// twelveServices returns a shop's services: a base with a Deployment, a Service and an account for each, a component,
-// and the same as manifests.
+// twelveServices returns the files of twelve services: a base with a Deployment, a Service and an account for each, a
+// component, and the same objects as plain manifests.
 func twelveServices() map[string]string {
 	files := map[string]string{
 		"kustomize/kustomization.yaml": "resources: [base]\n",

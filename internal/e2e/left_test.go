@@ -19,8 +19,8 @@ func adoptOrphans() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0)
 }
 
-// leftRunning kills and returns programs under test that are still children of this process. Programs that are about to
-// end have time for it.
+// leftRunning kills and returns programs under test that are still children of this process. A program that is about to
+// end has ten seconds.
 func leftRunning() (all []string) {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(glance) {
 		left := programs()
@@ -47,7 +47,7 @@ func programs() map[int]string {
 	for _, dir := range folders {
 		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		_, after, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
 		fields := strings.Fields(after) // state and parent
@@ -65,7 +65,7 @@ func programs() map[int]string {
 	return found
 }
 
-// TestWhatIsLeftRunningIsFound finds a program that a test does not end, and an orphan, such as a worker.
+// TestWhatIsLeftRunningIsFound checks that leftRunning finds a program that a test does not end, and an orphan, such as a worker.
 func TestWhatIsLeftRunningIsFound(t *testing.T) {
 	path, err := binary()
 	must(t, err)

@@ -13,8 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNobodyElseSaysHowManyPodsMayBeMissing sets maxUnavailable to all pods by hand, which Git leaves to the default. The default is
-// restored at rest, and then nothing is written. A revert, which has no steps, has no more unavailable pods than that.
+// TestNobodyElseSaysHowManyPodsMayBeMissing changes maxUnavailable with kubectl, although Git leaves it to the default.
+// At rest the default is restored, and then nothing is written. A revert, which has no steps, keeps as many pods as the
+// default requires.
 func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := newShop(8, "", "setWeight: 25")
@@ -43,7 +44,7 @@ func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 }
 
 // TestHandsOnTheCluster makes common changes with kubectl while a release waits at a step. None of them reduces the
-// ready pods below the floor, and each time the release returns to its step by itself.
+// ready pods below the allowed minimum, and each time the release returns to its step without help.
 func TestHandsOnTheCluster(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
@@ -83,7 +84,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 				w.awaitPause(1)
 				w.awaitSettled(8, 2)
 				w.awaitHealed()
-				// The user allows 25 % of 8 to be unavailable; one more where a pod was deleted by hand.
+				// The user allows 25 % of 8 to be unavailable, plus one pod that a test deletes.
 				w.pods.wantReady(t, mark, 6-1)
 				w.promote().awaitHealthy(commit)
 				w.pods.awaitReady(t, map[string]int{"v2": 8})
@@ -92,7 +93,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 	}
 }
 
-// awaitHealed waits until the Deployment matches the release again: restoring a share changes it temporarily.
+// awaitHealed waits until the Deployment matches the release again: restoring a share changes the Deployment temporarily.
 func (w *world) awaitHealed() {
 	w.t.Helper()
 	awaitEqual(w.t, "differences between the Deployment and the release", "", w.unhealed)
@@ -142,7 +143,8 @@ func (w *world) podOf(version string) string {
 	return ""
 }
 
-// TestBadReleases pushes broken versions. Stable keeps its pods, the state has the reason, and the next good version is released.
+// TestBadReleases pushes broken versions. Stable keeps its pods, the state has the reason, and the next good version is
+// released.
 func TestBadReleases(t *testing.T) {
 	t.Parallel()
 	for name, tag := range map[string]string{"never ready": "v2-neverready", "crash loop": "v2-crash", "no image": "v2-badimage"} {
@@ -150,7 +152,7 @@ func TestBadReleases(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "never_ready", "crash_loop")
 			app := newShop(5, "scaling: surge", "setWeight: 40", "pause: {}")
-			broken := app.at(tag) // the others may be slow, on a busy machine too
+			broken := app.at(tag) // only broken has the short deadline: other versions may be slow
 			broken.rollout = "  progressDeadlineSeconds: 3\n  progressDeadlineAbort: true\n"
 			w := newWorld(t, app.files()).start()
 			first := w.awaitHealthy(w.repo.Head())
@@ -160,8 +162,8 @@ func TestBadReleases(t *testing.T) {
 			w.pods.awaitReady(t, map[string]int{"v1": 5})
 			w.wantStable(first, s, 1)
 			w.pods.wantReady(t, mark, 5)
-			w.pods.wantStarted(t, map[string]int{"v1": 5})  // a rollback in surge starts none
-			w.repo.Merge("gitrollout/revert/test/" + w.app) // the proposal to make Git agree
+			w.pods.wantStarted(t, map[string]int{"v1": 5})  // a rollback with surge starts no pod
+			w.repo.Merge("gitrollout/revert/test/" + w.app) // the proposed revert, so that Git agrees
 			w.await("healthy: Git agrees", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 			w.release("repaired", app.at("v3").files())
 			w.pods.awaitReady(t, map[string]int{"v3": 5})
@@ -193,7 +195,7 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-// TestVerbs uses the command line for each decision.
+// TestVerbs makes each decision with the command line.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "scaling: surge", "setWeight: 25", "pause: {}", "setWeight: 50", "pause: {}")
@@ -213,7 +215,7 @@ func TestVerbs(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v1": 4})
 }
 
-// TestBackLater rolls back after the promotion: the hash has served before, so it is released without steps.
+// TestBackLater rolls back after the promotion: the old version served before, so it is released without steps.
 func TestBackLater(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "", "setWeight: 25", "pause: {duration: 1}")
@@ -234,7 +236,7 @@ func TestBackLater(t *testing.T) {
 	}
 }
 
-// TestAdoption adopts a Deployment of kubectl without a restart.
+// TestAdoption adopts a Deployment that kubectl created, without a restart.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	app := newShop(3, "", "setWeight: 34", "pause: {}")
@@ -268,7 +270,7 @@ func reconcilers(t *testing.T, n int) {
 	t.Helper()
 	app := newShop(4, "", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
-	w.server = w.repo.HTTP(gittest.HTTPOptions{Direct: true}) // each poll is git's current answer
+	w.server = w.repo.HTTP(gittest.HTTPOptions{Direct: true}) // git answers each poll directly
 	w.start()
 	for range n - 1 {
 		w.twin().start()
@@ -290,13 +292,13 @@ func reconcilers(t *testing.T, n int) {
 	w.repo.Fsck()
 }
 
-// twin starts another process on the same world.
+// twin returns a world for another process with the same repository, cluster and app.
 func (w *world) twin() *world {
 	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, namespaces: w.namespaces, pods: w.pods,
 		env: w.env, log: &lockedBuffer{}}
 }
 
-// TestReplicas starts three replicas with leader election. The leader is killed during a release, and another one
+// TestReplicas starts three replicas with leader election. The leader is killed during a release, and another replica
 // continues when the Lease has expired.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
@@ -322,7 +324,8 @@ func TestReplicas(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 2})
 }
 
-// TestRetreatWithoutGit has a release fail while Git is away: the pods roll back at once, and the rollback is recorded when Git is back.
+// TestRetreatWithoutGit checks that a release that fails while Git is unreachable is rolled back at once. The rollback
+// is recorded when Git returns.
 func TestRetreatWithoutGit(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")

@@ -47,7 +47,7 @@ type prometheus struct {
 	cmd *exec.Cmd
 }
 
-// runPrometheus starts it with a configuration.
+// runPrometheus starts Prometheus with a configuration.
 func runPrometheus(t *testing.T, content string) *prometheus {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
@@ -190,7 +190,7 @@ scrape_configs:
 	series := func(outcome string) string {
 		return fmt.Sprintf(`gitrollout_releases_total{app=%q,outcome=%q}`, w.app, outcome)
 	}
-	p.awaitValue(t, series("promoted"), "1") // the first deployment
+	p.awaitValue(t, series("promoted"), "1") // of the first deployment
 
 	commit = w.stage("v2", app.at("v2").files())
 	p.awaitValue(t, fmt.Sprintf(`gitrollout_app_release_weight_ratio{app=%q,workload="%s/shop"}`, w.app, w.ns), "0.5")
@@ -217,7 +217,7 @@ scrape_configs:
 	for name, query := range queries {
 		p.query(t, query)
 		for _, metric := range regexp.MustCompile(`\b(gitrollout|process)_[a-z_]+`).FindAllString(query, -1) {
-			// It needs a failing cluster, which the metrics' tests have.
+			// gitrollout_app_failing needs a failing pass; the tests of publish/metrics have it.
 			if metric != "gitrollout_app_failing" && !strings.Contains(body, `"`+metric+`"`) {
 				t.Errorf("%s asks for %s, which was never scraped", name, metric)
 			}
@@ -247,7 +247,7 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// checkEvents compares the Events with the transitions.
+// checkEvents checks that each kind of transition has an Event with its reason, type and text.
 func (w *world) checkEvents() {
 	w.t.Helper()
 	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
@@ -270,7 +270,7 @@ func (w *world) checkEvents() {
 	}
 }
 
-// checkLog parses the log: one line for each transition.
+// checkLog checks that the log has lines with the documented fields of transitions.
 func (w *world) checkLog() {
 	w.t.Helper()
 	lines := map[string]map[string]any{}

@@ -21,7 +21,7 @@ import (
 )
 
 // TestNamespaces runs gitrollout with only the Roles that doctor --rbac --namespaces prints. The API server's audit log
-// has no request of this account for another namespace or for all of them.
+// has no request of gitrollout's account for another namespace or for all namespaces.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
@@ -65,8 +65,8 @@ func TestNamespaces(t *testing.T) {
 		requests++
 		about := e.ObjectRef
 		switch {
-		case about.Resource == "" || about.Namespace == w.ns: // discovery, or its namespace
-		case about.APIGroup == "authorization.k8s.io" || about.APIGroup == "authentication.k8s.io": // about its own rights
+		case about.Resource == "" || about.Namespace == w.ns: // discovery, or the test's namespace
+		case about.APIGroup == "authorization.k8s.io" || about.APIGroup == "authentication.k8s.io": // the account's own rights
 		default:
 			t.Errorf("%s %s", e.Verb, e.RequestURI)
 		}

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inbox has the messages of two services: CloudEvents, which have keys, and chat messages, which have none.
+// inbox has the messages to two services: CloudEvents, which have IDs, and chat messages, which have none.
 type inbox struct {
 	mu     sync.Mutex
 	events []event
@@ -63,13 +63,13 @@ func newInbox(t *testing.T) *inbox {
 			b.chat = append(b.chat, m.Text)
 		}
 		b.mu.Unlock()
-		time.Sleep(slow) // the message has arrived, and gitrollout does not know yet
+		time.Sleep(slow) // the message has arrived, but gitrollout has no answer yet
 	}))
 	t.Cleanup(b.server.Close)
 	return b
 }
 
-// told returns the received events, and kinds their types, in order, each event once.
+// told returns the received events in order, each event once; kinds returns their types.
 func (b *inbox) told() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +95,7 @@ func (b *inbox) messages() []string {
 	return slices.Clone(b.chat)
 }
 
-// notified returns a world whose releases are reported to an inbox.
+// notified returns a world whose transitions are reported to an inbox.
 func notified(t *testing.T) (*world, *inbox) {
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
@@ -120,7 +120,7 @@ func (b *inbox) awaitKinds(t *testing.T, want ...string) {
 	}, func() any { return fmt.Sprintf("%v and %q", b.kinds(), b.messages()) })
 }
 
-// story releases v2, promotes it, releases v3 and reverts it. between is called after each push.
+// story releases v2, promotes it, releases v3 and reverts it. It calls between after each push.
 func (w *world) story(between func()) {
 	w.t.Helper()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -168,7 +168,7 @@ func TestNotifiedOnce(t *testing.T) {
 	}
 }
 
-// TestNotifiedThoughKilled kills processes at any time: nothing is lost, and a repeated message has the same key, or is
+// TestNotifiedThoughKilled kills processes at any time: no event is lost, and a repeated message has the same ID, or is
 // marked as possibly repeated.
 func TestNotifiedThoughKilled(t *testing.T) {
 	t.Parallel()
@@ -189,7 +189,7 @@ func TestNotifiedThoughKilled(t *testing.T) {
 	}
 }
 
-// TestNotifiedWhenServiceReturns has an unreachable service, which delays no release and gets its messages later.
+// TestNotifiedWhenServiceReturns checks that an unreachable service delays no release and gets its messages later.
 func TestNotifiedWhenServiceReturns(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)
@@ -203,7 +203,7 @@ func TestNotifiedWhenServiceReturns(t *testing.T) {
 	b.away = false
 	b.mu.Unlock()
 	b.awaitKinds(t, told...)
-	compare.Contains(t, w.log.String(), "503 Service Unavailable") // why they waited
+	compare.Contains(t, w.log.String(), "503 Service Unavailable") // the reason why they waited
 }
 
 // TestNotifiedByTwo runs two reconcilers for one cluster: each event is reported once.

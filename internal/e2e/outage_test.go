@@ -25,7 +25,7 @@ import (
 )
 
 // weather is a faulty proxy before the API server. It answers some requests with API server errors, drops the answers
-// of others after they were carried out, and cuts watches after a second or two.
+// of others after the API server has served them, and cuts watches after a second or two.
 type weather struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -74,7 +74,7 @@ func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Requ
 	switch kind := s.next(r.Method != http.MethodGet); kind {
 	case "":
 		proxy.ServeHTTP(rw, r)
-	case "lost": // carried out, but the answer is dropped
+	case "lost": // the API server has served it, but the answer is dropped
 		proxy.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	default:
@@ -89,7 +89,7 @@ func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Requ
 	}
 }
 
-// answers are errors of API servers.
+// answers are the API server's errors by kind of fault.
 var answers = map[string]struct {
 	code   int
 	reason string
@@ -100,7 +100,8 @@ var answers = map[string]struct {
 	"504": {http.StatusGatewayTimeout, "Timeout"},
 }
 
-// next returns the fault for the next request: each kind in turn, with successful requests between. Only a write can have a conflict.
+// next returns the fault for the next request: each kind in turn, with successful requests in between. Only a write can
+// have a conflict.
 func (s *weather) next(write bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +131,8 @@ func (s *weather) life() time.Duration {
 	return time.Duration(500+s.rng.IntN(2000)) * time.Millisecond
 }
 
-// TestBadWeather releases through a faulty API server and a faulty Git server. The former fails a quarter of the requests and drops every
-// watch; the latter is slow, unreachable, or drops answers in turns. The results are the same as without faults.
+// TestBadWeather releases through faulty servers. The API server fails a quarter of the requests and drops every watch;
+// the Git server is slow, unreachable, or drops answers in turns. The results are the same as without faults.
 func TestBadWeather(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -150,7 +151,7 @@ func TestBadWeather(t *testing.T) {
 			case <-stop:
 				w.server.Fault(gittest.Faults{})
 				return
-			// Faults at whole seconds would hit each retry, which come after whole seconds.
+			// Retries come after whole seconds: faults at whole seconds would hit each of them.
 			case <-time.After(time.Duration(300+137*(i%5)) * time.Millisecond):
 			}
 		}
@@ -187,7 +188,8 @@ func TestBadWeather(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// TestServersDiskIsFull has a Git server that cannot store anything: the release stops with the reason, and continues when there is space.
+// TestServersDiskIsFull checks a Git server that cannot store anything: the release stops with the reason, and
+// continues when there is space.
 func TestServersDiskIsFull(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {duration: 1}", "pause: {}")
@@ -199,14 +201,14 @@ func TestServersDiskIsFull(t *testing.T) {
 	recorded := w.repo.Ref(w.stateBranch())
 	w.pods.stays(t, 3*time.Second)
 	compare.CheckNamed(t, "the state branch with a full disk", recorded, w.repo.Ref(w.stateBranch()))
-	compare.Contains(t, w.log.String(), "record in Git") // it says that nothing can be recorded
+	compare.Contains(t, w.log.String(), "record in Git") // the log says that no transition can be recorded
 	room()
 	w.awaitPause(2)
 	w.repo.Fsck()
 }
 
-// smallDisk puts a folder on a file system of two megabytes. fill fills it up and returns a function that frees space.
-// Where mounting is not permitted, git refuses to store instead.
+// smallDisk puts a folder on a file system of two megabytes. fill fills the file system and returns a function that
+// frees space. Where mounting is not permitted, git refuses to store instead.
 func smallDisk(t *testing.T, dir string) (fill func() (room func())) {
 	t.Helper()
 	aside := dir + ".aside"

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gameServers is a row of workloads in a configuration. The paths of its status differ from Kubernetes' kinds.
+// gameServers is an entry of workloads in a configuration. Its status paths are not the paths of Kubernetes' kinds.
 const gameServers = `
 - apiVersion: example.com/v1
   kind: GameServerSet
@@ -33,7 +33,8 @@ func games(replicas string, steps ...string) shop {
 	return shop{kind: "GameServerSet", api: "example.com/v1", version: "v1", replicas: replicas, strategy: canary("", steps...)}
 }
 
-// newGames returns a world with GameServerSets, whose controller has the fields of one row, and whose configuration has another row.
+// newGames returns a world with GameServerSets. Their controller uses the fields of the entry is, and the configuration
+// has the other entry.
 func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
 	w := newWorld(t, app.files())
@@ -50,7 +51,7 @@ func (w *world) gamePartition() string {
 }
 
 // TestKindOfAConfiguration adopts a workload of a configured kind without a restart. Its steps, a promotion, an abort
-// and a revert use the field of its row.
+// and a revert write the partition of the kind's entry.
 func TestKindOfAConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ row, first, second, rest string }{
@@ -97,8 +98,8 @@ func TestKindOfAConfiguration(t *testing.T) {
 	}
 }
 
-// TestMistakenKindOfAConfiguration has a row with a nonexistent field: the release stops, the message names the field,
-// and the release continues with the correct row.
+// TestMistakenKindOfAConfiguration checks an entry with a nonexistent field: the release stops, the message names the
+// field, and the release continues with the correct entry.
 func TestMistakenKindOfAConfiguration(t *testing.T) {
 	t.Parallel()
 	const refused, unwritten = "the cluster refuses GameServerSet", "its controller writes no"

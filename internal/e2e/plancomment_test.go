@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// planJob runs the steps of a job of docs/plan.md in a checkout, like Gitea's runner.
+// planJob runs the steps of the job in docs/plan.md in a checkout, as Gitea's runner does.
 type planJob struct {
 	*clone
 	steps            []string
@@ -76,8 +76,8 @@ func (j *planJob) try(token string) (string, error) {
 	return all.String(), nil
 }
 
-// TestPlanComment runs the documented job for several pushes to a pull request on a real Gitea, which then has one
-// comment. With a read-only token, as for a fork, the plan is only in the job's summary.
+// TestPlanComment runs the documented job for several pushes to one pull request on a real Gitea, which then has a
+// single comment. With a read-only token, as for a fork, the plan is only in the job's summary.
 func TestPlanComment(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)
@@ -108,7 +108,7 @@ func TestPlanComment(t *testing.T) {
 		t.Helper()
 		server.Must(owner, http.MethodGet, fmt.Sprintf("/repos/%s/issues/%d/comments", repo, pull.Number), nil, &comments)
 	}
-	for n := 2; n <= 11; n++ { // ten pushes of the same pull request
+	for n := 2; n <= 11; n++ { // ten pushes to the same pull request
 		version := fmt.Sprintf("v%d", n)
 		if n > 2 {
 			j.pushVersion("change", version)

@@ -20,13 +20,13 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// podWatch records the pods after every event of the namespace, so that a drop between two polls is visible.
+// podWatch records the pods after every event of the namespace, so that tests see a drop between two polls.
 type podWatch struct {
 	list func() []corev1.Pod // the current pods
 
 	mu      sync.Mutex
 	live    map[string]*corev1.Pod
-	started map[string][]string // version to names and UIDs of all pods ever seen
+	started map[string][]string // names and UIDs of all pods ever seen, by version
 	samples []sample
 	begin   time.Time
 }
@@ -36,7 +36,7 @@ type sample struct {
 	at    time.Duration
 	ready map[string]int
 	all   map[string]int    // not terminating
-	pods  map[string]string // their versions, by name
+	pods  map[string]string // versions of the pods, by name
 }
 
 func watchPods(t *testing.T, c *testcluster.Cluster, ns string) *podWatch {
@@ -123,7 +123,8 @@ func total(m map[string]int) int {
 	return n
 }
 
-// mark returns the position in the record from which later checks start. It first waits for the watch, which may be behind gitrollout's.
+// mark returns the position in the record from which later checks start. It first waits for the watch, which may be
+// behind gitrollout's watch.
 func (p *podWatch) mark() int {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if now := p.list(); !slices.ContainsFunc(now, p.isBehind) {
@@ -135,7 +136,7 @@ func (p *podWatch) mark() int {
 	return len(p.samples)
 }
 
-// isBehind reports whether another state of a pod was seen last.
+// isBehind reports whether the watch has not seen this state of a pod as the newest one.
 func (p *podWatch) isBehind(pod corev1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +167,7 @@ func (p *podWatch) last() (s sample) {
 	return s
 }
 
-// lowest returns the smallest number of ready pods since a mark, inclusive.
+// lowest returns the smallest number of ready pods since a mark, including the sample at the mark.
 func (p *podWatch) lowest(mark int) int {
 	low := -1
 	for _, s := range p.since(max(0, mark-1)) {
@@ -195,7 +196,7 @@ func (p *podWatch) wantReady(t *testing.T, mark, least int) {
 	}
 }
 
-// awaitReady waits until exactly these pods are ready and no others exist.
+// awaitReady waits until exactly the given numbers of pods are ready and no others exist.
 func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 	t.Helper()
 	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
@@ -208,12 +209,12 @@ func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 		if !is() {
 			return false
 		}
-		p.mark() // waits for the watch, which may lag behind the cluster
+		p.mark() // mark waits for the watch, which may lag behind the cluster
 		return is()
 	}, func() any { return fmt.Sprintf("%v of %v", last.ready, last.all) })
 }
 
-// stays checks that the numbers of pods do not change for a while. The end of a terminating pod is no change.
+// stays checks that the numbers of pods do not change for a duration. The end of a terminating pod does not count.
 func (p *podWatch) stays(t *testing.T, d time.Duration) {
 	t.Helper()
 	before := p.mark()

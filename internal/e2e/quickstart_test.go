@@ -42,7 +42,7 @@ metadata: {name: shop}
 spec: {rules: [{backendRefs: [{name: shop, port: 80}]}]}
 `
 
-// newcomer is a user with a repository, a cluster, and the quick start.
+// newcomer is a user with a repository, a cluster, and the quick start page.
 type newcomer struct {
 	*clone
 	typed map[string]bool // command lines of the page that were run

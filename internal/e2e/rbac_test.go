@@ -12,8 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLeastRights runs with exactly the rights that doctor --rbac prints for the repository: the program adopts, releases, promotes and
-// prunes. Each right is used, except get, which is for races with other writers; with one verb less the app is held.
+// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository: it adopts,
+// releases, promotes and prunes. Each right is used, except get, which is for races with other writers. Without one
+// verb the app is held.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	files := everyKind()
@@ -23,10 +24,10 @@ func TestLeastRights(t *testing.T) {
 	printed := w.ran("doctor", "--rbac", "--as", "system:serviceaccount:"+w.ns+":robot")
 	grant := func(text string) {
 		t.Helper()
-		w.apply(strings.ReplaceAll(text, "name: gitrollout", "name: gitrollout-"+w.ns)) // other tests have a ClusterRole, too
+		w.apply(strings.ReplaceAll(text, "name: gitrollout", "name: gitrollout-"+w.ns)) // other tests also create a ClusterRole
 	}
 	grant(printed)
-	w.apply(files["more.yaml"]) // half of the objects exist before
+	w.apply(files["more.yaml"]) // half of the objects exist before gitrollout starts
 	w.start("--kubeconfig", a.kubeconfig).awaitHealthy(w.repo.Head())
 	w.release("v2", map[string]string{"shop.yaml": routed("v2").files()["shop.yaml"]})
 	w.push("without the rest", map[string]string{"kustomization.yaml": "resources: [shop.yaml]\n"})
@@ -40,14 +41,14 @@ func TestLeastRights(t *testing.T) {
 	}
 	rights := 0
 	for _, document := range strings.Split(printed, "---\n") {
-		var role rbacv1.Role // or a ClusterRole, or a binding, which has no rules
+		var role rbacv1.Role // a ClusterRole has the same rules; a binding has none
 		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatalf("%v\n%s", err, document)
 		}
 		for _, right := range rightsOf(role.Rules) {
 			rights++
 			isOfRaces := strings.HasPrefix(right, "get ") && right != "get namespaces."
-			if !a.used[right] && !isOfRaces && right != "delete deployments.apps" { // shop is not deleted
+			if !a.used[right] && !isOfRaces && right != "delete deployments.apps" { // no test deletes the Deployment shop
 				t.Errorf("the printed rules allow an unneeded right: %s", right)
 			}
 		}

@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// readmeHelpers precede the page's commands. await stands for a person who watches until the app has a phase; it keeps the
-// Deployment of that moment. kubectl does not wait for a deletion: a kind that another test breaks keeps every namespace.
+// readmeHelpers precede the page's commands. await replaces the reader who watches until the app has a phase, and saves the
+// Deployment. kubectl delete does not wait: a broken kind of another test would block the deletion of every namespace.
 const readmeHelpers = `set -em
 kubectl() { [ "$1" != delete ] || set -- "$@" --wait=false; command kubectl "$@"; }
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
@@ -32,8 +32,8 @@ await() {
 }
 `
 
-// TestReadme pastes the shell blocks of README.md in their order. At the gate it asks the health check of deploy/argocd,
-// too, because that check reads a Deployment in the middle of a release.
+// TestReadme pastes the shell blocks of README.md in their order. At the gate it also runs the health check of
+// deploy/argocd, which needs a Deployment in the middle of a release.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	root, err := testbin.Root()
@@ -55,7 +55,7 @@ func TestReadme(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", readmeHelpers+script)
 	path := strings.Join([]string{filepath.Dir(program), filepath.Join(root, "bin"), os.Getenv("PATH")}, ":")
-	cmd.Dir, cmd.WaitDelay = root, time.Second // the commands in the background outlive the shell
+	cmd.Dir, cmd.WaitDelay = root, time.Second // the background commands outlive the shell
 	cmd.Env = append(gittest.Env(), "HOME="+home, "PATH="+path, "KUBECONFIG="+testcluster.Shared(t).Kubeconfig)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		log, _ := os.ReadFile(filepath.Join(home, "gitrollout.log"))

@@ -41,7 +41,7 @@ func TestClusterIsLost(t *testing.T) {
 	w.promote().awaitHealthy(second)
 }
 
-// TestRepair uses the commands for an edited record and for one that was reset.
+// TestRepair uses gitrollout state repair for a record that was edited, and for a branch that was reset.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 100", "pause: {}")
@@ -57,7 +57,7 @@ func TestRepair(t *testing.T) {
 	compare.Contains(t, w.ran("state", "repair", w.app), "pushed")
 	w.awaitPause(3)
 
-	// The branch is reset to the first gate, and the user wants that.
+	// The branch is reset to the first gate, and the user confirms that.
 	older := w.repo.InBare("log", "-1", "--format=%H", "--grep=step 2/4", w.stateBranch())
 	w.repo.InBare("update-ref", "refs/heads/"+w.stateBranch(), older)
 	s := w.await("held", func(s rollout.State) bool { return s.Held != nil })
@@ -69,7 +69,7 @@ func TestRepair(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 }
 
-// TestCompact replaces the state branch by one commit while a release is at its gate.
+// TestCompact replaces the state branch by one commit while a release waits at its gate, and then promotes it.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")

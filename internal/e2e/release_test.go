@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// TestCanaryCounts releases one version at each size. It checks the exact pods of each step, the floor throughout, and
-// that the promotion creates no pod twice.
+// TestCanaryCounts releases one version at each size. It checks the exact pods of each step, the least number of ready
+// pods, and that the promotion creates no pod twice.
 func TestCanaryCounts(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
@@ -17,17 +17,17 @@ func TestCanaryCounts(t *testing.T) {
 		n        int
 		fields   string
 		held     int // minimum of ready pods up to the second pause
-		floor    int // the same to the end
+		floor    int // the same until the release ends
 		expected want
 	}{
-		"1 in place":       {1, "maxSurge: 1\nmaxUnavailable: 0", 1, 1, want{1, 1, 1, 1}}, // one pod with a surge doubles
-		"3 in place":       {3, "", 3, 3, want{1, 3, 2, 2}},                               // 25 % is one pod of surge and none missing
+		"1 in place":       {1, "maxSurge: 1\nmaxUnavailable: 0", 1, 1, want{1, 1, 1, 1}}, // one pod, and a second one by the surge
+		"3 in place":       {3, "", 3, 3, want{1, 3, 2, 2}},                               // 25 %: one pod of surge and none missing
 		"5 in place":       {5, "", 4, 4, want{1, 4, 3, 3}},
 		"10 in place":      {10, "", 8, 8, want{2, 8, 5, 5}},                               // three of surge, two missing
 		"10 without surge": {10, "maxSurge: 0\nmaxUnavailable: 1", 9, 9, want{2, 8, 5, 5}}, // one missing at a time
 		"1 surge":          {1, "scaling: surge", 1, 1, want{1, 1, 1, 1}},
 		"3 surge":          {3, "scaling: surge", 3, 3, want{1, 3, 2, 3}},
-		"5 surge":          {5, "scaling: surge", 5, 4, want{1, 5, 3, 5}}, // stable stays whole until the promotion
+		"5 surge":          {5, "scaling: surge", 5, 4, want{1, 5, 3, 5}}, // all stable pods stay until the promotion
 		"10 surge":         {10, "scaling: surge", 10, 8, want{2, 10, 5, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestCanaryCounts(t *testing.T) {
 	}
 }
 
-// TestRevertInFlight reverts by a commit at each size.
+// TestRevertInFlight reverts a release in Git at each size, and checks that enough pods stay ready.
 func TestRevertInFlight(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

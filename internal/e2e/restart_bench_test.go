@@ -18,9 +18,9 @@ import (
 var restartApps = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart restarts over, each of a separate commit")
 
 // BenchmarkRestart releases apps one after another to their gates, each by a separate commit, and ends the program.
-// Meanwhile a commit reverts one release, and the Git server gets 100 ms more latency. The output has the time until
-// the new process rolls that app back, from its start and from its first poll of Git. It also counts the requests to
-// Git. The rollback must not wait for the rendering of all other apps. It has no limit on time.
+// Then a commit reverts one release, and the Git server gets 100 ms more latency. The output has the time until the new
+// process rolls that app back, from its start and from its first poll of Git, and the number of requests to Git. The
+// rollback must not wait for the rendering of all other apps. The benchmark has no time limit.
 func BenchmarkRestart(b *testing.B) {
 	f := newGatedFleet(b, testcluster.Shared(b), *restartApps)
 	f.start()
@@ -36,7 +36,7 @@ func BenchmarkRestart(b *testing.B) {
 		time.Sleep(time.Second)
 	}
 	f.stop()
-	f.patches.settle() // the Deployment controller has done its part
+	f.patches.settle() // waits for the Deployment controller
 
 	f.server.Fault(gittest.Faults{Delay: 100 * time.Millisecond})
 	back := f.apps[len(f.apps)/2]
@@ -48,7 +48,7 @@ func BenchmarkRestart(b *testing.B) {
 		time.Sleep(time.Millisecond)
 	}
 	first := time.Since(began)
-	hasLooked := func() bool { // at the cluster and Git
+	hasLooked := func() bool { // gitrollout has read the cluster and Git
 		code, _ := getPage(b, "http://"+f.metrics+"/readyz")
 		return code == http.StatusOK
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/spdx/tools-golang/spdx/v2/common"
 )
 
-// TestSBOMsAreOfTheirFormats validates one file with CycloneDX's schema (from its module) and reader, and the other
-// with the reader of SPDX's tools. Each end of a relationship must be among the packages.
+// TestSBOMsAreOfTheirFormats checks one SBOM with CycloneDX's schema (from its module) and reader, and the other with
+// the reader of SPDX's tools. Each end of a relationship must be among the packages.
 func TestSBOMsAreOfTheirFormats(t *testing.T) {
 	t.Parallel()
 	base := filepath.Join(releaseOf(t), releasedFiles)

@@ -51,7 +51,7 @@ func (p planted) search(t *testing.T, where, text string) {
 	t.Helper()
 	for what, secret := range p {
 		forms := []string{secret}
-		for pad := range 3 { // the alignments of base64
+		for pad := range 3 { // the three alignments of base64
 			encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", pad) + secret))
 			forms = append(forms, encoded[4:len(encoded)-4])
 		}
@@ -64,8 +64,8 @@ func (p planted) search(t *testing.T, where, text string) {
 	}
 }
 
-// written returns the content of every object on the server that is not reachable from the users' branch: everything
-// that gitrollout has pushed, deleted proposals included.
+// written returns the content of every object on the server that is not reachable from the users' branch. These are all
+// objects that gitrollout has pushed, deleted proposals included.
 func (w *world) written() string {
 	w.t.Helper()
 	users := map[string]bool{}
@@ -165,7 +165,7 @@ func TestSecretsStayInside(t *testing.T) {
 		out, _ := w.cli("get", w.app)
 		p.search(t, "get, "+name, out)
 	}
-	// Git refuses access: a wrong token, and a server that repeats it.
+	// The Git server refuses every request.
 	w.server.Fault(gittest.Faults{Status: http.StatusForbidden})
 	time.Sleep(time.Second)
 	w.server.Fault(gittest.Faults{})
@@ -185,7 +185,7 @@ func (w *world) verifyState(signers string) {
 	}
 }
 
-// withoutObjects returns the part of an output that is an error and no diff.
+// withoutObjects returns the lines of an output that belong to no diff.
 func withoutObjects(out string) string {
 	lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") || strings.HasPrefix(line, " ")
@@ -193,7 +193,8 @@ func withoutObjects(out string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestCredentialsAreNotTold uses each kind of credential, valid, invalid and malformed, and looks for it in the output, without a cluster.
+// TestCredentialsAreNotTold uses each kind of credential, valid, invalid and malformed, without a cluster. No output
+// may contain it.
 func TestCredentialsAreNotTold(t *testing.T) {
 	t.Parallel()
 	p := planted{}

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sizes go from one pod, which cannot be shared, to more than a hundred, where a percent is more than one pod.
+// sizes go from one pod, which two versions cannot share, to more than a hundred, where one percent is more than one pod.
 var sizes = []int{1, 2, 3, 10, 150}
 
-// TestUsersMoveForwardAtAnySize releases a version at each size, and pushes the next one while the pods of the version
-// before are kept. Users stay on the released version until the promotion, and never have fewer ready pods than replicas.
+// TestUsersMoveForwardAtAnySize releases a version at each size, and pushes the next one while pods of the previous version
+// are kept. Users stay on the released version until the promotion, and never have fewer ready pods than replicas.
 func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range keptLong {
@@ -26,7 +26,7 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 					return shop{version: version, replicas: fmt.Sprint("replicas: ", n), strategy: strategy, more: shopIngress}.files()
 				}
 				w := running(t, files("v0", 1))
-				w.stage("old", files("old", n)) // of another size, too
+				w.stage("old", files("old", n)) // with another size as well
 				w.promote()
 				w.awaitServes("shop", "old", n)
 				w.await("all users on it", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
@@ -44,14 +44,14 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 					t.Errorf("while it was promoted users saw %v, too", others)
 				}
 				w.pods.wantReady(t, mark, n)
-				w.pods.wantStarted(t, map[string]int{"v0": former}) // the version before old does not come back
+				w.pods.wantStarted(t, map[string]int{"v0": former}) // no pod of the version before old returns
 			})
 		}
 	}
 }
 
-// TestReplicasAreTheScalersAtAnySize has an Argo Rollout without replicas: an autoscaler's number stays, at rest and in
-// flight. The step's share is relative to it, and an abort removes no pod.
+// TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without replicas: an autoscaler's number stays, at rest and
+// in flight. The step's share is relative to it, and an abort removes no pod.
 func TestReplicasAreTheScalersAtAnySize(t *testing.T) {
 	t.Parallel()
 	files := func(version string) map[string]string {
@@ -87,7 +87,7 @@ spec:
 	w.pods.awaitRest(t, map[string]int{"v1": 150})
 }
 
-// awaitRest waits until exactly these pods are ready, and no pod is created or deleted for a second.
+// awaitRest waits until exactly the given pods are ready, and no pod is created or deleted for a second.
 func (p *podWatch) awaitRest(t *testing.T, want map[string]int) {
 	t.Helper()
 	eventually(t, fmt.Sprint("at rest at ", want), func() bool {

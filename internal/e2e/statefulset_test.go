@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// set returns the shop as a StatefulSet. Replicas is a line, "" under an autoscaler; extra are more lines of its spec.
+// set returns the shop as a StatefulSet. replicas is a line of its spec, "" under an autoscaler; extra has more lines.
 func set(replicas, policy, extra string, steps ...string) shop {
 	return shop{kind: "StatefulSet", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  serviceName: shop\n  podManagementPolicy: " + policy + "\n" + extra}
@@ -33,7 +33,7 @@ func (w *world) abortsBroken(app shop) {
 	w.ran("abort", w.app)
 }
 
-// isSplit reports whether exactly the pods from an ordinal on have a version, and all others another one.
+// isSplit reports whether exactly n pods exist from ordinal first on, with version fresh from ordinal from on, and stable below.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {
@@ -44,11 +44,11 @@ func isSplit(pods map[string]string, first, n, from int, fresh, stable string) b
 	return maps.Equal(pods, want)
 }
 
-// awaitSplit waits for that, with all of them ready.
+// awaitSplit waits until isSplit holds and all pods are ready.
 func (w *world) awaitSplit(first, n, from int, fresh, stable string) {
 	w.t.Helper()
 	eventually(w.t, fmt.Sprintf("pods %d to %d with %s from %d on", first, first+n-1, fresh, from), func() bool {
-		w.pods.mark() // waits for the watch
+		w.pods.mark() // mark waits for the watch
 		last := w.pods.last()
 		return isSplit(last.pods, first, n, from, fresh, stable) && total(last.ready) == n
 	}, func() any { return w.pods.last() })
@@ -101,7 +101,7 @@ func TestStatefulSetSteps(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsAborted aborts at a step, which replaces only the new pods.
+// TestStatefulSetIsAborted checks that an abort at a step replaces only the new pods.
 func TestStatefulSetIsAborted(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -121,7 +121,7 @@ func TestStatefulSetIsAborted(t *testing.T) {
 				w.belowStay(mark, 5+n-k, "v1")
 				w.pods.wantStarted(t, map[string]int{"v1": n + k, "v2": k})
 				w.wantStable(first, s, 1)
-				if policy == "OrderedReady" { // Parallel replaces the next one at once
+				if policy == "OrderedReady" { // Parallel replaces the next pod at once
 					w.pods.wantReady(t, mark, n-1)
 				}
 			})
@@ -129,8 +129,9 @@ func TestStatefulSetIsAborted(t *testing.T) {
 	}
 }
 
-// TestBrokenStatefulSetGoesBack handles kubernetes#67250: with OrderedReady the controller waits forever for the pod that never becomes
-// ready, whatever the template is. A kill before the pod's deletion has no effect, since the pod to delete is observed, not remembered.
+// TestBrokenStatefulSetGoesBack covers kubernetes#67250: with OrderedReady the controller waits forever for a pod that
+// never becomes ready, whatever the template is. gitrollout deletes that pod, also after a kill before the deletion,
+// because the decision depends only on observed pods.
 func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -148,7 +149,7 @@ func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	}
 }
 
-// brokenLife aborts a release whose first pod never becomes ready, and returns the effects. Gitrollout is killed before
+// brokenLife aborts a release whose first pod never becomes ready, and returns the effects. gitrollout is killed before
 // the given effect; 0 for none.
 func brokenLife(t *testing.T, policy string, killed int) []string {
 	t.Helper()
@@ -168,7 +169,7 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	return g.effects()
 }
 
-// TestStatefulSetScalesInFlight changes the replicas at each step, like an autoscaler.
+// TestStatefulSetScalesInFlight checks the partition when the replicas change at each step, as under an autoscaler.
 func TestStatefulSetScalesInFlight(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -221,8 +222,8 @@ func (w *world) partition() int {
 	return int(*rolling.Partition)
 }
 
-// TestStatefulSetIsAdopted adopts a StatefulSet of kubectl without a restart. Its next version, by an absolute number, is
-// reverted by a commit, which rejects nothing.
+// TestStatefulSetIsAdopted adopts a StatefulSet that kubectl created, without a restart. The next version, with an
+// absolute number of pods, is reverted in Git, which rejects nothing.
 func TestStatefulSetIsAdopted(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setCanaryScale: {replicas: 2}", "pause: {}")
@@ -237,11 +238,11 @@ func TestStatefulSetIsAdopted(t *testing.T) {
 	w.awaitSplit(0, 3, 1, "v2", "v1")
 	w.wantStable(first, w.revert(commit), 0)
 	w.awaitSplit(0, 3, 0, "v1", "")
-	w.pods.wantStarted(t, map[string]int{"v1": 5}) // 3 and 2 again
+	w.pods.wantStarted(t, map[string]int{"v1": 5}) // 3 at first, and 2 after the revert
 	w.pods.wantReady(t, mark, 2)
 }
 
-// TestStatefulSetsServicesArePinned checks the selector of the new version's Service at a step.
+// TestStatefulSetsServicesArePinned checks that the new version's Service selects only new pods at a step.
 func TestStatefulSetsServicesArePinned(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "Parallel", "")

@@ -30,8 +30,9 @@ func (w *world) grantEvictions() {
 	w.kubectl("create", "rolebinding", "evict", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 }
 
-// TestRetreatNeedsTheRightToDeletePods rolls back from a pod that never becomes ready, without the right to delete it. The message names
-// the right, the rollback continues, and no stable pod is touched. With the component it completes by itself.
+// TestRetreatNeedsTheRightToDeletePods rolls back from a pod that never becomes ready, without the right to delete it.
+// The message names the right, the release keeps rolling back, and no stable pod is replaced. With the component evict
+// it completes without further help.
 func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
@@ -54,8 +55,8 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 // brokenPoll is the poll interval of Git in the tests of broken versions, and brokenDeadline their progress deadline.
 const brokenPoll, brokenDeadline = 5 * time.Second, 3 * time.Second
 
-// TestEveryBrokenStatefulSetGoesBack rolls back one broken version after another by its deadline alone: each starts one
-// pod and replaces one stable pod.
+// TestEveryBrokenStatefulSetGoesBack checks that each of several broken versions is rolled back by its deadline alone:
+// it starts one pod and replaces one stable pod.
 func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -86,7 +87,7 @@ func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	}
 }
 
-// TestOnePodMovesWithThePromotion keeps the only pod of a StatefulSet through its steps (NoCanaryPod).
+// TestOnePodMovesWithThePromotion checks that a StatefulSet's only pod stays until the promotion (NoCanaryPod).
 func TestOnePodMovesWithThePromotion(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 1", "OrderedReady", "", "setCanaryScale: {replicas: 1}", "pause: {}")
@@ -100,7 +101,7 @@ func TestOnePodMovesWithThePromotion(t *testing.T) {
 }
 
 // TestStatefulSetIsPutBack reverts kubectl changes of the template at a step, and the step stays. No pod returns to the
-// stable version, at once or at the next step.
+// stable version, neither at once nor at the next step.
 func TestStatefulSetIsPutBack(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string][]string{
@@ -118,7 +119,7 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			generation := w.statefulSet().Generation + 2
 			if name == "restart" {
-				generation-- // its annotation stays, and the new version's pods restart
+				generation-- // a restart's annotation stays, and the new version's pods restart
 			}
 			w.kubectl(by...)
 			w.until("put back", func() bool {
@@ -171,7 +172,7 @@ func TestStatefulSetIsRebalanced(t *testing.T) {
 			commit := w.stage("v2", app.at("v2").files())
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			w.kill()
-			w.scale(5) // nothing adjusts the partition
+			w.scale(5) // gitrollout is dead: nothing adjusts the partition
 			w.awaitSplit(0, 5, 2, "v2", "v1")
 			compare.Contains(t, w.ran("get", w.app), "3 of 5 new, 1 asked: 2 came by scaling")
 			w.resume()
@@ -196,7 +197,7 @@ func TestStatefulSetIsRebalanced(t *testing.T) {
 	}
 }
 
-// resume restarts it.
+// resume starts gitrollout again after kill.
 func (w *world) resume() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -205,7 +206,7 @@ func (w *world) resume() {
 	must(w.t, w.spawn())
 }
 
-// scale sets the replicas like an autoscaler.
+// scale sets the replicas as an autoscaler does.
 func (w *world) scale(n int) {
 	w.t.Helper()
 	_, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Patch(context.Background(), "shop", types.MergePatchType,
@@ -214,7 +215,7 @@ func (w *world) scale(n int) {
 }
 
 // TestDocumentComesBeside adds a Rollout document and a version to a StatefulSet in one commit, in an app that has
-// another workload with steps. It goes through its steps, and an abort restores the previous version.
+// another workload with steps. The version takes its steps, and an abort restores the previous version.
 func TestDocumentComesBeside(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")

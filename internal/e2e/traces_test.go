@@ -39,7 +39,7 @@ func TestTraces(t *testing.T) {
 	w.env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + server.URL, "OTEL_BSP_SCHEDULE_DELAY=200"}
 	w.start("--metrics-address=").awaitHealthy(w.repo.Head())
 
-	// Each kind with its parent.
+	// parents maps each kind of span to its parent's kind.
 	parents := map[string]string{"pass": "", "fetch": "", "render": "", "decide": "pass", "push": "", "apply": "decide"}
 	missing := func() map[string]string {
 		mu.Lock()

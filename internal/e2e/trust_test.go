@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSignedFromEndToEnd requires signatures on both sides. An unsigned commit is shown by get and not released, even
-// after a kill, and a promotion counts when a promoter merges it.
+// TestSignedFromEndToEnd requires signatures of commits and promotions. get shows an unsigned commit, which is not
+// released, even after a kill. A promotion counts when a promoter merges it.
 func TestSignedFromEndToEnd(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "pause: {}")
@@ -50,7 +50,7 @@ func TestSignedFromEndToEnd(t *testing.T) {
 
 	signs(dev)
 	w.stage("signed", map[string]string{"note": "2"})
-	w.promote() // signed by a developer without the right to promote
+	w.promote() // a developer without the right to promote signs the merge
 	w.await("held for the promotion",
 		func(s rollout.State) bool { return s.Held != nil && strings.Contains(s.Held.Message, "does not count") })
 	w.repo.Pull()

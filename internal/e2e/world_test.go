@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	tier.Select(firstTests()...)
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set("8") // releases mostly wait; one test per core would take four times as long
+		_ = parallel.Value.Set("8") // releases mostly wait; with one test per core they would take four times as long
 	}
 	dir, err := os.MkdirTemp("", "gitrollout-e2e")
 	if err != nil {
@@ -64,11 +64,11 @@ type world struct {
 		state rollout.State
 	}
 	flags []string
-	// gitrollout watches only these namespaces; none: the whole cluster.
+	// gitrollout watches only these namespaces; if there are none, the whole cluster.
 	namespaces []string
 	env        []string // additional environment variables
 	home       string
-	inside     *container // where the process runs, with the container's program; nil for beside the test
+	inside     *container // the container that runs the process, nil if it runs beside the test
 
 	mu      sync.Mutex // guards the process, which a test may kill and restart
 	process *exec.Cmd
@@ -144,7 +144,7 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	return newWorldOn(t, testcluster.Shared(t), files)
 }
 
-// newWorldOn is newWorld on a separate cluster.
+// newWorldOn is newWorld on a given cluster.
 func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]string) *world {
 	t.Helper()
 	w := &world{t: t, repo: gittest.New(t), cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
@@ -166,12 +166,12 @@ func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]str
 
 const configFile = ".gitrollout/test/config.yaml"
 
-// configOf returns the configuration of one app with more lines: first further fields of the app, indented by two.
+// configOf returns the configuration of one app. more has further lines, of which the first are the app's fields, indented by two.
 func configOf(app, namespace, more string) string {
 	return fmt.Sprintf("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n%s", app, namespace, more)
 }
 
-// deployments prints the Deployments' spec and status.
+// deployments returns the Deployments' spec and status as text.
 func (w *world) deployments() string {
 	list, err := w.cluster.Kube.AppsV1().Deployments(w.ns).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
@@ -253,7 +253,7 @@ func (w *world) release(message string, files map[string]string) {
 	w.promote().awaitHealthy(commit)
 }
 
-// revert reverts a commit, and waits until the version before it serves.
+// revert reverts a commit, and waits until the previous version serves.
 func (w *world) revert(commit string) rollout.State {
 	w.t.Helper()
 	w.repo.Revert(commit)

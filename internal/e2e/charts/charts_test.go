@@ -202,7 +202,7 @@ func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) 
 func objects(t *testing.T, text []byte) (all []map[string]any) {
 	t.Helper()
 	for _, doc := range strings.Split("\n"+string(text), "\n---") {
-		node, err := kyaml.Parse(doc) // like kustomize: n and y are texts
+		node, err := kyaml.Parse(doc) // kustomize's parser reads n and y as texts
 		if errors.Is(err, io.EOF) || err == nil && node.IsNilOrEmpty() {
 			continue
 		}
@@ -228,7 +228,8 @@ func objects(t *testing.T, text []byte) (all []map[string]any) {
 	return all
 }
 
-// checkSame expects the same objects, in any order. A namespace that the program leaves to kubectl is filled in with the app's.
+// checkSame compares objects in any order. Where the reference program sets no namespace, because kubectl would, it
+// fills in the rendered object's namespace.
 func checkSame(t *testing.T, got, want []map[string]any) {
 	t.Helper()
 	key := func(o rollout.Object) string { return o.APIVersion() + " " + o.Kind() + " " + o.Name() }

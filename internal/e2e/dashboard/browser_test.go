@@ -70,7 +70,8 @@ type tab struct {
 	troubles []string
 }
 
-// newTab opens an empty page of a desktop's size. Every error of the page, including a policy violation, fails the test.
+// newTab opens an empty page of a desktop's size. Every error of the page, including a policy violation, fails the
+// test.
 func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
 	parent, err := browser()
@@ -105,7 +106,7 @@ func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	return p
 }
 
-// expect removes expected errors from the list.
+// expect removes the expected errors that contain a text from the list.
 func (p *tab) expect(part string) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -149,7 +150,8 @@ func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
 }
 
-// slash sends the key like a keyboard does: as one event, whose default the page can prevent. chromedp's KeyEvent sends two.
+// slash presses the key as a keyboard does: in one event, whose default action the page can prevent. chromedp's
+// KeyEvent sends two events.
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{
@@ -174,7 +176,7 @@ func js[T any](p *tab, expression string) T {
 	return result
 }
 
-// timeout is far longer than any step, so that a busy machine fails no test.
+// timeout is far longer than any step, so that no test fails on a busy machine.
 const timeout = 5 * time.Minute
 
 // await waits until an expression is true.

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestKindsAndHooks checks an app's page: it names a workload's kind unless it is a Deployment, and the reason for more
-// new pods than a step asks for. It shows a running hook and a failed one with its recorded log.
+// TestKindsAndHooks checks that an app's page names each workload's kind except Deployment, and the reason for more new
+// pods than a step asks for. The page shows a running hook, and a failed hook with its recorded log.
 func TestKindsAndHooks(t *testing.T) {
 	now := time.Now()
 	a := healthy("search", "search 8.1", now)

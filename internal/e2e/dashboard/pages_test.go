@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// fleet is a test's board.
+// fleet is a dashboard with a test's board.
 type fleet struct {
 	t      *testing.T
 	board  *dashboard.Board
@@ -71,7 +71,7 @@ func (f *fleet) show(apps ...status.App) {
 	must(f.t, f.board.Show(time.Now(), "", apps, nil))
 }
 
-// Act implements dashboard.Actor.
+// Act implements dashboard.Actor: it only records the action.
 func (f *fleet) Act(_ context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +120,7 @@ func (records) History(context.Context, string) (dashboard.History, error) {
 	}, nil
 }
 
-// released returns a version, with a digit in its hash and its commit.
+// released returns a release whose hash and commit repeat one digit.
 func released(digit, author, subject string, since time.Time) *status.Release {
 	return &status.Release{Hash: rollout.Hash("h1-" + strings.Repeat(digit, 10)), Commit: strings.Repeat(digit, 40), Author: author,
 		Subject: subject, Since: since}
@@ -171,7 +171,7 @@ func shop(now time.Time, ready int) status.App {
 	return a
 }
 
-// actionsOn returns what fits a release at a gate.
+// actionsOn returns the actions that the page offers for a release at a gate.
 func actionsOn(release rollout.Hash) []propose.Action {
 	return []propose.Action{{Verb: rollout.Promote, Release: release}, {Verb: rollout.Promote, Release: release, Full: true},
 		{Verb: rollout.Hold, Release: release}, {Verb: rollout.Abort, Release: release}, {Verb: propose.Undo, Release: release}}
@@ -194,7 +194,7 @@ func healthy(name, subject string, now time.Time) status.App {
 	}
 }
 
-// some is a small fleet with something of everything.
+// some returns a small fleet with apps in different phases.
 func some(now time.Time) []status.App {
 	degraded := healthy("search", "search 8.1", now)
 	degraded.Phase = rollout.Degraded
@@ -236,7 +236,7 @@ func TestFleet(t *testing.T) {
 
 	t.Log("filters, which the address keeps")
 	p.click(`#phases button[data-phase="Healthy"]`)
-	p.await(rows(4)) // billing is held, and Healthy
+	p.await(rows(4)) // among them billing, which is held
 	p.do(chromedp.SendKeys(chromedp.CSS("#q"), "mail"))
 	p.await(rows(1))
 	compare.CheckNamed(t, "the address", "?q=mail&phase=Healthy", js[string](p, "location.search"))
@@ -274,10 +274,10 @@ func TestKeyboard(t *testing.T) {
 	focused("search")
 	f.show(func() status.App { a := some(time.Now())[1]; a.Reason = "another reason"; return a }())
 	p.await(`document.body.innerText.includes('another reason')`)
-	focused("search") // while the list is redrawn
+	focused("search") // the focus stays when the list is redrawn
 	p.do(slash())
 	p.await(`document.activeElement.id === 'q'`)
-	p.do(chromedp.KeyEvent("checkj")) // letters are text there
+	p.do(chromedp.KeyEvent("checkj")) // in the search field letters are text, not shortcuts
 	compare.CheckNamed(t, "the search", "checkj", js[string](p, `document.getElementById('q').value`))
 	p.await(rows(0))
 	p.do(chromedp.KeyEvent(kb.Escape))
@@ -293,13 +293,13 @@ func TestKeyboard(t *testing.T) {
 	p.await(live + ` && location.pathname === '/apps/shop' && document.querySelector('.steps')`)
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.await(rows(1) + ` && location.pathname === '/' && document.getElementById('q').value === 'shop'`)
-	focused("shop") // at the same place, with the filter
+	focused("shop") // the list has the same focus and filter as before
 }
 
 func TestApp(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, healthy("mail", "mail 5.5", now))
-	for i := range 5 { // a release has advanced
+	for i := range 5 { // five states of a release that advances
 		f.show(shop(now, i))
 		time.Sleep(120 * time.Millisecond)
 	}
@@ -444,7 +444,8 @@ func TestActions(t *testing.T) {
 	p.await(live + ` && document.getElementById('signin-open')`)
 }
 
-// TestSignInElsewhere returns from a provider on another site, with a cookie that browsers do not send with other sites' requests.
+// TestSignInElsewhere checks the sign-in at a provider on another site. Browsers do not send its cookie with requests
+// from other sites.
 func TestSignInElsewhere(t *testing.T) {
 	p := oidctest.New(t)
 	p.SignsIn(map[string]any{"email": "kim@example.com", "email_verified": true, "name": "Kim Ode", "groups": []string{"release-managers"}},
@@ -477,7 +478,7 @@ func TestManyApps(t *testing.T) {
 	p.await(rows(2000))
 	t.Logf("2,000 apps are shown %s after the click", time.Since(began).Round(time.Millisecond))
 
-	// From a key to the next painted frame, and the longest time without an answer of the page.
+	// The times from a key press to the next painted frame, and the longest time in which the page did not respond.
 	typing := js[[]float64](p, `new Promise((done) => {
 		const q = document.getElementById('q'), times = [], word = 'team-07-service';
 		q.focus();

@@ -131,8 +131,8 @@ func TestGoodDocuments(t *testing.T) {
 	}
 }
 
-// TestBadDocuments counts the invalid inputs that the schemas refuse too, so that an editor shows the error. The others
-// need the rest of the app, or another file.
+// TestBadDocuments counts the invalid inputs that the schemas also refuse, so that an editor shows the error. Other
+// errors depend on the rest of the app, or on another file.
 func TestBadDocuments(t *testing.T) {
 	schemas := checker(t)
 	files, err := filepath.Glob("../../../render/testdata/invalid/*/*.txtar")
@@ -170,7 +170,7 @@ func TestBadDocuments(t *testing.T) {
 	if formal < 90 || 100*len(missed) > 3*formal {
 		t.Errorf("of %d that are wrong by their form %v are accepted", formal, missed)
 	}
-	// Some 40 of the Rollouts are invalid only for the kind of their workload or of its nodes, which no schema knows.
+	// About 40 of the Rollouts are invalid only because of their workload's kind or nodes, which no schema knows.
 	for folder, least := range map[string]int{"rollout": 43, "analysis": 45, "traffic": 30} {
 		if 100*refused[folder] < least*documents[folder] {
 			t.Errorf("%s: %d of %d refused, want %d%%", folder, refused[folder], documents[folder], least)

@@ -85,7 +85,7 @@ func start(tb testing.TB) *tracing.Tracing {
 	return sender
 }
 
-// trace sends a span.
+// trace starts and ends a span.
 func trace(ctx context.Context, sender *tracing.Tracing, part report.Part, app string, err error) {
 	_, end := sender.Trace(ctx, part, app)
 	end(err)
@@ -134,7 +134,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestCollectorIsAway loses only spans, and reports it.
+// TestCollectorIsAway checks that an unreachable collector loses only spans, which is reported.
 func TestCollectorIsAway(t *testing.T) {
 	s := newSink(t)
 	s.Close()
@@ -152,7 +152,7 @@ func TestCollectorIsAway(t *testing.T) {
 	}
 }
 
-// TestWrongVariable names the invalid environment variable, and shows no header.
+// TestWrongVariable checks that the error names the invalid environment variable, and shows no header.
 func TestWrongVariable(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none.pem")
 	for name, value := range map[string]string{
@@ -170,7 +170,7 @@ func TestWrongVariable(t *testing.T) {
 	}
 }
 
-// TestTrustedCollector trusts its certificate if the variable for traces names it; that variable comes first.
+// TestTrustedCollector checks that the variable for traces names the trusted certificate, and overrides the general variable.
 func TestTrustedCollector(t *testing.T) {
 	asked := make(chan string, 8)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))

@@ -10,13 +10,13 @@ import (
 type provider struct {
 	name   string
 	url    func(*proxytest.World) string
-	routed string // routes of a canary: to shop-stable, at rest
+	routed string // routes of a canary: to shop-stable while no release is in flight
 	plain  string // routes of a blue-green release: to shop
-	router string // below trafficRouting
+	router string // lines below trafficRouting
 }
 
-// httpRouteTo returns the route of users to a Service. HOST is replaced by the app's host, and SETTLE in the apps' files
-// by the world's settle.
+// httpRouteTo returns the HTTPRoute of users to a Service. HOST stands for the app's host, and SETTLE in the apps'
+// files for the world's settle.
 func httpRouteTo(service string) string {
 	return `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -98,9 +98,9 @@ type shop struct {
 	replicas int    // 0: set by an autoscaler
 	stop     string // how long a deleted pod serves; "" is 200ms
 	strategy string // below spec.strategy
-	route    string // instead of the provider's
+	route    string // replaces the provider's routes
 	template string // an analysis, or ""
-	unasked  bool   // without requests
+	unasked  bool   // no requests are sent
 	set      bool   // a StatefulSet
 }
 
@@ -178,7 +178,7 @@ func (p provider) routedShop(fields, routing, steps []string) shop {
 // services are the fields of a canary with the Services of both versions.
 var services = []string{"stableService: shop-stable", "canaryService: shop-canary"}
 
-// quick deletes unused pods soon.
+// quick deletes unused pods after two seconds.
 var quick = []string{"scaleDownDelaySeconds: 2", "abortScaleDownDelaySeconds: 2"}
 
 // blueGreen returns a shop that switches the users' Service.

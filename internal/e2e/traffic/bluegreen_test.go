@@ -22,8 +22,8 @@ func TestBlueGreen(t *testing.T) {
 	w.quiet()
 }
 
-// switched waits for the end of a release and checks that it got no requests before its switch was recorded, and all
-// after that had settled.
+// switched waits for the end of a release. It checks that the version got no requests before its switch was recorded,
+// and all requests after the switch had settled.
 func (w *world) switched(since time.Time, version string) {
 	w.t.Helper()
 	recorded := func(a *app) record {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rate is each app's number of requests per second, and slow the number in parallel tests. Their shares are so large
-// that other tests do not matter.
+// rate is each app's number of requests per second, and slow the number in parallel tests. Parallel tests check shares
+// so large that other tests do not affect the result.
 const (
 	rate = 150
 	slow = 50
@@ -36,7 +36,7 @@ func TestCanary(t *testing.T) {
 	w.quiet()
 }
 
-// climb promotes a release past gates at weights, and checks its share at each. It returns when it left the last one.
+// climb promotes a release past gates at weights, and checks its share at each. It returns the time of the last promotion.
 func (w *world) climb(at time.Time, weights ...int) time.Time {
 	w.t.Helper()
 	before := 0
@@ -71,13 +71,13 @@ func (w *world) share(since time.Time, step, before, weight int) {
 	}
 }
 
-// through waits for the end of a release and checks that it got all requests after that was recorded and settled.
+// through waits for the end of a release and checks that it got all requests after its weight of 100 was recorded and settled.
 func (w *world) through(since time.Time, version string, before int) {
 	w.t.Helper()
 	w.allTo(version, since, before, func(a *app) record { return a.awaitRouted(since, 100) })
 }
 
-// allTo waits for the end of a release and checks that a version got all requests after a record and its settling.
+// allTo waits for the end of a release and checks that a version got all requests after a record had settled.
 func (w *world) allTo(version string, since time.Time, before int, recorded func(*app) record) {
 	w.t.Helper()
 	for _, a := range w.apps {

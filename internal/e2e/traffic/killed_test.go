@@ -16,8 +16,8 @@ func failures(s rollout.State) int {
 	return s.Analyses[0].Metrics[0].Failed
 }
 
-// killedWhileMeasuring kills gitrollout twice during an analysis. Failed measurements are in Git, so a bad version is
-// rejected after as many as without kills. Successful ones are repeated, so a good version is measured a little longer.
+// killedWhileMeasuring kills gitrollout twice during an analysis. Failed measurements are in Git, so a bad version is rejected
+// after as many as without kills. Successful measurements are repeated, so a good version is measured a little longer.
 func killedWhileMeasuring(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", inline}
@@ -55,7 +55,7 @@ func killedWhileMeasuring(t *testing.T) {
 		bad.awaitRejected(pushed).at.Sub(was.Started).Round(100*time.Millisecond), healthy.at.Sub(started.at).Round(100*time.Millisecond))
 }
 
-// prometheusIsAwayForAWhile checks that errors are no verdict before too many in a row.
+// prometheusIsAwayForAWhile checks that measurement errors are a verdict only after too many in a row.
 func prometheusIsAwayForAWhile(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

@@ -31,11 +31,12 @@ func (a *app) person(kind string) proxytest.Request {
 	return r
 }
 
-// TestMatchedUsers sends some users to the canary at weight 0, more of them at 20 %, and then only users with a setHeaderRoute.
+// TestMatchedUsers sends some users to the canary at weight 0, more users at 20 %, and then only users with a header
+// that setHeaderRoute matches.
 func TestMatchedUsers(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop {
 		matches := "{headers: [{name: X-Beta, exact: \"yes\"}]}, {cookies: [{name: beta, exact: always}]}"
-		if p.name != ingress.name { // it cannot match paths
+		if p.name != ingress.name { // ingress-nginx cannot match paths
 			matches += ", {path: {prefix: /beta}}"
 		}
 		return p.routedShop(append(services, quick...), []string{"managedRoutes: [{name: staff}]"}, []string{
@@ -59,15 +60,16 @@ func TestMatchedUsers(t *testing.T) {
 		{4, map[string]float64{"plain": 0.2, "other": 0.2, "staff": 1, "header": 1, "cookie": 1, "path": 1}},
 		{6, map[string]float64{"plain": 0.2, "other": 0.2, "staff": 1, "header": 0.2, "cookie": 0.2, "path": 0.2}},
 	} {
-		w.theirs(w.paused(at, step.at), step.at, step.shares) // it is paused after its routes have settled
+		w.theirs(w.paused(at, step.at), step.at, step.shares) // each step is paused only after its routes have settled
 		at = w.decide(rollout.Promote, fmt.Sprint(step.at+1))
 	}
 	w.through(at, "v2", 20)
 	w.quiet()
 }
 
-// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and then all users to all pods, half of which are new. After an abort
-// at the first step the rejected version gets no requests. Pods with requests in flight are deleted, so they serve a while longer.
+// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and then all users to all pods, half of which are
+// new. After an abort at the first step the rejected version gets no requests. Deleted pods serve for a while, because
+// they may have requests in flight.
 func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, each(func(p provider) shop {
@@ -101,7 +103,7 @@ func (w *world) theirs(from time.Time, step int, shares map[string]float64) {
 	w.t.Helper()
 	for _, a := range w.apps {
 		for kind, share := range shares {
-			if kind == "path" && a.shop.name == ingress.name { // it cannot match paths
+			if kind == "path" && a.shop.name == ingress.name { // ingress-nginx cannot match paths
 				share = shares["plain"]
 			}
 			some := a.afterOf(from, kind)

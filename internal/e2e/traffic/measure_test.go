@@ -15,7 +15,7 @@ const (
 	beside = 10 * time.Second
 )
 
-// enough requests show a share: fair draws at 20 % give 12 to 29 % of 200 in 999 of 1,000 cases.
+// enough is the number of requests that show a share: fair draws at 20 % give 12 to 29 % of 200 in 999 of 1,000 cases.
 const enough = 200
 
 // window is a period without changes of any app.
@@ -31,13 +31,13 @@ func (w *world) rest(since time.Time) window {
 	return window{from, time.Now()}
 }
 
-// after returns the requests since a time when there are enough.
+// after returns the requests since a time, once there are enough.
 func (a *app) after(from time.Time) proxytest.Results {
 	a.w.t.Helper()
 	return a.awaitEnough(from, func(proxytest.Result) bool { return true })
 }
 
-// afterOf returns the requests of one kind of users since a time when there are enough.
+// afterOf returns the requests of one kind of users since a time, once there are enough.
 func (a *app) afterOf(from time.Time, kind string) proxytest.Results {
 	a.w.t.Helper()
 	url := a.person(kind).URL
@@ -57,8 +57,8 @@ func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) pr
 	}
 }
 
-// allFrom returns when all requests must go to a version after its record: when proxies have been updated. In parallel
-// tests, which may slow Traefik down, it is when the old pods are deleted.
+// allFrom returns the time from which all requests must go to a version after its record: when proxies have been
+// updated. In parallel tests, which may slow Traefik down, this is when the old pods are deleted.
 func (a *app) allFrom(switched record) time.Time {
 	from := switched.at.Add(a.w.settled)
 	if a.w.settled == alone {
@@ -73,8 +73,8 @@ func (a *app) allFrom(switched record) time.Time {
 	return from
 }
 
-// changed returns when a version's share changed, from the requests of a window: the most likely time. With weight 5 it
-// is accurate to 20 requests.
+// changed returns the most likely time at which a version's share changed, from the requests of a window. With weight 5
+// it is accurate to 20 requests.
 func changed(results proxytest.Results, version string, before, after float64) time.Time {
 	if len(results) == 0 {
 		return time.Time{}
@@ -86,7 +86,7 @@ func changed(results proxytest.Results, version string, before, after float64) t
 		}
 		return math.Log(1 - p)
 	}
-	// First all requests after the change, then one more before it at a time.
+	// The loop starts with all requests after the change, and moves one request before the change at a time.
 	likelihood := 0.0
 	best, at := 0.0, results[0].At
 	for i, r := range results {

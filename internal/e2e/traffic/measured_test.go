@@ -19,16 +19,16 @@ type story struct {
 	next  string  // the new version
 	rate  float64 // requests per second
 	fails float64 // the share of the new version's requests that fail
-	base  float64 // … and of the old one's
+	base  float64 // the share of the old version's requests that fail
 	all   bool    // the new version gets all requests instead of a fifth
-	back  string  // the metric that rejects it; "": it is promoted
+	back  string  // the metric that rejects the new version; "": it is promoted
 	// within limits the time from the new version's first bad request to its last one. It is the time from the metric's
-	// fields, and some for scrapes, passes and proxies. A busy machine may take longer.
+	// fields plus the constant some. A busy machine may take longer.
 	within time.Duration
 }
 
-// some is two scrapes until there is a rate, a pass and a push, and the proxy. If a pod fails once in four seconds, the
-// first failure is not counted, because it starts the counter.
+// some allows for two scrapes, after which there is a rate, a pass, a push, and the proxy. counted allows for a pod
+// that fails once in four seconds: its first failure starts the counter and is not counted.
 const (
 	some    = 2*scrape + 2*time.Second
 	counted = 4 * time.Second
@@ -81,10 +81,10 @@ func TestMeasured(t *testing.T) {
 	t.Run("Prometheus is away", prometheusIsAwayForAWhile)
 }
 
-// goodAndBadReleases releases all stories' new versions at the same time. The bad ones are rolled back automatically.
-// The good one is promoted, and so is the one that fails as often as its stable version.
+// goodAndBadReleases releases all stories' new versions at the same time. Bad versions are rolled back automatically.
+// The good version is promoted, and so is the version that fails as often as stable.
 //
-// At most the new version's part of all requests may fail meanwhile: its share of failures times its weight.
+// Meanwhile at most the new version's part of all requests may fail: its share of failures times its weight.
 func goodAndBadReleases(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -93,7 +93,7 @@ func goodAndBadReleases(t *testing.T) {
 	for i, a := range w.apps {
 		a.load = proxytest.StartLoad(t, all[i].rate, proxytest.Always(a.user()))
 	}
-	time.Sleep(5 * time.Second) // stable's requests, to compare with
+	time.Sleep(5 * time.Second) // collects stable's requests for the comparison
 	next := map[string]string{}
 	for _, s := range all {
 		next[s.name] = s.next

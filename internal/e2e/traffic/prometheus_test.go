@@ -31,7 +31,7 @@ type prometheus struct {
 }
 
 // startPrometheus runs Debian's program, which .ci/run installs, until the test ends. It lacks Kubernetes service
-// discovery, so the test writes the list of pods for it.
+// discovery, so the test writes its list of pods.
 func startPrometheus(t *testing.T) *prometheus {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

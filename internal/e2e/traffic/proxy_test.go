@@ -138,7 +138,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestReadinessIsRecorded sends requests past the proxy to an unready pod: the record shows it, as other tests rely on.
+// TestReadinessIsRecorded checks that the record shows requests to an unready pod, sent past the proxy. Other tests rely on that.
 func TestReadinessIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := proxytest.Start(t)
@@ -158,7 +158,7 @@ spec: {containers: [{name: shop, image: "shop:v1-neverready", ports: [{container
 	}
 }
 
-// TestFailuresAreRecorded sends requests for a missing route.
+// TestFailuresAreRecorded checks that requests without a route, server or address are recorded as failures.
 func TestFailuresAreRecorded(t *testing.T) {
 	t.Parallel()
 	w := proxytest.Start(t)

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAutoscalerAndAbort changes the replicas during a step, like an autoscaler, and then aborts at 50 %. Deleted pods
-// serve for 2s, as with a preStop hook, since an autoscaler deletes pods with requests in flight.
+// TestAutoscalerAndAbort changes the replicas during a step, as an autoscaler does, and then aborts at 50 %. Deleted
+// pods serve for 2s, as with a preStop hook, since an autoscaler deletes pods with requests in flight.
 func TestAutoscalerAndAbort(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop {
 		s := p.canary(quick, weights(20, 50))
@@ -45,7 +45,7 @@ func (w *world) scaled(n int32, canary int) {
 		a.awaitPods(map[string]int{"v1": int(n), "v2": canary})
 	}
 	there := time.Now()
-	quiet := w.rest(there.Add(w.settled)) // pods count after proxies know them
+	quiet := w.rest(there.Add(w.settled)) // pods count only after proxies know them
 	for _, a := range w.apps {
 		all := a.load.Results()
 		during := all.Between(began, there.Add(w.settled))
@@ -59,7 +59,8 @@ func (w *world) scaled(n int32, canary int) {
 	}
 }
 
-// aborted waits until each app is rolled back and checks that the version gets no requests after that was recorded and settled.
+// aborted waits until each app is rolled back. It checks that the version gets no requests after the rollback was
+// recorded and settled.
 func (w *world) aborted(pushed time.Time, version string) {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -77,8 +78,8 @@ func (w *world) aborted(pushed time.Time, version string) {
 	}
 }
 
-// TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong, and with dynamicStableScale, which
-// deletes stable pods with requests in flight, so that they serve a while longer.
+// TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong and with dynamicStableScale. The latter
+// deletes stable pods with requests in flight, so deleted pods serve for a while.
 func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 	t.Parallel()
 	steps := weights(20, 50)

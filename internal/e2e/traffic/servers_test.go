@@ -43,7 +43,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf(`{"error": "I do not know %s"}`, r.Header.Get("Authorization")), http.StatusForbidden)
 }
 
-// servers are possible faults of a Prometheus. At once means that the first error is already too many.
+// servers are possible faults of a Prometheus. atOnce makes the first error decide.
 func servers() []server {
 	const low, atOnce = "successCondition: result[0] < 0.05", "consecutiveErrorLimit: 0"
 	back := rollout.Degraded
@@ -72,12 +72,12 @@ func servers() []server {
 	}
 }
 
-// oddServers releases one app for each of them at the same time, and one whose twelve metrics all hang. They delay
-// neither the measurements nor the steps of another app.
+// oddServers releases one app for each of servers at the same time, and one app whose twelve metrics all hang. They
+// delay neither the measurements nor the steps of another app.
 func oddServers(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	var data atomic.Bool // set for the metrics that wait
+	var data atomic.Bool // set when the metrics that wait for data get some
 	var shops []measured
 	plain := func(name, address string, steps []string, fields ...string) measured {
 		fields = append([]string{"interval: 1s", "count: 2"}, fields...)
@@ -97,7 +97,7 @@ func oddServers(t *testing.T) {
 		answer := s.answer
 		shops = append(shops, plain(s.name, serve(func(w http.ResponseWriter, r *http.Request) {
 			if s.phase == rollout.Progressing && data.Load() {
-				vector(value("0.01"))(w, r) // the awaited data
+				vector(value("0.01"))(w, r) // the data that the metrics wait for
 				return
 			}
 			answer(w, r)
@@ -150,8 +150,8 @@ func told(reason string, runs []rollout.AnalysisRun) string {
 	return reason
 }
 
-// checkBeside waits for the release of the other app, and logs the delay of its steps. It would take 12 minutes if it
-// waited for the metrics that hang.
+// checkBeside waits for the release of the other app, and logs the delay of its steps. The release would take 12
+// minutes if it waited for the metrics that hang.
 func (w *world) checkBeside(pushed time.Time) {
 	w.t.Helper()
 	a := w.app("beside")
@@ -168,7 +168,7 @@ func (w *world) checkBeside(pushed time.Time) {
 	}
 }
 
-// checkWaits fails the test unless apps are unchanged, with a reason.
+// checkWaits fails the test unless the apps are still Progressing, and get names their analysis.
 func (w *world) checkWaits(names ...string) {
 	w.t.Helper()
 	for _, name := range names {

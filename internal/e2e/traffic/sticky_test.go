@@ -24,7 +24,7 @@ type visitor struct {
 type crowd struct {
 	a     *app
 	stop  context.Context
-	leave func() // all of them, and waits until they have left
+	leave func() // ends all visitors, and waits until they have ended
 	all   sync.WaitGroup
 	mu    sync.Mutex
 	each  []*visitor

@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// timeout is far longer than any event takes, so that a busy machine fails no test.
+// timeout is far longer than any event takes, so that no test fails on a busy machine.
 const timeout = 5 * time.Minute
 
 // world is a repository with apps, a gitrollout that releases them, and users. A Prometheus scrapes their pods if releases are measured.
@@ -40,7 +40,7 @@ type world struct {
 	command    *exec.Cmd
 	exited     chan error
 
-	settled time.Duration // alone or parallel
+	settled time.Duration // alone or beside
 
 	mu      sync.Mutex
 	history []record
@@ -55,7 +55,7 @@ type app struct {
 	load *proxytest.Load
 }
 
-// record is a commit on the state branch and the time when it was first seen: commits have whole seconds only.
+// record is a commit on the state branch and the time when the test first saw it: commits have only whole seconds.
 type record struct {
 	at      time.Time
 	subject string
@@ -73,8 +73,8 @@ func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 // token is the credential in the Secret metrics of each measured app.
 const token = "Zm9v-s3cr3t-t0ken"
 
-// newMeasured is a world with a Prometheus, whose address is PROMETHEUS in the apps' files. Its tests do not check how
-// fast the proxy follows a weight.
+// newMeasured returns a world with a Prometheus, whose address is PROMETHEUS in the apps' files. Its tests do not check
+// how fast the proxy follows a weight.
 func newMeasured(t *testing.T, shops ...measured) *world {
 	t.Helper()
 	w := &world{t: t, settled: alone, prometheus: startPrometheus(t)}
@@ -151,7 +151,7 @@ func (w *world) watch(ctx context.Context) {
 	}
 }
 
-// note adds the state of all apps at a commit. It may miss a commit between two polls, which are shorter than a push.
+// note adds the state of all apps at a commit. It could miss a commit between two polls, but their interval is shorter than a push.
 func (w *world) note(at time.Time, commit string) {
 	show := func(args ...string) []byte {
 		cmd := exec.Command("git", append([]string{"-C", w.repo.Bare}, args...)...)
@@ -303,7 +303,7 @@ func (w *world) users(perSecond float64) {
 	}
 }
 
-// quiet ends the users and fails the test if a request failed.
+// quiet ends the requests of all users and fails the test if a request failed.
 func (w *world) quiet() {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -386,7 +386,7 @@ func (a *app) awaitRouted(since time.Time, weight int) record {
 	})
 }
 
-// paused waits until all apps are paused at a step, and returns when the last one was.
+// paused waits until all apps are paused at a step, and returns the time when the last one was.
 func (w *world) paused(since time.Time, step int) (last time.Time) {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -404,7 +404,7 @@ func (a *app) awaitPaused(since time.Time, step int) record {
 	})
 }
 
-// scale sets the replicas like an autoscaler.
+// scale sets the replicas as an autoscaler does.
 func (a *app) scale(n int32) {
 	a.w.t.Helper()
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: a.name, Name: "shop"}, Spec: autoscalingv1.ScaleSpec{Replicas: n}}
