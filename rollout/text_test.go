@@ -44,13 +44,13 @@ func TestPrintable(t *testing.T) {
 func TestStatesArePrintable(t *testing.T) {
 	bad := "a\x00\n" + strings.Repeat("b", 1000)
 	s := State{
-		Reason: bad, Held: &Held{Message: bad}, Stable: &Release{Author: bad, Subject: bad}, Release: &Release{Author: bad, Subject: bad},
+		Reason: bad, Unhealthy: bad, Kept: bad, Ignored: bad, Held: &Held{Message: bad}, Stable: &Release{Author: bad, Subject: bad}, Release: &Release{Author: bad, Subject: bad},
 		Rejected: []Rejection{{Reason: bad}}, Progress: []Progress{{Opened: bad}},
 	}
 	before := fmt.Sprintf("%+v %+v", s, *s.Held)
 	got := s.Printable()
 	texts := []string{got.Reason, got.Held.Message, got.Stable.Author, got.Stable.Subject, got.Release.Author, got.Release.Subject,
-		got.Rejected[0].Reason, got.Progress[0].Opened}
+		got.Rejected[0].Reason, got.Progress[0].Opened, got.Unhealthy, got.Kept, got.Ignored}
 	compare.Check(t, slices.Repeat([]string{Printable(bad)}, len(texts)), texts)
 	compare.CheckNamed(t, "the given state", before, fmt.Sprintf("%+v %+v", s, *s.Held))
 }

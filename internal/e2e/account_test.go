@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEveryWriteIsTheAccounts checks that every write of an app with a service account uses that account: dry runs,
-// applies, prunes, measurement Jobs, rollbacks, and corrections of manual changes. Only Events and the Lease are
-// written as gitrollout.
+// TestEveryWriteIsTheAccounts checks that every write of an app with a service account uses that account: dry runs, applies, prunes,
+// measurement Jobs, rollbacks, and corrections of manual changes. Only Events and the Lease are written as gitrollout.
 func TestEveryWriteIsTheAccounts(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")

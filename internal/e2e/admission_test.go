@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// protect installs the component `admission` for gitrollout in a custom namespace. Its policy applies only to the
-// test's namespace.
+// protect installs the component `admission` for gitrollout in a custom namespace. Its policy applies only to the test's namespace.
 func (w *world) protect() {
 	w.t.Helper()
 	var ours []string

@@ -20,9 +20,8 @@ func (w *world) agentPartition() string {
 	return w.kubectl("get", "daemonsets.apps.kruise.io", "shop", "-o", "jsonpath={.spec.updateStrategy.rollingUpdate.partition}")
 }
 
-// TestAdvancedDaemonSet adopts an Advanced DaemonSet that kubectl created, without a restart. The partition updates as
-// many nodes as a step asks for, and at most one node is without a ready pod at any time. A reverted and a crashing
-// version are rolled back.
+// TestAdvancedDaemonSet adopts an Advanced DaemonSet that kubectl created, without a restart. The partition updates as many nodes as a step
+// asks for, and at most one node is without a ready pod at any time. A reverted and a crashing version are rolled back.
 func TestAdvancedDaemonSet(t *testing.T) {
 	t.Parallel()
 	app := advancedAgents("setWeight: 20", "pause: {}", "setCanaryScale: {replicas: 5}", "pause: {}")

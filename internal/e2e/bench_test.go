@@ -32,10 +32,9 @@ const (
 	benchBound   = 5 * time.Minute // for all releases of one row
 )
 
-// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods each that are ready at once. The
-// weights are 20, 50 and 80, with pauses of five seconds. A script without Git or decisions sends the same patches to
-// as many Deployments, which measures the cluster alone. The benchmark has no time limit; docs/performance.md explains
-// the table.
+// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods each that are ready at once. The weights are 20, 50 and
+// 80, with pauses of five seconds. A script without Git or decisions sends the same patches to as many Deployments, which measures the
+// cluster alone. The benchmark has no time limit; docs/performance.md explains the table.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
 	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
@@ -286,8 +285,7 @@ func controllerWrites(tb testing.TB, audit string) int {
 	return len(deploymentControllerWrites.FindAllString(readText(tb, audit), -1))
 }
 
-// deploymentControllerWrites matches lines of the audit log: kube-controller-manager names the controller in its user
-// agent.
+// deploymentControllerWrites matches lines of the audit log: kube-controller-manager names the controller in its user agent.
 var deploymentControllerWrites = regexp.MustCompile(`"stage":"ResponseComplete","requestURI":"/apis/apps/[^"]*",` +
 	`"verb":"(?:create|update|patch|delete)".*"userAgent":"[^"]*deployment-controller`)
 

@@ -183,8 +183,7 @@ func (g *gate) kills() int {
 	return len(g.struck)
 }
 
-// awaitRestart waits until gitrollout has been killed and its next process works, because the last effects may follow
-// the outcome.
+// awaitRestart waits until gitrollout has been killed and its next process works, because the last effects may follow the outcome.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
 	w.until("killed and back", func() bool {

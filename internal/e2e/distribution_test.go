@@ -136,8 +136,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestKrew uses the manifest like krew: it checks the archive of this platform, unpacks it, and runs the program under
-// the plugin's name.
+// TestKrew uses the manifest like krew: it checks the archive of this platform, unpacks it, and runs the program under the plugin's name.
 func TestKrew(t *testing.T) {
 	t.Parallel()
 	var manifest struct {

@@ -220,9 +220,8 @@ func hookWaits(t *testing.T, plain bool) {
 	w.awaitHealthy(w.repo.Head())
 }
 
-// TestHooksWithTheirRole checks the rights of the component hooks. With them an app is deployed and released with its
-// hooks, as gitrollout or as the app's account. Without them no Job starts, and the app and doctor name the missing
-// right.
+// TestHooksWithTheirRole checks the rights of the component hooks. With them an app is deployed and released with its hooks, as gitrollout
+// or as the app's account. Without them no Job starts, and the app and doctor name the missing right.
 func TestHooksWithTheirRole(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
@@ -327,8 +326,7 @@ func hookAborted(t *testing.T, plain bool) {
 	}
 }
 
-// TestHookThatCannotStart checks that a migration whose image is missing is reported. A fixed version replaces it long
-// before its deadline.
+// TestHookThatCannotStart checks that a migration whose image is missing is reported. A fixed version replaces it long before its deadline.
 func TestHookThatCannotStart(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

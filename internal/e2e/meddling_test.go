@@ -13,9 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNobodyElseSaysHowManyPodsMayBeMissing changes maxUnavailable with kubectl, although Git leaves it to the default.
-// At rest the default is restored, and then nothing is written. A revert, which has no steps, keeps as many pods as the
-// default requires.
+// TestNobodyElseSaysHowManyPodsMayBeMissing changes maxUnavailable with kubectl, although Git leaves it to the default. At rest the default
+// is restored, and then nothing is written. A revert, which has no steps, keeps as many pods as the default requires.
 func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := newShop(8, "", "setWeight: 25")
@@ -143,8 +142,7 @@ func (w *world) podOf(version string) string {
 	return ""
 }
 
-// TestBadReleases pushes broken versions. Stable keeps its pods, the state has the reason, and the next good version is
-// released.
+// TestBadReleases pushes broken versions. Stable keeps its pods, the state has the reason, and the next good version is released.
 func TestBadReleases(t *testing.T) {
 	t.Parallel()
 	for name, tag := range map[string]string{"never ready": "v2-neverready", "crash loop": "v2-crash", "no image": "v2-badimage"} {

@@ -100,8 +100,7 @@ var answers = map[string]struct {
 	"504": {http.StatusGatewayTimeout, "Timeout"},
 }
 
-// next returns the fault for the next request: each kind in turn, with successful requests in between. Only a write can
-// have a conflict.
+// next returns the fault for the next request: each kind in turn, with successful requests in between. Only a write can have a conflict.
 func (s *weather) next(write bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

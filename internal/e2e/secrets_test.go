@@ -193,8 +193,7 @@ func withoutObjects(out string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestCredentialsAreNotTold uses each kind of credential, valid, invalid and malformed, without a cluster. No output
-// may contain it.
+// TestCredentialsAreNotTold uses each kind of credential, valid, invalid and malformed, without a cluster. No output may contain it.
 func TestCredentialsAreNotTold(t *testing.T) {
 	t.Parallel()
 	p := planted{}

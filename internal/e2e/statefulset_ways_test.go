@@ -30,9 +30,8 @@ func (w *world) grantEvictions() {
 	w.kubectl("create", "rolebinding", "evict", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 }
 
-// TestRetreatNeedsTheRightToDeletePods rolls back from a pod that never becomes ready, without the right to delete it.
-// The message names the right, the release keeps rolling back, and no stable pod is replaced. With the component evict
-// it completes without further help.
+// TestRetreatNeedsTheRightToDeletePods rolls back from a pod that never becomes ready, without the right to delete it. The message names
+// the right, the release keeps rolling back, and no stable pod is replaced. With the component evict it completes without further help.
 func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")

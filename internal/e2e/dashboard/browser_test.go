@@ -70,8 +70,7 @@ type tab struct {
 	troubles []string
 }
 
-// newTab opens an empty page of a desktop's size. Every error of the page, including a policy violation, fails the
-// test.
+// newTab opens an empty page of a desktop's size. Every error of the page, including a policy violation, fails the test.
 func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
 	parent, err := browser()
@@ -150,8 +149,7 @@ func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
 }
 
-// slash presses the key as a keyboard does: in one event, whose default action the page can prevent. chromedp's
-// KeyEvent sends two events.
+// slash presses the key as a keyboard does: in one event, whose default action the page can prevent. chromedp's KeyEvent sends two events.
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{

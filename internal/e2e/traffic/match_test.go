@@ -67,9 +67,8 @@ func TestMatchedUsers(t *testing.T) {
 	w.quiet()
 }
 
-// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and then all users to all pods, half of which are
-// new. After an abort at the first step the rejected version gets no requests. Deleted pods serve for a while, because
-// they may have requests in flight.
+// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and then all users to all pods, half of which are new. After an abort
+// at the first step the rejected version gets no requests. Deleted pods serve for a while, because they may have requests in flight.
 func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, each(func(p provider) shop {

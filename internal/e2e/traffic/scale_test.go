@@ -59,8 +59,7 @@ func (w *world) scaled(n int32, canary int) {
 	}
 }
 
-// aborted waits until each app is rolled back. It checks that the version gets no requests after the rollback was
-// recorded and settled.
+// aborted waits until each app is rolled back. It checks that the version gets no requests after the rollback was recorded and settled.
 func (w *world) aborted(pushed time.Time, version string) {
 	w.t.Helper()
 	for _, a := range w.apps {
