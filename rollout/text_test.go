@@ -44,7 +44,8 @@ func TestPrintable(t *testing.T) {
 func TestStatesArePrintable(t *testing.T) {
 	bad := "a\x00\n" + strings.Repeat("b", 1000)
 	s := State{
-		Reason: bad, Unhealthy: bad, Kept: bad, Ignored: bad, Held: &Held{Message: bad}, Stable: &Release{Author: bad, Subject: bad}, Release: &Release{Author: bad, Subject: bad},
+		Reason: bad, Unhealthy: bad, Kept: bad, Ignored: bad, Held: &Held{Message: bad},
+		Stable: &Release{Author: bad, Subject: bad}, Release: &Release{Author: bad, Subject: bad},
 		Rejected: []Rejection{{Reason: bad}}, Progress: []Progress{{Opened: bad}},
 	}
 	before := fmt.Sprintf("%+v %+v", s, *s.Held)
