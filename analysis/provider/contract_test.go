@@ -21,6 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // contract is a test case of a provider that uses HTTP. Its server follows the provider's public documentation, not gitrollout's requests,

@@ -184,7 +184,7 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v1": 10})
 	w.pods.wantStarted(t, map[string]int{"v1": 13, "v2": 3})
 	w.pods.wantReady(t, mark, 9)
-	app.rollout = "  progressDeadlineSeconds: 5\n  progressDeadlineAbort: true\n"
+	app.rollout = "  progressDeadlineSeconds: 20\n  progressDeadlineAbort: true\n"
 	w.push("v3", app.at("v3-crash").files())
 	w.await("back from v3", func(s rollout.State) bool {
 		return len(s.Rejected) == 2 && s.Phase == rollout.Degraded && s.Release == nil

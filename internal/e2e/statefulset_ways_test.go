@@ -140,7 +140,7 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 // starts again before the next step begins.
 func TestTimedPauseBeginsAnew(t *testing.T) {
 	t.Parallel()
-	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {duration: 5s}", "pause: {}")
+	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {duration: 15s}", "pause: {}")
 	w := running(t, app.files())
 	w.stage("v2", app.at("v2").files())
 	time.Sleep(2 * time.Second)
@@ -149,7 +149,7 @@ func TestTimedPauseBeginsAnew(t *testing.T) {
 	pod, err := w.cluster.Kube.CoreV1().Pods(w.ns).Get(context.Background(), "shop-2", metav1.GetOptions{})
 	must(t, err)
 	for _, c := range pod.Status.Conditions {
-		if served := s.Progress[0].Entered.Sub(c.LastTransitionTime.Time); c.Type == "Ready" && served < 5*time.Second {
+		if served := s.Progress[0].Entered.Sub(c.LastTransitionTime.Time); c.Type == "Ready" && served < 15*time.Second {
 			t.Errorf("the pause ended when its pod had served for %s", served)
 		}
 	}
