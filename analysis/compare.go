@@ -56,7 +56,6 @@ func looks(m Metric, began, at time.Time) int {
 	return 1 + int(max(0, at.Sub(began)-m.InitialDelay)/m.Interval)
 }
 
-// sample holds the number of bad requests and of all requests.
 type sample struct{ bad, all int }
 
 func (s sample) String() string {
@@ -129,8 +128,7 @@ func fisher(c, s sample) float64 {
 }
 
 // tail returns the probability of k or more, in a distribution that falls on both sides of its mean. rise(k) is the
-// ratio of the term of k+1 to the term of k. Terms are added until they no longer matter: some ten thousand for 1e9
-// requests.
+// ratio of term k+1 to term k. Terms are added until they no longer matter: some ten thousand for 1e9 requests.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {

@@ -20,8 +20,7 @@ type Template struct {
 // IsCluster reports whether the template is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec holds the fields of Argo Rollouts' AnalysisTemplate. Metrics are parsed once their arguments are filled
-// in, because a count may be {{args.n}}.
+// TemplateSpec is Argo Rollouts' AnalysisTemplate. Metrics are parsed with arguments, as a count may be {{args.n}}.
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`
@@ -95,9 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool) // a field of the Rollout
 }
 
-// Instantiate returns the metrics of the referenced templates, with arguments filled in. Secrets stay {{args.name}} in
-// Config, so that no record or message has their values. check validates a provider's configuration, with fields
-// relative to the metric; it may be nil.
+// Instantiate returns the templates' metrics, with arguments filled in. Secrets stay {{args.name}} in Config, out of
+// records and messages. check validates a provider's configuration, with fields relative to the metric; it may be nil.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template

@@ -95,7 +95,6 @@ func setProvider(m *Metric, raw map[string]any) error {
 	return nil
 }
 
-// wrong returns an InvalidError about a field of a metric or template.
 func wrong(field, fix, format string, args ...any) error {
 	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }

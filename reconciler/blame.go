@@ -64,7 +64,6 @@ func (b *blame) want(app, from string) {
 	b.wanted()
 }
 
-// take removes and returns the requests by app.
 func (b *blame) take() (all map[string]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer is the last pump: it pushes all queued transitions in one commit, and each pass gets its result. Only
-// outbox's methods may be called from other goroutines.
+// committer is the last pump: it pushes all queued transitions in one commit. Other goroutines may only call outbox.
 type committer struct {
 	*Options
 	*outbox
@@ -28,9 +27,8 @@ type committer struct {
 	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
 
-// flush records the due transitions and publishes their results. The error is the push's; with ErrConflict the branch
-// has moved and all decisions must be repeated. refused joins the errors of apps that the server refuses while it
-// accepts others: these wait alone.
+// flush records the due transitions and publishes their results. err is the push's; after ErrConflict all decisions
+// must be repeated. refused joins the errors of apps that the server refuses while it accepts others: these wait alone.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {
@@ -121,8 +119,7 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push records all transitions in one commit and pushes it with the proposals' commits, before any advance is applied.
-// A panic becomes an error.
+// push pushes all transitions in one commit with the proposals' commits, before any advance. A panic becomes an error.
 func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

@@ -65,7 +65,6 @@ func (c *errorLog) note(what, text string) {
 	c.said[what] = text
 }
 
-// ofPanic logs a panic with its stack, once.
 func (c *errorLog) ofPanic(app string, problem any, stack []byte) {
 	if c.isNew("panic of "+app, fmt.Sprint(problem)) {
 		c.log.Error("panic", "app", app, "problem", fmt.Sprint(problem), "stack", string(stack))

@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs creates due hook Jobs, and returns the states of all jobs, added to the known states. It logs once why a Job
-// does not start.
+// askJobs creates due hook Jobs, and returns known with the states of all jobs. It logs once why a Job does not start.
 func (r *Reconciler) askJobs(
 	ctx context.Context, a *appView, known map[string]rollout.JobState, jobs []strategies.HookJob,
 ) map[string]rollout.JobState {
@@ -46,8 +45,7 @@ func (o *Options) checkJobs(ctx context.Context, app string, at *rollout.Render)
 	return nil
 }
 
-// askJob creates, reads or deletes a recorded Job. Passes repeat the call until the hook's deadline. No Job is created
-// for an app that Git no longer lists.
+// askJob creates, reads or deletes a recorded Job. Passes repeat it until the deadline. A removed app gets no new Job.
 func (o *Options) askJob(ctx context.Context, a *appView, job strategies.HookJob) (rollout.JobState, error) {
 	switch {
 	case o.Jobs == nil:

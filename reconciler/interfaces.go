@@ -36,10 +36,9 @@ type Past interface {
 // Renderer renders one app at one commit.
 type Renderer = source.Renderer
 
-// Observer returns the cluster's objects from caches that watches keep current. Routes are objects whose status their
-// routers write. Serves asks the API server whether a Service has a ready endpoint among the pods whose Pin has the
-// value podHash. SameTemplate asks it whether applying a workload keeps the running template. OtherOwners returns the
-// other tools that own an app's objects.
+// Observer returns the cluster's objects from watched caches. Routes are objects whose status their routers write.
+// Serves asks the API server whether a Service has a ready endpoint among the pods whose Pin is podHash. SameTemplate
+// asks it whether applying a workload keeps the running template. OtherOwners returns other tools that own objects.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)

@@ -61,8 +61,7 @@ const (
 	PumpOut  Pump = "out"  // records the transitions of passes
 )
 
-// Turn runs one pump once, as Run does concurrently. A deterministic scheduler, like the simulator's, may overlap
-// turns of different pumps, not of one.
+// Turn runs one pump once, for deterministic schedulers like the simulator. Only turns of different pumps may overlap.
 func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time) error {
 	switch pump {
 	case PumpIn:

@@ -18,8 +18,7 @@ type claim struct {
 	isOld bool // the head is of an older commit; the newest one may not have the object any more
 }
 
-// updateOwners registers the objects of an app's new head instead of the former head's. It touches other apps whose
-// heads have any of these objects.
+// updateOwners records the objects of an app's new head, and touches the other apps with an object of either head.
 func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {

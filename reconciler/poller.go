@@ -95,8 +95,7 @@ func sameText(a, b *rollout.InvalidError) bool {
 // current returns the latest view, nil before the first fetch.
 func (l *poller) current() *gitView { return l.seen.Load() }
 
-// look fetches Git once and publishes a view. An unreachable remote changes nothing. After an unreadable commit the
-// last view stays and nothing advances.
+// look fetches Git once and publishes a view, or keeps the last one. After an unreadable commit nothing advances.
 func (l *poller) look(ctx context.Context) error {
 	_, pushes := l.states.at()
 	heads, err := l.fetch(ctx)

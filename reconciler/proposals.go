@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns the updates of one transition's proposal branches: a promotion at a shut gate, a revert while the
-// head is rejected, and removals.
+// proposals returns a transition's branch updates: a promotion at a shut gate, a revert of a rejected head, removals.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
@@ -80,8 +79,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update that a proposal's branch needs, if any. A branch that cannot be read is compared after the
-// next fetch.
+// planned returns the update that a proposal's branch needs, if any. An unreadable branch is compared after a fetch.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -132,8 +130,7 @@ func proposalsOf(cluster, app string) []string {
 	}
 }
 
-// renewProposals pushes unmergeable or outdated proposals again, and removes unwanted ones. New proposals come only
-// from transitions, and tidy removes merged ones.
+// renewProposals pushes unmergeable or outdated proposals again, and removes unwanted ones. Transitions make new ones.
 func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes

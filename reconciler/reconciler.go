@@ -80,7 +80,6 @@ type Reconciler struct {
 	caches map[string]*appCache
 }
 
-// counters are the fields of Stats as atomic values.
 type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
 // New returns a reconciler without any state, and gives each part the other parts that it calls.

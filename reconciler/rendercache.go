@@ -322,8 +322,7 @@ func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// rollbackRender returns the head's render if it equals stable's, despite new rules or lost keys; else nil. Such a head
-// rolls a release back.
+// rollbackRender returns the head's render if it equals stable's and so rolls back, despite new rules or lost keys.
 func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := b.states.of(app.Name)

@@ -132,8 +132,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports whether a revert proposal is a user's undo of the head's release, which needs no rejection. An
-// unreadable commit does not count.
+// undoes reports whether a revert proposal is a user's undo of the head's release, which needs no rejection.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)
 	if commit == "" {

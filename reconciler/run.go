@@ -27,7 +27,6 @@ const (
 	mostGathering = 500 * time.Millisecond
 )
 
-// until returns the time left to a moment.
 func until(when time.Time) time.Duration { return time.Until(when) }
 
 // Run runs the pumps concurrently until the context ends. It fetches Git at each interval, reconciles an app after a
@@ -157,7 +156,6 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	}
 }
 
-// interval returns the flag's interval, or the configuration's.
 func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }

@@ -51,7 +51,6 @@ func (r *stateStore) of(app string) (e appState, known bool) {
 	return r.apps[app], r.isKnown
 }
 
-// isInFlight reports whether an app has a release in flight or rolls back.
 func (r *stateStore) isInFlight(app string) bool {
 	e, _ := r.of(app)
 	return e.state.Release != nil || e.state.Phase == rollout.Aborting
@@ -157,7 +156,6 @@ func moved(before, now map[string]string) map[string]string {
 	return all
 }
 
-// proposers returns the apps with a proposal.
 func (r *stateStore) proposers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,6 @@ func (r *committer) isStale(branch string) bool {
 	return marked
 }
 
-// hasForge reports whether a forge is configured and receives reports.
 func (r *committer) hasForge(v *gitView) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }

@@ -11,9 +11,8 @@ import (
 // of a Render is never changed: overlays change copies.
 type Object map[string]any
 
-// Ref names an object in one cluster, without an API version. Namespace is empty for cluster-scoped objects. The text
-// form is "group/Kind/namespace/name", such as core/Service/shop/checkout. "core" stands for the empty group, and "-"
-// for no namespace.
+// Ref names an object in one cluster, without an API version. Namespace is empty for cluster-scoped objects. As text it
+// is "group/Kind/namespace/name", such as core/Service/shop/checkout: "core" is the empty group, "-" no namespace.
 type Ref struct {
 	Group     string
 	Kind      string

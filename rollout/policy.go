@@ -62,7 +62,6 @@ type Quota struct {
 	Deployments *int `json:"deployments"`
 }
 
-// policyFile has the fields of the policy's file.
 type policyFile struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"` // Policy

@@ -17,8 +17,7 @@ func Printable(text string) string { return Cut(OneLine(text), MaxText) }
 // varying matches words of a text that differ each time, such as numbers, addresses and request ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
-// SameText reports whether two texts are equal apart from numbers, ids and the order of words, such as "used: 3 of 10"
-// and "used: 4 of 10".
+// SameText reports whether texts differ at most in numbers, ids and the order of words, as "3 of 10" and "4 of 10" do.
 func SameText(a, b string) bool { return a == b || slices.Equal(sortedWords(a), sortedWords(b)) }
 
 func sortedWords(text string) []string {

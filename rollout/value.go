@@ -115,7 +115,6 @@ func (v value) duration(to *time.Duration, f Field) {
 	}
 }
 
-// positive refuses a duration of 0 or less if the field has the tag min.
 func (v value) positive(d time.Duration, f Field) {
 	if f.Has("min") && d <= 0 {
 		v.fail(f.Tag.Get("fix"), "%s is not more than 0", Describe(v.raw))

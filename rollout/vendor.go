@@ -51,7 +51,6 @@ type VendorOCI struct {
 	Semver string `json:"semver,omitempty"` // a range of versions; the newest one is used
 }
 
-// vendorFile has the fields of vendor.yaml.
 type vendorFile struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"` // Vendor

@@ -104,7 +104,6 @@ func checkGlobs(file, field string, globs []string) error {
 	return nil
 }
 
-// concerns reports whether any pattern matches a name; an empty list matches all.
 func concerns(globs []string, app string) bool {
 	return len(globs) == 0 || matchesAny(globs, app)
 }

@@ -204,7 +204,6 @@ func (g *Git) Merge(id, onto string) rollout.Merge {
 	return m
 }
 
-// move is one branch of a push.
 type move struct {
 	branch, from, to string // from and to are commits; to is "" for a deletion
 }

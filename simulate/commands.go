@@ -144,7 +144,6 @@ func (s *Story) renders() (all []*rollout.Render) {
 	return all
 }
 
-// deployments returns the cluster's Deployments, sorted by name.
 func (s *Story) deployments() []*kube.Deployment {
 	return slices.SortedFunc(maps.Values(s.cluster.Kube.Deployments), func(a, b *kube.Deployment) int {
 		return cmp.Or(strings.Compare(a.Workload.Name, b.Workload.Name), a.Workload.Compare(b.Workload))
@@ -226,8 +225,7 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits an app's files: tags in kustomizations or, without these, in a chart's values or in images. The
-// error says why no commit can be rendered.
+// setVersion edits an app's tags in kustomizations or else in a chart's values or images. refused: no commit renders.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest commit at which the app can be rendered

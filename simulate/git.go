@@ -63,7 +63,6 @@ func (g *Git) Files(id string) map[string]string {
 	return files
 }
 
-// at returns the commit with that id, an empty commit if there is none.
 func (g *Git) at(id string) *commit {
 	if c := g.commits[id]; c != nil {
 		return c

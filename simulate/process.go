@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 )
 
-// errDead is the error of each effect of a dead process.
 var errDead = errors.New("the process is dead")
 
 // Process is one reconciler, whose work stops before each effect until the scheduler sets the outcome. Nothing runs

@@ -229,7 +229,6 @@ func (s *Story) wait(d time.Duration) error {
 	return nil
 }
 
-// commit pushes a user's change of main.
 func (s *Story) commit(message string, edits map[string][]byte) {
 	id := s.git.Commit(Change{Branch: Branch, Author: "Ann", Message: message, When: s.cluster.Kube.Now, Edits: edits})
 	s.pushes = append(s.pushes, id)

@@ -210,7 +210,6 @@ func waitsForPods(in Input, m workloads.Staged) bool {
 	return (waits || !ok) && !m.Suspended && !isSuspended(m) && !m.IsThrough()
 }
 
-// isPodsStage reports whether a workload's present step waits only for pods.
 func isPodsStage(m workloads.Staged) bool {
 	_, is := m.Stage().Wait.(plan.PodsWait)
 	return is

@@ -55,8 +55,7 @@ type Decision struct {
 	Ask *Ask
 }
 
-// Decide returns the next state of one app, at most one transition after the given state. The caller answers its
-// questions before it acts on the decision:
+// Decide returns an app's next state, at most one transition later. The caller answers its questions before it acts:
 //
 //	for d.Ask != nil { in = answer(in, d.Ask); d = Decide(in) }
 //

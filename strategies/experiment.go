@@ -85,7 +85,6 @@ type experimentPods struct {
 	serving int
 }
 
-// available reports whether all pods of the template are available.
 func (p experimentPods) available() bool { return p.there && p.serving >= p.Replicas }
 
 func podsOf(in Input, m workloads.Staged, e *rollout.Experiment) []experimentPods {

@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// runningHook returns the index of the running hook, -1 if none runs.
 func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }

@@ -180,7 +180,6 @@ func advance(in Input) Decision {
 	return settled(in, d)
 }
 
-// indexOf returns the index of the workload's progress in a state.
 func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }

@@ -246,8 +246,7 @@ func IsOpen(in Input) bool {
 	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })
 }
 
-// Skipped returns the steps from the present one on that a promotion shortens or skips: timed pauses, analyses,
-// experiments and, with a full promotion, all steps.
+// Skipped returns the steps from the present one on that a promotion shortens or skips; a full promotion skips all.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	return skipped(in.prepared())

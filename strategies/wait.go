@@ -44,7 +44,6 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	}
 }
 
-// withProblem appends to a text the reason why pods are not ready, unless it is empty.
 func withProblem(text, problem string) string {
 	if problem == "" {
 		return text
@@ -108,7 +107,6 @@ func waitForPeople(in Input, m workloads.Staged) verdict {
 	return waitForPromotion(in, m)
 }
 
-// promoter returns the promotion file's author, "a promotion file" for an unknown author, "nobody" without a file.
 func promoter(in Input) string {
 	if in.Promotion == nil {
 		return "nobody"

@@ -32,7 +32,6 @@ func ingressNames(one, name, many string, names []string) ([]namedIngress, error
 	return all, nil
 }
 
-// ingressPath is one path of an Ingress.
 type ingressPath struct {
 	rule, index int
 	host        string

@@ -20,7 +20,6 @@ type istioTarget struct {
 // istioVersion is the destination of one version: a Service, or a subset of a DestinationRule's host.
 type istioVersion struct{ host, subset string }
 
-// name returns the stable destination for messages.
 func (t istioTarget) name() string {
 	if t.stable.subset != "" {
 		return "the stable subset " + t.stable.subset
@@ -28,7 +27,6 @@ func (t istioTarget) name() string {
 	return "the stable Service " + t.Stable
 }
 
-// find returns the index of a version among a route's destinations, -1 if it is absent.
 func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	return slices.IndexFunc(list(route["route"]), func(d any) bool {
 		destination := mapping(mapping(d)["destination"])

@@ -145,7 +145,6 @@ func compares(match map[string]any, field, name string) bool {
 // whole anchors a pattern, for routers that search a pattern anywhere in a text.
 func whole(p string) string { return "^" + group(p) + "$" }
 
-// group encloses a pattern with alternatives in parentheses.
 func group(p string) string {
 	if strings.Contains(p, "|") {
 		return "(?:" + p + ")"

@@ -12,15 +12,12 @@ import (
 )
 
 // nginx is ingress-nginx. A second Ingress with the same hosts and paths and the annotation canary splits the requests
-// (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary). The canary Ingress
-// is generated for a release. From ingress-nginx's source (controller.go, mergeAlternativeBackends; balancer.lua,
-// route_to_alternative_balancer):
+// (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary). A release generates
+// this Ingress. From the source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer):
 //
-//   - There is one canary for each Service and port, not for each path. Other
-//     Ingresses with the stable Service are split as well.
-//   - Only paths of the stable Ingress, with their pathType, can be split, and
-//     only if no path of the host leads to the canary Service itself. So steps
-//     cannot match a path: an Ingress for the path would end the split.
+//   - There is one canary per Service and port, not per path. Other Ingresses with the stable Service are also split.
+//   - Only paths of the stable Ingress, with their pathType, can be split, and only if no path of the host leads to the
+//     canary Service itself. So steps cannot match a path: an Ingress for the path would end the split.
 //   - A session cookie decides before header, cookie and weight, in this order.
 //   - A total weight of less than 100 counts as 100.
 var nginx = router{

@@ -108,7 +108,6 @@ func (u *nginxUsers) annotations() map[string]string {
 	return out
 }
 
-// either returns a pattern that matches if any of the patterns does.
 func either(patterns []string) string {
 	if len(patterns) == 1 {
 		return patterns[0]

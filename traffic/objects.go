@@ -43,7 +43,6 @@ func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	return object, ok
 }
 
-// after returns the index after an object, the end of the list if the object does not exist.
 func (o *Objects) after(ref rollout.Ref) int {
 	if i, ok := o.at[ref]; ok {
 		return i + 1

@@ -33,7 +33,6 @@ const (
 	atFilter
 )
 
-// place is a value in an object, with its path.
 type place struct {
 	value any
 	path  string

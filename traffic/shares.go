@@ -55,7 +55,6 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 	return entry
 }
 
-// weighed returns the result of weights, or the error of alone.
 func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]any, error) {
 	if err := s.alone(ref, place, what, owner); err != nil {
 		return nil, err

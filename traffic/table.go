@@ -20,7 +20,6 @@ type router struct {
 	list     bool // the configuration is a list; a single mapping stands for a list of one
 }
 
-// name returns the router's name for a sentence.
 func (r router) name() string {
 	if r.kind == anyObject.kind {
 		return "a router described by paths"
@@ -32,11 +31,9 @@ func (r router) name() string {
 type editor interface {
 	// names visits the names of objects in the configuration, to replace them as kustomize does.
 	names(visit func(kind string, name *string))
-	// overlay applies a Route to the objects.
 	overlay(*Objects, Route) error
 }
 
-// visitAll visits each name in a list of objects of one kind.
 func visitAll(visit func(kind string, name *string), kind string, names []string) {
 	for i := range names {
 		visit(kind, &names[i])

@@ -17,8 +17,7 @@ import (
 //
 //   - An entry with weight 0 counts as absent, also for users with a cookie.
 //   - Without allowEmptyServices, one entry without endpoints breaks all.
-//   - A cookie also keeps users at stable, so that with sticky the weight is
-//     the canary's share of new users.
+//   - A cookie also keeps users at stable, so that with sticky the weight is the canary's share of new users.
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
 	features: features{

@@ -159,7 +159,6 @@ func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rol
 	return verdict
 }
 
-// wrong returns an error about a field of an object.
 func wrong(about rollout.Ref, field, format string, args ...any) *rollout.InvalidError {
 	return &rollout.InvalidError{About: about, Field: field, Msg: fmt.Sprintf(format, args...)}
 }

@@ -35,7 +35,6 @@ func (b basicConfig) check(at, fix string) error {
 	return cmp.Or(required(at+".username", b.Username, "give the user's name"), required(at+".password", b.Password, fix))
 }
 
-// sender holds the settings of requests to a server.
 type sender struct {
 	Insecure       bool           `json:"insecure,omitempty"`
 	Headers        []header       `json:"headers,omitempty"` // such as X-Scope-OrgID, or Authorization: ApiKey …

@@ -60,7 +60,6 @@ var argument = regexp.MustCompile(`\{\{\s*args\.`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }
 
-// wrong returns an error about a field, with a fix.
 func wrong(field, fix, format string, args ...any) error {
 	return &fieldError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 }
@@ -142,7 +141,6 @@ func oneOf(field, value string, allowed ...string) error {
 	return wrong(field, "use one of "+strings.Join(allowed, ", "), "is %q", value)
 }
 
-// header is an HTTP header.
 type header struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`

@@ -106,7 +106,6 @@ func fluxValues(text string) ([]any, error) {
 
 var errFlux = errors.New("the answer of InfluxDB differs from its documentation: it is no annotated CSV")
 
-// fluxTable is the table that is being read.
 type fluxTable struct {
 	types, defaults []string
 	column          map[string]int // by label; 0 is the annotation column

@@ -166,14 +166,12 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is the least number of seconds for which a finished Job is kept: a day. If it was deleted earlier, a new
-// process would run it again.
+// leastTTL is how many seconds a finished Job is kept at least: a day. A new process would run a deleted Job again.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName returns a deterministic, readable name: up to 46 characters of the measurement's ID, and 12 of its hash.
-// Pods' names and labels have at most 63 characters.
+// jobName returns a readable name of at most 63 characters, as for a label: up to 46 of the ID, and 12 of its hash.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

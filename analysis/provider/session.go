@@ -18,7 +18,6 @@ const (
 	maxMetadata = 2000
 )
 
-// session is the state of one measurement.
 type session struct {
 	deps    Deps
 	request Request

@@ -14,9 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// webhook asks a gate or starts a load test by Flagger's contract (https://docs.flagger.app/usage/webhooks), such as
-// with Flagger's load tester. It posts name, namespace, phase, checksum and metadata. The response's status is the
-// verdict. Argo Rollouts has no such provider.
+// webhook asks a gate or starts a load test by Flagger's contract (https://docs.flagger.app/usage/webhooks). It posts
+// name, namespace, phase, checksum and metadata. The HTTP status is the verdict. Argo Rollouts has no such provider.
 var webhook = provider{
 	kind: "webhook", title: "Webhooks (Flagger)",
 	result: "none, the answer's status judges: 2xx accepts",

@@ -99,7 +99,6 @@ func (j Jobs) CheckJob(ctx context.Context, object map[string]any) error {
 	return final(j.Client.CheckJob(ctx, object))
 }
 
-// held maps the cluster's reasons to reasons to hold an app.
 var held = map[cluster.Reason]rollout.HeldReason{
 	cluster.Forbidden: rollout.HeldForbidden, cluster.Contested: rollout.HeldContested,
 }

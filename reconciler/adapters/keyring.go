@@ -23,7 +23,6 @@ type Keyring struct {
 	known map[string]heldKeys // by app; cached for the files of one render
 }
 
-// heldKeys holds the keys of one Secret, or the error of reading it.
 type heldKeys struct {
 	secret string
 	until  time.Time

@@ -283,7 +283,6 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 	return append(out, then[end:]...)
 }
 
-// note counts a number that was kept.
 func (c *comparison) note(pair [2]int64) {
 	if c.kept != nil {
 		c.kept[pair]++

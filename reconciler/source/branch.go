@@ -231,7 +231,6 @@ func missing(tree rollout.Tree, cluster string) error {
 	return err
 }
 
-// matches reports whether a glob matches a folder.
 func matches(glob rollout.AppGlob, dir string) bool {
 	is, err := path.Match(glob.Path, dir)
 	return err == nil && is

@@ -16,8 +16,7 @@ import (
 
 // Gatherer collects the input of an app's decision for reconciler, commands and pages. Only their RenderAt differs.
 type Gatherer struct {
-	// RenderAt returns an app at a commit, as Reader.Render does. ErrNotReady means that the render is not done; any
-	// other error, that it is unavailable.
+	// RenderAt returns an app at a commit, as Reader.Render does. Its error is ErrNotReady until the render is done.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
 	// Observe returns the observed cluster, as reconciler.Observer does; nil observes nothing.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed

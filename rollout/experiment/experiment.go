@@ -64,8 +64,7 @@ func (t Template) Objects() []rollout.Object {
 	return objects
 }
 
-// deployment returns a Deployment with the pod template of the version and the label LabelExperiment. It has a fixed
-// number of replicas and the default update strategy.
+// deployment returns a Deployment with the version's pod template, fixed replicas and the label LabelExperiment.
 func (t Template) deployment() rollout.Object {
 	from := t.From.Copy()
 	from.Set(withTexts(nil, t.PodLabels()), "spec", "template", "metadata", "labels")
@@ -91,7 +90,6 @@ func (t Template) metadata(name string) map[string]any {
 	}
 }
 
-// selector returns the template's additional selector with the label LabelExperiment.
 func (t Template) selector() map[string]any {
 	selector := rollout.Object(t.Selector).Copy()
 	selector.Set(t.Name(), "matchLabels", rollout.LabelExperiment)

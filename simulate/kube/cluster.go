@@ -9,10 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is a model of Kubernetes: an API server with Deployments and Services, controllers of Deployments,
-// ReplicaSets and StatefulSets, and a kubelet. The Deployment controller has the arithmetic of k8s.io/kubernetes
-// v1.36.3 pkg/controller/deployment. Each step is one write, pod or status at random, so that controllers see each
-// other's work late and in any order.
+// Cluster models Kubernetes: an API server with Deployments and Services, controllers of Deployments, ReplicaSets and
+// StatefulSets, and a kubelet. The Deployment controller follows k8s.io/kubernetes v1.36.3 pkg/controller/deployment.
+// Each step is one write, pod or status at random, so that controllers see each other's work late, in any order.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand

@@ -13,7 +13,6 @@ func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	return w, is || len(builtIn) > 0 || k.described(ref) >= 0
 }
 
-// described returns the index of a described kind in kinds, -1 if there is none.
 func (k *Cluster) described(ref rollout.Ref) int {
 	return slices.IndexFunc(k.kinds, func(p rollout.Partitioned) bool {
 		return p.Ref() == rollout.Ref{Group: ref.Group, Kind: ref.Kind}

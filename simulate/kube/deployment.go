@@ -69,8 +69,7 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
-// syncDeployment follows DeploymentController.syncDeployment. It queues the writes of ReplicaSets' sizes, makes other
-// writes at once, and writes the status last.
+// syncDeployment follows DeploymentController.syncDeployment. It queues writes of sizes, and writes the status last.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
@@ -107,8 +106,7 @@ func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	return fresh, olds
 }
 
-// copyToReplicaSet follows SetNewReplicaSetAnnotations, and sets the new set's minReadySeconds (sync.go,
-// getNewReplicaSet).
+// copyToReplicaSet follows SetNewReplicaSetAnnotations, and sets minReadySeconds as getNewReplicaSet (sync.go) does.
 func (d *Deployment) copyToReplicaSet(fresh *ReplicaSet, olds []*ReplicaSet) string {
 	number := 0
 	for _, rs := range olds {

@@ -24,7 +24,6 @@ func unavailableOf(o rollout.Object) rollout.Amount {
 // IsByNode reports whether d is a DaemonSet.
 func (d *Deployment) IsByNode() bool { return d.sets != nil && d.sets.byNode }
 
-// nodeOf returns the node of a DaemonSet's pod, "" for other pods.
 func nodeOf(d *Deployment, p *Pod) string {
 	if !d.IsByNode() {
 		return ""
@@ -61,9 +60,8 @@ func (d *Deployment) mayGo(all []member) []member {
 	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
-// microNodes makes one step, for one pod, of the DaemonSet controller (pkg/controller/daemon) or Kruise's. It creates
-// missing pods from the newest template. Without OnDelete it replaces unavailable pods, and available ones within
-// maxUnavailable. maxSurge is not modelled.
+// microNodes makes one step, for one pod, of the DaemonSet controller (pkg/controller/daemon) or Kruise's, without
+// maxSurge. It creates missing pods and, without OnDelete, replaces unavailable ones, and others within maxUnavailable.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {
 		switch {

@@ -162,7 +162,6 @@ func (s Stage) Meaning() string {
 	return text
 }
 
-// encoded returns a value of strings, numbers and JSON as JSON.
 func encoded(v any) string {
 	raw, _ := json.Marshal(v) // such values always encode
 	return string(raw)

@@ -53,7 +53,6 @@ type pinRow struct {
 	main, side    selector
 }
 
-// firstFit returns the index of the first row that matches, -1 if none does.
 func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 	of := func(list []readiness, s readiness) bool { return list == nil || slices.Contains(list, s) }
 	return slices.IndexFunc(rows, func(r pinRow) bool {

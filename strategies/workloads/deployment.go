@@ -103,10 +103,9 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // newest ReplicaSet and never starts pods of older ones. So a canary that has become too large shrinks under the stable
 // template, still held (Limits.Back). Replicas, steps or manual changes may cause that.
 //
-// Stable pods must not count as available then, or the controller removes all new pods as surplus. A ReplicaSet's
-// minReadySeconds change with the template, so the template changes while paused (Limits.still). n available new pods
-// look like a complete release, so first one pod goes. New pods that a manual change of minReadySeconds made available
-// stand still until they are not.
+// Stable pods must not count as available then, or all new pods are removed as surplus. A ReplicaSet's minReadySeconds
+// change with the template, so the template changes while paused (Limits.still). n available new pods look like a whole
+// release, so first one pod goes. Pods made available by manual minReadySeconds stand still until they are not.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
@@ -122,8 +121,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 	if isForward {
 		if m.Stable.Current && (!m.Live.Synced || m.Routed != nil && m.Routing != nil && !m.isSettled(v)) {
-			// The controller has yet to restart missing old pods. Or a restarted process does not know yet that proxies have
-			// learnt the route of a smaller step.
+			// Missing old pods have yet to start, or a new process does not know yet that proxies know a smaller step's route.
 			return Limits{asIs: true}, true
 		}
 		if m.IsDynamic() {

@@ -50,7 +50,6 @@ type Evicting struct {
 	Release *rollout.Render // the render of the release, nil if it cannot be read
 }
 
-// spec returns the spec of a staged workload.
 func (in Evicting) spec(w rollout.Workload) (rollout.Spec, bool) {
 	if in.Source == nil {
 		return rollout.Spec{}, false

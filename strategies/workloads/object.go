@@ -157,7 +157,6 @@ func onNodes(o rollout.Object, at string, unavailable any) {
 	}
 }
 
-// orElse sets a field that an object lacks.
 func orElse(o rollout.Object, field string, value any) {
 	if rollout.In(o, field) == nil {
 		o.Set(value, strings.Split(field, ".")...)
@@ -173,8 +172,7 @@ func Asked(s rollout.State, spec rollout.Spec) *int {
 }
 
 // growth returns the largest number of replicas that adds no pod of the new version. A Deployment controller gives each
-// ReplicaSet its rounded share, the largest one first (as in countInTurn). With c new pods of n+c, none is added below
-// a factor of 1+1/2c:
+// ReplicaSet its rounded share, the largest first. With c new pods of n+c, none is added below a factor of 1+1/2c:
 //
 //	n=4, c=2:  5, 6, 7, 9, 11, 14 …
 //	n=4, c=4:  4, until the new pods are gone

@@ -210,7 +210,6 @@ func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) 
 	return ""
 }
 
-// ordinal returns the number at the end of a pod's name, 0 if the name has none.
 func ordinal(p rollout.Pod) int {
 	n, _ := strconv.Atoi(p.Name[strings.LastIndex(p.Name, "-")+1:])
 	return n
