@@ -35,7 +35,7 @@ type Request struct {
 	Base   string      // a URL from a configuration or a Secret: errors show only scheme and host
 	Path   string      // appended to Base, and shown in errors
 	Query  url.Values  // added to the query of Base
-	Header http.Header // values are hidden in errors, except those of plainHeaders
+	Header http.Header // values are hidden in errors, except the values of plainHeaders
 	Body   []byte
 	Type   string // the body's Content-Type
 

@@ -28,7 +28,7 @@ type live struct {
 	finalizers   string
 	applied      string        // LabelApplied
 	print        string        // fingerprint of the fields that gitrollout owns, "" if there are none
-	shared       bool          // another manager owns one of these fields, or another tool has applied the object
+	shared       bool          // another manager owns a field of these, or another tool has applied the object
 	writer       string        // the other field manager that changed the object last
 	ownsReplicas bool          // gitrollout's manager owns spec.replicas
 	replicas     int64         // spec.replicas, -1 if it is not a number

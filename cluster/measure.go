@@ -100,17 +100,9 @@ func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
 	for _, o := range owners {
-		var owner metav1.Object
-		var err error
-		switch o.Kind {
-		case "StatefulSet":
-			owner, err = t.apps.StatefulSets(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-		case "DaemonSet":
-			owner, err = t.apps.DaemonSets(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-		default:
-			owner, err = t.apps.Deployments(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-		}
-		if err == nil {
+		get := t.apps.RESTClient().Get().Namespace(job.Namespace).Resource(strings.ToLower(o.Kind) + "s").Name(o.Name)
+		found, err := get.Do(ctx).Get()
+		if owner, is := found.(metav1.Object); err == nil && is {
 			o.UID = owner.GetUID()
 			job.OwnerReferences = append(job.OwnerReferences, o)
 		}

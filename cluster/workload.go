@@ -190,7 +190,7 @@ func (w *workloads) own(app string, of []rollout.Workload) {
 	}
 }
 
-// appOf returns an object's app: that of its label or, before the adoption of a workload, the app that observes it.
+// appOf returns an object's app: the label's app or, before the adoption of a workload, the app that observes it.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -217,7 +217,7 @@ func changedOf[R interface {
 	}
 }
 
-// tellOwner notifies the app of a workload. uid is the uid of the workload or of one of its revisions.
+// tellOwner notifies the app of a workload. uid is the uid of the workload or of a revision.
 func (w *workloads) tellOwner(uid types.UID) {
 	for _, k := range w.all() {
 		objects := k.objects.Load()

@@ -14,10 +14,10 @@ import (
 // KeyFiles names files of accepted signing keys in the format of allowed_signers. Keyring is armored OpenPGP instead.
 // With "", no signatures are required.
 type KeyFiles struct {
-	Commits   string // only commits of the users' branch that one of these keys signed are followed
+	Commits   string // only commits of the users' branch that are signed by these keys are followed
 	Keyring   string // like Commits; with both files, a key in either file suffices
-	Promoters string // promotion files count only if one of these keys signed their commit or merge
-	State     string // the state branch counts only if one of these keys signed its newest commit
+	Promoters string // promotion files count only if their commit or merge is signed by these keys
+	State     string // the state branch counts only if its newest commit is signed by these keys
 }
 
 // Keys holds the keys in KeyFiles' files, read at each poll so that changes take effect. It is for concurrent use.

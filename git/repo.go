@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // Repo is a shallow mirror of the configured branches, in memory, for concurrent use. Lookups, pushes and downloads of
-// older commits each wait only for operations of their own kind. Reads never wait for the network.
+// older commits each wait only for operations of the same kind. Reads never wait for the network.
 type Repo struct {
 	remote wire.Remote
 	opts   Options

@@ -212,7 +212,8 @@ func TestOneRefusedRecord(t *testing.T) {
 // in ten minutes, and delays no record.
 func TestRefusedRemoval(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.ShowsForge = true })
-	w.follow("a forge", map[string]string{configFile: plainConfig + "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"})
+	forge := "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
+	w.follow("a forge", map[string]string{configFile: plainConfig + forge})
 	w.follow("v2", shopAt("v2"))
 	removals := 0
 	w.git.refuse = func(u rollout.Update) error {

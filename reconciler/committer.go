@@ -104,7 +104,7 @@ func (r *committer) apart(
 	return done, own, nil
 }
 
-// isNewRefusal reports whether the server was not known to refuse one of these apps while it accepts others.
+// isNewRefusal reports whether the server was not known to refuse an app of these while it accepts others.
 func (h *outbox) isNewRefusal(all []transition) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -311,7 +311,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits at once, finds the ones of the users' branch, answers open approvals and traces
+// bring fetches all wanted commits at once, finds the commits of the users' branch, answers open approvals and traces
 // heads. It reports whether there was anything to do.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()

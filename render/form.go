@@ -9,7 +9,7 @@ import (
 )
 
 // The types below are the form of a Rollout document. The reader, the schemas and the reference use their tags
-// (rollout.Field). Names are those of Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go). Its other fields are
+// (rollout.Field). Names are as in Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go). Its other fields are
 // refused as unknown. Fields that need no translation are in rollout.Spec.
 
 // Form returns the type of a Rollout document.

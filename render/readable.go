@@ -29,7 +29,7 @@ func (a *assembly) checkReadable() error {
 	for _, object := range a.objects {
 		typed, err := scheme.Scheme.New(runtime.FromAPIVersionAndKind(object.APIVersion(), object.Kind()))
 		if err != nil {
-			continue // not one of Kubernetes' own kinds
+			continue // not a built-in kind of Kubernetes
 		}
 		fields := maps.Clone(object)
 		delete(fields, "status") // never applied

@@ -22,7 +22,7 @@ type Builder interface {
 
 // Looked holds the paths of a tree that a build depends on.
 type Looked struct {
-	At  []string // paths, including those of missing files
+	At  []string // paths, including the paths of missing files
 	All []string // folders whose whole content counts
 }
 

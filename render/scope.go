@@ -67,7 +67,7 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 	return inBuild
 }
 
-// defaultNamespaces sets missing namespaces: to that of the chart's release, or to the app's.
+// defaultNamespaces sets missing namespaces: to the namespace of the chart's release, or of the app.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {

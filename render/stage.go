@@ -13,7 +13,7 @@ const (
 	defaultPercent          = 25 // maxSurge and maxUnavailable
 )
 
-// stage makes the Spec of a Rollout document. The document's settings override those of its Deployment.
+// stage makes the Spec of a Rollout document. The document's settings override the settings of its Deployment.
 func (a *assembly) stage(d *document) error {
 	for _, w := range d.Warnings {
 		a.warn("%s: %s", shortRef(d.ref), w)

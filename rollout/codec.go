@@ -83,7 +83,7 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state, in one of 256 folders. Each commit writes the changed folders anew: of
+// StatePath returns the path of an app's state, in a folder of 256. Each commit writes the changed folders anew: of
 // 5,000 apps, a commit has 210 kB with one folder, and 6 kB with 256.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))

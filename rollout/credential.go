@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Credential says where a secret text is. It is never in Git. Exactly one of Secret, Env and File is set.
+// Credential is the place of a secret text, never in Git. Exactly one of Secret, Env and File is set.
 type Credential struct {
 	Secret    SecretRef // a Secret in the cluster
 	Namespace string    // of the Secret; "": the reconciler's namespace

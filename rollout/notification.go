@@ -34,7 +34,7 @@ func (r Receiver) Wants(app string) bool {
 
 // ServiceFields lists the fields of one service's block.
 type ServiceFields struct {
-	Needs []string    // required fields; a|b is one of them
+	Needs []string    // required fields; a|b needs a or b
 	May   []string    // optional
 	Only  []EventKind // supported events; none: all
 }

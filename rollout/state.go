@@ -213,7 +213,7 @@ func (s *State) IsRejected(h Hash) (Rejection, bool) {
 	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }
 
-// Mark returns the serial for LabelSerial on the workloads: that of the newest transition that moved pods or routes.
+// Mark returns the serial for LabelSerial on workloads, of the newest transition that moved pods or routes.
 func (s *State) Mark() int { return cmp.Or(s.Written, s.Serial) }
 
 // ProgressOf returns the progress of a workload in the release.

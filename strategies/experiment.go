@@ -111,7 +111,7 @@ func experimentRuns(m workloads.Staged) []runOf {
 	return runs
 }
 
-// about sets an experiment's values in a measurement. Latest and Stable become the hashes of its own pods, if it runs
+// about sets an experiment's values in a measurement. Latest and Stable become hashes of its pods, if it runs
 // those versions; Texts holds the rest. It is false while a ReplicaSet is unknown.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment

@@ -29,7 +29,7 @@ type ForecastStage struct {
 	Weight    int    // of the new version, out of Forecast.Full
 	Canary    int    // new pods at the end of the stage
 	Stable    int    // old pods at the end of the stage
-	Wait      string // one of the Wait constants
+	Wait      string // a Wait constant
 	AtLeast   time.Duration
 	Enters    time.Time // lower bound; zero if unknown
 	Shut      string    // the window or freeze that delays the stage, "" if none

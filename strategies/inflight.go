@@ -59,7 +59,7 @@ func decideInFlight(in Input) Decision {
 	return advance(in)
 }
 
-// leave handles a head whose version is not that of the release in flight.
+// leave handles a head whose version differs from the release in flight.
 func leave(in Input, target rollout.Hash) Decision {
 	s, head := in.State, in.Head.Commit
 	if _, waits := afterwards(in); s.Stable == nil && !waits && servesAll(in, serves) {

@@ -161,7 +161,7 @@ func newestStable(in Input) *rollout.Release {
 	return &stable
 }
 
-// notRejected returns the rejections without those of a version that is tried again.
+// notRejected returns the rejections, except of a version that is tried again.
 func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }

@@ -125,7 +125,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 	return headers, nil
 }
 
-// gatewayParams adds the query parameters of a step's match to those of a rule's match.
+// gatewayParams adds the query parameters of a step's match to the match of a rule.
 func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match) ([]any, error) {
 	for _, q := range m.QueryParams {
 		if !gatewayParam.MatchString(q.Name) {

@@ -153,7 +153,8 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 		"spec": spec,
 	}
 	if owner := r.Workload.Ref(); owner.Group == "apps" { // the version of another group is not known here
-		o.Set([]any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}, "metadata", "ownerReferences")
+		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
+		o.Set(owners, "metadata", "ownerReferences")
 	}
 	for key, value := range c.Metadata.Labels {
 		o.Set(value, "metadata", "labels", key)

@@ -169,7 +169,8 @@ func (f *fakeJobs) DeleteJob(_ context.Context, namespace, name string) error {
 
 func jobRequest(t *testing.T) Request {
 	t.Helper()
-	return Request{Kind: "job", Namespace: "shop", Workload: rollout.Workload{Name: "checkout"}, ID: "checkout/7d9f/Integration Tests/12", Config: fromYAML(t, `
+	shop := rollout.Workload{Name: "checkout"}
+	return Request{Kind: "job", Namespace: "shop", Workload: shop, ID: "checkout/7d9f/Integration Tests/12", Config: fromYAML(t, `
 metadata: {labels: {foo: bar}, annotations: {a: b}}
 spec: {backoffLimit: 1, template: {spec: {restartPolicy: Never, containers: [{name: test, image: "test:1"}]}}}
 `)}

@@ -82,7 +82,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux returns the folders that Flux builds: those of its Kustomizations, and those that no kustomization uses.
+// ofFlux returns the folders that Flux builds: of its Kustomizations, and those that no kustomization uses.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {

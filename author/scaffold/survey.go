@@ -311,7 +311,7 @@ func (s Survey) used() map[string]bool {
 }
 
 // plain returns the folders of manifests that are apps, with their directory settings. It excludes folders that a chart
-// or a kustomization has or uses. An app includes the folders below, unless one of them is a kustomization.
+// or a kustomization has or uses. An app includes the folders below, unless a kustomization is among them.
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {

@@ -134,7 +134,7 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources of vendor.yaml and writes vendor.lock. It keeps locked versions, except that of the named
+// Update fetches the sources of vendor.yaml and writes vendor.lock. It keeps locked versions, but not of the named
 // source (All: of every source). If a source fails, or has other content than locked, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)

@@ -25,7 +25,7 @@ import (
 // dashAddress is the dashboard's default address. Only this machine, or a port-forward, can reach it.
 const dashAddress = "127.0.0.1:3100"
 
-// dashOptions configure the dashboard: its address, and who may act there.
+// dashOptions configure the dashboard: its address, and the users who may act.
 type dashOptions struct {
 	address string
 	actions bool

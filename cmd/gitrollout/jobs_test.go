@@ -147,7 +147,8 @@ func TestJobsBelongToTheirWorkload(t *testing.T) {
 	}, metav1.CreateOptions{})
 	must(t, err)
 	deps := provider.Deps{Jobs: client, Now: time.Now}
-	request := provider.Request{Kind: "job", Namespace: ns, ID: "m", Workload: rollout.Workload{Name: "shop"}, Started: time.Now(), Config: fromYAML(t, `
+	workload := rollout.Workload{Name: "shop"}
+	request := provider.Request{Kind: "job", Namespace: ns, ID: "m", Workload: workload, Started: time.Now(), Config: fromYAML(t, `
 spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image: "check:v1-run1h"}]}}}`)}
 	got, err := provider.Measure(t.Context(), deps, request)
 	if err != nil || got.Phase != rollout.AnalysisRunning {

@@ -60,7 +60,7 @@ func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s 
 	return w, err
 }
 
-// anyOf accepts a commit if one of its verifiers does.
+// anyOf accepts a commit if any verifier does.
 type anyOf []git.Verifier
 
 // Verify implements git.Verifier.

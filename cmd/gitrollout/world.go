@@ -62,7 +62,7 @@ func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a 
 	defer cancel()
 	said, err := d.Records.Act(ctx, who, app, a)
 	if err != nil {
-		return "", errors.New(message(err)) // the text is that of the commands
+		return "", errors.New(message(err)) // the text is written for the commands
 	}
 	return said, nil
 }

@@ -44,7 +44,7 @@ func newGitHub(a *api, path, base string) host {
 	return host{g, g, g, g, g}
 }
 
-// gitHubAPI returns the address of the API: a host of its own for github.com and hosted tenants, a path otherwise.
+// gitHubAPI returns the address of the API: a separate host for github.com and hosted tenants, a path otherwise.
 func gitHubAPI(address string) string {
 	if u, err := url.Parse(address); err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
 		return "https://api." + u.Host

@@ -22,7 +22,7 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 }
 
 // AsksOwners reports whether a branch requires a review by code owners. An error means that the forge does not show
-// this, for example to users who are no administrators.
+// this, for example to users without administrator rights.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {

@@ -161,7 +161,7 @@ type marked struct {
 	status
 }
 
-// statusesOf returns the statuses that a transition changes: the release's, and that of a release that ended early.
+// statusesOf returns the statuses that a transition changes: of the release, and of a release that ended early.
 func statusesOf(t rollout.ForgeUpdate) []marked {
 	var all []marked
 	now, has := statusOf(t.After)

@@ -32,7 +32,7 @@ type Metrics struct {
 	started, releases, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited             *prometheus.HistogramVec
 	// Metrics of the loop.
-	parts                        map[report.Part]*prometheus.HistogramVec // all parts except those of Git
+	parts                        map[report.Part]*prometheus.HistogramVec // all parts except the parts of Git
 	git                          *prometheus.HistogramVec
 	decided, commits, lost       prometheus.Counter
 	lastPass, lastFetch, leading prometheus.Gauge

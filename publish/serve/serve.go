@@ -130,8 +130,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a new one of client, nil if there is room. It belongs to client if that is
-// at its limit, else to the client with the most connections. Idle and old ones go first. The caller holds mu.
+// victim returns the connection to close for a client's new one, nil if there is room. It is a connection of the client
+// if that is at its limit, else to the client with the most connections. Idle and old ones go first. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

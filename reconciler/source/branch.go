@@ -124,7 +124,7 @@ type Promotion struct {
 	By   rollout.Commit     // the commit that wrote it; zero if unknown
 }
 
-// Promotion reads an app's promotion file, or one of a former name, so that a hold survives a rename.
+// Promotion reads an app's promotion file, or the file of a former name, so that a hold survives a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if _, listed := b.Find(name); listed && name != app.Name {

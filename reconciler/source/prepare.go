@@ -20,7 +20,7 @@ type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the branch's newest commit is not followed
 	Newest     rollout.Commit        // the newest commit, if Refused is set
-	Conflict   *rollout.InvalidError // which other app owns one of the head's objects
+	Conflict   *rollout.InvalidError // the other app that owns an object of the head
 	Unapproved *rollout.InvalidError // why the promotion of the head's release does not count
 	Unknown    error                 // why the head is not known yet
 }

@@ -209,7 +209,8 @@ func TestRules(t *testing.T) {
 		"its Deployment among all": {", quota: {objects: 1}", experiment(""),
 			"apps/shop: project web, rule quota.objects: app shop has 2 objects, more than 1; split it" + ask},
 		"a router's object": {", resources: {deny: [split.smi-spec.io/*]}", splitting,
-			inApp + "resources.deny: may not have any split.smi-spec.io/TrafficSplit, and a router makes web for a release; use another router" + ask},
+			inApp + "resources.deny: may not have any split.smi-spec.io/TrafficSplit, and a router makes web for a release; " +
+				"use another router" + ask},
 		"a router's object among all": {", quota: {objects: 3}", splitting,
 			"apps/shop: project web, rule quota.objects: app shop has 4 objects, more than 3; split it" + ask},
 		"a Job that measures": {", resources: {deny: [batch/*]}", staged(steps("{analysis: {templates: [{templateName: job}]}}")),

@@ -66,7 +66,7 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord informs users who decode a substitute. Three divide its length, so it is also a prefix in base64.
+// sealWord explains a decoded substitute to users. Three divide its length, so it is also a prefix in base64.
 const sealWord = "gitrollout-sealed:"
 
 var (

@@ -49,7 +49,7 @@ type Compiled struct {
 	Strategy   Strategy
 	Stages     []Stage
 	Passed     int           // how many stages a full promotion or a verified version skips
-	Main, Side string        // the Service of users, and that of the new version; "" for none
+	Main, Side string        // the Services of users and of the new version; "" for none
 	pingPong   bool          // both Services swap roles with each release
 	Routing    *Routing      // nil if weights are shares of pods
 	AbortDelay time.Duration // how long the new pods stay after an abort has removed their requests
@@ -292,7 +292,7 @@ func (s Stage) AsksAs(o Stage) bool {
 // Swaps reports whether a release of this plan swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services that lost their role: the known ones, and those of an old plan that this plan does
+// LeftServices returns the Services that lost their role: the known ones, and those in an old plan that this plan does
 // not use. A former Service of users stays listed even as the new version's, unless a router splits requests.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {

@@ -70,7 +70,7 @@ func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// evict returns what evictInOrder does, for kinds whose pods are replaced in order.
+// evict calls evictInOrder, for kinds whose pods are replaced in order.
 func (p partitioned) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	if !p.Ordered {
 		return nil

@@ -9,7 +9,7 @@ import (
 
 // Goal is a condition to wait for. Hash is empty for an app without releases; an empty Digest matches any content.
 type Goal struct {
-	Until  string // one of GoalNames
+	Until  string // among GoalNames
 	Hash   rollout.Hash
 	Digest string // of the render
 }

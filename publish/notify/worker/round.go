@@ -18,7 +18,7 @@ const maxLag = 100
 // claimTime bounds sending on one claim. It is less than the lease, so no other process takes over a claim in use.
 const claimTime = 20 * time.Second
 
-// forgotten is the age at which a claim counts as that of a dead process, even if two machines' clocks differ.
+// forgotten is the age at which a claim counts as abandoned by a dead process, even if two machines' clocks differ.
 const forgotten = 10 * time.Minute
 
 // errBusy means that another process has claimed messages and is sending them.
