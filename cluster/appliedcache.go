@@ -56,13 +56,11 @@ func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	return nil
 }
 
-// appliedCache holds the objects that this process has applied.
 type appliedCache struct {
 	mu    sync.Mutex
 	known map[rollout.Ref]known
 }
 
-// of returns the record of an object, and whether there is one.
 func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

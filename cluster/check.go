@@ -32,8 +32,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries bounds a dry run's retries. Without retries, a check of 300 objects against a server that fails 1% of requests
-// would succeed only once in twenty times (0.99^300 = 5%).
+// tries bounds a dry run's retries. If 1% of requests fail, 300 objects pass without retries in 5% of cases (0.99^300).
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 // rehearse sends each object as a dry run.

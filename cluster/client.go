@@ -30,24 +30,18 @@ const manager = "gitrollout"
 // Options configure a Client.
 type Options struct {
 	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
-
 	// OnChange is called when a live object of an app changed in a way that matters to Observe or the next Apply. It may
 	// be called several times for one change, must return at once, and may be nil.
 	OnChange func(app string)
-
 	// Wants returns an object in the newest commit of an app, nil if the commit lacks it, so that another app may take it.
 	// An error means that the commit is not known yet. If Wants is nil, any app may take any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
-
 	// Namespaces limits watches and writes to these namespaces; empty means the whole cluster.
 	Namespaces []string
-
 	// UID is an earlier result of Client.UID, "" for none. With it, UID reads the uid of the same namespace again.
 	UID string
-
 	// MayHave returns why an app may not have a cluster-scoped kind, nil if it may. A nil MayHave allows all kinds.
 	MayHave func(app, kind string) *rollout.InvalidError
-
 	// Taken receives the fields of an object that left Git and are removed, with their managers. It may be nil.
 	Taken func(ref rollout.Ref, fields string)
 }

@@ -181,7 +181,6 @@ func (f *feed[R]) blind() (since time.Time, why error) {
 	return f.since, f.lost
 }
 
-// inSync reports whether the first list is complete.
 func (f *feed[R]) inSync() bool {
 	select {
 	case <-f.synced:

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// A field tree is the fieldsV1 of one entry in metadata.managedFields. "f:x" is field x, "k:{...}" the list element
-// with these keys, "v:..." the set element with this value, and "." the map or element itself. An empty node means that
-// the whole scalar, list or map is owned.
+// A field tree is the fieldsV1 of a metadata.managedFields entry. "f:x" is field x, "k:{...}" the list element with
+// these keys, "v:..." the set element with this value, and "." the map or element. An empty node owns the whole value.
 //
 //	{"f:spec": {"f:replicas": {}, "f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}}
 

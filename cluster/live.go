@@ -41,7 +41,6 @@ type live struct {
 	workload     *workload // nil if the object runs no pods
 }
 
-// readLive returns the record of an object.
 func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) {
 	o := rollout.Object(u.Object)
 	ref := o.Ref()

@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// node is the record of a node.
 type node struct {
 	stamp
 	labels map[string]string

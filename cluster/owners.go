@@ -31,8 +31,7 @@ var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
 
-// OtherOwners returns the signs that another app or controller manages an app's objects. It requests each object, so
-// callers use it once, before an app is adopted.
+// OtherOwners returns signs that others manage an app's objects. It requests each object, so call it before adoption.
 func (c *Client) OtherOwners(
 	ctx context.Context, app string, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {

@@ -56,7 +56,6 @@ func (w *workloads) looked(t *workloadTable, objects *kind, err error) {
 	}
 }
 
-// all returns the tables of all kinds.
 func (w *workloads) all() []*workloadTable {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,8 +19,7 @@ type server struct {
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
 }
 
-// of returns the client for an object's kind and namespace. The client refuses a name that is no path segment: "../"
-// would address another kind or namespace.
+// of returns the client of a kind in a namespace. It refuses names like "../", which address another kind or namespace.
 func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	if !k.namespaced {
 		return s.dynamic.Resource(k.resource)
@@ -39,7 +38,6 @@ type patch struct {
 	dryRun  bool
 }
 
-// patch sends one PATCH and returns the resulting object.
 func (s *server) patch(ctx context.Context, p patch) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// key identifies an object of a kind.
 type key struct{ namespace, name string }
 
 // stamp holds the fields of a record that a table needs.
@@ -192,7 +191,6 @@ func (t *table[R]) blind() (since time.Time, why error) {
 	return since, why
 }
 
-// inSync reports whether all feeds have got their first lists.
 func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }

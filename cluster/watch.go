@@ -36,7 +36,6 @@ func (b *background) start(ctx context.Context) error {
 	return nil
 }
 
-// context returns the context of all watches, nil before start.
 func (b *background) context() context.Context {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,17 +23,13 @@ type workloadKind struct {
 	readRevision func(obj any) (*revision, error)
 	// watchRevisions is nil if the kind shares the revisions of the kind before it in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
-
 	// current returns the current template's revision, nil if there is none yet. synced means that the controller has seen
 	// the newest spec. revisions are the workload's revisions, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
-
 	// pods returns the pods of a revision, unsorted.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
-
 	// finish sets the fields of an observed workload that depend on several revisions. It may be nil.
 	finish func(w *workload, out *rollout.ObservedWorkload)
-
 	// inUse reports whether a revision has pods or may get new ones.
 	inUse func(objects *kind, r *revision) bool
 	// onNodes is true for a kind with a pod on each node. It also holds for a described kind of the same name.
@@ -287,8 +283,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns an object that uses a ConfigMap or Secret: a pod, even a terminating one, or a revision that has pods
-// or may get some. Both versions of a release need their configuration.
+// userOf returns a user of a ConfigMap or Secret: a pod, even if terminating, or a revision that has or may get pods.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""

@@ -15,8 +15,7 @@ type Change struct {
 }
 
 // Changes lists the files, symbolic links and submodules below dir ("" for all) that differ, sorted by path. It reads
-// only directories with different ids, so its time depends on the number of changes. For one change among 5,000 apps,
-// go-git's DiffTree takes 800 ms and Changes 2 ms.
+// only directories with different ids, so one change among 5,000 apps takes 2 ms (go-git's DiffTree: 800 ms).
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {

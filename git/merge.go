@@ -124,8 +124,7 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 	return into, err
 }
 
-// lineage deletes commit and its ancestors from sought, as far as their parents are in st or in the mirror. whole is
-// false if some parent is unknown.
+// lineage deletes commit and its ancestors from sought. whole is false if a parent is neither in st nor in the mirror.
 func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}

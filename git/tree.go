@@ -24,7 +24,6 @@ type builder struct {
 	made *store
 }
 
-// edit is a node in the tree of edits.
 type edit struct {
 	remove   bool
 	content  []byte // the new content of a file if set is true
@@ -202,8 +201,7 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit encodes a commit object with one identity and a time in whole seconds UTC. Equal inputs give equal
-// bytes, so a push whose response was lost can be repeated.
+// encodeCommit encodes a commit with a time in seconds UTC. Equal inputs give equal bytes, so a push can be repeated.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

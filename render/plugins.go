@@ -13,9 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: inline configuration, or the path of a file or
-// kustomization. Built-in plugins have no side effects, but some load files by a path, which may be a URL. All others
-// are refused, because they start a program.
+// plugin checks an entry of generators, transformers or validators: inline, or the path of a file or kustomization.
+// Built-in plugins have no side effects, but some load a path or URL. Others start a program, and are refused.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))

@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// groupKind is a kind without its version.
 type groupKind struct{ group, kind string }
 
 // clusterScoped lists cluster-scoped kinds that kustomize's older schema lacks. Their CRDs are usually not in the app's

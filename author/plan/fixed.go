@@ -73,8 +73,7 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset holds the defaults of fixed fields (apps/v1, batch/v1, core/v1, storage.k8s.io/v1). Fields are missing here if
-// the API server chooses their value.
+// unset holds the defaults of fixed fields (in apps, batch, core, storage), except those the API server chooses.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",

@@ -21,7 +21,6 @@ type elsewhere struct {
 	wants string    // the version or range; "" if Flux's object has it
 }
 
-// sourceRef names an object of Flux.
 type sourceRef struct{ Kind, Name string }
 
 type brought struct {
@@ -189,7 +188,6 @@ func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string)
 	return strings.TrimSuffix(repo, "/"), name
 }
 
-// fluxSource is an object of Flux that has an address.
 type fluxSource struct{ file, url string }
 
 // bothIn returns the folder that contains the engine's object and Flux's object with the address.

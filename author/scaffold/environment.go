@@ -77,7 +77,6 @@ func (g Given) environment() string {
 	return ""
 }
 
-// isFor reports whether an engine deploys the folder for env or for any environment.
 func (g Given) isFor(env string) bool { return g.distance(env) < 2 }
 
 // distance returns 0 if an engine's object is for env, 1 if it is for any environment, and 2 if it is for another.

@@ -1,6 +1,5 @@
-// Package scaffold inspects a repository that does not use gitrollout yet, and proposes the files to add.
-//
-// It reads a tree and returns data. Package render finds and renders apps; cmd/gitrollout writes the files.
+// Package scaffold inspects a repository that does not use gitrollout yet, and proposes the files to add. It reads a
+// tree and returns data. Package render finds and renders apps; cmd/gitrollout writes the files.
 package scaffold
 
 import (

@@ -19,7 +19,6 @@ import (
 // Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
-
 	// Login returns the credentials for a host, "" if none. No other host gets them, even after a redirect. Default: none.
 	Login func(host string) (user, password string)
 

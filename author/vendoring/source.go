@@ -33,7 +33,6 @@ type Pin struct {
 	Tree    string `json:"tree"`              // the digest of the files in Into
 }
 
-// is reports whether two pins have the same version and content.
 func (p Pin) is(other Pin) bool {
 	return p.Version == other.Version && p.Commit == other.Commit && p.Digest == other.Digest && p.Tree == other.Tree
 }

@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// connectTimeout is how long a command waits for the cluster.
 const connectTimeout = 15 * time.Second
 
 // connect adds a client of the cluster to a session. The client watches the cluster until ctx ends, and calls changed

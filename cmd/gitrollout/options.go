@@ -39,7 +39,6 @@ func (o *sourceOptions) register(cmd *cobra.Command) {
 	o.credentialOptions.register(cmd)
 }
 
-// register adds the flags of several options.
 func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command) }) {
 	for _, o := range all {
 		o.register(cmd)
@@ -53,7 +52,6 @@ func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 			"(default: "+git.Self.Name+" <"+git.Self.Email+">)")
 }
 
-// clusterOptions configure the access to the cluster.
 type clusterOptions struct {
 	kubeconfig string
 	context    string

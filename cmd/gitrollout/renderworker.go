@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/render/worker"
 )
 
-// workerIdle is how long the pool keeps an idle render process.
 const workerIdle = 10 * time.Minute
 
 // newWorkers returns the pool of render processes. Each is this program with an empty environment. There is one per

@@ -25,7 +25,6 @@ func (s streams) say(text string) error {
 	return err
 }
 
-// run runs a command line and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	workers := newWorkers()
 	defer workers.Close()

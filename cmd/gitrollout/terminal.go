@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// colorOption is the value of the flag --no-color.
 type colorOption struct{ never bool }
 
 func (o *colorOption) register(cmd *cobra.Command) {

@@ -15,7 +15,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// vendorBranch is the branch of the pull requests that vendor opens.
 const vendorBranch = "gitrollout-vendor"
 
 // vendorPull proposes the vendored files as a pull request. The working copy stays unchanged.
@@ -60,8 +59,7 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns where to open the pull request: the CI job's repository, or origin's. The forge of origin follows from
-// its host, or from a configuration in the working copy.
+// forge returns where to open the pull request: in the CI job's repository, or in origin (by host or configuration).
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {

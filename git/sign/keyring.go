@@ -21,8 +21,7 @@ type Keyring struct {
 	keys openpgp.EntityList
 }
 
-// ParseKeyring parses armored public keys, as gpg --armor --export writes them, in one or more blocks. file is a name
-// for errors. Private and revoked keys are refused.
+// ParseKeyring parses the output of gpg --armor --export. It refuses private and revoked keys. Errors name file.
 func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	k := &Keyring{file: file}
 	const begin = "-----BEGIN PGP "

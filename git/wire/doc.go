@@ -1,6 +1,5 @@
 // Package wire speaks Git's protocol with the server of one repository. It looks up refs, fetches packs and pushes
-// packs. Objects are bytes in a [Store]. Only package git uses it, except for the repository's address and credentials:
-// [Remote], [Auth] and [GitHubApp].
+// packs. Objects are bytes in a [Store]. Packages other than git use only [Remote], [Auth] and [GitHubApp].
 //
 // Package wire implements the protocol because go-git v5 lacks four features that a poller needs. Protocol version 2
 // has a lookup response of 200 bytes, where version 0 lists every ref. With thin packs, a push of one file costs a

@@ -67,8 +67,7 @@ func IsMissing(err error) bool {
 		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
 }
 
-// movedTexts are the messages for a ref that is not at Old: of git (all versions), libgit2, JGit, go-git, GitHub and
-// GitLab.
+// movedTexts are messages for a ref that is not at Old: of git (all versions), libgit2, JGit, go-git, GitHub, GitLab.
 var movedTexts = []string{
 	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
 	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",

@@ -24,8 +24,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// GitHubApp gets tokens for one installation of a GitHub App, with the app's key. A token is valid for an hour and
-// renewed five minutes before it expires. It is safe for concurrent use.
+// GitHubApp gets hourly tokens for one installation of a GitHub App with the app's key. It is safe for concurrent use.
 type GitHubApp struct {
 	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
 	ID           string // the app's id or its client id

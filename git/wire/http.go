@@ -202,8 +202,7 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	return append(secrets, sent), nil
 }
 
-// statusError makes an error of a response that is not Git's. It adds the body only if it is plain text, as a forge's
-// explanation is. A login page is HTML.
+// statusError makes an error of a response that is not Git's. It adds only a plain-text body, such as a forge's reason.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {

@@ -70,7 +70,6 @@ func (p *pktReader) line() (text string, ok bool, err error) {
 	return strings.TrimSuffix(string(payload), "\n"), err == nil && kind == pktData, err
 }
 
-// pktWriter builds a request in memory.
 type pktWriter struct{ buf []byte }
 
 func (w *pktWriter) linef(format string, args ...any) {

@@ -45,8 +45,7 @@ func (a Auth) HTTP() bool {
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote parses https, http, ssh and git URLs, the scp form user@host:path, file URLs and local paths. The user
-// name and password of an http(s) URL are returned in Auth.
+// ParseRemote parses http(s), ssh, git and file URLs, user@host:path and paths. Auth has an http(s) URL's credentials.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):

@@ -147,8 +147,7 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 }
 
 // dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap, hooks or shallow
-// clients. It also moves a branch that a worktree has checked out, which git refuses (receive.denyCurrentBranch):
-// ErrRejected.
+// clients. It also moves a checked-out branch, which git refuses (receive.denyCurrentBranch): ErrRejected.
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {

@@ -13,8 +13,7 @@ import (
 	"sync"
 )
 
-// TLS configures trusted certificates, a client certificate and a proxy for https, all optional. The files are read
-// before each request, because Kubernetes updates mounted Secrets.
+// TLS configures https. Each field is optional. Files are read before each request: Kubernetes updates mounted Secrets.
 type TLS struct {
 	// CAFile holds PEM certificates to trust in addition to the system's.
 	CAFile string

@@ -94,8 +94,7 @@ const mostBetween = 4 << 20
 
 // Fetch stores the objects of the response. The store also has the bases of deltas. With a depth, the request has
 // `deepen`, to exclude the history of a merged old branch, and declares the haves as shallow. Otherwise the server
-// would leave out files of a state before the clone. thin-pack keeps git's server from sending a shallow have's trees
-// again.
+// leaves out files of a state before the clone. thin-pack keeps git's server from resending a shallow have's trees.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))

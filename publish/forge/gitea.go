@@ -90,7 +90,6 @@ func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, 
 	return pull{}, false, nil
 }
 
-// open implements finder.
 func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 	return g.list(ctx, "state=open", maxPages)
 }
@@ -114,7 +113,6 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]
 	return all, nil
 }
 
-// create implements editor.
 func (g *giteaRepository) create(ctx context.Context, branch string, t text) (pull, error) {
 	var made giteaPull
 	err := g.call(ctx, http.MethodPost, g.path+"/pulls", g.newPull(branch, t), &made)
@@ -151,7 +149,6 @@ func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) er
 	return g.call(ctx, http.MethodPost, path, map[string]any{"labels": labels}, nil)
 }
 
-// statuses implements marker.
 func (g *giteaRepository) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	return g.combined(ctx, commit, "limit")
 }

@@ -111,13 +111,11 @@ func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool,
 	return pull{}, false, nil
 }
 
-// open implements finder.
 func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
 	pulls, err := pages[gitHubPull](ctx, g.api, g.path+"/pulls", "state=open")
 	return rollout.Mapped(slices.DeleteFunc(pulls, gitHubPull.foreign), gitHubPull.pull), err
 }
 
-// create implements editor.
 func (g *gitHubRepository) create(ctx context.Context, branch string, t text) (pull, error) {
 	var made gitHubPull
 	err := g.call(ctx, http.MethodPost, g.path+"/pulls", g.newPull(branch, t), &made)

@@ -63,7 +63,6 @@ type gitLabMerge struct {
 	Labels        []string `json:"labels"`
 }
 
-// foreign reports whether a merge request is from a fork.
 func (m gitLabMerge) foreign() bool { return m.SourceProject != m.TargetProject }
 
 func (m gitLabMerge) pull() pull {
@@ -73,7 +72,6 @@ func (m gitLabMerge) pull() pull {
 	}
 }
 
-// find implements finder.
 func (g *gitLabProject) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"opened", "all"} {
 		query := url.Values{
@@ -91,13 +89,11 @@ func (g *gitLabProject) find(ctx context.Context, branch string) (pull, bool, er
 	return pull{}, false, nil
 }
 
-// open implements finder.
 func (g *gitLabProject) open(ctx context.Context) ([]pull, error) {
 	merges, err := pages[gitLabMerge](ctx, g.api, g.path+"/merge_requests", "state=opened")
 	return rollout.Mapped(slices.DeleteFunc(merges, gitLabMerge.foreign), gitLabMerge.pull), err
 }
 
-// create implements editor.
 func (g *gitLabProject) create(ctx context.Context, branch string, t text) (pull, error) {
 	var made gitLabMerge
 	err := g.call(ctx, http.MethodPost, g.path+"/merge_requests",
@@ -105,7 +101,6 @@ func (g *gitLabProject) create(ctx context.Context, branch string, t text) (pull
 	return made.pull(), err
 }
 
-// edit implements editor.
 func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) error {
 	change := map[string]any{"title": t.title, "description": t.body}
 	if closed {

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// Hook handles the webhooks of one repository. It calls Pushed only for a push to the users' branch with the right
-// secret. Its responses have no body:
+// Hook calls Pushed for a webhook of a push to the users' branch, if its secret is right. Its responses have no body:
 //
 //	202  accepted, whether or not there is something to do
 //	401  the secret is wrong or missing

@@ -103,7 +103,6 @@ type pull struct {
 	labels []string
 }
 
-// text is the title and body of a pull request.
 type text struct{ title, body string }
 
 type status struct {

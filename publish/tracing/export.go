@@ -123,8 +123,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 // Shutdown implements trace.SpanExporter. There is nothing left to send.
 func (*exporter) Shutdown(context.Context) error { return nil }
 
-// request is the ExportTraceServiceRequest of opentelemetry/proto/collector/trace/v1, with the fields that gitrollout
-// uses. Identifiers are hexadecimal, and 64-bit numbers are strings.
+// request is OTLP's ExportTraceServiceRequest (trace/v1). Identifiers are hexadecimal, 64-bit numbers strings.
 type request struct {
 	ResourceSpans []resourceSpans `json:"resourceSpans"`
 }

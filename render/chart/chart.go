@@ -1,8 +1,7 @@
 // Package chart renders Helm charts as `helm template` does. It uses Helm's engine, and only a chart's files and
 // values: no cluster, clock, randomness, environment, network or file system. lookup finds nothing. Objects with random
-// or time-dependent content are listed for the caller to refuse. Memory and time are not bounded.
-//
-// Package render reads a chart's files from a commit, calls this package, and builds on the objects.
+// or time-dependent content are listed for the caller to refuse. Memory and time are not bounded. Package render reads
+// a chart's files from a commit, calls this package, and builds on the objects.
 package chart
 
 import (

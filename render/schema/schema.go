@@ -1,8 +1,7 @@
 // Package schema generates a JSON Schema for each kind of document, for editors. It reads the tables and types of the
 // document reader, so both always agree. Checks that need the whole app are left to gitrollout validate: for example,
-// that a Service exists.
-//
-// It is pure. rollout, render, traffic and analysis with its providers define the fields; cmd/gitrollout prints it.
+// that a Service exists. It is pure. rollout, render, traffic and analysis with its providers define the fields;
+// cmd/gitrollout prints it.
 package schema
 
 import (
@@ -20,7 +19,6 @@ const base = "https://gitrollout.dev/schemas/"
 // draft is the newest JSON Schema version that the YAML language server fully supports.
 const draft = "http://json-schema.org/draft-07/schema#"
 
-// node is one JSON Schema.
 type node map[string]any
 
 type kind struct {

@@ -188,7 +188,6 @@ func place(into map[string]any, name, value string) {
 	}
 }
 
-// text returns a string node.
 func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
 // note reads SOPS' metadata into the File.

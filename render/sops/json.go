@@ -9,7 +9,6 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// maxDepth bounds the nesting of JSON.
 const maxDepth = 200
 
 var errNoJSON = errors.New("is no JSON")

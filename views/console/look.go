@@ -102,8 +102,7 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	return a, nil
 }
 
-// proposals returns the existing proposal branches. With Detail it omits a branch whose merge would differ from the
-// current proposal, because users should not merge that branch.
+// proposals returns the proposal branches. With Detail it omits those whose merge differs from the current proposal.
 func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{

@@ -28,7 +28,6 @@ func (s *Server) showApp(w http.ResponseWriter, _ *http.Request, app Detail) {
 	send(w, http.StatusOK, app)
 }
 
-// showDiff handles GET /api/v1/apps/{app}/diff.
 func (s *Server) showDiff(w http.ResponseWriter, r *http.Request, app Detail) {
 	d, err := s.Records.Diff(r.Context(), app.App.App)
 	if err != nil {
@@ -41,7 +40,6 @@ func (s *Server) showDiff(w http.ResponseWriter, r *http.Request, app Detail) {
 	send(w, http.StatusOK, d)
 }
 
-// showHistory handles GET /api/v1/apps/{app}/history.
 func (s *Server) showHistory(w http.ResponseWriter, r *http.Request, app Detail) {
 	past, err := s.Records.History(r.Context(), app.App.App)
 	if err != nil {

@@ -103,7 +103,6 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 	return control.Flush()
 }
 
-// id returns the id of the event for a change.
 func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
 
 // parse returns the number of the first valid id of this process, or 0.

@@ -27,7 +27,6 @@ type sessions struct {
 	ended map[string]time.Time // signed-out sessions by CSRF token, until they expire
 }
 
-// sessionTime is the lifetime of a sign-in.
 const sessionTime = 8 * time.Hour
 
 const sessionCookie = "gitrollout_session"
@@ -149,7 +148,6 @@ func (s *Server) rules(w http.ResponseWriter) *rules {
 	return found
 }
 
-// me handles GET /api/v1/me.
 func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	who := self{Actions: s.acts(), OIDC: s.OIDC != nil, May: []rollout.Verb{}}
 	if !who.Actions {
@@ -212,7 +210,6 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		May: []rollout.Verb{}})
 }
 
-// signOut handles DELETE /api/v1/session.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	if of := s.sessions.of(r); of != nil {
 		s.sessions.end(of)

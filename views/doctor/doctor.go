@@ -1,5 +1,4 @@
-// Package doctor finds problems and fixes: in a tree's configuration and apps (gitrollout validate), and in Git, the
-// cluster and the clocks (gitrollout doctor).
+// Package doctor finds problems and fixes: in a tree (validate), and in Git, the cluster and the clocks (doctor).
 package doctor
 
 import (

@@ -1,7 +1,6 @@
 // Package status describes an app's state for the commands get and list and for the dashboard. Its types define their
-// JSON; fields are added, but never changed or removed.
-//
-// The package is pure. strategies explains an app to it; cmd/gitrollout and views/dashboard show the result.
+// JSON; fields are added, but never changed or removed. The package is pure. strategies explains an app to it;
+// cmd/gitrollout and views/dashboard show the result.
 package status
 
 import (

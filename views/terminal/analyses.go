@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// verdicts has the symbol and colour of each phase of an analysis.
 var verdicts = map[rollout.AnalysisPhase]span{
 	rollout.AnalysisSuccessful: {"✔", green}, rollout.AnalysisFailed: {"✖", red}, rollout.AnalysisErrored: {"✖", red},
 	rollout.AnalysisInconclusive: {"?", yellow}, rollout.AnalysisRunning: {"●", cyan},
@@ -91,7 +90,6 @@ func metricCounts(m rollout.MetricProgress) []string {
 	return counts
 }
 
-// sparkBars is the number of measurements in a sparkline.
 const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)

@@ -1,3 +1,2 @@
-// Package terminal draws apps, lists, history, plans, and findings of validate and doctor as text. A view depends only
-// on its data and a Look. Screen redraws a view over its earlier output.
+// Package terminal draws the commands' output as text. A view depends on its data and a Look. Screen redraws views.
 package terminal

@@ -23,7 +23,6 @@ func History(h status.History, k Look) string {
 	return b.String()
 }
 
-// outcomes has the symbol and colour of each outcome.
 var outcomes = map[status.Outcome]span{
 	status.Succeeded: {"✔", green}, status.Applied: {"✔", green}, status.Recorded: {"✔", green},
 	status.Refused: {"✖", red}, status.Reverted: {"▼", yellow}, status.Superseded: {"»", dim},

@@ -1,5 +1,4 @@
 // Package worker sends the notifications of the state branch in the background, so that releases wait for no receiver.
-//
 // A record in Git has a cursor for each receiver. A process claims messages in the record by compare-and-swap before it
 // sends them, so two processes never send the same message. If a process is killed, the next one sends the claimed
 // messages again. They are marked as possible repeats unless the service recognizes repeats.
