@@ -3,6 +3,7 @@ package strategies
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -29,7 +30,7 @@ func withReplicas(in, _ Input, d Decision) Decision {
 	for _, o := range in.Source.Objects {
 		newest, has := rollout.Find(head.Render.Objects, func(n rollout.Object) bool { return n.Ref() == o.Ref() })
 		was, next := workloads.Size(in.State, o), workloads.Size(rollout.State{}, newest)
-		if !has || workloads.SameSize(was, next) { // also after its Rollout document left Git
+		if !has || reflect.DeepEqual(was, next) { // also after its Rollout document left Git
 			continue
 		}
 		isIt := func(r rollout.Replicas) bool { return r.Workload == next.Workload }

@@ -84,13 +84,10 @@ func Size(s rollout.State, o rollout.Object) rollout.Replicas {
 	return rollout.Replicas{Workload: w, Count: number(count), Least: number(least)}
 }
 
-// SameSize reports whether two sizes have the same numbers.
-func SameSize(a, b rollout.Replicas) bool { return reflect.DeepEqual(a, b) }
-
 // WithSize returns an object with Git's present replicas or limits.
 func WithSize(s rollout.State, o rollout.Object) rollout.Object {
 	size := Size(s, o)
-	if SameSize(size, Size(rollout.State{}, o)) {
+	if reflect.DeepEqual(size, Size(rollout.State{}, o)) {
 		return o
 	}
 	o = o.Copy()
