@@ -131,7 +131,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 }
 
 // victim returns the connection to close for a client's new one, nil if there is room. It is a connection of the client
-// if that is at its limit, else to the client with the most connections. Idle and old ones go first. mu is held.
+// if that is at its limit, else of the client with the most. Idle and old ones go first. mu is held.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {
