@@ -29,6 +29,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 			return looked
 		}
 		due := r.reconcileDue(ctx, clock, failed)
+		r.out.retryRefused()
 		refused, lost := r.out.flush(ctx, clock())
 		errs = []error{looked, due, refused, lost}
 		if !errors.Is(lost, rollout.ErrConflict) || try == maxTries {

@@ -120,6 +120,13 @@ func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	return (due || !notYet.IsZero()) && !h.isBehind, urgent, rollout.Later(h.notYet, notYet)
 }
 
+// retryRefused makes refused transitions due, as no later push may come.
+func (h *outbox) retryRefused() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.refused)
+}
+
 // holdOff sets the earliest next push; zero when Git answers again.
 func (h *outbox) holdOff(until time.Time) {
 	h.mu.Lock()

@@ -55,6 +55,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 		return err // and records nothing any more
 	}
 	// Record the decisions of the last passes: the next process needs to know of a rollback that was applied.
+	r.out.retryRefused()
 	r.flush(context.WithoutCancel(ctx))
 	return nil
 }

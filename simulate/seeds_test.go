@@ -88,6 +88,7 @@ var again = map[string][]uint64{
 	"Calm":              {1028},          // a Service selected pods about to be deleted
 	"Crashes":           {2423, 110641},  // all users of two strategies were moved; removed steps of a workload beside a gate
 	"DaemonSets":        {1689, 60480},   // fewer nodes after an edit of steps; an unreadable proposal while Git was down
+	"PushesAndFaults":   {6000402},       // a refused record of one app beside an accepted one
 	"Everything":        {5102},          // pods available by minReadySeconds set by hand
 	"Experiments":       {174, 110552},   // an experiment without pods; a process created objects that another had pruned
 	"Git":               {300324},        // the author of a hold on an app's first release, after a restart

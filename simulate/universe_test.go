@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
@@ -78,7 +79,7 @@ type universe struct {
 	away     time.Time // until then no process runs
 	apiFault time.Time // the last failure of the API server
 	unread   string    // the app whose kind cannot be watched, "" if none
-	spoiled  bool      // stable pods broke since the last app passes began
+	spoiled  bool      // pods broke or became ready since the last app passes began
 	moves    int       // the number of moves of branches
 	oracle   *oracle
 	promises *promises
@@ -219,6 +220,7 @@ func (u *universe) changed(what string) {
 		}
 		u.touch(a)
 	}
+	u.spoiled = u.spoiled || strings.HasSuffix(what, " ready")
 	u.oracle.checkPods()
 	u.oracle.checkJobs()
 	u.promises.inCluster()
@@ -647,6 +649,7 @@ func (u *universe) kill() {
 					p.Ready, p.Due = false, u.kube.Now.Add(time.Duration(u.rng.IntN(10))*time.Second)
 					p.Terminating = u.rng.IntN(2) == 0
 					u.note("KILL %s (terminating %t)", p.Name, p.Terminating)
+					u.spoiled = true
 					u.kube.OnChange("pod " + p.Name)
 					return
 				}
