@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -75,12 +76,12 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 }
 
 // AppAt returns an app at a commit, with the folder and namespace of that commit's configuration. Otherwise a moved
-// folder would make older commits unreadable, and a new namespace would apply before any decision. AppAt returns now if
-// that configuration is unreadable or lacks the app. Limits and decryption are always now's.
+// folder would make older commits unreadable, and a new namespace would apply before any decision. AppAt returns now
+// if that configuration lacks the app. Limits and decryption are always now's.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
-		return now
+		return inFolder(tree, now)
 	}
 	as := func(then rollout.App) rollout.App {
 		then.Name, then.Limits, then.Decryption, then.Sealed = now.Name, now.Limits, now.Decryption, now.Sealed
@@ -99,13 +100,26 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	}
 	apps, _, err := render.FindAll(tree, config)
 	if err != nil {
-		return now
+		return inFolder(tree, now)
 	}
 	for _, name := range append([]string{now.Name}, strings.Fields(now.Formerly)...) {
 		for _, then := range apps {
 			if then.Name == name {
 				return as(then)
 			}
+		}
+	}
+	return now
+}
+
+// inFolder returns an app with its folder at a commit whose configuration is unreadable: the present one, or one beside
+// it with a former name.
+func inFolder(tree Snapshot, now rollout.App) rollout.App {
+	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
+		at := path.Join(path.Dir(now.Path), name)
+		if entry, found, err := tree.Lookup(at); err == nil && found && entry.Kind == rollout.Dir {
+			now.Path = at
+			break
 		}
 	}
 	return now
