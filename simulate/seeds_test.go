@@ -125,7 +125,8 @@ var again = map[string][]uint64{
 	// during the analysis after the switch.
 	"PeopleAndAnalyses": {60289, 300043, 1000230},
 	// Pods of an image set by hand; new steps of a workload that followed without pods; replicas at a pause.
-	"People": {380, 150914, 600070},
+	// A stable version of a commit with an unreadable configuration, under a new name.
+	"People": {380, 150914, 600070, 6000162},
 	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods never became ready; a
 	// restart without a configuration; routes of lost commits; one pod too many, with a broken one; no pods for a while after the last step; a
 	// restart with mistakes in the old and the new configuration; a removed app whose rollback had just ended; a restart that built an app's
@@ -142,7 +143,7 @@ var again = map[string][]uint64{
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
 	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old
 	// record; a document that comes during a deployment with hooks; fewer new pods after an image was set by hand.
-	"PeopleAndHooks": {101, 600142, 1000012, 1000381},
+	"PeopleAndHooks": {101, 600142, 1000012, 1000381, 6000181},
 	// A scale-up before Kubernetes saw 0 replicas; matching requests after a restart; a scale-up before the last pods were gone; stable pods
 	// whose start no process saw; a killed only pod while Git refuses the record of its promotion.
 	"StatefulSets": {592, 40077, 110565, 150405, 600302},

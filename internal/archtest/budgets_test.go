@@ -25,7 +25,7 @@ var budgets = map[string]budget{
 	"git":        {5_675, 144},
 	"internal":   {11_328, 0},
 	"publish":    {5_098, 93},
-	"reconciler": {7_532, 159},
+	"reconciler": {7_546, 159},
 	"render":     {9_884, 105},
 	"rollout":    {6_264, 500},
 	"simulate":   {3_516, 97},

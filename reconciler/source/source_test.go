@@ -212,6 +212,9 @@ func TestAppAt(t *testing.T) {
 	two := first.with("second", listing("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n"))
 	compare.CheckNamed(t, "namespace of another entry", "shops", r.AppAt(two, stay).Namespace)
 	compare.CheckNamed(t, "a commit that does not tell", now, r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now))
+	renamed := rollout.App{Name: "store", Path: "apps/store", Formerly: "market shop"}
+	compare.CheckNamed(t, "folder of a former name", "apps/shop",
+		r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), renamed).Path)
 	// The Gatherer renders the app at the commit of its state.
 	var asked rollout.App
 	g := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
