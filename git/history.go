@@ -97,11 +97,11 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 	return id, err
 }
 
-// Introducer returns the signer of the commit that introduced the present content of a path. This commit is either
-//   - the commit that wrote the content, if its signature counts, or
-//   - a merge whose signature counts and whose first parent did not have the content.
+// Introducer returns who signed the present content of a path, by the signature of either
+//   - the commit that wrote the content, or
+//   - a merge whose first parent did not have the content.
 //
-// Errors: ErrUnapproved if its signature does not count or the content is older than a thousand commits, ErrNotFound if
+// Errors: ErrUnapproved if no signature counts or the content is older than a thousand commits, ErrNotFound if
 // the path does not exist, ErrAuth and ErrUnreachable.
 func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) (signer string, err error) {
 	for _, d := range depths {

@@ -9,8 +9,8 @@ import (
 )
 
 // The types below are the form of a Rollout document. The reader, the schemas and the reference use their tags
-// (rollout.Field). Names are as in Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go). Its other fields are
-// refused as unknown. Fields that need no translation are in rollout.Spec.
+// (rollout.Field). Names are from Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields are
+// refused as unknown; a tag own marks gitrollout's fields. Fields that need no translation are in rollout.Spec.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }

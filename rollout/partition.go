@@ -95,7 +95,7 @@ type partitionedFile struct {
 		Path   string `json:"path" needs:"name the field, as in spec.updateStrategy.partition" is:"specPath"`
 		Counts string `json:"counts" default:"old" oneOf:"old new" fix:"write old if the field counts pods of the old version, and new if it counts updated pods"`
 		Unit   string `json:"unit" default:"pods" oneOf:"pods percent" fix:"write pods for a number, and percent if the field takes a percentage, too, and rounds it up"`
-	} `json:"partition" needs:"say which field stages its pods: partition: {path: spec.updateStrategy.partition}; without one a release cannot be staged: take the Rollout out, and it is applied as it is"`
+	} `json:"partition" needs:"say which field stages its pods: partition: {path: spec.updateStrategy.partition}; if none does, remove this entry and the Rollout: the workload is applied as it is"`
 	Ordered         bool            `json:"ordered"`
 	MinReadySeconds string          `json:"minReadySeconds" default:"spec.minReadySeconds" is:"specPath"`
 	Status          PartitionStatus `json:"status" default:"{}"`
@@ -123,10 +123,10 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 				"%s of %s is workloads[%d], too", r.Kind, ref.Group, first)
 		case isTaken(p.Partition, p.MinReady, ownMinReady):
 			return nil, at.invalid("partition.path", "name the field that says how many pods keep their version",
-				"%q says something else of each workload", p.Partition)
+				"%q has a fixed meaning already", p.Partition)
 		case isTaken(p.MinReady):
 			return nil, at.invalid("minReadySeconds", "name the field that says how long a pod is to be ready",
-				"%q says something else of each workload", p.MinReady)
+				"%q has a fixed meaning already", p.MinReady)
 		case p.Percent && p.CountsNew:
 			return nil, at.invalid("partition.unit", "write unit: pods",
 				"is percent, and the rounding of a percentage of new pods is undefined")

@@ -27,7 +27,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 	if found, _ := FindPartitioned(PartitionedOf(app), "example.com/v1", "GameServerSet"); found == nil || *found != want {
 		t.Errorf("it is found as %+v", found)
 	}
-	const noPartition = " says something else of each workload; name the field that says how many pods keep their version"
+	const noPartition = " has a fixed meaning already; name the field that says how many pods keep their version"
 	const isStaged = " moves in stages without being listed; leave the entry out"
 	const notInSpec = " is not a field below spec; write its path, as in spec.updateStrategy.partition"
 	for _, c := range []struct{ entry, wrong string }{
@@ -44,7 +44,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 		{"a.io/v1, kind: Set, partition: {path: spec.minReadySeconds}", `[0].partition.path: "spec.minReadySeconds"` + noPartition},
 		{"a.io/v1, kind: Set, partition: {path: spec.a}, minReadySeconds: spec.a", `[0].partition.path: "spec.a"` + noPartition},
 		{"a.io/v1, kind: Set, partition: {path: spec.a}, minReadySeconds: spec.replicas",
-			`[0].minReadySeconds: "spec.replicas" says something else of each workload; name the field that says how long a pod is to be ready`},
+			`[0].minReadySeconds: "spec.replicas" has a fixed meaning already; name the field that says how long a pod is to be ready`},
 		{"a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: spec.b}",
 			`[0].status.updated: "spec.b" is not a field below status; write its path, as in status.updatedReplicas`},
 		{"example.com/v1, kind: Set, partition: {path: spec.a, counts: new, unit: percent}",
@@ -58,7 +58,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 		{"example.com/v1, kind: Set, partition: {path: spec.a}, template: spec.template",
 			`[0].template: is not a known field; use one of apiVersion, kind, minReadySeconds, ordered, partition, status`},
 		{"example.com/v1, kind: Set", `[0].partition: is missing; say which field stages its pods: partition: {path: ` +
-			`spec.updateStrategy.partition}; without one a release cannot be staged: take the Rollout out, and it is applied as it is`},
+			`spec.updateStrategy.partition}; if none does, remove this entry and the Rollout: the workload is applied as it is`},
 		{"a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: 3}", `[0].status.updated: is 3 where a text belongs; quote it`},
 		{"a.io/v1, kind: A, partition: {path: spec.a}}, {apiVersion: a.io/v2, kind: A, partition: {path: spec.a}",
 			`[1].kind: A of a.io is workloads[0], too; keep only the entry for the version in your manifests`},

@@ -104,7 +104,7 @@ type Commit struct {
 	When    time.Time `json:"when,omitzero"`     // author time, UTC, whole seconds
 }
 
-// Short returns the first seven digits of the id, as Git prints it.
+// Short returns the first seven digits of the id.
 func (c Commit) Short() string { return ShortID(c.ID) }
 
 // ShortID returns a commit id's first seven digits.

@@ -93,7 +93,7 @@ var newRelicContract = contract{
 		{name: "empty row", reply: `{"data":{"actor":{"account":{"nrql":{"results":[{}]}}}}}`, want: nil},
 		{name: "lies", reply: `{"data":{"actor":{"account":{"nrql":null}}},"errors":[{"message":"NRQL Syntax Error: Error at line 1"}]}`,
 			err: "NRQL Syntax Error: Error at line 1"},
-		{name: "no account", reply: `{"data":{"actor":{"account":null}}}`, err: "has no results"},
+		{name: "no account", reply: `{"data":{"actor":{"account":null}}}`, err: "lacks account.nrql"},
 	},
 }
 

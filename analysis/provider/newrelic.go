@@ -83,7 +83,7 @@ func (c *newRelicConfig) measure(ctx context.Context, s *session) (Result, error
 		return Result{}, err
 	}
 	if answered.Actor.Account == nil || answered.Actor.Account.NRQL == nil {
-		return Result{}, fmt.Errorf("the answer of New Relic has no results")
+		return Result{}, fmt.Errorf("New Relic's answer lacks account.nrql")
 	}
 	result := Result{Metadata: map[string]string{"ResolvedNewRelicQuery": c.Query}}
 	switch rows := answered.Actor.Account.NRQL.Results; {

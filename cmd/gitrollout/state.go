@@ -130,7 +130,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 		return err
 	}
 	if state == nil {
-		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is as gitrollout wrote it, and none is newer\n", app)
+		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is unedited, and the cluster's is not newer\n", app)
 		return err
 	}
 	if err := c.say(fmt.Sprintf("%s is then %s", app, status.Standing(*state))); err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// adoptOrphans makes orphaned processes of these tests, such as workers, children of this process.
+// adoptOrphans makes this process the parent of orphaned processes of these tests, such as workers.
 func adoptOrphans() {
 	const setChildSubreaper = 36
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0)

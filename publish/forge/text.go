@@ -63,7 +63,7 @@ func describePromotion(t rollout.ForgeUpdate, p rollout.Proposal) text {
 		"Squash, rebase and merge commits all work.\n", code(rollout.PromotionPath(t.Cluster, s.App)))
 	b.WriteString("\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n")
 	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert the commits of the release: %s proposes that, "+
-		"for this app alone. Traffic goes back as soon as it is merged. To stop it without touching the manifests: %s.\n",
+		"for this app alone. Traffic goes back once the revert is merged. To stop the release and keep the manifests: %s.\n",
 		code("gitrollout undo "+s.App), code("gitrollout abort "+s.App))
 	return text{title, b.String()}
 }

@@ -74,8 +74,8 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"which names this release: merged late, it approves no other one. Squash, rebase and merge commits all work.\n" +
 			"\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n" +
 			"\n### To undo\n\nBefore or after the merge, revert the commits of the release: `gitrollout undo shop` proposes that, " +
-			"for this app alone. Traffic goes back as soon as it is merged. " +
-			"To stop it without touching the manifests: `gitrollout abort shop`.\n"}
+			"for this app alone. Traffic goes back once the revert is merged. " +
+			"To stop the release and keep the manifests: `gitrollout abort shop`.\n"}
 	compare.CheckNamed(t, "a promotion", want, got)
 	over := s
 	over.Release = nil

@@ -179,7 +179,7 @@ func (j judge) rollouts() *breach {
 			b.msg = fmt.Sprintf("a release pauses for %s before all users have it, less than %s", Duration(spec),
 				rules.MinDuration)
 		case j.Forbids(rollout.ForbidFastRollbackOff) && spec.RollbackWindow != nil && *spec.RollbackWindow == 0:
-			b.rule, b.msg, b.fix = "rollouts.forbid", "goes back to an earlier version through all steps",
+			b.rule, b.msg, b.fix = "rollouts.forbid", "a rollback to an earlier version takes all steps",
 				"leave rollbackWindow out"
 		default:
 			continue

@@ -289,7 +289,7 @@ func TestRules(t *testing.T) {
 		"long enough":        {slow, staged(steps("{pause: {duration: 20m}}, {pause: {duration: 10m}}")), ""},
 		"it promotes itself": {slow, staged("blueGreen: {activeService: web, autoPromotionSeconds: 1800}"), ""},
 		"all steps back": {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"),
-			inFile + "rollouts.forbid: goes back to an earlier version through all steps (Deployment/shop/web); leave rollbackWindow out" + ask},
+			inFile + "rollouts.forbid: a rollback to an earlier version takes all steps (Deployment/shop/web); leave rollbackWindow out" + ask},
 		"some fast": {", rollouts: {forbid: [fastRollbackOff]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 1}"), ""},
 		"all steps back, which may be": {", rollouts: {forbid: [promoteFull]}", staged(steps("{setWeight: 5}"), "rollbackWindow: {revisions: 0}"),
 			""},

@@ -18,8 +18,8 @@ type ordinals struct {
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf returns the ordinals of an object that is no Deployment, and sets the settings of its update strategy. by
-// describes a partitioned kind, and is nil for Kubernetes' kinds.
+// ordinalsOf returns the ordinals of an object that is no Deployment, and sets its update strategy's settings. Argument
+// by describes a partitioned kind, and is nil for Kubernetes' kinds.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
