@@ -14,8 +14,8 @@ type partitioned struct {
 	rollout.Partitioned
 }
 
-// Limits returns the new pods of the stage. With one pod per node, it releases at most as many more nodes as may still be
-// unavailable, because the controller ignores the others. It releases none until released nodes have new pods.
+// Limits returns the new pods of the stage. With one pod per node, it releases at most as many more nodes as may still
+// be unavailable, because the controller ignores the others. It releases none until released nodes have new pods.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
