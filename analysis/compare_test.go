@@ -146,7 +146,7 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 	return r.Phase
 }
 
-// TestComparisonOfReleases checks that good releases pass, and that those with five more errors per hundred requests fail. Stable has 0 to
+// TestComparisonOfReleases checks that good releases pass, and releases with five more errors per hundred requests fail. Stable has 0 to
 // 2 % errors. Beside a stable version with 10 %, ten more errors are needed to be found as fast.
 func TestComparisonOfReleases(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))

@@ -196,7 +196,7 @@ func TestUnknownArguments(t *testing.T) {
 	}
 }
 
-// TestEachTemplateIsReadOnce checks 41 templates, of which each references the next one twice. There are 2^40 paths to the last one.
+// TestEachTemplateIsReadOnce checks 41 templates that each reference the next template twice. There are 2^40 paths to the last template.
 func TestEachTemplateIsReadOnce(t *testing.T) {
 	const n = 40
 	specs := map[string]string{fmt.Sprint("t", n): "{metrics: [{name: m, " + simple + "}]}"}

@@ -189,7 +189,7 @@ func TestAppOfManyObjectsHoldsNoOther(t *testing.T) {
 	w.wantApart("an app of 500 objects", <-took/2)
 }
 
-// converted is a CRD with two versions, of which tests choose the stored one. With a dead conversion webhook, objects stored as v1 cannot
+// converted is a CRD with two versions. Tests choose the stored version. With a dead conversion webhook, objects stored as v1 cannot
 // be read as v2.
 const converted = `
 apiVersion: apiextensions.k8s.io/v1

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Result lists the objects of one Apply that it wrote and those that it left unchanged, in order.
+// Result lists the written and the unchanged objects of one Apply, in order.
 type Result struct {
 	Written, Unchanged []rollout.Ref
 }

@@ -49,7 +49,7 @@ const liveService = `{
 	"status": {"loadBalancer": {}}
 }`
 
-// TestFingerprintSeesOwnedFieldsOnly checks which changes of a live object change its fingerprint: only those of owned fields.
+// TestFingerprintSeesOwnedFieldsOnly checks which changes of a live object change its fingerprint: only changes of owned fields.
 func TestFingerprintSeesOwnedFieldsOnly(t *testing.T) {
 	edits := map[string]struct {
 		edit  func(o map[string]any)

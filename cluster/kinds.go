@@ -39,7 +39,7 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// kinds holds each kind of which an object was applied or requested, with its watch.
+// kinds holds the kinds of all applied or requested objects, with their watches.
 type kinds struct {
 	*background
 	*resources

@@ -72,7 +72,7 @@ func TestWhatIsBetween(t *testing.T) {
 				}
 				sameAsGit(w, mirror, heads.Main)
 				sameAsGit(w, mirror, state)
-				// The files of earlier commits are complete, even of those that the fetch has brought without all files.
+				// The files of earlier commits are complete, even if the fetch has brought them without all files.
 				n := 0
 				if _, err := mirror.Log(t.Context(), heads.Main, 5, func(s *git.Snapshot) (bool, error) {
 					n++

@@ -20,7 +20,7 @@ type followed struct {
 }
 
 // judge sets heads.Main to the commit to read and, if the keys refuse the head, heads.Refused. Main is then the last
-// accepted head. After a restart it is the nearest signed commit, of which only the configuration is used.
+// accepted head. After a restart it is the nearest signed commit, used only for its configuration.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {

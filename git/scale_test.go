@@ -63,7 +63,7 @@ func record(app, version int) string {
 
 func stateOf(commits int) string { return fmt.Sprintf("gitrollout/state/after-%d", commits) }
 
-// byCLI returns the branch for the git command. It begins at the same commit as that of stateOf.
+// byCLI returns the branch for the git command. It begins at the same commit as stateOf's branch.
 func byCLI(commits int) string { return fmt.Sprintf("cli/state/after-%d", commits) }
 
 // importer builds an input for git fast-import.

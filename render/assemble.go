@@ -87,7 +87,7 @@ func unique(objects []rollout.Object, file string) error {
 	return nil
 }
 
-// take consumes a Rollout document or an analysis template, and adds any other object to the ones to apply.
+// take consumes a Rollout document or an analysis template, and adds any other object to the objects to apply.
 func (a *assembly) take(object rollout.Object) error {
 	ref := object.Ref()
 	if err := a.checkSpelling(object); err != nil {

@@ -107,7 +107,7 @@ func (d *document) deployment() rollout.Object {
 }
 
 // merge writes the document's settings into the workload's spec, and takes missing settings from there. own receives
-// the errors in the document, other those in the workload.
+// the errors in the document, other the errors in the workload.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {

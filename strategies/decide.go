@@ -217,7 +217,7 @@ type Ask struct {
 	Accept    string           // does the API server accept Decision.State's objects at this commit?
 }
 
-// Need is a version of which a Service needs a ready endpoint.
+// Need is a version that needs a ready endpoint behind a Service.
 type Need struct {
 	Service rollout.Ref
 	PodHash string // pod-template-hash of its pods

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resting returns a healthy app of 5 pods, of which the given number is ready.
+// resting returns a healthy app of 5 pods. The given number of them is ready.
 func resting(ready int) Input {
 	r := &rollout.Render{Digest: "d", Objects: []rollout.Object{{"kind": "Deployment"}}}
 	return Input{

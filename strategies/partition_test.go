@@ -19,7 +19,7 @@ func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 	return p
 }
 
-// cloneAt returns a CloneSet of 10 ready pods, of which fresh are new, at its first step of 30 %.
+// cloneAt returns a CloneSet of 10 ready pods, fresh of them new, at its first step of 30 %.
 func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *history, rollout.Workload) {
 	t.Helper()
 	ref := kind.Ref()

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestRoomIsGitsToSay checks that staged workloads get explicit values for unavailable and surge pods, by default those of their kind.
+// TestRoomIsGitsToSay checks that staged workloads get explicit values for unavailable and surge pods, by default their kind's.
 // Other workloads get none.
 func TestRoomIsGitsToSay(t *testing.T) {
 	type fields = map[string]any

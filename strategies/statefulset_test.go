@@ -75,7 +75,7 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 	}
 }
 
-// setAt returns a StatefulSet of n ready pods, of which fresh are new, at its first step (default: setWeight 30).
+// setAt returns a StatefulSet of n ready pods, fresh of them new, at its first step (default: setWeight 30).
 func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) {
 	t.Helper()
 	if steps == nil {

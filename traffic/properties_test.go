@@ -270,7 +270,7 @@ func TestNothingElseOfTheUsersIsTouched(t *testing.T) {
 	}
 }
 
-// users returns the objects without those that are generated for a release.
+// users returns the objects that are not generated for a release.
 func users(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
@@ -366,7 +366,7 @@ func strange(random *rand.Rand) any {
 	return rollout.Object{"x": all[random.IntN(len(all))]}.Copy()["x"]
 }
 
-// checkSpoiled applies a Route to objects of which one is broken. The overlay must either refuse the object with a reason, or set
+// checkSpoiled applies a Route to objects with a broken one among them. The overlay must either refuse the object with a reason, or set
 // weights as for valid objects.
 func checkSpoiled(t testing.TB, e example, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))

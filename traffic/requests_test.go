@@ -132,7 +132,7 @@ func anyMatch(random *rand.Rand) rollout.Match {
 	return m
 }
 
-// anyIstioRoutes returns random routes with matches, and the names of those that lead to the stable Service.
+// anyIstioRoutes returns random routes with matches, and the names of the routes to the stable Service.
 func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 	for i := range 1 + random.IntN(4) {
 		host := pick(random, "shop", "shop", "search")

@@ -81,7 +81,7 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. After an error the same Request can be repeated: it finds what it has created.
+// Measure makes one measurement. After an error the same Request can be repeated; it creates no second Job.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {

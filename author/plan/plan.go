@@ -234,7 +234,7 @@ func renamed(in Input) (what string, is bool) {
 	}
 }
 
-// judge returns the kind of change of an app whose objects differ, and a summary of it.
+// judge returns the kind of change of an app whose objects differ, and a summary of the change.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all pods of it would start at once: the app would be held as it is; " +

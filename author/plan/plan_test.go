@@ -33,7 +33,7 @@ var inJSON = map[string]map[string]bool{
 }
 
 // TestPlans makes the plan of each archive in testdata, and compares it with the expected pull request comment. The change replaces files
-// of the folder base by those of the folder head. The content "-" removes a file.
+// of the folder base by files of the folder head. The content "-" removes a file.
 func TestPlans(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 8 {

@@ -38,7 +38,7 @@ func (s *Survey) vendored(name string, data []byte) {
 	}
 }
 
-// built replaces HelmReleases by those that Flux's kustomizations for env build, so that patches count.
+// built replaces HelmReleases by the HelmReleases that Flux's kustomizations for env build, so that patches count.
 func (s *Survey) built(env string, build Builder) {
 	of := map[string]bool{} // their folders, and all folders and files that they use
 	var all []Given

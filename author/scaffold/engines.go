@@ -281,7 +281,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry completes the entries of folders by engines' objects, preferably those of the environment. The map holds the
+// carry completes the entries of folders by engines' objects, preferably of the environment. The map holds the
 // further entries of a chart that is released several times. The notes are about settings that are lost.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}

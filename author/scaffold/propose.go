@@ -176,7 +176,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 	return append(bad, p.built(entryOf, plain)...), nil
 }
 
-// built renders the apps. It returns those that do not render, or whose objects belong to an engine or another app.
+// built renders the apps. It returns the apps that do not render, or whose objects belong to an engine or another app.
 func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
 	var all []*rollout.Render
 	for _, app := range p.Apps {

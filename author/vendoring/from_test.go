@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRemote checks how addresses are split: those in kustomize's documentation, and common ones.
+// TestRemote checks how addresses are split: the examples of kustomize's documentation, and common addresses.
 func TestRemote(t *testing.T) {
 	const kustomize = "github.com/kubernetes-sigs/kustomize"
 	for entry, want := range map[string]string{

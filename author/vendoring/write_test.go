@@ -85,7 +85,7 @@ func TestForgedLock(t *testing.T) {
 	w.update("", "vendor.lock names other files for ", "take vendor.lock and base from Git again")
 }
 
-// TestFolders checks that folders with a vendor.yaml are listed, except those in vendored folders.
+// TestFolders checks that folders with a vendor.yaml are listed, except in vendored folders.
 func TestFolders(t *testing.T) {
 	w := newWorld(t)
 	w.update("")

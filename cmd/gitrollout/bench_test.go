@@ -176,7 +176,7 @@ func (s series) String() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// benchWorld is a repository of n released apps, of which the benchmark changes one, and another app for the pipeline.
+// benchWorld is a repository of n released apps, with one that the benchmark changes, and another app for the pipeline.
 type benchWorld struct {
 	b          *testing.B
 	kube       *testcluster.Cluster

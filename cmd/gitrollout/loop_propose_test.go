@@ -121,7 +121,7 @@ func TestProposalsThatAreStale(t *testing.T) {
 	}
 }
 
-// TestAmendedProposal checks that a foreign commit on a proposal's branch is replaced and reported. Whoever has gitrollout's rights may
+// TestAmendedProposal checks that a foreign commit on a proposal's branch is replaced and reported. Users with gitrollout's rights may
 // push there.
 func TestAmendedProposal(t *testing.T) {
 	w, p, _ := newPausedWorld(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// openOutside parses flags as run does, and opens what they configure.
+// openOutside parses flags as run does, and opens the configured clients.
 func openOutside(t *testing.T, log io.Writer, args ...string) (*outside, error) {
 	t.Helper()
 	var options observeOptions

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the files that the tests write"
 
 const commandsPage = "../../docs/reference/commands.md"
 
-// TestCommandsPage checks that the reference page of the commands is that of the code.
+// TestCommandsPage checks that the commands' reference page matches the code.
 func TestCommandsPage(t *testing.T) {
 	root := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	var b strings.Builder

@@ -10,7 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// These bounds limit what is kept of one pack, in uncompressed bytes. Compression may be a thousandfold.
+// These bounds limit the kept bytes of one pack, uncompressed: compression may be a thousandfold.
 const (
 	maxBlob   = 16 << 20  // of one file: no app needs a larger one
 	largeBlob = 1 << 20   // above this size, a file counts as large

@@ -230,7 +230,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	}
 }
 
-// tooBig lists packages of which the product would use only a small part, with the reason.
+// tooBig lists packages that are too big for the part that the product would use, with the reason.
 var tooBig = map[string]string{
 	"k8s.io/client-go/kubernetes": "the clients of all groups are 8 MB of the program; those that are needed are in typed/",
 }

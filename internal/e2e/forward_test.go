@@ -76,7 +76,7 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 	}
 }
 
-// TestOnePodThatNeverServes promotes v2 on five pods, of which one never becomes ready. The fix v3 is then released
+// TestOnePodThatNeverServes promotes v2 on five pods, and one pod never becomes ready. The fix v3 is then released
 // with v2 as the stable version, because users have v2. No pod of v1 returns.
 func TestOnePodThatNeverServes(t *testing.T) {
 	t.Parallel()

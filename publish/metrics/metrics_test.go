@@ -271,5 +271,5 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// Families returns gitrollout's metrics, without those of the Go runtime and the process.
+// Families returns gitrollout's metrics, without the Go runtime's and the process's.
 func (m *Metrics) Families() []Family { return m.families }

@@ -154,7 +154,7 @@ func packed(t *testing.T, files ...string) string {
 	return b.String()
 }
 
-// TestArchives checks that charts in archives are rendered like those in folders, and that their size is bounded.
+// TestArchives checks that charts in archives are rendered like charts in folders, and that their size is bounded.
 func TestArchives(t *testing.T) {
 	sub := func(name string, more ...string) []string {
 		return append([]string{name + "/Chart.yaml", "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n"}, more...)

@@ -28,7 +28,7 @@ var ErrChanged = &Error{
 // errPlain is the error for a value that the file's rules encrypt, and that is in plain text.
 var errPlain = &Error{"is to be encrypted, and is not", "run sops encrypt, or sops edit, and commit the result"}
 
-// partlySeed is what SOPS hashes first for a MAC that covers only encrypted values.
+// partlySeed is the text that SOPS hashes first for a MAC that covers only encrypted values.
 var partlySeed = sha256.Sum256([]byte("sops"))
 
 // Open returns the decrypted file without comments. It is ErrChanged if the MAC does not match. Call it only once.

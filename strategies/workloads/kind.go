@@ -22,7 +22,7 @@ type kind interface {
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
-// evictor is a kind of which gitrollout itself must delete pods at times.
+// evictor is a kind whose pods gitrollout itself must delete at times.
 type evictor interface {
 	// evict returns the pods to delete now. The caller ensures that the controller has seen the newest object.
 	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction

@@ -206,7 +206,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line returns the commits after one: those that this process made, or else from Git.
+// line returns the commits after one: from this process's own commits, or else from Git.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
 	var line []rollout.StateCommit
 	for id := v.head; id != after; {

@@ -458,7 +458,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTriesAreSpread checks that the pause before a retry is what Spread returns, and at least what a service requests.
+// TestTriesAreSpread checks that the pause before a retry is Spread's result, and no shorter than the service requests.
 func TestTriesAreSpread(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := New(Options{Spread: func(d time.Duration) time.Duration { return d + time.Minute }})
