@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -102,13 +101,6 @@ func (r *committer) apart(
 		return nil, nil, together
 	}
 	return done, own, nil
-}
-
-// isNewRefusal reports whether the server was not known to refuse an app of these while it accepts others.
-func (h *outbox) isNewRefusal(all []transition) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.ContainsFunc(all, func(t transition) bool { return h.refused[t.app.Name] == refusal{} })
 }
 
 // after pushes reverts, reports to a newly configured forge, renews proposals and removes those merged a while ago.

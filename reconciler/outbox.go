@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -118,6 +119,13 @@ func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 		notYet = time.Time{}
 	}
 	return (due || !notYet.IsZero()) && !h.isBehind, urgent, rollout.Later(h.notYet, notYet)
+}
+
+// isNewRefusal reports whether the server was not known to refuse an app of these while it accepts others.
+func (h *outbox) isNewRefusal(all []transition) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(all, func(t transition) bool { return h.refused[t.app.Name] == refusal{} })
 }
 
 // retryRefused makes refused transitions due, as no later push may come.

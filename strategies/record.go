@@ -27,9 +27,13 @@ func withReplicas(in, _ Input, d Decision) Decision {
 		return d
 	}
 	s.Replicas = slices.Clone(s.Replicas)
+	newest := make(map[rollout.Ref]rollout.Object, len(head.Render.Objects))
+	for _, o := range head.Render.Objects {
+		newest[o.Ref()] = o
+	}
 	for _, o := range in.Source.Objects {
-		newest, has := rollout.Find(head.Render.Objects, func(n rollout.Object) bool { return n.Ref() == o.Ref() })
-		was, next := workloads.Size(in.State, o), workloads.Size(rollout.State{}, newest)
+		now, has := newest[o.Ref()]
+		was, next := workloads.Size(in.State, o), workloads.Size(rollout.State{}, now)
 		if !has || reflect.DeepEqual(was, next) { // also after its Rollout document left Git
 			continue
 		}

@@ -29,7 +29,7 @@ var budgets = map[string]budget{
 	"render":     {9_884, 105},
 	"rollout":    {6_264, 500},
 	"simulate":   {3_516, 97},
-	"strategies": {7_643, 202},
+	"strategies": {7_647, 202},
 	"traffic":    {4_100, 23},
 	"views":      {6_495, 170},
 }
