@@ -203,11 +203,12 @@ func (j judge) quota() *breach {
 		}
 	}
 	for _, spec := range j.render.Specs { // one experiment at a time
-		most := 0
+		most, pods := 0, 0
 		for _, of := range templates(spec) {
-			most = max(most, len(of))
+			services := len(slices.DeleteFunc(slices.Clone(of), func(t rollout.ExperimentTemplate) bool { return t.Service == nil }))
+			most, pods = max(most, len(of)+services), max(pods, len(of))
 		}
-		objects, deployments = objects+most, deployments+most
+		objects, deployments = objects+most, deployments+pods
 	}
 	app := j.render.App
 	for _, q := range []struct {

@@ -206,6 +206,8 @@ func TestRules(t *testing.T) {
 		"an experiment without": {", resources: {deny: [/Service]}", experiment(""), ""},
 		"an experiment's Deployment": {", quota: {deployments: 1}", experiment(""),
 			"apps/shop: project web, rule quota.deployments: app shop has 2 Deployments, more than 1; split it" + ask},
+		"its Service among all": {", quota: {objects: 2}", experiment("service: {}"),
+			"apps/shop: project web, rule quota.objects: app shop has 3 objects, more than 2; split it" + ask},
 		"its Deployment among all": {", quota: {objects: 1}", experiment(""),
 			"apps/shop: project web, rule quota.objects: app shop has 2 objects, more than 1; split it" + ask},
 		"a router's object": {", resources: {deny: [split.smi-spec.io/*]}", splitting,
