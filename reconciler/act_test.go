@@ -573,6 +573,49 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: third}, min
 	compare.CheckNamed(t, "phase and recorded replicas", []any{rollout.Healthy, 0}, []any{w.state().Phase, len(w.state().Replicas)})
 }
 
+// TestReplicasWaitForTheirAutoscaler checks that replicas wait in a freeze with the removal, or the move, of the autoscaler that they
+// replace. Both reach the cluster when the freeze ends.
+func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
+	for name, then := range map[string]string{
+		"removed":             "",
+		"of another workload": scaler("autoscaling/v2", "HorizontalPodAutoscaler", "apiVersion: apps/v1, kind: Deployment, name: other"),
+	} {
+		for kind, now := range map[string]string{
+			"HPA":  scaler("autoscaling/v2", "HorizontalPodAutoscaler", "apiVersion: apps/v1, kind: Deployment, name: shop"),
+			"KEDA": scaler("keda.sh/v1alpha1", "ScaledObject", "name: shop"),
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				w := newWorld(t, nil)
+				var last any
+				w.cluster.refuses = func(o rollout.Object) error {
+					if o.Kind() == "Deployment" {
+						last = o.Map("spec")["replicas"]
+					}
+					return nil
+				}
+				unset := strings.Replace(version("v1"), "  replicas: 4\n", "", 1)
+				w.follow("an autoscaler", map[string]string{"apps/shop/app.yaml": unset + now})
+				w.follow("a freeze", map[string]string{
+					rollout.FreezePath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: a sale\n",
+				})
+				w.follow("v2 with replicas", map[string]string{
+					"apps/shop/app.yaml": strings.Replace(version("v2"), "replicas: 4", "replicas: 3", 1) + then,
+				})
+				compare.CheckNamed(t, "replicas in a freeze, and recorded ones", []any{nil, 0}, []any{last, len(w.state().Replicas)})
+				w.follow("no freeze", map[string]string{rollout.FreezePath("prod"): ""})
+				compare.CheckNamed(t, "replicas after the freeze", any(int64(3)), last)
+			})
+		}
+	}
+}
+
+// scaler returns the document of an autoscaler with a target.
+func scaler(api, kind, target string) string {
+	most := map[string]string{"HorizontalPodAutoscaler": "maxReplicas", "ScaledObject": "maxReplicaCount"}[kind]
+	return "---\napiVersion: " + api + "\nkind: " + kind + "\nmetadata: {name: shop}\n" +
+		"spec: {scaleTargetRef: {" + target + "}, " + most + ": 9}\n"
+}
+
 // TestOtherKeysAskAnew checks that approvals are checked again when the keys change.
 func TestOtherKeysAskAnew(t *testing.T) {
 	asked, who := 0, "ann"

@@ -34,7 +34,7 @@ func withReplicas(in, _ Input, d Decision) Decision {
 	for _, o := range in.Source.Objects {
 		now, has := newest[o.Ref()]
 		was, next := workloads.Size(in.State, o), workloads.Size(rollout.State{}, now)
-		if !has || reflect.DeepEqual(was, next) { // also after its Rollout document left Git
+		if !has || reflect.DeepEqual(was, next) || next.Count != nil && isScaled(in.Source, o.Ref()) {
 			continue
 		}
 		isIt := func(r rollout.Replicas) bool { return r.Workload == next.Workload }
@@ -42,6 +42,16 @@ func withReplicas(in, _ Input, d Decision) Decision {
 		d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s has the replicas of %s", s.App, head.Commit.Short()))
 	}
 	return d
+}
+
+// isScaled reports whether an autoscaler of a render scales an object. Its removal waits with the head, so replicas wait.
+func isScaled(r *rollout.Render, w rollout.Ref) bool {
+	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
+		ref, target := o.Ref(), o.Map("spec", "scaleTargetRef")
+		kind, given := target["kind"].(string)
+		return ref.Autoscales() && ref.Namespace == w.Namespace && target["name"] == w.Name &&
+			(kind == w.Kind || !given && w.Kind == "Deployment") // KEDA's default
+	})
 }
 
 // withMark keeps the workloads' mark where neither pods nor routes move, as into a pause. A change of only an
