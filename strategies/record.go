@@ -44,7 +44,7 @@ func withReplicas(in, _ Input, d Decision) Decision {
 	return d
 }
 
-// isScaled reports whether an autoscaler of a render scales an object. Its removal waits with the head, so replicas wait.
+// isScaled reports whether an autoscaler of a render scales an object. Its removal waits with the head, as do replicas.
 func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		ref, target := o.Ref(), o.Map("spec", "scaleTargetRef")

@@ -26,7 +26,7 @@ var budgets = map[string]budget{
 	"internal":   {11_328, 0},
 	"publish":    {5_098, 93},
 	"reconciler": {7_546, 159},
-	"render":     {9_885, 105},
+	"render":     {9_890, 105},
 	"rollout":    {6_264, 500},
 	"simulate":   {3_516, 97},
 	"strategies": {7_657, 202},

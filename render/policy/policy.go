@@ -205,8 +205,13 @@ func (j judge) quota() *breach {
 	for _, spec := range j.render.Specs { // one experiment at a time
 		most, pods := 0, 0
 		for _, of := range templates(spec) {
-			services := len(slices.DeleteFunc(slices.Clone(of), func(t rollout.ExperimentTemplate) bool { return t.Service == nil }))
-			most, pods = max(most, len(of)+services), max(pods, len(of))
+			made := len(of)
+			for _, t := range of {
+				if t.Service != nil {
+					made++
+				}
+			}
+			most, pods = max(most, made), max(pods, len(of))
 		}
 		objects, deployments = objects+most, deployments+pods
 	}
