@@ -21,7 +21,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 	return r
 }
 
-// Due returns when a metric is measured next. It is false if the metric is not measured again.
+// Due returns when a metric is measured next, or false if the metric is not measured again.
 func Due(r Run, m Metric) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
@@ -91,7 +91,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess sets a metric's phase from its counters. Of several exceeded limits the last one counts, as in Argo Rollouts.
+// assess sets a metric's phase from its counters. Later checks overrule earlier ones, as in Argo Rollouts.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
@@ -181,8 +181,8 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow returns a run with the metrics of the present document. New ones start, and removed ones no longer count. A
-// finished run that failed, had errors or was stopped does not change.
+// Follow replaces a run's metrics after a change of their template. New metrics start, and removed metrics no longer
+// count. A finished run that failed, had errors or was stopped does not change.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

@@ -10,10 +10,10 @@ import (
 // defaultConfidence means that a metric rolls back at most one of a thousand good releases by chance.
 const defaultConfidence = 0.999
 
-// JudgeComparison judges the new version against stable by results [bad, all]: bad requests among all of one period. It
-// fails a version that is significantly worse; fewer than MinSamples requests decide nothing. The k-th measurement
-// fails a good version with probability alpha/(k(k+1)), in sum alpha. As a crash loses measurements, k is at least the
-// number possible since began.
+// JudgeComparison compares the new version with stable. Both results are [bad, all]: failed requests and all requests
+// of one period. A significantly worse version fails; fewer than MinSamples requests decide nothing. The k-th
+// measurement fails a good version with probability alpha/(k(k+1)), in sum alpha. A crash loses measurements, so k is
+// at least the number of measurements possible since began.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -97,7 +97,7 @@ func sampleOf(v any) (sample, error) {
 // mostSamples bounds a sample's requests. More requests add no information.
 const mostSamples = 1_000_000_000
 
-// judged reduces a large sample to mostSamples with the same share. That makes failures less likely, never more.
+// judged scales a large sample down to mostSamples, with the same share. A failure never gets more likely.
 func (s sample) judged() sample {
 	if s.all <= mostSamples {
 		return s
@@ -106,8 +106,8 @@ func (s sample) judged() sample {
 }
 
 // worse returns the probability of c.bad or more bad requests if the new version is at most margin worse than stable.
-// Without a margin it is Fisher's exact test. With one, stable's share is taken as the upper end of its exact
-// confidence interval (Clopper and Pearson), with half of alpha.
+// Without a margin it is Fisher's exact test. With a margin, stable's share is the upper end of its exact confidence
+// interval (Clopper and Pearson), at half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -128,7 +128,7 @@ func fisher(c, s sample) float64 {
 }
 
 // tail returns the probability of k or more, in a distribution that falls on both sides of its mean. rise(k) is the
-// ratio of term k+1 to term k. Terms are added until they no longer matter: some ten thousand for 1e9 requests.
+// ratio of term k+1 to term k. Terms are added until they no longer matter: about ten thousand terms for 1e9 requests.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -169,7 +169,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper returns the upper end of a share's exact confidence interval: at it, s.bad or fewer have probability alpha.
+// upper returns the upper end of a share's exact confidence interval: there, s.bad or fewer have probability alpha.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1

@@ -21,8 +21,8 @@ func TestWorse(t *testing.T) {
 		"Same":      {sample{5, 100}, sample{5, 100}, 0, 0.001, 0.6204, 0.0124},
 		"NoneBad":   {sample{0, 100}, sample{0, 1000}, 0, 0.001, 1, 0.02},
 		"TwentyOne": {sample{10, 50}, sample{5, 1000}, 0, 0.001, 2.6e-10, 1e-9},
-		// Half of alpha is for the upper bound of stable's share, and half for the test. If each had all of alpha, there were up to twice as many
-		// false alarms.
+		// Half of alpha is for the upper bound of stable's share, and half for the test. If each used all of alpha, there would be up to twice as
+		// many false alarms.
 		"Margin":      {sample{9, 50}, sample{0, 100}, 0.01, 0.05, 0.0008589978490531522, 8e-10},
 		"LargeMargin": {sample{20, 60}, sample{3, 200}, 0.05, 0.01, 2.8171063113710506e-06, 2e-12},
 		"NotWorse":    {sample{12, 40}, sample{10, 100}, 0.02, 0.001, 0.6087052218083367, 6e-7},
@@ -63,7 +63,7 @@ func TestTailsAreExact(t *testing.T) {
 		return new(big.Int).Exp(new(big.Int).SetUint64(n), big.NewInt(int64(exponent)), nil)
 	}
 	for range 300 {
-		const whole = 1 << 53 // each share is a number of parts of this
+		const whole = 1 << 53 // each share is parts/whole, a fraction that float64 represents exactly
 		n, parts := 1+rng.IntN(60), rng.Uint64N(whole)
 		k, share, sum := rng.IntN(n+1), float64(parts)/whole, new(big.Int)
 		for i := k; i <= n; i++ {
@@ -123,7 +123,7 @@ func TestHugeNumbersOfRequests(t *testing.T) {
 	}
 }
 
-// verdicts returns the result of a release with several measurements, each of all requests so far.
+// verdicts returns the result of a release with several measurements, each over all requests so far.
 func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, margin float64) Phase {
 	m := Metric{Name: "errors", Compare: &Compare{MaxIncrease: margin}, Count: steps, MinSamples: 20}
 	var c, s sample
@@ -146,8 +146,8 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 	return r.Phase
 }
 
-// TestComparisonOfReleases checks that good releases pass, and releases with five more errors per hundred requests fail. Stable has 0 to
-// 2 % errors. Beside a stable version with 10 %, ten more errors are needed to be found as fast.
+// TestComparisonOfReleases checks that good releases pass, and releases with five more errors per hundred requests fail. Stable has 0 to 2
+// % errors. If stable has 10 % errors, an equally fast verdict needs ten more errors per hundred requests.
 func TestComparisonOfReleases(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	alarms, misses := 0, 0
@@ -207,8 +207,8 @@ func FuzzWorse(f *testing.F) {
 	})
 }
 
-// TestFalseAlarms sums the probabilities of all outcomes for two versions that are alike, or differ by the margin. At most alpha of them
-// are judged worse. The alphas of all measurements of a run add up to one minus the confidence.
+// TestFalseAlarms compares two versions that are alike, or that differ by the margin. The outcomes with the verdict worse have a total
+// probability of at most alpha. The alphas of all measurements of a run add up to one minus the confidence.
 func TestFalseAlarms(t *testing.T) {
 	outcome := func(k, n int, p float64) float64 {
 		return math.Exp(choose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))

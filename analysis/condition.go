@@ -39,7 +39,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// Judge judges a result by a metric's conditions. samples is the number of samples behind it, negative if unknown.
+// Judge judges a result by a metric's conditions. samples is the result's number of samples, negative if unknown.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {

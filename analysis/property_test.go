@@ -109,7 +109,7 @@ func FuzzJudge(f *testing.F) {
 				if m.Compare != nil {
 					got = JudgeComparison(m, Progress{}, noon, result, []any{1.0, 100.0}, noon)
 				}
-				// The last of these texts is part of expr's excerpt of the condition.
+				// "......^" would be a part of expr's excerpt of the condition, which messages omit.
 				if !slices.Contains(every, got.Phase) || len(got.Value) > 4*maxValue || strings.Contains(got.Message, "......^") {
 					t.Fatalf("%s of %s is %+v", condition, raw, got)
 				}
@@ -139,16 +139,16 @@ func TestComparisonWithoutData(t *testing.T) {
 	}
 }
 
-// TestLooksAreCountedByTime checks that a measurement's alpha depends on how many measurements were possible in the time. So it is right
-// even if a crash lost earlier measurements.
+// TestLooksAreCountedByTime checks that a measurement's alpha depends on how many measurements were possible since the run began. So alpha
+// is right even if a crash lost earlier measurements.
 func TestLooksAreCountedByTime(t *testing.T) {
 	m := Metric{Compare: &Compare{}, Interval: 10 * time.Second, InitialDelay: time.Minute}
 	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth measurement: 0.001/110 is 9.1e-6
-	c, s := []any{9.0, 200.0}, []any{8.0, 2000.0}  // p is 4.5e-6 …
+	c, s := []any{9.0, 200.0}, []any{8.0, 2000.0}  // p is 4.5e-6, less than 9.1e-6
 	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Failed {
 		t.Errorf("the tenth look: %+v", got)
 	}
-	c = []any{8.0, 200.0} // … and 2.8e-5, which the first measurement would judge worse
+	c = []any{8.0, 200.0} // p is 2.8e-5, which only the first measurement would judge worse
 	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Successful {
 		t.Errorf("the tenth look, after a crash, is taken for the first: %+v", got)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // TestTailsOfAnyCounts checks samples of up to 1e15 requests. Both probabilities are between 0 and 1, and one more bad request never makes
-// the new version look better. Each sum has as many terms as for mostSamples requests, or it would not end.
+// the new version look better. No sum has more terms than for mostSamples requests, or the test would not end.
 func TestTailsOfAnyCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 12))
 	table := func() sample {

@@ -20,7 +20,7 @@ type Template struct {
 // IsCluster reports whether the template is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec is Argo Rollouts' AnalysisTemplate. Metrics are parsed with arguments, as a count may be {{args.n}}.
+// TemplateSpec is Argo Rollouts' AnalysisTemplate. Metrics are parsed with their arguments: count may be {{args.n}}.
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`
@@ -29,7 +29,7 @@ type TemplateSpec struct {
 	Templates []TemplateRef `json:"templates"`
 }
 
-// Rules are settings of metrics that are selected by name.
+// Rules are settings that select their metrics by name.
 type Rules struct {
 	DryRun               []DryRun    `json:"dryRun"`
 	MeasurementRetention []Retention `json:"measurementRetention"`
@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool) // a field of the Rollout
 }
 
-// Instantiate returns the templates' metrics, with arguments filled in. Secrets stay {{args.name}} in Config, out of
-// records and messages. check validates a provider's configuration, with fields relative to the metric; it may be nil.
+// Instantiate fills in the arguments of the templates' metrics. Secrets stay {{args.name}}: no record or message has
+// their values. check (or nil) validates a provider's configuration, with fields relative to the metric.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -143,7 +143,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules applies rules to the metrics that they select. A rule that selects none is an error, as in Argo Rollouts.
+// ApplyRules applies each rule to the metrics that it selects. To select no metric is an error, as in Argo Rollouts.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -198,7 +198,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // without its references: there may be 2^40 paths to a template
+			continue // collected before, with its references: there may be 2^40 paths to it
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// These limits bound the cost of any condition. Each turn of a loop costs turn plus the weight of the result, because
-// it may read the whole result. That allows a nested loop of 300 by 300 turns, or one loop over 9,000 values.
+// These limits bound the cost of any condition. Each turn of a loop costs turn plus the weight of the result, because a
+// turn may read the whole result. maxWork allows a nested loop of 300 by 300 turns, or one loop over 9,000 values.
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition creates
@@ -44,7 +44,7 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	options := append(functions(), expr.Env(environment{}), expr.AsBool(), expr.Patch(w),
 		expr.Function(spent, func(args ...any) (any, error) { return args[0], w.spend(args[0]) }))
 	for _, name := range []string{
-		"join", "repeat", "replace", "uniq", // they create products of their arguments' sizes
+		"join", "repeat", "replace", "uniq", // the result's size is a product of the arguments' sizes
 		"toJSON", // its indentation grows with the square of the depth; functions has a replacement
 	} {
 		options = append(options, expr.DisableBuiltin(name))

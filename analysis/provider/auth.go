@@ -41,7 +41,7 @@ type sender struct {
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check validates the settings. service is the AWS service that sigv4 signs for, "" if none; address is the server's.
+// check validates the settings. service is the AWS service that sigv4 signs for, "" if none. address is a URL.
 func (c sender) check(service, address string) error {
 	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {
@@ -135,7 +135,7 @@ func authorize(c *call.Request, credentials string) {
 	c.Header.Set("Authorization", credentials)
 }
 
-// token requests an access token. Most servers expect the client's secret in a header, so that is tried first.
+// token requests an access token. The first request has the client's secret in a header, as most servers expect.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

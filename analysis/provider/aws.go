@@ -103,7 +103,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	return s.taken(awsKeys{given.ID, given.Secret, given.Token}, "the answer of STS has no credentials")
 }
 
-// taken hides keys from messages, and refuses missing ones.
+// taken hides the keys in messages, and returns the keys. If a key is missing, it returns the error missing.
 func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	if k.id == "" || k.secret == "" {
 		return awsKeys{}, errors.New(missing)

@@ -63,7 +63,7 @@ func signed(env, sigv4 string, serve server) contract {
 	return c
 }
 
-// TestAWSCredentials checks where credentials are found, in the order of AWS's SDKs, and that STS exchanges them.
+// TestAWSCredentials checks that credentials are found in the order of AWS's SDKs, and that STS exchanges them for a role's credentials.
 func TestAWSCredentials(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -193,7 +193,7 @@ func TestAWSFaults(t *testing.T) {
 	}
 }
 
-// TestAgentIsAskedApart checks that the credentials agent is asked by its own client, Deps.Agent.
+// TestAgentIsAskedApart checks that requests to the credentials agent use a separate HTTP client, Deps.Agent.
 func TestAgentIsAskedApart(t *testing.T) {
 	b := newBench(t, signed("AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=ADDRESS/agent", "{}", nil))
 	b.deps.Agent = func(bool) *http.Client { return &http.Client{Transport: refusing{}} }

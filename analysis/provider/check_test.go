@@ -69,7 +69,7 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
-// must fails the test at once if there is an error.
+// must fails the test immediately if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -267,7 +267,7 @@ func TestArguments(t *testing.T) {
 	for _, kind := range Kinds() {
 		config := fromYAML(t, minimal[kind])
 		if kind == "cloudWatch" || kind == "job" {
-			continue // testdata/argo.yaml has examples with deeper ones
+			continue // testdata/argo.yaml has examples with arguments in nested fields
 		}
 		for field, value := range config {
 			if _, ok := value.(string); ok {

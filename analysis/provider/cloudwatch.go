@@ -55,7 +55,7 @@ type cloudWatchStat struct {
 	Unit   string       `json:"unit,omitempty"`
 }
 
-// numberOrText is 300 or "300", as filled in for {{args.period}}.
+// numberOrText holds a number (300) or a text ("300"), because a filled-in argument such as {{args.period}} is a text.
 type numberOrText string
 
 // Shape returns the JSON Schema of a numberOrText.

@@ -44,7 +44,7 @@ type contract struct {
 // server answers a request as documented, with f.reply as the query's result. It returns false if the request has wrong credentials.
 type server func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool
 
-// documented returns a server of one route. check compares a request that has the credentials with the documentation.
+// documented returns a server of one route. If a request has the credentials, check compares the request with the documentation.
 func documented(route string, allowed func(*http.Request) bool, check func(f *fake, r *http.Request, body string)) server {
 	return func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 		if !allowed(r) {
@@ -91,7 +91,7 @@ func contracts() []contract {
 }
 
 func TestEveryKindHasAContract(t *testing.T) {
-	seen := []string{"job"} // judges_test.go tests it: a Job needs no server
+	seen := []string{"job"} // judges_test.go tests Jobs, which need no server
 	for _, c := range contracts() {
 		seen = append(seen, c.kind)
 		if c.doc == "" {
@@ -372,7 +372,7 @@ func TestTriesAgain(t *testing.T) {
 	})
 }
 
-// TestGivesUp checks that a server that always fails is asked only a few times.
+// TestGivesUp checks that a server that always fails gets at most maxTries requests.
 func TestGivesUp(t *testing.T) {
 	forEach(t, func(t *testing.T, c contract, b *bench) {
 		b.mode = "500"
@@ -382,7 +382,7 @@ func TestGivesUp(t *testing.T) {
 		}
 		want := int64(maxTries)
 		if c.anyStatus {
-			want = 1 // the request may have had an effect
+			want = 1 // it is not repeated, because the request may have had an effect
 		}
 		if b.asked.Load() != want {
 			t.Errorf("it was asked %d times, want %d", b.asked.Load(), want)
@@ -410,8 +410,8 @@ func TestNobodyListens(t *testing.T) {
 	})
 }
 
-// TestRedirects checks redirects to another host. No provider may send it a credential, and providers with credentials must not follow at
-// all.
+// TestRedirects checks redirects to another host. No provider may send a credential to that host, and a provider with credentials must not
+// follow a redirect.
 func TestRedirects(t *testing.T) {
 	forEach(t, func(t *testing.T, _ contract, b *bench) {
 		var mu sync.Mutex

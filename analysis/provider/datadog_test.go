@@ -59,7 +59,7 @@ var datadogV2Contract = contract{
 	},
 }
 
-// TestDatadogCredentials checks that credentials are found in the places of Argo Rollouts.
+// TestDatadogCredentials checks that credentials are found where Argo Rollouts looks for them.
 func TestDatadogCredentials(t *testing.T) {
 	c := datadogV1Contract
 	c.secrets = nil

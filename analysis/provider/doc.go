@@ -1,5 +1,5 @@
-// Package provider makes measurements. It asks Prometheus, Datadog, a web service, a Job … for a metric's result. The
-// metric's conditions judge the result, except that Jobs, Kayenta and webhooks judge by themselves.
+// Package provider makes measurements. The result of a metric comes from a server, such as Prometheus, or from a Job.
+// The metric's conditions judge the result; only Jobs, Kayenta and webhooks give their own verdicts.
 //
 // A provider is one file with its configuration and requests, one entry in table.go, and one contract in the tests.
 // Configurations have the fields of Argo Rollouts v1.10's AnalysisTemplate; comments mark extensions.

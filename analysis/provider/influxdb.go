@@ -65,7 +65,7 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 }
 
 // fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): tables of
-// annotations, a header and records. An error during the query comes as a table as well.
+// annotations, a header and records. If the query fails, InfluxDB returns the error as a table.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
 	var table fluxTable

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// job runs a Kubernetes Job per measurement, in the Rollout's namespace. A complete Job is successful, and a failed Job
-// has failed. A Job whose image cannot be pulled, or that a user has deleted, is inconclusive and is not created again.
+// job runs a Kubernetes Job per measurement, in the Rollout's namespace. A complete Job means success, and a failed Job
+// failure. A Job whose image cannot be pulled, or that a user has deleted, is inconclusive and is not created again.
 var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
 	result: "none, the Job judges: complete is successful, failed is failed, " +
@@ -26,9 +26,9 @@ var job = provider{
 
 // Jobs creates and deletes Jobs. Package cluster implements the interface.
 type Jobs interface {
-	// EnsureJob creates a Job unless it exists, and returns its state. With begun, a missing Job is Gone and is not
-	// created again. A Job with another value of the annotation is Taken, because another run owns it. Missing uids of
-	// owners are looked up; owners that cannot be read are left out. Calls may be repeated.
+	// EnsureJob creates a Job unless it exists, and returns its state. If begun is true, a missing Job is not created
+	// again: Gone. If the Job has another value of the annotation, another run owns it: Taken. Missing uids of owners are
+	// read; unreadable owners are omitted. Calls may be repeated.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if it exists.
 	DeleteJob(ctx context.Context, namespace, name string) error
@@ -152,7 +152,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 		},
 		"spec": spec,
 	}
-	if owner := r.Workload.Ref(); owner.Group == "apps" { // the version of another group is not known here
+	if owner := r.Workload.Ref(); owner.Group == "apps" { // only for apps is the apiVersion known here
 		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
 		o.Set(owners, "metadata", "ownerReferences")
 	}
@@ -167,12 +167,12 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is how many seconds a finished Job is kept at least: a day. A new process would run a deleted Job again.
+// leastTTL is the minimum ttlSecondsAfterFinished: a day. A new process would run a Job again that was deleted earlier.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName returns a readable name of at most 63 characters, as for a label: up to 46 of the ID, and 12 of its hash.
+// jobName returns a readable name of at most 63 characters, a label's limit: up to 46 of id, and 12 of id's hash.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

@@ -11,18 +11,18 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Paths have kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), parsed by the library of Argo
-// Rollouts. Features without use in a metric are refused: text around the path, several paths, range and functions.
+// Paths have kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), and Argo Rollouts' parser.
+// Features without use in a metric are refused: text around the path, several paths, range and functions.
 const jsonPathForm = "write it as in {$.data.value}"
 
-// These limits bound a path's cost for any response: each .. visits all values, and a union multiplies them.
+// These limits bound a path's cost for any response: each .. visits all values, and a union multiplies their number.
 const (
 	maxPath  = 1000 // bytes
 	maxUnion = 16   // the product of the members of all unions
-	maxDepth = 100  // of a response that .. visits
+	maxDepth = 100  // nested levels of a response that .. visits
 )
 
-// pathCost counts the parts of a path that multiply values.
+// pathCost counts the parts of a path that multiply the number of values.
 type pathCost struct {
 	recursive, union int
 	inFilter         bool

@@ -15,7 +15,7 @@ import (
 
 // kayenta lets Spinnaker's Kayenta compare two versions
 // (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
-// starts a comparison; later ones, with its ID in Metadata, read its score. Thresholds judge the score, not conditions.
+// starts a comparison and puts its ID into Metadata; later requests read the score. Thresholds judge it.
 var kayenta = provider{
 	kind: "kayenta", title: "Kayenta", argo: true,
 	result: "the judge's score, which Kayenta judges: `pass` and more is successful, `marginal` and more inconclusive",

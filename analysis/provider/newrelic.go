@@ -44,7 +44,7 @@ func (c *newRelicConfig) check() error {
 		checkSeconds("timeout", c.Timeout))
 }
 
-// timeout adds 10 seconds to the query's limit, in which the server can report that the query took too long.
+// timeout returns the query's limit plus 10 seconds, so that the server can report that the query took too long.
 func (c *newRelicConfig) timeout() time.Duration {
 	return seconds(c.Timeout, 5*time.Second) + 10*time.Second
 }

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// prometheus runs an instant or range query on the API of Prometheus, which Thanos, Mimir and VictoriaMetrics have as
-// well (https://prometheus.io/docs/prometheus/latest/querying/api/).
+// prometheus runs an instant or range query on the API of Prometheus. Thanos, Mimir and VictoriaMetrics have the same
+// API (https://prometheus.io/docs/prometheus/latest/querying/api/).
 var prometheus = provider{
 	kind: "prometheus", title: "Prometheus", argo: true,
 	result: "a number for a scalar; a list of the values for a vector or a range query",
@@ -30,9 +30,9 @@ type prometheusConfig struct {
 	sender
 }
 
-// rangeQuery asks for all values of all series from Start to End.
+// rangeQuery requests all values of all series from Start to End.
 type rangeQuery struct {
-	Start string `json:"start"` // in a form of momentForm
+	Start string `json:"start"` // in the syntax of momentForm
 	End   string `json:"end"`
 	Step  string `json:"step"`
 }

@@ -55,8 +55,8 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns [bad, of] for the series of a comparison, whose label n is bad or of. A missing "bad" is 0, because
-// a counter at zero has no series. Without "of", the pair has one value, which decides nothing.
+// promPair returns [bad, of] from the two series of a comparison, which have the label n="bad" or n="of". A missing
+// "bad" counts as 0, because a counter at zero has no series. Without "of" the list has one value, and decides nothing.
 func promPair(series []promSeriesOf) (pair []any, is bool) {
 	named := map[string]float64{}
 	for _, one := range series {

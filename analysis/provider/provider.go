@@ -16,14 +16,14 @@ type Request struct {
 	Kind      string
 	Config    map[string]any // with all arguments filled in
 	Namespace string         // the namespace of the Rollout, its Jobs and its Secrets
-	ID        string         // the measurement's ID: repeated requests measure once, if the provider can
+	ID        string         // the measurement's ID; a Job is created once per ID
 
-	Workload rollout.Workload  // whose name webhooks get, and which owns Jobs
+	Workload rollout.Workload  // the name is sent to webhooks; the workload owns Jobs
 	Hash     string            // the new version's pod-template-hash, for webhooks
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's interval, for Kayenta
 	Metadata map[string]string // the last Result's Metadata, if it was Running
-	Secrets  []string          // values of Secrets in Config, which no error or message may have
+	Secrets  []string          // values of Secrets in Config; no error or message may contain them
 }
 
 // Result is the outcome of a measurement.
@@ -31,15 +31,15 @@ type Result struct {
 	// Value is the input of the conditions: a float64, a []any, a text, a mapping or another value. Nil or empty means no
 	// data. Hidden values are masked, because a server may echo them and Git keeps results.
 	Value    any
-	Phase    analysis.Phase    // "" if conditions judge; Running if the same Request must be repeated with Metadata
+	Phase    analysis.Phase    // "" if conditions judge; Running if the Request must be repeated with this Metadata
 	Message  string            // for users
 	Metadata map[string]string // for users and for the next Request
 }
 
 // Deps holds the external dependencies of measurements.
 type Deps struct {
-	Client func(insecure bool) *http.Client // with insecure it verifies no certificates; see call.ClientsWithin
-	Agent  func(insecure bool) *http.Client // for the AWS credentials agent, whose address is in the environment
+	Client func(insecure bool) *http.Client // insecure turns off the verification of certificates; see call.ClientsWithin
+	Agent  func(insecure bool) *http.Client // for the AWS credentials agent; its address is in the environment
 	// Secret returns a Secret's data. The namespace "" is gitrollout's.
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Jobs     Jobs
@@ -61,7 +61,7 @@ type provider struct {
 
 // config is the configuration of one provider. It is decoded for each use and has no state.
 type config interface {
-	// check refuses an invalid configuration, which may have {{args.x}}. Fields are relative to the kind.
+	// check refuses an invalid configuration. Texts may contain {{args.x}}. An error's field is relative to the kind.
 	check() error
 	timeout() time.Duration
 	measure(context.Context, *session) (Result, error)
@@ -81,7 +81,7 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. After an error the same Request can be repeated; it creates no second Job.
+// Measure makes one measurement. After an error the same Request can be repeated; a repetition creates no second Job.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -112,7 +112,7 @@ func Timeout(r Request) time.Duration {
 	return c.timeout()
 }
 
-// Stop ends a Running measurement, and deletes objects that a finished one left. Calls may be repeated.
+// Stop ends a Running measurement, and deletes the objects of a finished measurement. Calls may be repeated.
 func Stop(ctx context.Context, deps Deps, r Request) error {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries bounds the attempts of a request, and maxMetadata the characters of metadata, which may hold a query.
+// maxTries limits a request's attempts. maxMetadata limits the characters of metadata, which may contain a query.
 const (
 	maxTries    = 4
 	maxMetadata = 2000
@@ -29,7 +29,7 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json sends in as JSON, unless it is nil, and decodes the response into out. Errors name the server as from.
+// json sends the value in as JSON, unless nil, and decodes the response into out. from names the server in errors.
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err
@@ -50,7 +50,7 @@ func (s *session) clean(err error) error {
 	return err
 }
 
-// secret reads a Secret and hides its values; of a URL, only its credentials. All keys must have a value.
+// secret reads a Secret and hides its values; of a URL it hides only the credentials. All keys must have a value.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)

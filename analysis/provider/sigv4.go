@@ -30,11 +30,11 @@ type awsKeys struct{ id, secret, token string }
 const sigv4Time = "20060102T150405Z"
 
 // awsHost matches the hosts that requests may be signed for, in all partitions of AWS and with VPC endpoints. It also
-// matches this machine, which analyses can reach only if an administrator allows it.
+// matches localhost, to which requests are sent only if an administrator allows it.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 
-// checkAWS refuses servers that are not AWS's, because a signed request has the key's ID and the session's token.
+// checkAWS refuses servers outside AWS, because a signed request contains the key's ID and the session's token.
 func checkAWS(address string) error {
 	if u, err := url.Parse(address); err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
 		return nil

@@ -15,7 +15,7 @@ import (
 
 // skywalking runs a GraphQL query on Apache SkyWalking
 // (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is GraphQL's data. The query can
-// use $duration, which is the interval until now in minutes, in the time zone of the process.
+// use $duration: the configured interval up to now, in steps of a minute, in the process's time zone.
 var skywalking = provider{
 	kind: "skywalking", title: "Apache SkyWalking", argo: true,
 	result: "what GraphQL calls `data`",

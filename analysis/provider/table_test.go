@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// diceConfig is the configuration of a provider that is only in the table.
+// diceConfig is the configuration of a provider that this test adds to the table.
 type diceConfig struct {
 	Sides int `json:"sides"`
 }

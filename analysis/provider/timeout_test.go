@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDefaultTimes checks the default timeouts. Providers of Argo Rollouts have its defaults.
+// TestDefaultTimes checks the default timeouts. Providers that Argo Rollouts has as well use Argo Rollouts' defaults.
 func TestDefaultTimes(t *testing.T) {
 	want := map[string]time.Duration{
 		"prometheus": 30 * time.Second, "web": 10 * time.Second, "datadog": 10 * time.Second, "graphite": 10 * time.Second,

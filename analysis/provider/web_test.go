@@ -58,7 +58,7 @@ var webPostContract = contract{
 	},
 }
 
-// serveToken is a token endpoint by RFC 6749, sections 2.3.1 and 4.4.
+// serveToken is a token endpoint as specified in RFC 6749, sections 2.3.1 and 4.4.
 func serveToken(f *fake, w http.ResponseWriter, r *http.Request, body string, header bool) bool {
 	f.want(r, "POST /token")
 	form := f.form(body)

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// webhook asks a gate or starts a load test by Flagger's contract (https://docs.flagger.app/usage/webhooks). It posts
+// webhook calls a Flagger webhook, such as a gate or a load test (https://docs.flagger.app/usage/webhooks). It posts
 // name, namespace, phase, checksum and metadata. The HTTP status is the verdict. Argo Rollouts has no such provider.
 var webhook = provider{
 	kind: "webhook", title: "Webhooks (Flagger)",
@@ -27,7 +27,7 @@ type webhookConfig struct {
 	URL      string            `json:"url"`
 	Type     string            `json:"type,omitempty"`     // default rollout
 	Timeout  string            `json:"timeout,omitempty"`  // default 10s
-	Retries  int64             `json:"retries,omitempty"`  // after a refusal; default 0
+	Retries  int64             `json:"retries,omitempty"`  // requests after a refusal; default 0
 	Metadata map[string]string `json:"metadata,omitempty"` //
 	Insecure bool              `json:"insecure,omitempty"` // Flagger's disableTLS
 	Headers  []header          `json:"headers,omitempty"`
@@ -106,7 +106,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
 }
 
-// webhookVerdict reports whether a status is a verdict rather than a proxy's error or a redirect.
+// webhookVerdict reports whether a status is a verdict. A redirect or a proxy's error is none.
 func webhookVerdict(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
