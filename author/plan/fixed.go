@@ -73,7 +73,7 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset holds the defaults of fixed fields (in apps, batch, core, storage), except those the API server chooses.
+// unset holds the defaults of fixed fields (in apps, batch, core, storage), except values that the API server picks.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",

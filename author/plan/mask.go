@@ -93,7 +93,7 @@ func plainSecret(o rollout.Object) rollout.Object {
 // openFields are the fields of a Secret that hold no values. Any other field may hold one, for example by a typo.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values, and annotations that may contain a copy. changed marks differences from other.
+// hide masks a Secret's values, and annotations that may contain a copy. changed is the text beside values that differ.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil

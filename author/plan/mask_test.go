@@ -76,7 +76,7 @@ func config(kind, api string) rollout.Object {
 	return rollout.Object{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": "a"}, "data": map[string]any{"mode": "fast"}}
 }
 
-// TestCompareIsAboutWhatPeopleWrite checks that fields of the API server make no difference.
+// TestCompareIsAboutWhatPeopleWrite checks that fields that the API server sets are in no diff.
 func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 	o := config("ConfigMap", "v1")
 	live := o.Copy()

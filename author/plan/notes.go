@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Note tells the author of a change something about it before the push.
+// Note is a hint, a warning or an error for the author of a change.
 type Note struct {
 	Level   Level  `json:"level"`
 	Code    string `json:"code"`             // CamelCase, for machines
@@ -81,7 +81,7 @@ func endless(a App) []Note {
 	return all
 }
 
-// changedSteps notes where the release in flight continues with head's steps. The note is AtOnce if no gate remains.
+// changedSteps notes at which of head's steps the current release continues. The note is AtOnce if no gate remains.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -145,7 +145,7 @@ func (c comparison) isPartitioned(o rollout.Object) bool {
 	return p != nil
 }
 
-// inPlace notes changes of a workload whose pods are replaced in place, where steps do not protect users.
+// inPlace notes changes of a workload that replaces its pods in place, if no step protects users from the change.
 func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)

@@ -19,7 +19,7 @@ type Plan struct {
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
 	At      time.Time `json:"at"`   // the time of the plan, from which windows and times count
-	// State is the source of stable and rejected versions: the state branch, or the reason why base stands for stable.
+	// State names the source of stable and rejected versions: the state branch, or base and the reason for using base.
 	State     string                `json:"state,omitempty"`
 	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration: no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
@@ -60,12 +60,12 @@ type Change string
 const (
 	First    Change = "first"    // the app is deployed for the first time, without steps
 	Release  Change = "release"  // a new version goes through its steps
-	Fast     Change = "fast"     // a version that was stable before: no pauses and no weights
-	Rollback Change = "rollback" // the release in flight is rolled back to stable
-	Apply    Change = "apply"    // objects change, but no staged version: they are applied at once
+	Fast     Change = "fast"     // the version was stable before: its release has no pauses and no weights
+	Rollback Change = "rollback" // the current release is rolled back to stable
+	Apply    Change = "apply"    // objects change, but no staged version: all are applied immediately
 	Rejected Change = "rejected" // the version was rejected: it is not released until a retry
 	Gone     Change = "gone"     // the app leaves Git: its objects stay in the cluster
-	Invalid  Change = "invalid"  // the app cannot be rendered or released: it would be held
+	Invalid  Change = "invalid"  // the app cannot be rendered or released, and would be held
 )
 
 // Span is a duration whose JSON is a text: 1h30m0s.
@@ -88,7 +88,7 @@ type Input struct {
 	Now        time.Time
 	App        rollout.App
 	Base, Head Side
-	State      *rollout.State // the app's record; if nil, base stands for stable
+	State      *rollout.State // the app's record; if nil, base is used as stable
 	Calendar   rollout.Calendar
 	Files      []string // the changed files among the sources of both sides, sorted
 }
@@ -162,7 +162,7 @@ func serving(in Input) rollout.Hash {
 	case s != nil && s.Stable != nil && (isPlain || len(s.Stable.Templates) > 0):
 		return s.Stable.Hash
 	case isPlain && head.Release() != "" && base != nil && (s == nil || s.Source != ""):
-		return cmp.Or(base.Content, base.Release()) // base may have no hooks, and so no Release
+		return cmp.Or(base.Content, base.Release()) // base may have no hooks, and then it has no Release
 	case s != nil && s.Phase != "", base == nil:
 		return ""
 	default:
@@ -170,8 +170,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns the stable hashes if a workload gets its first Rollout document in this change: the hash of such a
-// workload in base, and the others' stable hashes. It is nil if no workload gets its first document.
+// standing returns the stable hash of each workload if a workload gets its first Rollout document in this change. For
+// such a workload it is the hash in base. The result is nil if no workload gets its first document.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -197,13 +197,13 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether the kind becomes a workload only by a Rollout, so that the record has no earlier hash.
+// byDocument reports whether a kind is a workload only because of a Rollout: the record then has no earlier hash.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
 }
 
-// unrecorded returns a workload as in byDocument whose first Rollout document comes together with another version.
+// unrecorded returns a byDocument workload if its first Rollout document and another version come in the same change.
 func unrecorded(in Input) (what string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }
@@ -289,7 +289,7 @@ func (p *Plan) add(a App, changes bool) {
 	p.Apps = append(p.Apps, a)
 }
 
-// finish sorts the apps and finds files that several of them share.
+// finish sorts the apps and finds files that several apps share.
 func (p *Plan) finish() {
 	slices.SortFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.App, b.App) })
 	by := map[string][]string{}

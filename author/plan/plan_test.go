@@ -22,8 +22,8 @@ var update = flag.Bool("update", false, "rewrite the expected texts of the plans
 // now is a Friday, at noon.
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// inJSON is expected of the JSON of some plans, in addition to the comment. A key is a note's code or an object's former name; the value
-// says whether it must be present.
+// inJSON holds expectations for the JSON of some plans, by the plan's name. A key is a note's code or an object's former name; the value
+// says whether the key must occur in the JSON.
 var inJSON = map[string]map[string]bool{
 	"no-steps": {"Recreate": true, "NoSteps": true, "NoRollout": false}, "no-document": {"NoRollout": true},
 	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false},
@@ -76,7 +76,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// must fails the test at an error.
+// must fails the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -148,7 +148,7 @@ func sideOf(t *testing.T, files map[string]string, app rollout.App) Side {
 	return Side{Render: r, Err: err}
 }
 
-// stateOf returns the record that a word in the archive stands for.
+// stateOf returns the record for a word in the archive, such as "in flight".
 func stateOf(word string, in Input) *rollout.State {
 	if word == "" {
 		return nil
@@ -219,10 +219,10 @@ func TestMarkdownIsShort(t *testing.T) {
 		}
 	}
 	fenced := Markdown([]Plan{{Apps: []App{{App: "a", Objects: []Object{{Diff: "+```\n+# heading\n"}}}}}})
-	compare.Contains(t, fenced, "````diff") // the fence is longer than the one in the diff
+	compare.Contains(t, fenced, "````diff") // the fence is longer than the fence in the diff
 }
 
-// TestMarkdownLeavesOut checks comments close to the limit: the diffs are omitted first, then the end.
+// TestMarkdownLeavesOut checks comments close to the limit: first the diffs are omitted, then the end of the text is cut.
 func TestMarkdownLeavesOut(t *testing.T) {
 	const without = "*Differences are left out: the comment would be too long.*"
 	const more = "*… and more: the plan is longer than a comment may be.*"
@@ -309,7 +309,7 @@ func TestWhetherItChanges(t *testing.T) {
 	}
 }
 
-// TestAnotherErrorIsNews checks that a new render error is a change, and that an old one is marked as old.
+// TestAnotherErrorIsNews checks that any render error is a change, and that the summary tells whether base had the same error.
 func TestAnotherErrorIsNews(t *testing.T) {
 	broken := Side{Err: os.ErrInvalid}
 	const held = "cannot be rendered: the app would be held as it is"
@@ -341,7 +341,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestMoment checks that a time has its day only if it is another day, and its date only if the day is ambiguous.
+// TestMoment checks that the text has a weekday only if the day is not today, and a date only if the weekday is ambiguous.
 func TestMoment(t *testing.T) {
 	compare.Check(t, "nobody knows", Moment(nil, now))
 	for after, want := range map[time.Duration]string{

@@ -28,7 +28,7 @@ type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads both configurations. If base has none, the cluster is new; if base's is invalid, head's applies to both.
+// Read reads both configurations. A new cluster has none in base. If base's is invalid, head's is used for both sides.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {

@@ -11,7 +11,7 @@ import (
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
 	Kind     string           `json:"kind"` // Deployment …
-	// Strategy is canary, blueGreen or rollingUpdate (no steps). If Staged is false, it is the workload's own.
+	// Strategy is canary, blueGreen or rollingUpdate (no steps). If Staged is false, it is the manifest's strategy.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
