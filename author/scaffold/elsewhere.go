@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// elsewhere is a chart that an engine's object takes from a chart repository or registry.
+// elsewhere is a chart from a chart repository or registry that an object of Flux or Argo CD releases.
 type elsewhere struct {
 	who   string    // the engine's object that releases the chart
-	of    sourceRef // Flux's object that has the address
-	repo  string    // the address, if the engine's object has it itself
-	name  string    // the chart's name; "" if the address ends with it
-	wants string    // the version or range; "" if Flux's object has it
+	of    sourceRef // Flux's source object, which has the address
+	repo  string    // the address, if the engine's object has one
+	name  string    // the chart's name; "" if the address ends with the name
+	wants string    // the version or range; "" if Flux's source object has it
 }
 
 type sourceRef struct{ Kind, Name string }
@@ -38,9 +38,9 @@ func (s *Survey) vendored(name string, data []byte) {
 	}
 }
 
-// built replaces HelmReleases by the HelmReleases that Flux's kustomizations for env build, so that patches count.
+// built replaces HelmReleases by their built form from Flux's kustomizations for env, so that patches are included.
 func (s *Survey) built(env string, build Builder) {
-	of := map[string]bool{} // their folders, and all folders and files that they use
+	of := map[string]bool{} // the kustomizations' folders, and all folders and files that they use
 	var all []Given
 	for _, dir := range s.ofFlux() {
 		if e := environment(dir); e != "" && !isSame(e, env) {
@@ -66,7 +66,7 @@ func (s *Survey) built(env string, build Builder) {
 	}), all...)
 }
 
-// beside describes a workload next to an engine's objects that would no longer be deployed. "" if there is none.
+// beside describes a workload in the folder of an engine's objects: no app would deploy it. "" if there is none.
 func (p *Proposal) beside(k Kustomization) string {
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
@@ -81,7 +81,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux returns the folders that Flux builds: of its Kustomizations, and those that no kustomization uses.
+// ofFlux returns the folders of Flux's objects that a Flux Kustomization deploys or that no kustomization uses.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -92,7 +92,7 @@ func (s *Survey) ofFlux() (dirs []string) {
 	return dirs
 }
 
-// into adds a kustomization's folder, and all folders that it uses, to the set of.
+// into adds a kustomization's folder dir, and all folders that dir uses, to the set "of".
 func (s *Survey) into(of map[string]bool, dir string) {
 	if of[dir] {
 		return
@@ -107,7 +107,7 @@ func (s *Survey) into(of map[string]bool, dir string) {
 	}
 }
 
-// settle finds the folders of charts from elsewhere. It leaves out sources that are not in the repository.
+// settle finds the vendored folders of external charts. It leaves out sources that are not in the repository.
 func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil

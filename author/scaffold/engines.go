@@ -31,7 +31,7 @@ type Given struct {
 	cluster   string     // the name and address of the destination cluster
 	of        sourceRef  // Flux's source object that has the folder
 	chart     *elsewhere // nil if the chart is in the repository
-	files     []string   // value files, relative to the chart; with a leading / relative to the repository's root
+	files     []string   // value files, relative to the chart or, with a leading /, to the repository's root
 }
 
 func (g *Given) at(dir string) {
@@ -61,7 +61,7 @@ type application struct {
 	} `json:"spec"`
 }
 
-// ownServer and ownName are a destination in Argo CD's own cluster. fixedRevision matches commits and versions.
+// ownServer and ownName are the destination of Argo CD's own cluster. fixedRevision matches commits and versions.
 const (
 	ownServer = "https://kubernetes.default.svc"
 	ownName   = "in-cluster"
@@ -205,7 +205,7 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables carries over a Kustomization's variables. A ConfigMap must have exactly one manifest for the environment.
+// variables copies a Kustomization's variables. A ConfigMap must have exactly one manifest for the environment.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -224,7 +224,7 @@ func (g *Given) variables(configMaps map[string][]string, env string) {
 	g.Variables = rollout.NewVariables(g.postBuild.Substitute, files)
 }
 
-// fluxKustomizationIn returns an entry for the folder that a Flux Kustomization deploys. It is false without a path.
+// fluxKustomizationIn returns an entry for the folder that a Flux Kustomization deploys; false if it has no path.
 func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
@@ -237,7 +237,7 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	g.lose("spec.components", len(o.Spec.Components) > 0)
 	g.postBuild = o.Spec.PostBuild
 	g.Decryption = o.Spec.Decryption.SecretRef.Name
-	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // keys of a cloud account
+	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // by a cloud account's keys
 	return g, true
 }
 
@@ -281,8 +281,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry completes the entries of folders by engines' objects, preferably of the environment. The map holds the
-// further entries of a chart that is released several times. The notes are about settings that are lost.
+// carry completes the folders' entries with the settings of engines' objects, preferably objects for env. also holds
+// further entries, by folder, for a chart that is released several times. notes names lost settings.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {

@@ -159,7 +159,7 @@ note charts/shop: settings of argocd/guestbook.yaml are not carried over (source
 note web: settings of argocd/guestbook.yaml are not carried over (source.kustomize): put them into the folder`, got)
 }
 
-// TestFluxIsCarriedOver checks the same for Flux, in the layout of Flux's example with environments.
+// TestFluxIsCarriedOver checks the same as TestApplicationsAreCarriedOver for Flux, in the layout of Flux's example with environments.
 func TestFluxIsCarriedOver(t *testing.T) {
 	cluster := func(env string) string {
 		return document(fluxFolder, "apps, namespace: flux-system", `
@@ -229,7 +229,7 @@ func TestVariablesOfSeveral(t *testing.T) {
 }
 
 // TestDecryptionOfFluxIsCarriedOver checks that an entry names the Secret with the keys, and a note the Secret's namespace. Decryption
-// without a Secret, as by a cloud account, is not carried over.
+// without a Secret, such as by a cloud account's keys, is not carried over.
 func TestDecryptionOfFluxIsCarriedOver(t *testing.T) {
 	of := func(name, decryption string) string {
 		return document(fluxFolder, name, "{path: svc/"+name+", targetNamespace: shop, decryption: {provider: sops"+decryption+"}}")
@@ -247,7 +247,7 @@ note svc/a: the keys of its encrypted files are to be in Secret sops-age of name
 note svc/b: settings of clusters/prod/b.yaml are not carried over (spec.decryption): put them into the folder`, got)
 }
 
-// TestVersionsOfOneChart checks that with two vendored versions of a chart each HelmRelease uses the matching one, or else the first.
+// TestVersionsOfOneChart checks that of two vendored versions each HelmRelease uses the version that matches, or else the first.
 func TestVersionsOfOneChart(t *testing.T) {
 	release := func(name, version string) string {
 		return document(helmRelease, name+", namespace: "+name,
@@ -266,8 +266,8 @@ func TestVersionsOfOneChart(t *testing.T) {
 	compare.Check(t, entry("charts/2/shop", "new")+entry("charts/shop", "old")+entry("charts/shop", "any"), got)
 }
 
-// TestChartsOfElsewhereAreReleased checks that HelmReleases and Applications use a vendored chart, each as its own app, whether or not the
-// folder's name has the version. A chart from another address is left out.
+// TestChartsOfElsewhereAreReleased checks that each HelmRelease or Application of a vendored chart becomes an app. The folder's name may
+// include the version. A chart from another address is left out.
 func TestChartsOfElsewhereAreReleased(t *testing.T) {
 	release := func(name, spec string) string { return document(helmRelease, name+", namespace: data", spec) }
 	const shop = "chart: {spec: {chart: shop, version: 0.x, sourceRef: {kind: HelmRepository, name: charts}"
@@ -316,8 +316,8 @@ left out infra/releases.yaml: HelmRelease other has the chart shop of elsewhere:
 		"bring it with gitrollout vendor --from infra, commit that, and run this again", proposed(t, files))
 }
 
-// TestAppsOfAnotherEnvironment checks that a folder and settings are left out if only another environment deploys them. The environment is
-// named by an engine's object: its folder, name, destination, namespace or value files.
+// TestAppsOfAnotherEnvironment checks that a folder and settings are left out if only another environment deploys them. The environment
+// comes from an engine's object: from its folder, name, destination, namespace or value files.
 func TestAppsOfAnotherEnvironment(t *testing.T) {
 	of := func(name, destination, source string) string {
 		return document(argoApp, name, "{destination: {"+destination+"}, source: {repoURL: https://git.example.com/x.git, "+source+"}}")

@@ -17,7 +17,7 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// markers are names of folders that contain environments, as in overlays/prod. generic are names that name no app.
+// markers are names of folders that contain environments, as in overlays/prod. generic are names that no app has.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -25,7 +25,7 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// shown matches folders of documentation, samples or tests. Directly below a folder in ofApps, such a name is an app's.
+// shown matches folders of documentation, samples or tests. Directly below a folder in ofApps, they are apps.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}
@@ -92,7 +92,7 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns the environment for which alone engines deploy dir, and an engine's file; "" if that is env or any.
+// onlyFor returns an engine's file and its environment if engines deploy dir, but not for env; "" otherwise.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {
@@ -128,7 +128,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	return chosen
 }
 
-// isOf reports whether a root is for an environment. A synonym counts only if no root has a preferred name.
+// isOf reports whether a root is for env. A synonym counts only if the same path with a preferred name is no root.
 func isOf(root, env string, roots []string) bool {
 	e, names := environment(root), append([]string{env}, synonyms[env]...)
 	at := slices.Index(names, e)
@@ -137,7 +137,7 @@ func isOf(root, env string, roots []string) bool {
 	})
 }
 
-// isOnly reports whether a root has no sibling among roots. Each cluster gets such an overlay.
+// isOnly reports whether a root has no sibling among roots. Each cluster gets an overlay without siblings.
 func isOnly(root string, roots []string) bool {
 	return !slices.ContainsFunc(roots, func(r string) bool { return r != root && path.Dir(r) == path.Dir(root) })
 }

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SchemaFolder is the folder of the JSON Schemas to which the generated files refer.
+// SchemaFolder is the folder with the JSON Schemas that the generated files refer to.
 const SchemaFolder = ".gitrollout/schemas"
 
 // File is a file to write.
@@ -146,7 +146,7 @@ func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns Rollouts for Deployments that have none, and the kustomization that lists them. told has omissions.
+// Rollouts returns Rollouts for Deployments without one, and the kustomization that lists them. told lists omissions.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {

@@ -30,8 +30,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWhichCluster checks which environment and cluster name are chosen: common environments in order of preference, then others by name,
-// then prod. A cluster's name may contain its environment.
+// TestWhichCluster checks which environment and cluster name are chosen: common environments in order of preference, then other
+// environments by name, then prod. A cluster's name may contain its environment.
 func TestWhichCluster(t *testing.T) {
 	for _, c := range []struct{ roots, cluster, want, env string }{
 		{"web/overlays/us web/overlays/eu", "", "eu", "eu"},
@@ -53,7 +53,7 @@ const (
 )
 
 // TestWhatALookFinds checks that folders are listed in order, once each, and down to a depth. An engine's objects are recognized by their
-// API group. Unreadable ones are skipped.
+// API group. Unreadable files are skipped.
 func TestWhatALookFinds(t *testing.T) {
 	const deep = "a/b/c/d/e/f/g/"
 	got := look(t, treeOf(map[string]string{
@@ -123,7 +123,7 @@ func TestWhatIsNoApp(t *testing.T) {
 	compare.CheckNamed(t, "apps", 1, len(p.Apps))
 }
 
-// TestManyLeftOut checks that after a few paths the others with the same reason are only counted.
+// TestManyLeftOut checks that the message lists a few paths per reason, and only counts the other paths.
 func TestManyLeftOut(t *testing.T) {
 	p := Proposal{LeftOut: []LeftOut{{"x", "is for dev"}}}
 	for _, name := range strings.Fields("a b c d e f g") {
@@ -134,8 +134,8 @@ func TestManyLeftOut(t *testing.T) {
 	compare.Check(t, want, p.Told(Survey{}))
 }
 
-// TestWhoKeepsAnObject checks that a kustomization takes precedence over a chart with the same object. It also checks that an entry lists
-// the rights that its apps need beyond their namespace.
+// TestWhoKeepsAnObject checks that a kustomization takes precedence over a chart with the same object. An entry lists the rights that its
+// apps need beyond their namespace.
 func TestWhoKeepsAnObject(t *testing.T) {
 	p := propose(t, treeOf(map[string]string{"a/Chart.yaml": chartOfShop}, "b"), "", func(a rollout.App) (*rollout.Render, error) {
 		return &rollout.Render{App: a, Objects: []rollout.Object{
@@ -202,7 +202,7 @@ note charts/two: settings of engines/argo.yaml are not carried over (source.plug
 		`put them into the folder`, got)
 }
 
-// TestVariablesText checks the text of variables. Empty variables differ from none.
+// TestVariablesText checks the text of variables. Empty variables differ from absent variables.
 func TestVariablesText(t *testing.T) {
 	for want, v := range map[string]rollout.Variables{
 		"": {}, "  substitute: {}\n": rollout.NewVariables(nil, nil),

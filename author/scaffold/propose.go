@@ -108,7 +108,7 @@ func (p *Proposal) choose(roots []string) string {
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
 		return known[i]
 	}
-	if i := slices.IndexFunc(environments, isFor); i >= 0 { // not in the repository: use no other environment instead
+	if i := slices.IndexFunc(environments, isFor); i >= 0 { // even if the repository lacks it: use no other
 		return environments[i]
 	}
 	env := ""
@@ -122,7 +122,7 @@ func (p *Proposal) choose(roots []string) string {
 	return env
 }
 
-// cover sets entries that match exactly the chosen folders. It returns the folders that cannot be apps.
+// cover sets Entries, which match exactly the chosen folders. It returns the folders that cannot be apps.
 func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]Entry) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // index of the entry, by app
@@ -157,7 +157,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 		e, alike := likeAll(group, plain)
 		e.Path = g
 		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On && e.Decryption == ""
-		several := bare || len(group) > 1 // settings of one folder must not apply to folders that are added later
+		several := bare || len(group) > 1 // a glob with one folder's settings must not match folders that are added later
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
 			continue
@@ -197,7 +197,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 	return append(bad, twice(all, plain)...)
 }
 
-// twice returns apps that have an object of another app, such as rendered output. Kustomizations take precedence.
+// twice returns apps, such as rendered output, that have an object of another app. Kustomizations take precedence.
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
@@ -281,7 +281,7 @@ func globOf(dir string) string {
 	return path.Join(segments...)
 }
 
-// nameOf returns the name that an app's entry needs. It is "" if the name of its last folder is used by default.
+// nameOf returns the name that an app's entry needs. It is "" if the default, the last folder's name, fits.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
@@ -303,7 +303,7 @@ func label(name string) string {
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
 
-// mostLeftOut bounds the folders that Told lists for one reason.
+// mostLeftOut limits the number of folders that Told lists for one reason.
 const mostLeftOut = 5
 
 // Told describes the proposal in lines: apps, left-out folders with reasons, and notes.

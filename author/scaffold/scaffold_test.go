@@ -33,7 +33,7 @@ func treeOf(files map[string]string, kustomizations ...string) rollout.Tree {
 	return With(empty{}, all)
 }
 
-// must fails the test at an error.
+// must fails the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -258,7 +258,7 @@ func deployment(name, strategy string) rollout.Object {
 	}
 }
 
-// TestRollouts checks that a kustomization gets lines for the new documents, and no other changes.
+// TestRollouts checks that a kustomization gets lines for the new documents, and is otherwise unchanged.
 func TestRollouts(t *testing.T) {
 	const none = "apps/web has no Deployment that needs a Rollout document"
 	const documents = "apps/web/rollout.yaml apps/web/kustomization.yaml"

@@ -26,9 +26,9 @@ type Survey struct {
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
 	Charts         []Chart         // sorted by path
 	Given          []Given         // deployments of folders by Flux and Argo CD, in order of their files
-	LeftOut        []LeftOut       // their deployments of sources that are not in the repository
+	LeftOut        []LeftOut       // deployments by Flux and Argo CD of sources outside the repository
 
-	ConfigMaps map[string][]string // by name, the sorted files that contain only this ConfigMap
+	ConfigMaps map[string][]string // by ConfigMap: the sorted files that contain only that ConfigMap
 
 	brought []brought                // charts in vendor.yaml files
 	engines []string                 // folders with objects of Flux or Argo CD, without a kustomization
@@ -56,7 +56,7 @@ const (
 	maxFiles = 20_000
 )
 
-// skipped are folders whose manifests are not the repository's own.
+// skipped are the names of folders whose manifests do not belong to the repository's apps.
 var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor", "testdata"}
 
 // Look returns the survey of a tree.
@@ -281,7 +281,7 @@ func (l *looker) argoCD(file, text string, h head) {
 	}
 }
 
-// roots returns the kustomizations that no other uses and that hold no engine's objects: they are built separately.
+// roots returns the kustomizations that are built separately: no other uses them, and they have no engine's objects.
 func (s Survey) roots() []string {
 	used := s.used()
 	for _, k := range s.Kustomizations { // a folder that an engine deploys is built separately
@@ -309,8 +309,8 @@ func (s Survey) used() map[string]bool {
 	return used
 }
 
-// plain returns the folders of manifests that are apps, with their directory settings. It excludes folders that a chart
-// or a kustomization has or uses. An app includes the folders below, unless a kustomization is among them.
+// plain returns the folders of manifests that are apps, with their directory settings. It excludes folders of charts
+// and kustomizations, and folders that they use. An app includes its subfolders, unless one has a kustomization.
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {
@@ -353,7 +353,7 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts returns the charts that are apps, with the first environment's value file. Libraries and subcharts are none.
+// charts returns the charts that are apps, with the first environment's value file. It skips libraries and subcharts.
 func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 	apps := map[string]rollout.Helm{}
 	for _, c := range s.Charts {

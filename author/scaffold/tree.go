@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With returns a tree to which files are added that are not written yet.
+// With returns a tree that contains files that are not written yet.
 func With(tree rollout.Tree, files []File) rollout.Tree {
 	t := &overlaid{Tree: tree, files: map[string]string{}}
 	for _, f := range files {
