@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest requested pause after which Do retries. For a longer one Do returns the error.
+// maxWait is the longest requested pause after which Do retries. If the pause is longer, Do returns the error.
 const maxWait = 10 * time.Second
 
 // Caller sends requests, and adds the credentials in them to Secrets. It is not safe for concurrent use.
@@ -102,7 +102,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	}
 }
 
-// JSON sends in as JSON, unless nil, and decodes the response into out, unless nil. Errors are as of Do or Decode.
+// JSON sends the value in as JSON and decodes the response into out; either may be nil. It fails as Do or Decode does.
 func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, error) {
 	if in != nil {
 		body, err := Encode(in)

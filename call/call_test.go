@@ -32,7 +32,7 @@ func serve(t *testing.T, answer http.HandlerFunc) string {
 	return server.URL
 }
 
-// scripted starts a server that responds with the statuses in order, then with the last one. It returns a request, and their count.
+// scripted starts a server that responds with the statuses in order, then with the last. It returns a request and a counter of requests.
 func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int64) {
 	t.Helper()
 	asked := &atomic.Int64{}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Clients returns Caller.Client: a client with and one without certificate checks, both with the environment's proxies.
+// Clients returns a function for Caller.Client. Both clients use the environment's proxies; one checks no certificates.
 func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive})
 }

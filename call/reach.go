@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Reach restricts the addresses that requests, or a proxy, connect to. The check is at dial time, after resolving DNS.
+// Reach restricts the addresses of servers and proxies that a client connects to. The check follows DNS resolution.
 type Reach struct {
 	Own []netip.Prefix // allowed although they are in the result of the function own
 }

@@ -52,7 +52,7 @@ func forms(text string) []string {
 	}
 }
 
-// HideURL hides the parts of a URL that may be secret: user, password, query values and path elements from 16 bytes.
+// HideURL hides the parts of a URL that may be secret: user, password, query values, path elements of 16 bytes or more.
 func (s *Secrets) HideURL(u *url.URL) { s.hideURL(u, 16) }
 
 func (s *Secrets) hideURL(u *url.URL, long int) {

@@ -127,7 +127,7 @@ func TestRedirects(t *testing.T) {
 		r      Request
 		status int
 		to     string // default: another host
-		says   string // "" if it is followed
+		says   string // "" if the redirect is followed
 	}{
 		"a bare GET":          {r: get, status: 302},
 		"a bare GET in a URL": {r: Request{Method: http.MethodGet, Query: url.Values{"key": {secret}}}, status: 307},

@@ -34,7 +34,7 @@ var engineGroups = []string{
 	"argoproj.io", "helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io",
 }
 
-// ownSource is the GitRepository that flux bootstrap makes for its own repository.
+// ownSource is the GitRepository that flux bootstrap creates for the repository itself.
 const ownSource = "flux-system"
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---.*$`)
@@ -66,7 +66,7 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 }
 
 // engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications. The
-// objects stay for gitrollout init. It returns an error for each source that no entry can express.
+// objects' files are kept for gitrollout init. It returns an error for each source that no entry can express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		var add []rollout.VendorSource
@@ -128,7 +128,7 @@ type fluxSource struct {
 	Ref struct{ Branch, Tag, Semver, Commit string } `json:"ref"`
 }
 
-// named returns the source object that a Flux object names. It must be among objects.
+// named returns the source object that a Flux object's ref names. The source object must be among objects.
 func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
@@ -148,7 +148,7 @@ func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
 	if ref == "" || s.Ref.Semver != "" {
 		return nil, errors.New("is of a repository without a tag, a branch or a commit in its ref")
 	}
-	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // bases use sibling folders
+	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // bases refer to sibling folders
 	return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
 }
 
@@ -169,7 +169,7 @@ func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource
 	if spec.ChartRef.Name != "" {
 		ref = spec.ChartRef
 	}
-	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // without a name it is a patch
+	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // an object without a name is a patch
 		return nil, nil
 	}
 	s, err := named(ref, objects)

@@ -255,7 +255,7 @@ func (f *from) charts(text []byte) error {
 	return nil
 }
 
-// isChart reports whether a source vendors a chart. It ignores layout and signers.
+// isChart reports whether the source s vendors the chart c. It ignores layout and signers.
 func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	if s.Chart == nil {
 		return false

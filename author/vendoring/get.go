@@ -103,7 +103,7 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// plainly returns the cause of a url.Error: its address may contain secrets.
+// plainly returns the cause of a url.Error without the address, which may contain secrets.
 func plainly(err error) error {
 	if u := new(url.Error); errors.As(err, &u) {
 		return u.Err
@@ -139,7 +139,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry requests a path of a registry's API. If the registry requires a token, it gets one and keeps it in token.
+// registry requests a path of a registry's API. If the registry requires one, it requests a token and sets *token.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {

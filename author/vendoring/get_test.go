@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestServers checks that a hanging server is given up, that a slow one is not, and that an error names a redirect's target.
+// TestServers checks that a hanging server is an error, that a slow server is not, and that an error names a redirect's target.
 func TestServers(t *testing.T) {
 	hung := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, req *http.Request) {

@@ -21,7 +21,7 @@ func (w WorkingCopy) Clean(ctx context.Context) error {
 }
 
 // Commit commits all changes on top of HEAD and returns the commit, "" if there are none. The working copy stays
-// unchanged. If origin's branch has a commit with the same tree and parent, Commit returns that.
+// unchanged. If origin's branch has a commit with the same tree and parent, Commit returns that commit.
 func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
 	temp, err := os.MkdirTemp("", "gitrollout-vendor")
 	if err != nil {

@@ -349,7 +349,7 @@ func lockedInto(folder string) func(*world) {
 }
 
 // TestWhatPeopleChanged checks that nothing is written if a folder differs from the lock or contains other things than files. A missing
-// folder is restored, and an unlisted one is removed.
+// folder is restored, and a folder that vendor.yaml no longer lists is removed.
 func TestWhatPeopleChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)

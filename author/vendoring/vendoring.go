@@ -25,7 +25,7 @@ type lockFile struct {
 
 const lockKind = "VendorLock"
 
-// All stands for all sources where a source is named.
+// All is a source name that selects all sources.
 const All = "*"
 
 // read reads vendor.yaml, and vendor.lock if there is one.
@@ -103,7 +103,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver returns folders of a chart's other versions, as after a merge of two updates: a render might use them.
+// leftOver returns folders of a chart's other versions. A merge of two updates leaves them, and a render may use them.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -134,8 +134,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources of vendor.yaml and writes vendor.lock. It keeps locked versions, but not of the named
-// source (All: of every source). If a source fails, or has other content than locked, Update writes nothing.
+// Update fetches the sources of vendor.yaml and writes vendor.lock. It keeps locked versions, except the version of the
+// source name (or, with All, of every source). If a source fails or differs from its lock, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {

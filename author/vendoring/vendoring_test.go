@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must fails the test at an error.
+// must fails the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -346,8 +346,8 @@ func TestUpdate(t *testing.T) {
 	w.update("absent", "no source that is called absent")
 }
 
-// TestFlat checks that a flat chart keeps its folder, whose name has no version, at each version. The same chart for kustomize has a folder
-// with the version.
+// TestFlat checks that all versions of a flat chart have the same folder, without a version in its name. The same chart in kustomize's
+// layout has a folder with the version.
 func TestFlat(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1, flat: true") + redis("~20.1"))
@@ -418,7 +418,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := updated.copied(t)
 			c.change(w)
-			updated.asked = nil // the server of all copies records requests there
+			updated.asked = nil // all copies share the server, which records requests here
 			if got := strings.Join(w.wrong(), "\n"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 				t.Errorf("wrong: %s\nwant %s", got, c.want)
 			}
@@ -513,7 +513,7 @@ func checkLogins(t *testing.T, login func(host string) (user, password string), 
 	}
 }
 
-// TestLogins checks the logins in docker's file. A host without a login has none.
+// TestLogins checks the logins in docker's file. For a host without a login, user and password are empty.
 func TestLogins(t *testing.T) {
 	home := t.TempDir()
 	put(t, filepath.Join(home, ".docker/config.json"),

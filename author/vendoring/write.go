@@ -17,7 +17,7 @@ import (
 // staging is the folder to which new files are written first, so that a full disk changes nothing. stage clears it.
 const staging = ".vendor-new"
 
-// write moves new contents to their folders, and the lock last. After an interruption the same update completes it.
+// write moves new contents to their folders, then writes the lock. If it is interrupted, the same update completes it.
 func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
 	defer func() { err = errors.Join(err, dir.RemoveAll(staging)) }()
 	fresh, err := stage(dir, pins, contents)

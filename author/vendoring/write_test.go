@@ -60,7 +60,7 @@ func TestNothingIsChangedHalf(t *testing.T) {
 	compare.Check(t, before, w.has())
 }
 
-// TestTwoRanges checks that two ranges with the same version share one folder. It stays when one range gets a newer version.
+// TestTwoRanges checks that two ranges with the same version share one folder. The folder stays when one range gets a newer version.
 func TestTwoRanges(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1") + redis("20.1.5"))
@@ -72,7 +72,7 @@ func TestTwoRanges(t *testing.T) {
 	}
 }
 
-// TestForgedLock checks the error for a folder that was edited together with the lock. It differs from a moved source's error.
+// TestForgedLock checks the error for a folder that was edited together with the lock. The error differs from the error for a moved source.
 func TestForgedLock(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
