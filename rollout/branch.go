@@ -44,7 +44,7 @@ type Heads struct {
 	Policy    string            // "" without a branch for the policy
 	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
 
-	// Refused is set if the users' head is not trusted. Main is then the newest trusted commit, or as for Blind.
+	// Refused is set if the users' head is not trusted. Unless Blind, Main is then the newest trusted commit.
 	Refused *Refusal
 	// Keys identifies the trusted signing keys, to detect a change.
 	Keys string
@@ -61,7 +61,7 @@ type Refusal struct {
 // Update is one branch of a push: a new commit from edits, or the branch's removal.
 type Update struct {
 	Branch string // short name
-	// Old is the branch's expected commit; "" for none. Only for a proposal may Parent differ, or Delete be set.
+	// Old is the branch's expected commit; "" for none. Only a proposal's update may set another Parent, or Delete.
 	Old    string
 	Parent string // commit to build on; "" for a branch without history
 	// Edits are files to write, by path; nil content deletes a file or folder. A file keeps its executable bit.
@@ -73,8 +73,8 @@ type Update struct {
 	Delete  bool      // remove the branch
 }
 
-// Merge is the effect of merging one commit into another. Edits has the contents of changed files by path, nil for a
-// deleted file. Clean: the commit's parent is an ancestor of the other commit, which has the same files at these paths.
+// Merge is the effect of merging a commit into another. Edits has the changed files' contents by path, nil for a
+// deleted file. Clean: the commit's parent is an ancestor of the other commit, and both have equal files there.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool

@@ -83,8 +83,8 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state, in a folder of 256. Each commit writes the changed folders anew: of
-// 5,000 apps, a commit has 210 kB with one folder, and 6 kB with 256.
+// StatePath returns the path of an app's state, in one of 256 folders. A commit contains the list of each changed
+// folder: with 5,000 apps it has 210 kB for a single folder, and 6 kB for 256 folders.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"

@@ -21,7 +21,7 @@ type Config struct {
 	AutoRevert   AutoRevert    // what to do in Git after a rejected release; default AutoRevertPropose
 	Receivers    []Receiver    // the receivers of notifications
 	Limits       Limits        // for rendering an app
-	Workloads    []Partitioned // kinds that can be moved in stages besides the built-in ones
+	Workloads    []Partitioned // kinds with staged releases besides the built-in kinds
 }
 
 // AutoRevert selects what happens in Git after a rejected release.
@@ -59,7 +59,7 @@ const (
 
 	defaultPushInterval = time.Second
 
-	// DefaultKubernetes is the default Kubernetes version for charts. A change of it changes the objects of charts.
+	// DefaultKubernetes is the default Kubernetes version for charts. A new default changes the objects of charts.
 	DefaultKubernetes = "1.36.0"
 )
 

@@ -161,7 +161,7 @@ func TestAppNames(t *testing.T) {
 	}
 }
 
-// TestAppsHaveTheLimitsOfTheirConfiguration checks that apps have the configured limits, and empty limits if these are the defaults.
+// TestAppsHaveTheLimitsOfTheirConfiguration checks that apps have the configured limits, and empty limits instead of the defaults.
 func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	for text, want := range map[string]Limits{
 		"":                                  {},

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Credential is the place of a secret text, never in Git. Exactly one of Secret, Env and File is set.
+// Credential names the place of a secret text, which is never in Git. Exactly one of Secret, Env and File is set.
 type Credential struct {
 	Secret    SecretRef // a Secret in the cluster
 	Namespace string    // of the Secret; "": the reconciler's namespace
@@ -17,7 +17,7 @@ type Credential struct {
 // EnvPrefix is the required prefix of Credential.Env: other variables may have credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
-// credentialFile has the fields of a credential. Instead of a mapping, a plain text is refused with the reason.
+// credentialFile has the fields of a credential. A plain text in place of the mapping is an error.
 type credentialFile struct {
 	SecretRef *struct {
 		Name      string `json:"name"`

@@ -36,7 +36,7 @@ const (
 	SpecCanary SpecRef = "canary"
 )
 
-// ExperimentAnalysis is one analysis of an experiment. A failed one rolls the release back.
+// ExperimentAnalysis is one analysis of an experiment. A failed analysis rolls the release back.
 type ExperimentAnalysis struct {
 	Name     string
 	Required bool // the analysis must pass before the experiment ends

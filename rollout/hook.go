@@ -59,7 +59,7 @@ type JobState struct {
 	Log      string // the last lines of the log of an ended Job, if the hook requests them
 	Waits    string // why no pod runs yet, such as spec.suspend; "" if unknown
 	UID      string // metadata.uid
-	Anew     bool   // the Job replaces one that was deleted before its end
+	Anew     bool   // the Job replaces a Job that was deleted before its end
 	Taken    bool   // the existing Job with this name belongs to another run
 
 	Started   time.Time // when the Job's deadline began, zero before that

@@ -21,7 +21,7 @@ const (
 	leastMemory       Bytes = 128 << 20 // rendering an app with one object takes less than half
 )
 
-// OrDefault returns the limits, with defaults for unset ones.
+// OrDefault returns the limits, with defaults for unset limits.
 func (l Limits) OrDefault() Limits {
 	return Limits{Memory: cmp.Or(l.Memory, defaultMemory), RenderTime: cmp.Or(l.RenderTime, defaultRenderTime)}
 }

@@ -108,7 +108,7 @@ type serviceFile struct {
 	Tags      []string `json:"tags"`
 }
 
-// section reads one block of an entry into a Receiver, such as the block of a service.
+// section reads one block of an entry, such as a service's block, into a Receiver.
 type section struct {
 	place
 	into *Receiver

@@ -69,7 +69,7 @@ type Revision struct {
 	Members    []Pod       // pods, including terminating ones, by name
 }
 
-// Pin is a label that only the pods of one version have, as the selector of the version's Service.
+// Pin is a label that only the pods of one version have. The version's Service selects the pods by it.
 type Pin struct{ Label, Value string }
 
 // PodHash returns the pin for a value of LabelPodHash, the zero Pin for "".
@@ -113,8 +113,8 @@ func (w ObservedWorkload) Current() Revision {
 	return current
 }
 
-// Find returns the revision with a template hash. A user's edit of the live template can make a second one. Find then
-// prefers the current revision, then the revision with more pods, then the older revision.
+// Find returns the revision with a template hash. A user's edit of the live template can create a second revision. Find
+// then prefers the current revision, then the revision with more pods, then the older revision.
 func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
 	var best Revision
 	found := false

@@ -9,8 +9,8 @@ import (
 )
 
 // Partitioned is a kind of workload with a partition: a field for the number of pods that keep the old version. Each
-// kind, built in or configured, is one value; no other code depends on the kind. Its objects have spec.replicas and
-// spec.template. The LabelRevision of the pods equals the ControllerRevision's label or name.
+// kind, built in or configured, is one value; no other code depends on the kind. The kind's objects have spec.replicas
+// and spec.template. The pods' LabelRevision equals the ControllerRevision's label or name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string

@@ -28,7 +28,7 @@ func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry} }
 // Full is the value of Through that opens all gates and skips the remaining weights.
 const Full = "full"
 
-// StepsVersion is the version of a Promotion that counts steps from 1. A Promotion of APIVersion counts from 0.
+// StepsVersion is the apiVersion of a Promotion that counts steps from 1. With APIVersion it counts from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
 // Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names the release, the try
@@ -43,7 +43,7 @@ type Promotion struct {
 	Since     time.Time           `json:"since,omitzero"` // Release.Since of the promoted try; zero: any try
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
 	Reason    string              `json:"reason,omitempty"` // for users
-	At        string              `json:"at,omitempty"`     // for users, and to make a second retry another file
+	At        string              `json:"at,omitempty"`     // for users; it also changes the file of a second retry
 	// AdoptAnyway lets gitrollout adopt, at this version, an app that another controller manages.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
@@ -119,7 +119,7 @@ func (p Promotion) Encode() ([]byte, error) {
 }
 
 // Opens reports whether the promotion opens the gate of a workload's step with an index. names are the names of the
-// workload's steps, "" for unnamed ones. A promotion of an unknown step opens no gate.
+// workload's steps, "" for unnamed steps. A promotion of an unknown step opens no gate.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	if !p.Says(Promote, release) {
 		return false

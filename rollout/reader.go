@@ -143,7 +143,7 @@ func (v value) absent(to reflect.Value, f Field) {
 	}
 }
 
-// reads reads a value of a type with an own format, and reports whether the type has one.
+// reads reads a value if its type has a format of its own, and reports whether the type has a format.
 func (v value) reads(to any, f Field) bool {
 	var err error
 	switch to := to.(type) {
@@ -311,7 +311,7 @@ func (v value) list(to reflect.Value, f Field) {
 	to.Set(reflect.MakeSlice(to.Type(), len(given), len(given)))
 	for i, raw := range given {
 		at := value{r: v.r, path: fmt.Sprintf("%s[%d]", v.path, i), raw: raw}
-		if raw == nil || raw == "" && f.each() != "" { // an empty text has no format
+		if raw == nil || raw == "" && f.each() != "" { // no format allows an empty text
 			at.lacks("", "is empty")
 		}
 		at.into(to.Index(i), Field{Tag: f.each()})

@@ -15,7 +15,7 @@ type App struct {
 	Name      string // a DNS label, unique in the cluster; see AppGlob.App
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
 	Namespace string // for namespaced objects without a namespace; never empty
-	Formerly  string // former names, newest first, separated by spaces: older commits have the app under these
+	Formerly  string // former names, newest first, separated by spaces: older commits have the app under these names
 	Limits    Limits // limits for rendering, from the newest configuration even for an older commit
 
 	// Namespaces and kinds that the app may write besides its Namespace, separated by spaces.
@@ -29,7 +29,7 @@ type App struct {
 	Kubernetes  string // Kubernetes version for charts; "" for DefaultKubernetes
 	APIVersions string // API versions for charts besides Kubernetes' own, separated by spaces
 
-	Workloads string // kinds to move in stages besides the built-in ones, encoded by PartitionedText
+	Workloads string // kinds with staged releases besides the built-in kinds, encoded by PartitionedText
 
 	Variables Variables // values for the app's objects
 
@@ -123,7 +123,7 @@ type Render struct {
 	Hooked    bool              // Objects contains Jobs around releases
 	Warnings  []string          // accepted values that are probably mistakes, one sentence each
 	Unopened  []string          // sorted paths of the encrypted files that were read without a key
-	Generated []Ref             // sorted objects that the routers of its releases generate
+	Generated []Ref             // sorted objects that the routers of the app's releases generate
 }
 
 // Spec returns the spec of a staged workload.

@@ -52,8 +52,8 @@ type Canary struct {
 	Rebalance                  bool           `json:"rebalance" own:""`   // surplus new pods are evicted
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // of a DaemonSet: nodes in order of update
 	MinPodsPerReplicaSet       int            // least pods of a version that has any; 0 or 1: no minimum
-	AbortScaleDownDelaySeconds int            // seconds from routing to stable to removing canary pods, with Surge
-	ScaleDownDelaySeconds      int            // seconds from promotion to removing old pods, with Surge and Services
+	AbortScaleDownDelaySeconds int            // with Surge: seconds that canary pods are kept after the reroute to stable
+	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods are kept after promotion
 }
 
 // NodeSelector selects nodes by labels.
@@ -80,7 +80,7 @@ type BlueGreen struct {
 	// seconds from a ready preview to the switch; default 0
 	AutoPromotionSeconds       int `json:"autoPromotionSeconds"`
 	ScaleDownDelaySeconds      int `json:"scaleDownDelaySeconds" default:"30"`
-	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0: the preview is removed at once
+	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0: it is removed immediately
 
 	PrePromotion  *Analysis // before the switch
 	PostPromotion *Analysis // after the switch

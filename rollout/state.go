@@ -60,7 +60,7 @@ type State struct {
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // hash that a user adopts from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's counts, where Source may have others
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's numbers; Source may have others
 	// digest of a promotion file that no longer counts: for an earlier try, other steps or the serving version
 	Spent string `json:"spent,omitempty" serial:"no"`
 	// objects of Inventory that are not in Git but made for the release
@@ -103,7 +103,7 @@ const (
 	HeldPolicy         HeldReason = "Policy"            // the cluster's policy refuses the head
 	HeldContested      HeldReason = "Contested"         // another app owns an object that Git has in this app
 	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document is gone while its release is in flight
-	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: all pods would start at once
+	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: pods would start together
 	HeldAdoption       HeldReason = "Adoption"          // pods of another version run, and there is no record of them
 	HeldForeign        HeldReason = "ForeignController" // another controller owns objects of an app without a record
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment has failed, and no stable version exists
@@ -156,13 +156,13 @@ type Progress struct {
 	Opened   string    `json:"opened,omitempty"` // the user who opened the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // the last routing; nil: all traffic to stable
 
-	// Left names Services that have lost their role since the release began. They select the users' pods until it ends.
+	// Left names Services that lost their role during the release. Until the release ends, they select the users' pods.
 	Left []string `json:"left,omitempty"`
 
 	// Suspended means that the workload has 0 replicas. The step begins when the workload is scaled up.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is the most ready pods of the new version at a long step. A pod that recovers from a crash is no progress.
+	// Peak is the new version's largest number of ready pods at a long step. Recovery from a crash is no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
 	// Available is when all pods of the step's experiment were available, and its duration began; nil before that.
@@ -179,7 +179,7 @@ type Peak struct {
 type Replicas struct {
 	Workload Workload `json:"workload"`
 	Count    *int     `json:"count,omitempty"` // nil: an autoscaler sets the number
-	Least    *int     `json:"least,omitempty"` // an autoscaler's lower limit; Count is the upper one
+	Least    *int     `json:"least,omitempty"` // an autoscaler's lower limit; Count is the upper limit
 }
 
 // Rollback is the progress of a rollback to stable.
@@ -197,7 +197,7 @@ type Rejection struct {
 	Commit    string    `json:"commit"`
 	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
-	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then: a retry needs another file
+	Promotion string    `json:"promotion,omitempty"` // promotion file's digest at rejection; a retry needs another file
 	Hook      string    `json:"hook,omitempty"`      // namespace/name of the failed hook, if any
 	Content   Hash      `json:"content,omitempty"`   // hash of that hook in Git; a change permits another try
 }
@@ -213,7 +213,7 @@ func (s *State) IsRejected(h Hash) (Rejection, bool) {
 	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }
 
-// Mark returns the serial for LabelSerial on workloads, of the newest transition that moved pods or routes.
+// Mark returns the serial of the newest transition that moved pods or routes, for LabelSerial on workloads.
 func (s *State) Mark() int { return cmp.Or(s.Written, s.Serial) }
 
 // ProgressOf returns the progress of a workload in the release.

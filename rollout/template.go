@@ -12,7 +12,7 @@ import (
 // maxTemplateText bounds, in bytes, each text that a function of a template returns. checkTemplate bounds its loops.
 const maxTemplateText = 64 << 10
 
-// boundedFuncs returns text/template's text functions with bounded results: a chain of calls could double a text.
+// boundedFuncs returns text/template's text functions with bounded results: each call of a chain may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -42,7 +42,7 @@ func checkTemplate(t *texttemplate.Template) error {
 	return checkNodes(t.Root, 0)
 }
 
-// checkNodes checks a list of nodes that is inside a number of loops.
+// checkNodes checks a list of nodes. loops is the number of loops around the list.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

@@ -16,7 +16,7 @@ type Traffic struct {
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router's block of trafficRouting, with names as kustomize renames them. Only traffic.Parse builds it.
+// Router is one router's block of trafficRouting, with the names that kustomize has set. Only traffic.Parse builds it.
 type Router struct {
 	Kind   string // a name in traffic's table: gatewayAPI, nginx, istio …
 	Config any    // of the router's type in package traffic; immutable

@@ -105,8 +105,8 @@ var shortNames = map[string]string{
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
-// GitName returns the name, reserved by Git or gitrollout, that some file system reads an element of a path as. File
-// systems ignore case, some code points (HFS+), or final dots and spaces and all after a colon (NTFS).
+// GitName returns the name reserved by Git or gitrollout that a path element equals on some file system. File systems
+// ignore case, some code points (HFS+), or final dots and spaces and all after a colon (NTFS).
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
 	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")

@@ -127,6 +127,6 @@ const (
 	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1
 	// DefaultDeploymentUniqueLabelKey). It is read, never computed.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision is on a StatefulSet's pods: the ControllerRevision's name. On a DaemonSet's it is the name's end.
+	// LabelRevision is on a StatefulSet's pods: the ControllerRevision's name. A DaemonSet's pods have the name's end.
 	LabelRevision = "controller-revision-hash"
 )

@@ -26,7 +26,7 @@ type Template struct {
 	Others  []rollout.Object // the app's objects in both versions, whose selectors must not select the pods
 }
 
-// Name returns <workload>-<release>-<step>-<template>, steps from 1. If it is too long or has a dot, a digest ends it.
+// Name returns <workload>-<release>-<step>-<template>, steps from 1. A digest ends too long names and names with a dot.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
@@ -96,9 +96,9 @@ func (t Template) selector() map[string]any {
 	return selector
 }
 
-// PodLabels returns the labels of the pods: the labels of the version, without labels by which an object of the app
-// selects pods, and the template's labels. Otherwise a Service would send requests to the pods, and a
-// PodDisruptionBudget or an autoscaler of the Deployment would count them.
+// PodLabels returns the template's labels, and the version's pod labels except labels by which an object of the app
+// selects pods. With such a label, a Service would send requests to the pods, and a PodDisruptionBudget or an
+// autoscaler of the Deployment would count the pods.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {

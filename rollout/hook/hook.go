@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses other hook annotations on an object without a time. Such a Job would be applied, and run at once.
+// stray refuses other hook annotations on an object without a hook's time: once applied, such a Job would run.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -177,7 +177,7 @@ func (d dialect) known() (words []string) {
 	return words
 }
 
-// read reads the annotations besides the hook's times.
+// read reads the hook's annotations except its times.
 func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
@@ -336,7 +336,7 @@ func Known(app string, run rollout.HookRun) rollout.Object {
 	}}
 }
 
-// ID identifies a run's Job. It tells the Job from an unrelated or older Job of the same name.
+// ID identifies a run's Job. It distinguishes the Job from an unrelated or older Job of the same name.
 func ID(app string, run rollout.HookRun) string {
 	app = cmp.Or(run.App, app)
 	return fmt.Sprintf("%s %s %s %d %s", app, run.Release, run.Name, run.Attempt, run.Since.Format(time.RFC3339))

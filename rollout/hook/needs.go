@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to create before a hook's Job: Named objects that are not in had, and GoesWith objects.
+// Needs returns the objects to create before a hook's Job: results of Named that had lacks, and objects with GoesWith.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -30,7 +30,7 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook for a time but no Job, and so is applied before the Jobs of this time.
+// GoesWith reports whether an object is a hook of the time when and no Job. It is applied before that time's Jobs.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }

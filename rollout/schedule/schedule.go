@@ -41,7 +41,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q is not a schedule: %s", text, oneLine(err))
 	}
 	s := &Schedule{spec: spec, zone: location}
-	// A date falls on each day of the week within 28 years.
+	// named searches 30 years. Within 28 years each date falls on each day of the week.
 	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q names a day that does not exist", text)
 	}
@@ -89,7 +89,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if next.Before(shown(change, distance)) {
 			return change.In(s.zone)
 		}
-		// next stays the next match, unless the clock was set back and shows earlier minutes again.
+		// If the change sets the clock back, it shows earlier minutes again, and one of them may match before next.
 		if now := shown(change, distance).Add(-time.Second); now.Before(wall) {
 			wall, next = now, s.named(now)
 		}

@@ -201,7 +201,7 @@ func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 	}
 }
 
-// span is how long checkWindows checks each minute.
+// span is the period in which checkWindows checks each minute.
 const span = 48 * time.Hour
 
 func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone *time.Location, from time.Time) {
@@ -222,7 +222,7 @@ func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone
 			open = append(open, !denied && (!allows || allowed))
 		}
 	}
-	next := time.Time{} // the next opening, found from the end
+	next := time.Time{} // the next opening; the loop goes back in time
 	for i := len(open) - 1; i >= 0; i-- {
 		m := from.Add(time.Duration(i) * time.Minute)
 		if open[i] {
