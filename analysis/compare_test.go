@@ -146,7 +146,7 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 	return r.Phase
 }
 
-// TestComparisonOfReleases checks that good releases pass, and releases with five more errors per hundred requests fail. Stable has 0 to 2
+// TestComparisonOfReleases checks that good releases pass, and releases with five more errors per hundred requests fail. Stable has up to 2
 // % errors. If stable has 10 % errors, an equally fast verdict needs ten more errors per hundred requests.
 func TestComparisonOfReleases(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -207,7 +207,7 @@ func FuzzWorse(f *testing.F) {
 	})
 }
 
-// TestFalseAlarms compares two versions that are alike, or that differ by the margin. The outcomes with the verdict worse have a total
+// TestFalseAlarms compares two versions that are alike, or that differ by the margin. The outcomes that are judged worse have a total
 // probability of at most alpha. The alphas of all measurements of a run add up to one minus the confidence.
 func TestFalseAlarms(t *testing.T) {
 	outcome := func(k, n int, p float64) float64 {

@@ -67,7 +67,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause reads the header Retry-After: seconds, whole or not, or, if now is set, a time. It returns at most an hour.
+// Pause reads the header Retry-After: seconds, even with a fraction, or, if now is set, a time. It returns at most 1h.
 func Pause(header http.Header, now func() time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {

@@ -56,7 +56,7 @@ type NoData string
 
 // By default an empty result is an error.
 const (
-	NoDataError NoData = ""     // an error, as in Argo Rollouts, whose condition usually fails then
+	NoDataError NoData = ""     // an error, as in Argo Rollouts: most conditions need a value
 	NoDataWait  NoData = "wait" // the result does not count, and the measurement is repeated
 	NoDataPass  NoData = "pass" // the result counts as successful
 	NoDataFail  NoData = "fail" // the result counts as failed

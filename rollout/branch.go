@@ -74,7 +74,7 @@ type Update struct {
 }
 
 // Merge is the effect of merging a commit into another. Edits has the changed files' contents by path, nil for a
-// deleted file. Clean: the commit's parent is an ancestor of the other commit, and both have equal files there.
+// deleted file. Clean: the commit's parent is an ancestor of the other, and both have the same files at these paths.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool

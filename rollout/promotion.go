@@ -28,7 +28,7 @@ func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry} }
 // Full is the value of Through that opens all gates and skips the remaining weights.
 const Full = "full"
 
-// StepsVersion is the apiVersion of a Promotion that counts steps from 1. With APIVersion it counts from 0.
+// StepsVersion is the apiVersion of a Promotion that counts steps from 1. With v1alpha1 a Promotion counts from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
 // Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names the release, the try

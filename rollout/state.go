@@ -60,7 +60,7 @@ type State struct {
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // hash that a user adopts from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's numbers; Source may have others
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's replicas; Source's may differ
 	// digest of a promotion file that no longer counts: for an earlier try, other steps or the serving version
 	Spent string `json:"spent,omitempty" serial:"no"`
 	// objects of Inventory that are not in Git but made for the release
@@ -103,7 +103,7 @@ const (
 	HeldPolicy         HeldReason = "Policy"            // the cluster's policy refuses the head
 	HeldContested      HeldReason = "Contested"         // another app owns an object that Git has in this app
 	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document is gone while its release is in flight
-	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: pods would start together
+	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: all pods start together
 	HeldAdoption       HeldReason = "Adoption"          // pods of another version run, and there is no record of them
 	HeldForeign        HeldReason = "ForeignController" // another controller owns objects of an app without a record
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment has failed, and no stable version exists

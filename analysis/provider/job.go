@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// job runs a Kubernetes Job per measurement, in the Rollout's namespace. A complete Job means success, and a failed Job
+// job runs a Kubernetes Job per measurement, in the Rollout's namespace. A complete Job is a success, a failed Job a
 // failure. A Job whose image cannot be pulled, or that a user has deleted, is inconclusive and is not created again.
 var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
@@ -27,8 +27,8 @@ var job = provider{
 // Jobs creates and deletes Jobs. Package cluster implements the interface.
 type Jobs interface {
 	// EnsureJob creates a Job unless it exists, and returns its state. If begun is true, a missing Job is not created
-	// again: Gone. If the Job has another value of the annotation, another run owns it: Taken. Missing uids of owners are
-	// read; unreadable owners are omitted. Calls may be repeated.
+	// again (Gone). If the Job's annotation has another value, another run owns the Job (Taken). Missing uids of owners
+	// are read; unreadable owners are omitted. Calls may be repeated.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if it exists.
 	DeleteJob(ctx context.Context, namespace, name string) error
@@ -152,7 +152,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 		},
 		"spec": spec,
 	}
-	if owner := r.Workload.Ref(); owner.Group == "apps" { // only for apps is the apiVersion known here
+	if owner := r.Workload.Ref(); owner.Group == "apps" { // the apiVersion is known here only for apps
 		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
 		o.Set(owners, "metadata", "ownerReferences")
 	}
@@ -167,7 +167,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is the minimum ttlSecondsAfterFinished: a day. A new process would run a Job again that was deleted earlier.
+// leastTTL is the minimum ttlSecondsAfterFinished: a day. A new process would run an earlier deleted Job again.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Note is a hint, a warning or an error for the author of a change.
+// Note is one message to the author of a change, before the push.
 type Note struct {
 	Level   Level  `json:"level"`
 	Code    string `json:"code"`             // CamelCase, for machines

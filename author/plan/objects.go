@@ -55,7 +55,7 @@ func differences(base, head *rollout.Render) []Object {
 	return all
 }
 
-// generatedBefore returns a generated object's predecessor: the only removed object with another hash in its name.
+// generatedBefore returns a generated object's predecessor: the only removed object whose name differs in the hash.
 func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
 	if !isData(ref) || !generatedSuffix.MatchString(ref.Name) {
 		return nil

@@ -134,8 +134,8 @@ func TestManyLeftOut(t *testing.T) {
 	compare.Check(t, want, p.Told(Survey{}))
 }
 
-// TestWhoKeepsAnObject checks that a kustomization takes precedence over a chart with the same object. An entry lists the rights that its
-// apps need beyond their namespace.
+// TestWhoKeepsAnObject checks that a kustomization takes precedence over a chart with the same object. It also checks that an entry lists
+// the rights that its apps need beyond their namespace.
 func TestWhoKeepsAnObject(t *testing.T) {
 	p := propose(t, treeOf(map[string]string{"a/Chart.yaml": chartOfShop}, "b"), "", func(a rollout.App) (*rollout.Render, error) {
 		return &rollout.Render{App: a, Objects: []rollout.Object{

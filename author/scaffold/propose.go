@@ -108,7 +108,7 @@ func (p *Proposal) choose(roots []string) string {
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
 		return known[i]
 	}
-	if i := slices.IndexFunc(environments, isFor); i >= 0 { // even if the repository lacks it: use no other
+	if i := slices.IndexFunc(environments, isFor); i >= 0 { // no root is for it: use no other environment
 		return environments[i]
 	}
 	env := ""

@@ -28,7 +28,7 @@ type Survey struct {
 	Given          []Given         // deployments of folders by Flux and Argo CD, in order of their files
 	LeftOut        []LeftOut       // deployments by Flux and Argo CD of sources outside the repository
 
-	ConfigMaps map[string][]string // by ConfigMap: the sorted files that contain only that ConfigMap
+	ConfigMaps map[string][]string // by a ConfigMap's name: the sorted files that contain only it
 
 	brought []brought                // charts in vendor.yaml files
 	engines []string                 // folders with objects of Flux or Argo CD, without a kustomization

@@ -66,7 +66,7 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 }
 
 // engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications. The
-// objects' files are kept for gitrollout init. It returns an error for each source that no entry can express.
+// objects' files are kept for gitrollout init. engines returns an error for each source that no entry can express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		var add []rollout.VendorSource

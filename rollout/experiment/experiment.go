@@ -26,7 +26,7 @@ type Template struct {
 	Others  []rollout.Object // the app's objects in both versions, whose selectors must not select the pods
 }
 
-// Name returns <workload>-<release>-<step>-<template>, steps from 1. A digest ends too long names and names with a dot.
+// Name returns <workload>-<release>-<step>-<template>, steps from 1. Long names and names with a dot end in a digest.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
