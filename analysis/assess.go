@@ -33,7 +33,7 @@ func Due(r Run, m Metric) (time.Time, bool) {
 		return r.Started.Add(m.InitialDelay), true
 	case last.Phase == Errored:
 		return last.At.Add(errorRetry), true
-	case last.Phase == Pending: // without data yet, or startWhen does not hold yet
+	case last.Phase == Pending: // no data yet, or startWhen does not hold yet
 		return last.At.Add(cmp.Or(m.Interval, errorRetry)), true
 	default:
 		return last.At.Add(m.Interval), true
@@ -181,8 +181,8 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow replaces a run's metrics after a change of their template. New metrics start, and removed metrics no longer
-// count. A finished run that failed, had errors or was stopped does not change.
+// Follow replaces a run's metrics after a change in Git. New metrics start, and removed metrics no longer count. A
+// finished run that failed, had errors or was stopped does not change.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

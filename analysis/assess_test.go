@@ -159,7 +159,7 @@ func TestFirstOfTheWorst(t *testing.T) {
 	}
 }
 
-// TestFollow checks that a run takes the metrics of a changed template, and that metrics in both versions keep their measurements.
+// TestFollow checks that a run takes the metrics of a changed document, and that metrics in both versions keep their measurements.
 func TestFollow(t *testing.T) {
 	was := Run{Phase: Running, Metrics: []Progress{{Metric: "a", Phase: Running, Count: 3}, {Metric: "b", Phase: Failed, DryRun: true}}}
 	for name, c := range map[string]struct {

@@ -120,7 +120,7 @@ func worse(c, s sample, margin, alpha float64) float64 {
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
-	rise := func(k int) float64 { // from the term of k to the next one
+	rise := func(k int) float64 { // the ratio of term k+1 to term k
 		return float64(c.all-k) / float64(k+1) * float64(bad-k) / float64(s.all-bad+k+1)
 	}
 	least := max(0, bad-s.all)

@@ -19,7 +19,7 @@ type environment struct {
 	Result any `expr:"result"`
 }
 
-// CheckCondition reports an error of a condition that is visible without a result.
+// CheckCondition returns an error for a condition that is invalid for any result.
 func CheckCondition(condition string) error {
 	if condition == "" {
 		return nil
@@ -182,7 +182,7 @@ func number(v any) (float64, error) {
 	}
 }
 
-// isEmpty reports whether a result has no data: it is nil, "", NaN, or a list of only these.
+// isEmpty reports whether a result has no data: it is nil, "", NaN, or a list of only such values.
 func isEmpty(result any) bool {
 	switch r := result.(type) {
 	case nil:

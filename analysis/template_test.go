@@ -244,7 +244,7 @@ func FuzzParseTemplate(f *testing.F) {
 	})
 }
 
-// TestRefused checks that errors name the field and the mistake, and that the limits themselves are accepted.
+// TestRefused checks that errors name the field and the mistake, and that values exactly at a limit are accepted.
 func TestRefused(t *testing.T) {
 	metric := func(fields string) string { return "{metrics: [{name: m, " + simple + ", " + fields + "}]}" }
 	for name, c := range map[string]struct{ a, want string }{

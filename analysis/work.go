@@ -45,7 +45,7 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 		expr.Function(spent, func(args ...any) (any, error) { return args[0], w.spend(args[0]) }))
 	for _, name := range []string{
 		"join", "repeat", "replace", "uniq", // the result's size is a product of the arguments' sizes
-		"toJSON", // its indentation grows with the square of the depth; functions has a replacement
+		"toJSON", // its indentation grows with the square of the depth; functions() has a replacement
 	} {
 		options = append(options, expr.DisableBuiltin(name))
 	}

@@ -9,7 +9,7 @@ import (
 
 // Reach restricts the addresses of servers and proxies that a client connects to. The check follows DNS resolution.
 type Reach struct {
-	Own []netip.Prefix // allowed although they are in the result of the function own
+	Own []netip.Prefix // allowed even if the function own returns them
 }
 
 // own returns the addresses of this machine, its local link and the metadata services of clouds.

@@ -21,7 +21,7 @@ import (
 // MaxMessage bounds a refusal's message, in characters.
 const MaxMessage = 300
 
-// maxBreak bounds the pause that a server requests, because its clock may be wrong.
+// maxBreak bounds the pause that a server requests, because the server's clock may be wrong.
 const maxBreak = time.Hour
 
 // refused returns the error for a response whose status is no success.
@@ -46,7 +46,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 		return e
 	}
 	for wrapped := new(url.Error); errors.As(err, &wrapped); {
-		err = wrapped.Err // its text contains the whole URL
+		err = wrapped.Err // the text of wrapped contains the whole URL
 	}
 	e.Passes, e.Message = true, err.Error()
 	var op *net.OpError

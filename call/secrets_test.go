@@ -239,7 +239,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestClients checks that Clients makes two clients, and returns the same ones for every request.
+// TestClients checks that Clients makes two clients, and returns the same clients for every request.
 func TestClients(t *testing.T) {
 	clients := Clients()
 	if again := clients(true); again != clients(true) || again == clients(false) {

@@ -21,13 +21,13 @@ const (
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of an analysis, with defaults and with all arguments filled in except those from Secrets.
+// Metric is one metric of an analysis, with defaults and with all arguments filled in except arguments from Secrets.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the start of the run
 	Interval                time.Duration // between measurements; 0: one measurement
 	Count                   int           // measurements without an error; 0: no limit
-	SuccessCondition        string        // expr-lang; both "": any result is successful
+	SuccessCondition        string        // expr-lang; if both conditions are "", any result is successful
 	FailureCondition        string
 	FailureLimit            int  // more failed measurements fail the metric; -1: no limit
 	InconclusiveLimit       int  // like FailureLimit, for inconclusive measurements

@@ -22,7 +22,7 @@ func parsed(t *testing.T, text string) *Config {
 	return c
 }
 
-// checkRefused checks that a configuration is refused with an error text.
+// checkRefused checks that a configuration is refused with an error that contains want.
 func checkRefused(t *testing.T, name, config, want string) {
 	t.Helper()
 	_, err := ParseConfig(prodConfig, []byte(configHead+config))
@@ -73,7 +73,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// TestParseConfigRefuses checks each message for an invalid configuration, which holds all apps until a user reads it and fixes the file.
+// TestParseConfigRefuses checks each message for an invalid configuration. All apps are held until a user has read it and fixed the file.
 func TestParseConfigRefuses(t *testing.T) {
 	const (
 		apps     = "apps: [{path: a}]\n"

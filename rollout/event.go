@@ -98,7 +98,7 @@ type EventAnalysis struct {
 	Message string        `json:"message,omitempty"`
 }
 
-// Is reports whether the event is any of the kinds.
+// Is reports whether the event has any of the kinds.
 func (e *Event) Is(kinds ...EventKind) bool {
 	return slices.ContainsFunc(kinds, func(k EventKind) bool { return slices.Contains(e.Kinds, k) })
 }

@@ -181,5 +181,5 @@ func suggest(name string, known []Field, argo bool) string {
 	return "use one of " + strings.Join(names, ", ")
 }
 
-// maxNamed is the most fields that a message lists.
+// maxNamed is the largest number of fields that a message lists.
 const maxNamed = 14

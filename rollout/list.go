@@ -2,7 +2,7 @@ package rollout
 
 import "slices"
 
-// Find returns the first element for which is returns true, and whether there is one.
+// Find returns the first element e with is(e), and reports whether there is such an element.
 func Find[T any](all []T, is func(T) bool) (found T, exists bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true

@@ -64,7 +64,7 @@ func Services() map[string]ServiceFields {
 // receiverFile has the fields of an entry of notifications.
 type receiverFile struct {
 	Name     string       `json:"name"`
-	Events   []string     `json:"events"` // the field is not named on, which YAML reads as true
+	Events   []string     `json:"events"` // the name is not "on", because YAML reads on as true
 	Apps     []string     `json:"apps"`
 	Template templateFile `json:"template"`
 

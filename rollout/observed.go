@@ -46,7 +46,7 @@ type ObservedWorkload struct {
 	Available int        // available pods by the controller's count (status.availableReplicas)
 	Surge     int        // of a Deployment: pods beyond Replicas that the live strategy allows
 	First     int        // of a StatefulSet: the lowest ordinal
-	Floor     int        // of a StatefulSet: lowest ordinal with the newest template; else the partition
+	Floor     int        // of a StatefulSet: lowest ordinal with the newest template; otherwise the partition
 	Room      bool       // of a StatefulSet: its maxUnavailable is set (the API server may drop the field)
 	Revisions []Revision // one for each ReplicaSet or ControllerRevision, newest first
 }
@@ -66,7 +66,7 @@ type Revision struct {
 	ReadySince []time.Time // when each pod became Ready, oldest first, without terminating pods
 	Available  int         // of a ReplicaSet: available pods by the controller's count (status.availableReplicas)
 	Problem    string      // the most important reason why a pod is not Ready or not created, "" if none
-	Members    []Pod       // pods, including terminating ones, by name
+	Members    []Pod       // all pods, also terminating pods, sorted by name
 }
 
 // Pin is a label that only the pods of one version have. The version's Service selects the pods by it.

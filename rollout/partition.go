@@ -137,7 +137,7 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field is at or below a field with a fixed meaning in all workloads, or a field of more.
+// isTaken reports whether a field is at or below a field with a fixed meaning in all workloads, or a field in more.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")

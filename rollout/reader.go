@@ -27,7 +27,7 @@ type Reader struct {
 	forms    map[reflect.Type][]Field
 }
 
-// Read fills into, a pointer, from JSON values. Errors have paths below at. For credentials use Reader.Hide.
+// Read reads JSON values into the pointer into. Errors have paths below at. For credentials use Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)

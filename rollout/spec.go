@@ -33,7 +33,7 @@ type Spec struct {
 // Scaling selects where the capacity for canary pods comes from.
 type Scaling string
 
-// Surge keeps all stable pods and adds canary pods, so that an abort has to start no pod. InPlace replaces stable pods
+// Surge keeps all stable pods and adds canary pods, so that an abort need not start pods. InPlace replaces stable pods
 // within maxSurge and maxUnavailable, and needs no spare capacity.
 const (
 	Surge   Scaling = "surge"
@@ -51,7 +51,7 @@ type Canary struct {
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable shrinks with its share of the traffic
 	Rebalance                  bool           `json:"rebalance" own:""`   // surplus new pods are evicted
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // of a DaemonSet: nodes in order of update
-	MinPodsPerReplicaSet       int            // least pods of a version that has any; 0 or 1: no minimum
+	MinPodsPerReplicaSet       int            // minimum number of pods of a version that has pods; 0 or 1: no minimum
 	AbortScaleDownDelaySeconds int            // with Surge: seconds that canary pods are kept after the reroute to stable
 	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods are kept after promotion
 }

@@ -48,7 +48,7 @@ type State struct {
 	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem without a release, past its deadline
 	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that left Git remain, with the fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // why a policy ignores the promotion file
-	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the head is not followed; nil if it is
+	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the head is not followed; nil if followed
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is in the cluster
 	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the last release that was fully promoted
 	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods are kept

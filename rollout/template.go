@@ -9,7 +9,7 @@ import (
 	"text/template/parse"
 )
 
-// maxTemplateText bounds, in bytes, each text that a function of a template returns. checkTemplate bounds its loops.
+// maxTemplateText bounds, in bytes, each text that a function of a template returns. checkTemplate bounds loops.
 const maxTemplateText = 64 << 10
 
 // boundedFuncs returns text/template's text functions with bounded results: each call of a chain may double a text.

@@ -70,7 +70,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the last whole lines that fit into a number of bytes, cleaned like OneLine. A longer last line is cut.
+// Tail returns the last whole lines that fit into a number of bytes, cleaned like OneLine. A too long last line is cut.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {

@@ -22,7 +22,7 @@ type Router struct {
 	Config any    // of the router's type in package traffic; immutable
 }
 
-// Sticky configures the cookie that keeps a user on the canary, once sent there, for the rest of the release.
+// Sticky configures a cookie. After a user's first request to the canary, it keeps the user there during the release.
 type Sticky struct {
 	Cookie string        `json:"cookie" is:"cookie"` // name of the cookie; default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
@@ -37,7 +37,7 @@ type PingPong struct {
 // ManagedRoute sends matching requests, or copies of them if Mirror is set, to the canary until a step removes it.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
-	Matches []Match `json:"matches,omitempty"` // one of them must match
+	Matches []Match `json:"matches,omitempty"` // at least one must match
 	// percent of matching requests that are copied; nil: matching requests are sent, not copied
 	Mirror *int `json:"mirror,omitempty"`
 }

@@ -50,7 +50,7 @@ func (c sender) check(service, address string) error {
 	return err
 }
 
-// send sends a request with the headers and credentials. service is the same as for check.
+// send sends a request with the headers and credentials. service is the AWS service for sigv4, as in check.
 func (c sender) send(ctx context.Context, s *session, ask call.Request, service string) (call.Answer, error) {
 	ask.Insecure, ask.Header = c.Insecure, headerOf(c.Headers)
 	if err := c.Authentication.apply(ctx, s, &ask, service); err != nil {
@@ -67,8 +67,8 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check validates the credentials. service and headers are the sender's. A Host header is refused with sigv4, because a
-// signature for AWS could then be sent to another address.
+// check validates the credentials. It gets the sender's AWS service and headers. A Host header is refused with sigv4,
+// because a signature for AWS could then be sent to another address.
 func (a authentication) check(service string, headers []header) error {
 	ways := []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil}
 	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {

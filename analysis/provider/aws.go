@@ -18,7 +18,7 @@ import (
 // sigv4Config selects the AWS credentials that sign requests. All fields are optional.
 type sigv4Config struct {
 	Region  string `json:"region,omitempty"`  // default AWS_REGION
-	Profile string `json:"profile,omitempty"` // in AWS_SHARED_CREDENTIALS_FILE
+	Profile string `json:"profile,omitempty"` // a profile in AWS_SHARED_CREDENTIALS_FILE
 	RoleARN string `json:"roleArn,omitempty"` // the role to assume
 }
 

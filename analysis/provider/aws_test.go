@@ -111,7 +111,7 @@ func TestAWSCredentials(t *testing.T) {
 	}
 }
 
-// TestSignedHosts checks that only requests to AWS's services are signed, not those to customers' servers on AWS.
+// TestSignedHosts checks that only requests to AWS's services are signed, not requests to customers' servers on AWS.
 func TestSignedHosts(t *testing.T) {
 	for want, hosts := range map[bool][]string{
 		true: {"aps-workspaces.eu-west-1.amazonaws.com", "APS-workspaces.cn-north-1.amazonaws.com.cn", "aps-workspaces.eu-west-1.api.aws",

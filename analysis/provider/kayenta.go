@@ -31,7 +31,7 @@ type kayentaConfig struct {
 	ConfigurationAccountName string            `json:"configurationAccountName,omitempty"`
 	StorageAccountName       string            `json:"storageAccountName,omitempty"`
 	Threshold                *kayentaThreshold `json:"threshold,omitempty"`
-	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // Argo Rollouts' documentation has this name
+	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // Argo Rollouts' documented name of threshold
 	Scopes                   []kayentaScope    `json:"scopes"`
 	Lookback                 bool              `json:"lookback,omitempty"` // compare from the run's start
 }

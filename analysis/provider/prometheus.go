@@ -37,7 +37,7 @@ type rangeQuery struct {
 	Step  string `json:"step"`
 }
 
-// prometheusAddresses are the environment variables with the default address, in order.
+// prometheusAddresses are the environment variables with the default address, in order of precedence.
 var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
 
 func (c *prometheusConfig) check() error {

@@ -34,7 +34,7 @@ type webhookConfig struct {
 	Phase    string            `json:"phase,omitempty"` // the payload's phase; default Progressing
 }
 
-// webhookTypes maps each type to the phases for a 2xx status and for others. A release waits at a closed gate.
+// webhookTypes maps each type to the phases for a 2xx status and for other statuses. A release waits at a closed gate.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks notes the Jobs that a change runs. It also notes Jobs that read objects before these get their new content.
+// hooks notes the Jobs that a change runs. It also notes Jobs that read an object before it gets its new content.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()

@@ -69,7 +69,7 @@ func headline(p Plan) string {
 		change := a.Change
 		isStaged := func(w Workload) bool { return w.Staged }
 		if change == Release && !slices.ContainsFunc(a.Workloads, isStaged) {
-			change = Fast // without Rollout documents, the whole app is released at once
+			change = Fast // without Rollout documents, a release has no steps
 		}
 		by[change]++
 	}

@@ -90,7 +90,7 @@ func plainSecret(o rollout.Object) rollout.Object {
 	return o
 }
 
-// openFields are the fields of a Secret that hold no values. Any other field may hold one, for example by a typo.
+// openFields are the fields of a Secret that hold no values. Any other field may hold a value, for example by a typo.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
 // hide masks a Secret's values, and annotations that may contain a copy. changed is the text beside values that differ.

@@ -26,7 +26,7 @@ type Level string
 // The levels.
 const (
 	Refused Level = "refused" // the change fails: the API server rejects it, or a step never ends
-	AtOnce  Level = "atOnce"  // the change cannot be staged and reaches all users at once
+	AtOnce  Level = "atOnce"  // the change cannot be staged and reaches all users at the same time
 	Hint    Level = "hint"    // worth knowing
 )
 
@@ -276,7 +276,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	return []Note{n}
 }
 
-// unstaged returns the changed workloads without a Rollout, which Kubernetes' own rolling update moves.
+// unstaged returns the changed workloads without a Rollout. Kubernetes' own rolling update replaces their pods.
 func unstaged(in Input) []Workload {
 	var all []Workload
 	before := in.Base.Render.ByRef()

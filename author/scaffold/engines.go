@@ -96,7 +96,7 @@ func applicationIn(file, text string) (all []Given) {
 		}
 		to := a.Spec.Destination
 		g := Given{File: file, object: a.Metadata.Name,
-			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // path.Ext removes the domain .dev
+			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // the domain .dev is no environment
 			Entry:   Entry{Path: path.Clean(source.Path), Namespace: to.Namespace, Directory: source.Directory}}
 		if source.Chart != "" {
 			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart,
@@ -173,7 +173,7 @@ func asJSON(values map[string]any) string {
 	return string(data)
 }
 
-// fluxObject has the used fields of Flux's Kustomization (kustomize.toolkit.fluxcd.io) and HelmRelease (helm.…).
+// fluxObject has the used fields of Flux's Kustomization and HelmRelease (kustomize. and helm.toolkit.fluxcd.io).
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {

@@ -247,7 +247,7 @@ note svc/a: the keys of its encrypted files are to be in Secret sops-age of name
 note svc/b: settings of clusters/prod/b.yaml are not carried over (spec.decryption): put them into the folder`, got)
 }
 
-// TestVersionsOfOneChart checks that of two vendored versions each HelmRelease uses the version that matches, or else the first.
+// TestVersionsOfOneChart checks two vendored versions: each HelmRelease uses the version that matches, or else the first.
 func TestVersionsOfOneChart(t *testing.T) {
 	release := func(name, version string) string {
 		return document(helmRelease, name+", namespace: "+name,

@@ -76,8 +76,8 @@ func TestWhatALookFinds(t *testing.T) {
 	compare.Check(t, want, got, Given{}, render.Violations{})
 }
 
-// TestWhatIsAnApp checks that a folder that an engine builds is an app, even if another folder refers to it, unless it has an engine's
-// objects. Folders of manifests include subfolders, unless one has a kustomization.
+// TestWhatIsAnApp checks that a folder that an engine builds is an app, even if another folder refers to it, unless the app's folder has an
+// engine's objects. Folders of manifests include subfolders, unless one has a kustomization.
 func TestWhatIsAnApp(t *testing.T) {
 	other := strings.Replace(workload, "web", "other", 1)
 	p := propose(t, treeOf(map[string]string{

@@ -35,7 +35,7 @@ func Folders(at string) (dirs []string, err error) {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(foreign, dir) }), err
 }
 
-// brings reports whether dir's vendor.yaml vendors the folder below or one above it. If invalid, it vendors nothing.
+// brings reports whether dir's vendor.yaml vendors the folder "below" or a parent. An invalid file vendors nothing.
 func brings(dir, below string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -88,7 +88,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// bench starts a server at 127.0.0.1 and returns a Getter that has Ann's credentials for it, and its host.
+// bench starts a server at 127.0.0.1. It returns a Getter that has Ann's credentials for the server, and the server's host.
 func bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
 	t.Helper()
 	server := httptest.NewServer(serve)

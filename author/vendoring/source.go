@@ -127,7 +127,7 @@ type indexed struct {
 	Digest  string   `json:"digest"`
 }
 
-// indexed returns the index entry of the chart version to fetch: the locked one, or the newest in the range.
+// indexed returns the index entry of the chart version to fetch: the locked version, or the newest in the range.
 func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
 	a, err := g.found(ctx, repo.JoinPath("index.yaml"), g.basic(repo.Host))
 	if err != nil {

@@ -217,7 +217,7 @@ func (w *world) listed() []string {
 	return rollout.Mapped(sources, func(s rollout.VendorSource) string { return s.Into + " " + s.Wants() })
 }
 
-// index replaces the chart index by one that has only version 20.1.4, with further fields.
+// index replaces the chart index. The new index has only version 20.1.4, with the further fields in more.
 func (w *world) index(more string) {
 	w.answers["/charts/index.yaml"] = []byte(strings.ReplaceAll("entries: {redis: [{version: 20.1.4, "+more+"}]}", "HOST", w.host))
 }

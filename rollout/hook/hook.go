@@ -254,7 +254,7 @@ type Release struct {
 	Fast  bool // the version was verified before, and its steps are skipped
 }
 
-// At returns a release's hooks for a time, by order and name. It skips invalid hooks, which package render refuses.
+// At returns a release's hooks at a time (when), by order and name. It skips hooks that package render refuses.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)

@@ -4,7 +4,7 @@ import "time"
 
 // Window is a span of time that begins at each match of a schedule.
 type Window struct {
-	Deny   bool // releases may not advance in the window; false: only in such a window
+	Deny   bool // releases may not advance in the window; false: they may advance only in such a window
 	Begins *Schedule
 	Length time.Duration // elapsed time, also across a change of clocks
 }
