@@ -18,10 +18,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lastAppliedAnnotation holds the manifest of the last client-side apply, as by kubectl apply or Argo CD.
+// lastAppliedAnnotation holds the manifest of the last client-side apply, for example by kubectl apply or Argo CD.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists field managers of programs that apply manifests, besides "kubectl-…". Other managers keep their fields.
+// tools lists field managers of programs that apply manifests, not only "kubectl-…". Other managers keep their fields.
 var tools = []string{
 	"kubectl", "before-first-apply", // the API server's name for writers before the object had managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",

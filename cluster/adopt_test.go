@@ -136,7 +136,7 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 			w.restart()
 			w.wantWrites(0, "a new process after the adoption", func() { w.apply("shop", adopted) })
 
-			// Fields that leave Git now leave the cluster, including containers.
+			// Fields and containers that leave Git after the adoption leave the cluster.
 			smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "",
 				"  minReadySeconds: 1\n", "").Replace(adopted)
 			w.wantSame(smaller, false)
@@ -185,8 +185,8 @@ func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 	}
 }
 
-// TestWhatAToolSharesLeavesWithTheNextVersion checks an adopted object with a field that another tool still owns and Git lacks. Another
-// write does not remove the field, as this would replace pods. The next version removes it.
+// TestWhatAToolSharesLeavesWithTheNextVersion checks an adopted object with a field that another tool still owns and Git lacks. A write
+// without a new version keeps the field, because its removal would replace pods. The write of the next version removes the field.
 func TestWhatAToolSharesLeavesWithTheNextVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -263,7 +263,7 @@ func TestAdoptionKeepsReplicasThatGitLeavesToAnAutoscaler(t *testing.T) {
 	w.wantReplicas("after the adoption", 4)
 }
 
-// held adds the fields to a manifest with which package strategies holds a release at a step.
+// held adds to a manifest the fields with which package strategies holds a release at a step.
 func held(manifest string) string {
 	return strings.Replace(manifest, "spec:\n", "spec:\n  minReadySeconds: 2147483646\n  progressDeadlineSeconds: 2147483647\n"+
 		"  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 20%, maxUnavailable: 0}}\n", 1)
@@ -313,8 +313,8 @@ func TestServiceSelectorGainsAndLosesThePodHash(t *testing.T) {
 	}
 }
 
-// TestDroppedFieldsOfAnotherManagerAreRemoved checks that a field dropped from Git is removed once, with a message, even if a manager
-// outside of the list also owns it. Fields that were never in Git stay.
+// TestDroppedFieldsOfAnotherManagerAreRemoved checks that a field dropped from Git is removed once, with a message, even if a manager that
+// is not in tools also owns the field. Fields that were never in Git stay.
 func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

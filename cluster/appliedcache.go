@@ -20,15 +20,15 @@ type known struct {
 	by       string    // the writer that changed the object last
 }
 
-// An object that another writer changes is put back at once the first five times, then after 1 s, 2 s, 4 s, … 1 min.
-// Without these pauses two programs would overwrite each other at the speed of the watch.
+// An object that another writer changes is put back immediately the first five times, then after 1 s, 2 s, 4 s, … 1
+// min. Without these pauses two programs would overwrite each other at the speed of the watch.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
 	peaceful      = 5 * time.Minute // after this time without a repair, counting starts again
 )
 
-// A HorizontalPodAutoscaler acts every 15 s: its second change is the second repair. A single change is not reported.
+// Changes by a HorizontalPodAutoscaler, which acts every 15 s, are reported from the second repair on.
 const (
 	recent  = 30 * time.Second
 	lasting = 10 * time.Second
@@ -41,7 +41,7 @@ func (k known) fighting(now time.Time) bool {
 }
 
 // overwritten returns an error if another writer changes an object repeatedly, nil otherwise. The error wraps
-// rollout.ErrOverwritten if the changes last: such an object does not stop a release, which depends on its pods.
+// rollout.ErrOverwritten if the changes last: the object then does not stop a release, which depends on its own pods.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -68,7 +68,7 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 	return k, ok
 }
 
-// note records an applied object. If Git did not change, it counts as a repair of another writer's change.
+// note records an applied object. If Git did not change, the apply counts as a repair of another writer's change.
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

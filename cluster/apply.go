@@ -22,11 +22,11 @@ type Result struct {
 // managers. An object that is unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
 // rollout.AnnotationCluster and LabelApplied.
 //
-// Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on it. An
-// object that another writer changes repeatedly is put back, with growing pauses. Its error, rollout.ErrOverwritten,
-// comes last and stops nothing. An object with rollout.AnnotationGenerated takes over no object of another owner. Of an
-// existing rollout.Object.CreateOnly only the owner is written. The result is valid even with an error. Apply may be
-// repeated.
+// Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on that
+// object. An object that another writer changes repeatedly is put back, with growing pauses. The error for it,
+// rollout.ErrOverwritten, is returned after all objects are written. An object with rollout.AnnotationGenerated takes
+// over no object of another owner. Of an existing rollout.Object.CreateOnly only the owner is written. The result is
+// valid even with an error. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -62,7 +62,7 @@ func (c *Client) toApply(
 	all := make([]*desired, 0, len(objects))
 	for _, o := range objects {
 		if o.Annotation(rollout.AnnotationSealed) != "" {
-			continue // this process does not know its values, so the object stays as it is
+			continue // this process does not know the object's values, so the live object stays unchanged
 		}
 		d, err := c.prepare(app, o)
 		if err != nil {
@@ -183,7 +183,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// inFields returns which fields of Git another writer owns, such as " in spec.replicas", or "" if there are none.
+// inFields returns the fields in Git that a given writer owns, such as " in spec.replicas", or "" if there are none.
 func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
 	u, err := s.get(ctx, d.kind, d.ref)
 	if err != nil {

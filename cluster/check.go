@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply. It changes only the ownership of fields that
-// leave Git. One object may occur in several forms. The error is the *Error of the first refused object. Check skips
-// objects whose new CRD, or whose Namespace, the same Apply writes.
+// Check asks the API server by dry runs whether it would accept an Apply. Check changes only the ownership of fields
+// that leave Git. objects may contain several versions of one object. The error is the *Error of the first refused
+// object. Check skips objects whose new CRD, or whose Namespace, the same Apply writes.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries bounds a dry run's retries. If 1% of requests fail, 300 objects pass without retries in 5% of cases (0.99^300).
+// tries bounds a dry run's retries. Without retries, if 1% of requests fail, all 300 succeed in 5% of cases (0.99^300).
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 // rehearse sends each object as a dry run.

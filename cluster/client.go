@@ -31,18 +31,18 @@ const manager = "gitrollout"
 type Options struct {
 	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
 	// OnChange is called when a live object of an app changed in a way that matters to Observe or the next Apply. It may
-	// be called several times for one change, must return at once, and may be nil.
+	// be called several times for one change, must not block, and may be nil.
 	OnChange func(app string)
-	// Wants returns an object in the newest commit of an app, nil if the commit lacks it, so that another app may take it.
+	// Wants returns an object in the newest commit of an app, or nil if the commit lacks it; then another app may take it.
 	// An error means that the commit is not known yet. If Wants is nil, any app may take any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
 	// Namespaces limits watches and writes to these namespaces; empty means the whole cluster.
 	Namespaces []string
-	// UID is an earlier result of Client.UID, "" for none. With it, UID reads the uid of the same namespace again.
+	// UID is an earlier result of Client.UID, "" for none. With a UID, Client.UID reads the same namespace again.
 	UID string
 	// MayHave returns why an app may not have a cluster-scoped kind, nil if it may. A nil MayHave allows all kinds.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken receives the fields of an object that left Git and are removed, with their managers. It may be nil.
+	// Taken receives an object's fields that left Git and are removed, with their managers. It may be nil.
 	Taken func(ref rollout.Ref, fields string)
 }
 
@@ -65,7 +65,7 @@ type Client struct {
 }
 
 // New returns a client for the cluster of a kubeconfig and sends no request. The client has no rate limit, because the
-// API server's priority and fairness decides better. It prints no warnings.
+// API server limits requests by priority and fairness. It prints no warnings.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -128,12 +128,12 @@ func (c *Client) connect(config *rest.Config) error {
 }
 
 // Start watches workloads, their revisions and Pods, and returns after the first lists. Background work ends with ctx;
-// Wait waits for that end. The error is one sentence, with the silent server or the forbidden verb and resource.
+// Wait waits for that end. The error names the server without an answer, or the forbidden verb and resource.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// The first request fails at once if the server is unreachable; a watch would retry.
+	// The first request fails immediately if the server is unreachable; a watch would retry.
 	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 // configRef names a ConfigMap or Secret in the namespace of the pod that uses it.
 type configRef struct{ kind, name string }
 
-// configsOf returns the ConfigMaps and Secrets of a pod, each once and sorted. Most pods have few, so a list suffices.
+// configsOf returns the ConfigMaps and Secrets that a pod uses, sorted, each once. A pod uses few, so a list suffices.
 func configsOf(spec *corev1.PodSpec) []configRef {
 	var refs []configRef
 	add := func(kind, name string) {

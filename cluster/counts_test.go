@@ -162,8 +162,8 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRevisionOfADaemonSet checks the current revision while the watch of ControllerRevisions lags behind the watch of DaemonSets. It is
-// nil then. Otherwise the former revision, with all its pods, would count as the new version.
+// TestRevisionOfADaemonSet checks the current revision while the watch of ControllerRevisions lags behind the watch of DaemonSets. The
+// current revision is nil then. Otherwise the former revision, with all its pods, would count as the new version.
 func TestRevisionOfADaemonSet(t *testing.T) {
 	old, next := &revision{number: 1, template: "a", hash: "h1-a"}, &revision{number: 2, template: "b", hash: "h1-b"}
 	byHand := &revision{number: 3, template: "c", hash: "h1-b"}

@@ -34,8 +34,8 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 }
 
 // equalRevision returns the newest ControllerRevision whose template equals the current one, as Match does in
-// k8s.io/kubernetes pkg/controller/daemon/update.go. If none does, as with a controller of another version, it returns
-// one with the applied hash. The revision number does not suffice: both watches are not in step.
+// k8s.io/kubernetes pkg/controller/daemon/update.go. If none is equal, as with a controller of another version, it
+// returns a revision with the applied hash. The revision number does not suffice: the two watches are not in step.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -49,7 +49,7 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 }
 
 // byNodes sets each revision's desired pods; nodes without a pod count for the current revision. That revision gets the
-// DaemonSet's hash, whatever its own annotation. A revision with pods but no hash is older than the adoption.
+// DaemonSet's hash, even if its annotation differs. A revision with pods but no hash is older than the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
 	out.Floor = w.partition

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// deployments describes apps/v1 Deployments: a ReplicaSet for each template, which owns the pods.
+// deployments describes apps/v1 Deployments: each pod template has a ReplicaSet, which owns the pods.
 var deployments = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	read:         readDeployment,
@@ -71,7 +71,7 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 }
 
 // currentOf returns the current template's ReplicaSet, nil if there is none yet. The revision number identifies it
-// while controller and watch are in step. Else it is the oldest with an equal template, as in FindNewReplicaSet.
+// while controller and watch are in step. Else it is the oldest set with an equal template, as in FindNewReplicaSet.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {

@@ -10,8 +10,8 @@
 //   - a known object is written with one PATCH and no read before it;
 //   - it is written again only when its content in Git or gitrollout's fields
 //     of the live object changed, which a watch shows;
-//   - a field that leaves Git is removed or set back to its default by the API
-//     server, unless another manager owns it too: gitrollout first takes over
+//   - the API server removes a field that leaves Git, or sets it to its default,
+//     if no other manager owns the field. gitrollout therefore first takes over
 //     fields that other tools applied.
 //
 // The applied object carries its digest (LabelApplied), so a restarted process finds that it has nothing to write.

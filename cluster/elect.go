@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election describes a Lease of several replicas, for liveness only: Git's compare-and-swap lets only one advance.
+// Election describes a Lease of several replicas, for liveness only: Git's compare-and-swap refuses a second writer.
 type Election struct {
 	Namespace, Name string // of the Lease
 	ID              string // the identity of this process
@@ -59,7 +59,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // work ends by itself, as it has ctx
+		case <-turn.begun: // work ends by itself, because it has ctx
 		default:
 			stop()
 		}

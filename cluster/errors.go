@@ -21,7 +21,7 @@ type Reason string
 const (
 	Forbidden     Reason = "Forbidden"     // the client's user lacks a right
 	Quota         Reason = "Quota"         // a ResourceQuota is used up
-	Denied        Reason = "Denied"        // an admission webhook or policy refused it
+	Denied        Reason = "Denied"        // an admission webhook or policy refused the object
 	Immutable     Reason = "Immutable"     // the change of a field that cannot change on a live object
 	Invalid       Reason = "Invalid"       // the object itself is wrong
 	UnknownKind   Reason = "UnknownKind"   // no such kind: its CRD is not installed
@@ -30,7 +30,7 @@ const (
 	Contested     Reason = "Contested"     // the object is in two apps
 	Overwritten   Reason = "Overwritten"   // another writer changes the same fields repeatedly
 	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded, so retry
-	Unexpected    Reason = "Unexpected"    // none of the others
+	Unexpected    Reason = "Unexpected"    // any other error
 )
 
 // Error is a refusal of an object, with reason and fix. Its text is one line, and always the same for the same state.
@@ -213,7 +213,7 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports errors that pass by themselves. Without a status, the network or the client's deadline failed.
+// transient reports whether err passes by itself. An error without a status is of the network or the client's deadline.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wantError applies manifests, and checks that the error is about one object of a kind and has a reason and parts of its text.
+// wantError applies manifests, and checks that the error names an object of the kind and has the reason and the given parts of text.
 func (w *world) wantError(manifests string, kind string, reason cluster.Reason, says ...string) (cluster.Result, *cluster.Error) {
 	w.t.Helper()
 	result, err := w.Apply(context.Background(), "shop", w.objects(manifests))

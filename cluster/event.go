@@ -25,8 +25,8 @@ const (
 // maxNote is the API server's limit of an event's text, in bytes.
 const maxNote = 1024
 
-// Record writes a Kubernetes event about an object, for kubectl describe and events. Reason and action are CamelCase
-// words, the message is one sentence. Refused events are only counted (Stats.LostEvents), as nothing depends on events.
+// Record writes a Kubernetes event, for kubectl describe and kubectl events. Reason and action are CamelCase words, the
+// message is one sentence. Refused events are only counted (Stats.LostEvents), as nothing depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	}
 }
 
-// eventName returns a prefix for the name that leaves room for the API server's unique suffix.
+// eventName returns the prefix of an event's name, short enough for the API server's unique suffix.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
 // cut returns the longest prefix of s that has at most limit bytes and splits no UTF-8 character.

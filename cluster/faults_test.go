@@ -142,7 +142,7 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 }
 
 // TestLostAnswerIsDoubted checks a write that succeeds but whose answer is lost, while the watch lags. The next apply of the earlier
-// content writes again, although the watch still shows that content, because later objects depend on it.
+// content writes again, although the watch still shows that content: later objects depend on the write.
 func TestLostAnswerIsDoubted(t *testing.T) {
 	w := newWorld(t)
 	f := w.faulty()

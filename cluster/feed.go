@@ -77,7 +77,7 @@ func (f *feed[R]) Delete(obj any) error {
 }
 
 // Replace stores a complete list, at the start or after a lost watch, but keeps newer rows. If the list is older than
-// the newest version at its request, the cluster was restored from a backup, and Replace overwrites all rows.
+// the newest version known at the request, the cluster was restored from a backup, and Replace overwrites all rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -171,7 +171,7 @@ func (f *feed[R]) report(err error) {
 // unanswered is how long the server may take to accept a watch. client-go tries ten times, one second each.
 const unanswered = 2 * time.Second
 
-// blind returns since when the feed gets no changes, and the reason; the error is nil while the feed works.
+// blind returns since when the feed gets no changes, and why. why is nil while the feed works.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,7 +190,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await returns nil after the first list. It returns permanent errors at once, and the newest other error at the end.
+// await returns nil after the first list. It returns permanent errors immediately, and the newest other error at end.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

@@ -47,7 +47,7 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint returns a digest of owned fields and their live values. Only another manager's change of one changes it.
+// fingerprint digests the owned fields and their live values: it changes only if another manager changes such a field.
 func fingerprint(fields map[string]any, live any) string {
 	h := sha256.New()
 	printNode(h, fields, live, true)

@@ -181,8 +181,8 @@ func FuzzFieldTrees(f *testing.F) {
 	})
 }
 
-// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom checks that Room is true only if the API server has kept maxUnavailable, which it drops
-// without its feature gate.
+// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom checks that Room is true only if the API server has kept maxUnavailable, which the API
+// server drops without its feature gate.
 func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	for rolling, want := range map[string]bool{`{"partition": 0}`: false, `{"partition": 0, "maxUnavailable": 1}`: true} {
 		w, err := readStatefulSet(tree(t, `{"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": `+rolling+`}}}`))
@@ -195,7 +195,7 @@ func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 }
 
 // TestDeploymentIsBehindItsReplicaSets checks that a Deployment is synced only when the watch has the ReplicaSet of its template. A paused
-// Deployment is synced without one, as the controller creates none.
+// Deployment is synced without a ReplicaSet, because the controller creates none.
 func TestDeploymentIsBehindItsReplicaSets(t *testing.T) {
 	kinds := newWorkloads(func(string) {})
 	table := kinds.kinds[slices.Index(workloadKinds, &deployments)]

@@ -35,7 +35,7 @@ type keyRule bool
 
 const (
 	allKeys   keyRule = false
-	givenKeys keyRule = true // only the keys that the element has: others were defaulted, as a port's protocol TCP
+	givenKeys keyRule = true // only the keys that the element has: others were defaulted, such as a port's protocol
 )
 
 // step returns the part of a value that one path element names, and whether it exists.
@@ -116,7 +116,7 @@ func dropped(fields map[string]any, value any) map[string]any {
 	return out
 }
 
-// areApart reports whether exactly one of two trees owns the map at an element as a whole, empty map. Such a tree
+// areApart reports whether exactly one of two trees owns the map at an element as a whole, as an empty map. Such a tree
 // claims no field in the map, so the trees do not overlap. A list element is always owned with all its fields.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
