@@ -34,7 +34,7 @@ type world struct {
 	ns         string
 	changes    *changes
 	wanted     map[string][]rollout.Object // the objects in Git's newest commit, by app
-	unknown    error                       // the error of Wants for other objects, nil if they are known to be missing
+	unknown    error                       // the error of Wants for other objects; nil means that Git lacks them
 	namespaces []string                    // cluster.Options.Namespaces
 	taken      []string                    // the calls of cluster.Options.Taken
 	kinds      string                      // the cluster-scoped kinds that apps may have; "" for any

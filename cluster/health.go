@@ -23,7 +23,7 @@ func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
 }
 
-// deleting returns the reason that an object with a deletion timestamp still exists.
+// deleting returns why an object with a deletion timestamp still exists.
 func deleting(finalizers string) string {
 	if finalizers == "" {
 		return "is being deleted"
@@ -31,13 +31,13 @@ func deleting(finalizers string) string {
 	return "is being deleted, and waits for its finalizers: " + finalizers
 }
 
-// maxWhy is the most that is kept of a controller's message, in bytes.
+// maxWhy bounds a controller's message in bytes.
 const maxWhy = 500
 
 // troubles holds the unhealthy objects of each app.
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note updates an object's health. An object applied for another cluster belongs to another app, even of the same name.
+// note updates an object's health. It ignores other clusters' objects: an app there may have the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

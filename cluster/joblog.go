@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog returns the end of the log of a Job's newest pod, or why it is unreadable; "" if it is not to be recorded.
+// jobLog returns the end of the log of a Job's newest pod, or why it has none; "" if the log is not recorded.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""

@@ -28,7 +28,7 @@ type kind struct {
 	namespaced bool
 	live       *table[*live]
 	stop       context.CancelFunc
-	late       atomic.Bool // a call has waited for the first list until its timeout
+	late       atomic.Bool // the first list took longer than listTimeout
 }
 
 // key returns the key of an object. A cluster-scoped kind's key has no namespace, even if the manifest sets one.
@@ -54,8 +54,8 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout bounds how long a call waits for a kind's first list: 5,000 Deployments take 0.3 s. A failing list, as
-// with a CRD's dead conversion webhook, is retried in the background. No later call waits for it.
+// listTimeout bounds how long a call waits for a kind's first list: 5,000 Deployments take 0.3 s. A failing list, for
+// example with a dead conversion webhook, is retried in the background, and later calls do not wait.
 const listTimeout = 5 * time.Second
 
 // of returns a kind whose watch is in sync. The first call for a kind starts the watch.
@@ -138,7 +138,7 @@ func (w *kinds) forget(k *kind) {
 	k.stop()
 }
 
-// again ends the watch of a kind, if there is one, so that the next call starts a new one.
+// again ends the watch of a kind, if there is one, so that the next call of watching starts a new watch.
 func (w *kinds) again(gvk schema.GroupVersionKind) {
 	w.mu.Lock()
 	k := w.all[gvk]
@@ -192,7 +192,7 @@ func (w *kinds) noteGone(k *kind, err error) {
 	}
 }
 
-// ofRef returns a reference's kind, which has no version: the watched one, or else the API server's preferred one.
+// ofRef returns a reference's kind in the watched version, or else in the API server's preferred version.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	if k, ok := w.watched(ref); ok {
 		return k, w.reach(k, ref)

@@ -28,7 +28,7 @@ type live struct {
 	finalizers   string
 	applied      string        // LabelApplied
 	print        string        // fingerprint of the fields that gitrollout owns, "" if there are none
-	shared       bool          // another manager owns a field of these, or another tool has applied the object
+	shared       bool          // another manager owns one of these fields, or another tool has applied the object
 	writer       string        // the other field manager that changed the object last
 	ownsReplicas bool          // gitrollout's manager owns spec.replicas
 	replicas     int64         // spec.replicas, -1 if it is not a number
@@ -36,7 +36,7 @@ type live struct {
 	why          string        // the reason for health
 	awaited      string        // why a CRD is not served yet, "" if it is
 	generation   int64
-	status       string    // as JSON, only of kinds with a router's status
+	status       string    // as JSON, only for kinds whose status a router may write
 	pending      string    // gitrollout's managed fields as JSON, until the first Apply has compared them
 	workload     *workload // nil if the object runs no pods
 }

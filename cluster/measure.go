@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData returns a Secret's data and caches nothing. If label is set, a Secret without label: "true" is Forbidden.
+// SecretData returns a Secret's data and caches nothing. With a label, a Secret without label=true is Forbidden.
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob creates a Job and returns its state. With begun, or if the name exists, it creates nothing. If the existing
-// Job's annotation differs, another run created it: Taken. An owner that cannot be read is left out.
+// EnsureJob creates a Job and returns its state. It creates nothing if begun is set or the name exists. If the existing
+// Job's annotation differs, another run created the Job: state is Taken. Unreadable owners are left out.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -121,7 +121,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// stuck lists the waiting reasons of containers that do not pass by themselves.
+// stuck lists the reasons of waiting containers. These reasons do not pass by themselves.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

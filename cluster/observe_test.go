@@ -185,7 +185,7 @@ func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
 func TestTroubledObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.ns // a name of its own, because other tests' objects may be deleted during this test
+	app := w.ns // a unique name, because other tests' objects may be deleted during this test
 	others := documents(coreManifest("ConfigMap", "c", ""), coreManifest("PersistentVolumeClaim", "data",
 		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}"))
 	w.apply(app, documents(others, release("shop:v1-neverready", 2, "h1-one")))

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// makeOnce creates an object, without force in case another writer creates it too. If the object exists, makeOnce
-// writes only its owner: a database may use its random content. An apply would remove fields of an earlier apply.
+// makeOnce creates an object without force, because another writer may create it too. For an existing object it writes
+// only the owner: a database may use the random content, and an apply would remove earlier fields.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):

@@ -19,7 +19,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
-		if isNew { // so far the watch had a selector, without workloads that are not adopted yet
+		if isNew { // so far, the watch's selector left out workloads that are not adopted yet
 			c.kinds.again(t.gvk)
 		}
 		ctx, cancel := context.WithTimeout(root, listTimeout)
@@ -47,7 +47,7 @@ func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	return t, true
 }
 
-// looked records the objects of a kind, or the error why they cannot be watched.
+// looked records the objects of a kind, or why they cannot be watched.
 func (w *workloads) looked(t *workloadTable, objects *kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *workloads) all() []*workloadTable {
 	return slices.Concat(w.kinds, w.more)
 }
 
-// partitionedKind describes a kind with ControllerRevisions, whose fields in the spec and status p names.
+// partitionedKind describes a kind with ControllerRevisions. p names the kind's fields in spec and status.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
 		gvk:       schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
@@ -117,8 +117,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first described status field that is missing, "" if there is none. It counts only with a ready
-// pod: a controller may omit a count of 0, such as available pods before minReadySeconds.
+// unsaid returns the first described status field that is missing, "" if there is none. A missing field counts only
+// with a ready pod: a controller may omit a count of 0, such as available pods before minReadySeconds.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -129,9 +129,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets each revision's desired pods. Missing pods get the base revision up to the partition's number, the
-// others the current revision, which gets the workload's hash. A pod updated in place has its new label before its new
-// containers, and is still ready. So at most as many pods count as ready as the controller reports.
+// byCounts sets each revision's desired pods. Missing pods up to the partition count for the base revision, the others
+// for the current revision, which gets the workload's hash. A pod updated in place has its new label before its new
+// containers, and is still ready. So no more pods count as ready than the controller reports.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	for i := range out.Revisions {

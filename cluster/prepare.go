@@ -24,7 +24,7 @@ type desired struct {
 }
 
 // prepare adds gitrollout's labels and annotations to the object's own metadata only. In a pod template they would
-// start a release, and a selector could never lose them.
+// start a release, and from a selector they could never be removed.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
@@ -57,9 +57,9 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body encodes the object for an apply. It does so on demand, as most passes write nothing.
+// body encodes the object for an apply. It does so on demand, because most passes write nothing.
 func (d *desired) body() []byte {
-	raw, _ := json.Marshal(d.object) // it was encoded before: cannot fail
+	raw, _ := json.Marshal(d.object) // cannot fail: prepare has encoded it before
 	return raw
 }
 
@@ -70,7 +70,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. The API server moves it without an owner: keys that leave Git would stay.
+// encodeStringData moves stringData to data. If the API server moves it, keys that leave Git stay, without an owner.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 
 // Prune deletes an app's former objects, workloads before ConfigMaps, with background propagation as kubectl does. It
 // returns the candidates that are gone or not the app's, and why others remain. After a refused deletion or an
-// unreadable kind it continues; another error ends it. Prune may be repeated. Objects that are kept cost no request.
+// unreadable kind it continues; other errors end it. Prune may be repeated. Objects that are kept cost no request.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -74,7 +74,7 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object if it has the app's label and cluster, else nil: then it stays.
+// candidate returns the live object if it has the app's label and cluster, else nil: other objects stay.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {

@@ -671,7 +671,7 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// checkSame checks that another resource version alone is no change of a record, and that each of changes is one.
+// checkSame checks that records with different resource versions are the same, and that each of changes makes them differ.
 func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func(*T), changes map[string]func(*T)) {
 	t.Helper()
 	next := was

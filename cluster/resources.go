@@ -16,7 +16,7 @@ import (
 // ErrUnknownKind is the error for a kind that the API server does not serve.
 var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is the ErrUnknownKind of a kind that is served in another version only.
+// unserved is the form of ErrUnknownKind for a kind that is served in another version only.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
@@ -42,7 +42,7 @@ type look struct {
 	err    error
 }
 
-// find returns a kind's resource. If a group's API did not answer, the error says so rather than ErrUnknownKind.
+// find returns a kind's resource. If a group's API did not answer, the error names that API and is not ErrUnknownKind.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {

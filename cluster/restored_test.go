@@ -19,7 +19,7 @@ import (
 )
 
 // TestEtcdIsRestored checks the restore of the control plane from a backup that is older than the process's watches. The running process
-// applies the objects that the backup lacks again.
+// again applies the objects that the backup lacks.
 func TestEtcdIsRestored(t *testing.T) {
 	tier.All(t)
 	dir := filepath.Join(t.TempDir(), "state")

@@ -74,7 +74,7 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 }
 
 // Serves asks the API server whether a Service has a ready endpoint among the pods of a version, given by its
-// pod-template-hash. It reads EndpointSlices, because proxies follow these and not the pods.
+// pod-template-hash. It reads EndpointSlices, because proxies use the slices, not the pods.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

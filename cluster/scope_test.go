@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestKindsWithoutNamespace checks that the API server, not the manifest, decides whether a kind has a namespace. An app keeps the objects
-// of a forbidden kind that it already has.
+// TestKindsWithoutNamespace checks that the API server, not the manifest, decides whether a kind has a namespace. An app keeps its existing
+// objects of a forbidden kind.
 func TestKindsWithoutNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.kinds = "example.com/Widget"

@@ -19,7 +19,7 @@ type server struct {
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
 }
 
-// of returns the client of a kind in a namespace. It refuses names like "../", which address another kind or namespace.
+// of returns a kind's client in a namespace. The client refuses names like "../", of another kind or namespace.
 func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	if !k.namespaced {
 		return s.dynamic.Resource(k.resource)
@@ -57,7 +57,7 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	return s.of(k, ref).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
-// delete deletes the observed object. The uid keeps it from deleting a new object of the same name.
+// delete deletes the observed object. The uid in the request protects a new object of the same name.
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -47,9 +47,9 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals sets each revision's desired pods. A missing pod gets the base revision below the partition, else the
-// current one. The current revision gets the StatefulSet's hash. Its own annotation may be missing after an adoption,
-// or another's after a change of the API server's defaults.
+// byOrdinals sets each revision's desired pods. A missing pod counts for the base revision below the partition, else
+// for the current revision, which gets the StatefulSet's hash. The revision's own annotation may be missing after an
+// adoption, or outdated after a change of the API server's defaults.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // from ordinal to the index of its revision
 	index := func(name string) int {

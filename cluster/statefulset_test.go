@@ -158,7 +158,7 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	})
 }
 
-// TestConfigurationOfAStatefulSetsBaseStays checks that the configuration of the base revision is kept even while no pod of it exists.
+// TestConfigurationOfAStatefulSetsBaseStays checks that the configuration of the base revision is kept even while the revision has no pod.
 func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

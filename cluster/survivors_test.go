@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOnlyWhatWasSeenIsDeleted checks that a deletion names the uid, so that it spares a newer object of the same name.
+// TestOnlyWhatWasSeenIsDeleted checks that a deletion names the uid, so that a newer object of the same name stays.
 func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func TestWhatHoldsDataIsKept(t *testing.T) {
 }
 
 // TestFinishedPods checks that a Succeeded or Failed pod counts as not ready, whatever its Ready condition says, and that Prune need not
-// keep its configuration.
+// keep the pod's configuration.
 func TestFinishedPods(t *testing.T) {
 	configs := []configRef{{"ConfigMap", "settings"}}
 	since := time.Unix(1_700_000_000, 0)

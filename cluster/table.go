@@ -108,7 +108,7 @@ func (t *table[R]) each(f func(R) bool) {
 	}
 }
 
-// put stores a row unless the table has a newer one or its deletion: the watch may be faster than the response.
+// put stores a row unless the table knows a newer row or a deletion: the watch may be faster than the response.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
 // take stores a row that was read as of a resource version, unless the table is newer.
@@ -181,7 +181,7 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// blind returns since when a feed gets no changes, and the reason; the error is nil if all feeds work.
+// blind returns since when a feed gets no changes, and why. why is nil if all feeds work.
 func (t *table[R]) blind() (since time.Time, why error) {
 	for _, f := range t.feeds {
 		if at, err := f.blind(); err != nil && (why == nil || at.Before(since)) {

@@ -32,7 +32,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	w.service("shop") // the other cluster's Service still exists
 }
 
-// TestSerialOfAnotherApp checks that a Deployment's serial is only visible to the app that wrote it.
+// TestSerialOfAnotherApp checks that a Deployment's serial is visible only to the app that wrote it.
 func TestSerialOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -32,7 +32,7 @@ type workloadKind struct {
 	finish func(w *workload, out *rollout.ObservedWorkload)
 	// inUse reports whether a revision has pods or may get new ones.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes is true for a kind with a pod on each node. It also holds for a described kind of the same name.
+	// onNodes is true for a kind with a pod on each node. It also applies to a described kind of the same name.
 	onNodes bool
 }
 
@@ -66,7 +66,7 @@ type workload struct {
 	// Only StatefulSets and other kinds with a partition have these fields.
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
-	room             bool   // spec has maxUnavailable, which API servers without its feature gate drop
+	room             bool   // spec has maxUnavailable, which API servers without the feature gate drop
 	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
 	unsaid           string // a described status field that the controller does not write, "" if there is none
 }
@@ -151,7 +151,7 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 }
 
 // unseen returns why the observation of some workloads may be outdated, "" if it is current. The reason is from the
-// watch that failed first: of the workloads' kinds, or of the built-in kinds, which all apps need.
+// watch that failed first, among those kinds and the built-in kinds, which all apps need.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""

@@ -28,7 +28,7 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 	})
 }
 
-// ownSecrets returns a reader of Secrets. Namespace "" is gitrollout's own; elsewhere a Secret needs the label.
+// ownSecrets returns a reader of Secrets. Namespace "" is gitrollout's own; in others a Secret needs the label.
 func ownSecrets(client *cluster.Client, label string) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {

@@ -176,7 +176,7 @@ func (s series) String() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// benchWorld is a repository of n released apps, with one that the benchmark changes, and another app for the pipeline.
+// benchWorld has a repository of n released apps, and another app for the pipeline. The benchmark changes one of the n apps.
 type benchWorld struct {
 	b          *testing.B
 	kube       *testcluster.Cluster
@@ -345,8 +345,8 @@ func (w *benchWorld) shellIn(dir, script string) sample {
 	}
 }
 
-// kubectlRequests returns the number of requests that a script sends to the API server, by kubectl's log at level 6. The script deploys its
-// own version.
+// kubectlRequests returns the number of requests that a script sends to the API server, from kubectl's log at level 6. It first pushes a
+// version for the script to deploy.
 func (w *benchWorld) kubectlRequests(script string) int {
 	w.push(w.plain)
 	log := filepath.Join(w.b.TempDir(), "requests")

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/forge"
 )
 
-// post writes a plan as a comment on the CI job's pull request. A token without the right to comment is no failure.
+// post writes a plan as a comment on the CI job's pull request. A token without the right to comment is no error.
 func (c *planCommand) post(ctx context.Context, text string) error {
 	config, number, err := forge.PullOf(os.Getenv)
 	if err != nil {

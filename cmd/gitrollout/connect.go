@@ -85,7 +85,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	return nil
 }
 
-// tryConnect connects a command that can also show Git alone. Its only error is an invalid --context.
+// tryConnect connects a command that can also show Git alone. The only error is an invalid --context.
 func tryConnect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {

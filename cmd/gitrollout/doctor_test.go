@@ -170,7 +170,7 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
-// TestDoctorOwners checks the finding about whether code owners have an effect, with its fix, and failed requests.
+// TestDoctorOwners checks the finding about the effect of code owners and its fix, also after failed requests.
 func TestDoctorOwners(t *testing.T) {
 	branch, rule := "", ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

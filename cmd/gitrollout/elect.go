@@ -20,7 +20,7 @@ import (
 type electOptions struct {
 	elect     bool
 	namespace string
-	// They default to kube-controller-manager's values; tests shorten them.
+	// The durations default to kube-controller-manager's values; tests shorten them.
 	lease, renew, retry time.Duration
 }
 
@@ -36,8 +36,8 @@ func (o *electOptions) register(cmd *cobra.Command) {
 // podNamespace is the file in which a pod finds its namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity returns the name under which this process writes. With election it has a random suffix, as replicas may
-// share a host, and the process stops when another writer takes over. Otherwise it is the name of the host or pod.
+// identity returns the name under which this process writes. With election it has a random suffix, because replicas may
+// share a host. The process then stops when another writer takes over. Otherwise the name is the host's or pod's.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -65,7 +65,7 @@ func ownNamespace(otherwise string) string {
 // protected returns gitrollout's own namespace, where no app may write.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead calls work while this process holds the Lease of a cluster. Without election, it calls work at once.
+// lead calls work while this process holds the Lease of a cluster. Without election, it calls work immediately.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

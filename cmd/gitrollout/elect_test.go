@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// TestLeaseOfWorkThatHangs checks that the Lease is released at once, so that a waiting replica takes over. The work ends between two
+// TestLeaseOfWorkThatHangs checks that the Lease is released immediately, so that a waiting replica takes over. The work ends between two
 // renewals, because a renewal in progress would make the release fail with a conflict.
 func TestLeaseOfWorkThatHangs(t *testing.T) {
 	t.Parallel()

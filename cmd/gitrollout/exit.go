@@ -25,12 +25,12 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// These are for status, exitHeld also for once.
+	// gitrollout status returns these codes, and gitrollout once returns exitHeld.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
 
-	// This one is for plan --exit-code.
+	// gitrollout plan --exit-code returns this code.
 	exitChanges exitCode = 10
 )
 
@@ -61,7 +61,7 @@ func isSilent(err error) bool {
 	return errors.As(err, &f) && f.err == nil
 }
 
-// codeOf returns the exit code of an error. Errors have one code if callers would react to them in the same way.
+// codeOf returns the exit code of an error. Errors share a code if callers would react to them in the same way.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var invalid *rollout.InvalidError

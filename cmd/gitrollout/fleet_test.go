@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// fleetRepo returns a repository with n apps. In their records all are healthy, except that every hundredth is paused.
+// fleetRepo returns a repository with n apps. In the records, every hundredth app is paused and all others are healthy.
 func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	t.Helper()
 	repo := gittest.New(t)

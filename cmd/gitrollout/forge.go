@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns a worker for the forge, not started. It does nothing if the configuration has no forge.
+// newForge returns a worker for the forge and does not start it. Without a configured forge, the worker does nothing.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,
@@ -33,7 +33,7 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns how to get the forge API's token, per request, as tokens expire: GITROLLOUT_FORGE_TOKEN, or Git's.
+// forgeToken returns a function to call per request, because tokens expire. It returns GITROLLOUT_FORGE_TOKEN or Git's.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }

@@ -24,9 +24,9 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
-	// draw formats a listing as text. single says that it is for one app that was named.
+	// draw formats a listing as text. single says that the command line names its only app.
 	draw func(l status.Listing, single bool, k terminal.Look) string
-	// only filters a listing; nil for none.
+	// only filters a listing. It may be nil.
 	only func(l status.Listing) status.Listing
 }
 

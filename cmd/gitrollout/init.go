@@ -119,7 +119,7 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// looking returns a function to call per rendered folder. Every two seconds it prints their number and the current one.
+// looking returns a function to call per rendered folder. Every 2 s it prints the number of folders and the last one.
 func looking(to io.Writer, now func() time.Time) func(folder string) {
 	told, rendered := now(), 0
 	return func(folder string) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLooking checks that init prints the folder that it renders every two seconds, and not more often.
+// TestLooking checks that init prints, every two seconds and not more often, which folder it renders.
 func TestLooking(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(0, 0)

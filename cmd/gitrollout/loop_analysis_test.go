@@ -36,7 +36,7 @@ spec:
 	})
 }
 
-// serveLoad serves measurements until the test ends. It answers with the load, or with an error if that is "", and counts requests.
+// serveLoad serves measurements until the test ends. It answers with the load, or with an error if the load is "", and counts requests.
 func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
@@ -52,8 +52,8 @@ func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int6
 	return server.URL, asked
 }
 
-// TestVerdictsArePeoplesToRead checks that the proposals to promote and to revert have the measurements, and so has the record of the
-// transition that they cause.
+// TestVerdictsArePeoplesToRead checks that the proposals to promote and to revert contain the measurements, and so does the record of the
+// transition that a merged proposal causes.
 func TestVerdictsArePeoplesToRead(t *testing.T) {
 	var load atomic.Value
 	load.Store("0.7") // inconclusive
@@ -81,8 +81,8 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	w.wantText(w.repo.Message(w.revert()), "Measured: "+w.app+"/step-2 load: Failed, 1 failed; ")
 }
 
-// TestAHostileMeasurementStopsNobody checks that a condition that would take hours or all memory only gives its metric an error. A server's
-// text is escaped in records. Other apps are released meanwhile.
+// TestAHostileMeasurementStopsNobody checks that a condition that would take hours or all memory gives an error for its metric and has no
+// other effect. A server's text is escaped in records. Other apps are released meanwhile.
 func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ condition, load, reason string }{
@@ -143,7 +143,7 @@ spec: {metrics: [{name: gate, provider: {webhook: {url: "` + url + `", type: con
 	}
 }
 
-// TestOnceMeasures checks that calls of gitrollout once alone complete a release with three measurements.
+// TestOnceMeasures checks that repeated calls of gitrollout once suffice to complete a release with three measurements.
 func TestOnceMeasures(t *testing.T) {
 	url, asked := serveLoad(t, func() string { return "0.1" })
 	thrice := func(tag string) map[string]string {

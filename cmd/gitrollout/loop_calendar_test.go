@@ -10,8 +10,8 @@ import (
 
 const freezeText = "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: the database moves\n"
 
-// TestFreezeAndWindows checks a release during a freeze and around a window. A waiting release is recorded once, and nothing is written
-// while it waits, also by a new process. A merged promotion waits too; an abort does not.
+// TestFreezeAndWindows checks a release during a freeze and around a window. A waiting release is recorded once. While it waits, neither
+// the running process nor a new one writes anything. A merged promotion waits too; an abort does not.
 func TestFreezeAndWindows(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	freeze := rollout.FreezePath("test")

@@ -31,8 +31,8 @@ func (w *loopWorld) configMaps() []string {
 	return names
 }
 
-// TestPrune checks objects that leave an app with the commit of a new version. They are deleted when that version is healthy, the old
-// version's generated ConfigMap after its last pod, and annotated objects never. One commit shrinks the inventory.
+// TestPrune checks objects that leave an app with the commit of a new version. They are deleted when the new version is healthy. The old
+// version's generated ConfigMap is deleted after that version's last pod, and annotated objects never. One commit shrinks the inventory.
 func TestPrune(t *testing.T) {
 	files := func(tag string, more ...string) map[string]string {
 		files := version(tag, halfThenGate)

@@ -54,8 +54,8 @@ func TestTroubleAtTheStart(t *testing.T) {
 	}
 }
 
-// TestOneBadFolder checks a folder that cannot be an app because its name is taken or invalid. Each pass has an error with the name, and
-// all apps go on.
+// TestOneBadFolder checks a folder that cannot be an app because its name is taken or invalid. Each pass returns an error with the name,
+// and all apps continue.
 func TestOneBadFolder(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ folder, entry, want string }{
@@ -137,7 +137,7 @@ func TestConfigurationBreaksLater(t *testing.T) {
 }
 
 // TestAppLeavesGit removes an app from the configuration during a release, in a running process and before a new one. Its objects stay, and
-// its record has the reason. When the app is listed again, it goes on at the same step.
+// its record has the reason. When the app is listed again, the release continues at the same step.
 func TestAppLeavesGit(t *testing.T) {
 	w, p, before := newPausedWorld(t)
 	second := before.Release.Commit
@@ -282,7 +282,7 @@ func TestNamespaceChanges(t *testing.T) {
 	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned")
 }
 
-// TestDeploymentIsRenamed renames the Deployment. The old one stays until the new one is available, and the next release has its stages. If
+// TestDeploymentIsRenamed renames the Deployment. The old one stays until the new one is available, and the next release has all stages. If
 // the app is held after a second rename, list and get count the pods of the current Deployment.
 func TestDeploymentIsRenamed(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))

@@ -50,7 +50,7 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 	w.wantHistory("", wholeRelease...)
 }
 
-// TestLostAnswer breaks the connection after each successful push. The process reads the refs at once, or cannot reach the server for a
+// TestLostAnswer breaks the connection after each successful push. The process reads the refs immediately, or cannot reach the server for a
 // while. In the end each transition is one commit.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
@@ -150,8 +150,8 @@ func TestRaceIsBounded(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestTwoInLockStep runs a whole pass of a second process between every decision of the first and its push. With equal clocks, both make
-// the same commit, which exists once. Otherwise the first loses the race. Each transition is made once.
+// TestTwoInLockStep runs a whole pass of a second process between each decision of the first process and the push of that decision. With
+// equal clocks, both make the same commit, which exists once. Otherwise the first loses the race. Each transition is made once.
 func TestTwoInLockStep(t *testing.T) {
 	t.Parallel()
 	for name, apart := range map[string]time.Duration{"one clock": 0, "clocks apart": 5 * time.Second} {
@@ -186,7 +186,7 @@ func TestTwoInLockStep(t *testing.T) {
 	}
 }
 
-// TestGitIsBack checks that the loop tries again at once when Git is reachable again, even if the back-off has grown.
+// TestGitIsBack checks that the loop tries again immediately when Git is reachable again, even if the back-off has grown.
 func TestGitIsBack(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
@@ -204,7 +204,7 @@ func TestGitIsBack(t *testing.T) {
 }
 
 // TestHistoryIsRewritten replaces the users' branch by one commit with the same files during a release. The server deletes the old commits.
-// No pod moves, neither for the running process, which has them in its cache, nor for a new one.
+// No pod changes, neither with the running process, which has the old commits in its cache, nor with a new one.
 func TestHistoryIsRewritten(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
@@ -231,7 +231,7 @@ func TestHistoryIsRewritten(t *testing.T) {
 			_ = p.passes(5)
 			w.wantPods(pods)
 			if restart {
-				// Without the stable commit, a newer version waits and names the reason, until the head has stable's files again.
+				// Without the stable commit, a newer version waits for the reason "history rewritten", until the head has stable's files again.
 				w.pushVersion("v3")
 				p.awaitPhase(rollout.Aborting)
 				w.wantText(fmt.Sprint(p.passes(3))+w.log.String(), "history rewritten")
@@ -246,8 +246,8 @@ func TestHistoryIsRewritten(t *testing.T) {
 	}
 }
 
-// TestClockJumps sets the clock back and forward by a day during a timed pause. Set back, the pause may be longer, but never shorter than
-// configured. Set forward, the pause ends, and nothing else is skipped.
+// TestClockJumps sets the clock back and forward by a day during a timed pause. With the clock set back, the pause may be longer, but never
+// shorter than configured. With the clock set forward, the pause ends, and nothing else is skipped.
 func TestClockJumps(t *testing.T) {
 	strategy := canaryOf("setWeight: 50", "pause: {duration: 60}", "pause: {}")
 	w, p := newHealthyWorld(t, version("v1", strategy))

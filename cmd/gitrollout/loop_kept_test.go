@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWhatIsKeptIsSaid checks objects that left Git, and that an app that cannot be rendered may contain. They stay, which the record, get
-// and the dashboard say with the fix. After the fix they are pruned.
+// TestWhatIsKeptIsSaid checks objects that left Git while another app, which cannot be rendered, may contain them. They stay, and the
+// record, get and the dashboard report this with the fix. After the fix they are pruned.
 func TestWhatIsKeptIsSaid(t *testing.T) {
 	w, p := newHealthyWorld(t, withExtra(version("v1", halfThenGate)))
 	broken := w.app + "-broken"

@@ -154,7 +154,7 @@ func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	}
 }
 
-// TestForeignController checks that a Deployment of Kruise Rollouts is not adopted, even by a full promotion. A promotion with
+// TestForeignController checks that a Deployment that Kruise Rollouts manages is not adopted, even by a full promotion. A promotion with
 // --adopt-anyway adopts it, and is recorded with its author.
 func TestForeignController(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
@@ -183,8 +183,8 @@ func TestForeignController(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestPortOfAnotherManagerLeaves adopts a Service of another program, and changes its port in Git. The old port must go, and the log and an
-// Event name the removed field and its manager.
+// TestPortOfAnotherManagerLeaves adopts a Service that another program created, and changes its port in Git. The old port must go, and the
+// log and an Event name the removed field and its manager.
 func TestPortOfAnotherManagerLeaves(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["service.yaml"] = strings.Replace(files["service.yaml"], "{port: 80}", "{name: http, port: 80}", 1)

@@ -83,7 +83,7 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 }
 
 // TestUnsignedPolicy checks, with --verify-commits, that a policy without a valid signature is ignored, whether it allows more or less. The
-// last valid policy stays in force. A process that has no valid policy advances nothing. Both report the reason.
+// last valid policy stays in force. A process that has no valid policy advances nothing. In both cases the reason is reported.
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
@@ -129,7 +129,7 @@ func TestUnsignedPolicy(t *testing.T) {
 }
 
 // TestForbiddenPromotionIsShown checks that a full promotion that the policy forbids is recorded, so that get, which has no policy, can
-// show that. A valid promotion of one step clears it.
+// show the refusal. A valid promotion of one step clears the refusal.
 func TestForbiddenPromotionIsShown(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.writePolicy(policyOf(w.ns, ", rollouts: {forbid: [promoteFull]}"))

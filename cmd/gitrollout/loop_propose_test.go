@@ -87,7 +87,7 @@ func TestProposalIsDeterministic(t *testing.T) {
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
 	p.end()
 	w.api.refuse()
-	// Reset the branches to before the last push. The clock is in the same second as then: a step starts at the end of its second.
+	// Reset the branches and the clock to before the last push. A step is recorded as entered at the end of its second.
 	s := w.state()
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remove runs gitrollout remove and gives an answer to its question.
+// remove runs gitrollout remove and answers its question.
 func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, errs string) {
 	w.Helper()
 	var stdout, stderr bytes.Buffer
@@ -27,7 +27,7 @@ func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, e
 	return stdout.String(), stderr.String()
 }
 
-// TestRemove removes an app that has left Git. Only the objects in its record are deleted, of every kind, and not other objects of the same
+// TestRemove removes an app that has left Git. It deletes the objects in the app's record, of every kind, and no other objects of the same
 // name.
 func TestRemove(t *testing.T) {
 	files := version("v1", halfThenGate)

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The cluster rolls back at once and stays there, in this
+// TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The cluster rolls back immediately and stays so, in this
 // process and the next, whatever is pushed meanwhile. When Git accepts pushes again, the rollback is recorded once, before anything else.
 func TestRetreatDoesNotWaitForGit(t *testing.T) {
 	w, p, two := newPausedWorld(t)
@@ -99,8 +99,8 @@ func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 	return w.repo.CommitFiles(verb, map[string]string{rollout.PromotionPath("test", w.app): encoded(w, p)})
 }
 
-// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse one object. If that is applied before the Deployment, the pods roll back
-// nevertheless. They do not if it is the Service or Ingress that routes requests.
+// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse one object. The pods roll back even if that object is applied before the
+// Deployment, unless it is the Service or Ingress that routes requests.
 func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
 	t.Parallel()
 	const (

@@ -38,7 +38,7 @@ func whole(t testing.TB, name, content string, to sopstest.Key) string {
 // decrypting is an entry whose apps have keys in a Secret.
 const decrypting = "- path: apps/*\n  decryption: {provider: sops, secretRef: {name: sops-keys}}"
 
-// encrypted returns a version of the app with two encrypted Secrets that its pods use: plain of a manifest, made of a generator.
+// encrypted returns a version of the app with two encrypted Secrets that its pods use: plain, from a manifest, and made, from a generator.
 func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]string {
 	w.Helper()
 	files := version(tag, halfThenGate)
@@ -163,7 +163,7 @@ func TestDoctorTriesKeys(t *testing.T) {
 	want("problem cluster.keys apps/" + w.app + "/secret.yaml of " + w.app + " was changed by something else than sops")
 }
 
-// wantNoWrites makes passes at rest. They must write nothing, and render nothing, as that would need a key.
+// wantNoWrites makes passes at rest. They must write nothing, and render nothing, because rendering would need a key.
 func (w *loopWorld) wantNoWrites(p *loopProcess) {
 	w.Helper()
 	_ = p.passes(3)
@@ -202,8 +202,8 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
-// newWorldWithoutAKey returns an app whose v2 waits at its gate. The key of v1, which is stable, was deleted, and the process that had read
-// it has ended. before has v1's files, stable is the name of v1's generated Secret.
+// newWorldWithoutAKey returns an app whose v2 waits at its gate. v1 is stable. Its key was deleted, and the process that had read the key
+// has ended. before has v1's files, stable is the name of v1's generated Secret.
 func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
 	t.Helper()
 	old, next := sopstest.Age(t), sopstest.Age(t)

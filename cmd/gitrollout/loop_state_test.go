@@ -21,7 +21,7 @@ func settings(value string) map[string]string {
 		"- {name: APP, literals: [v=" + value + "], options: {disableNameSuffixHash: true}}\n"}
 }
 
-// TestStateIsBroken makes a record unreadable, in a running process and before the start of one. The app must not change until the file is
+// TestStateIsBroken makes a record unreadable, while a process runs and before a process starts. The app must not change until the file is
 // repaired, while another app goes on.
 func TestStateIsBroken(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestStateOfAnotherCluster(t *testing.T) {
 }
 
 // TestPauseWritesNothing checks that a release's step writes the Deployment once, and the pause after the step writes nothing. The pause is
-// decided again from the step's record, which is not older than the cluster.
+// decided again from the step's record, which is at least as new as the cluster's state.
 func TestPauseWritesNothing(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	writes := w.api.count()
@@ -135,7 +135,7 @@ func TestStateIsGone(t *testing.T) {
 	}
 }
 
-// TestStateIsGoneInFlight deletes the state branch while a release is at its gate. The stable version is then unknown, so no pod moves
+// TestStateIsGoneInFlight deletes the state branch while a release is at its gate. The stable version is then unknown, so no pod changes
 // until a user decides.
 func TestStateIsGoneInFlight(t *testing.T) {
 	w, p, two := newPausedWorld(t)

@@ -130,7 +130,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 	return w.repo.Commit(message)
 }
 
-// start starts a new process. It remembers nothing of earlier processes.
+// start starts a new process. It has no data of earlier processes.
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -350,7 +350,7 @@ func (w *loopWorld) pods() map[string][]string {
 // halfThenGate is the strategy in most tests: a gate when half of the pods are new.
 const halfThenGate = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
-// canaryOf returns a canary strategy with the given steps, whose new pods are surge.
+// canaryOf returns a canary strategy with the given steps, which adds new pods as surge.
 func canaryOf(steps ...string) string {
 	return "    canary:\n      scaling: surge\n      steps:\n      - " + strings.Join(steps, "\n      - ") + "\n"
 }
@@ -404,7 +404,7 @@ type apiGate struct {
 	wait   func(*http.Request) // blocks a request until it returns; nil blocks none
 }
 
-// hold calls wait for each request before it proceeds.
+// hold makes each request call wait before it proceeds.
 func (g *apiGate) hold(wait func(*http.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -128,8 +128,8 @@ func TestUnsignedHeadOfAnother(t *testing.T) {
 	p.awaitHealthy(release)
 }
 
-// TestStateBranchOfAnUnsignedHead restarts under an unsigned head whose configuration names another state branch, which has a forged
-// record. The forged record must have no effect.
+// TestStateBranchOfAnUnsignedHead restarts the process while the head is unsigned. The head's configuration names another state branch with
+// a forged record, which must have no effect.
 func TestStateBranchOfAnUnsignedHead(t *testing.T) {
 	w, p, _ := newSignedWorld(t)
 	p.end()
@@ -159,7 +159,7 @@ func TestNothingIsSigned(t *testing.T) {
 	w.wantNoWritesSince(0)
 	w.signs(key)
 	p.awaitHealthy(w.push("signed", map[string]string{"note": "1"}))
-	// The file of keys is read again: a key that is added later counts at once.
+	// The file of keys is read again: a key that is added later counts immediately.
 	second := w.repo.NewKeyFile()
 	w.signs(second)
 	commit := w.push("by the second key", version("v2", halfThenGate))
@@ -168,7 +168,7 @@ func TestNothingIsSigned(t *testing.T) {
 	p.awaitPaused(commit)
 }
 
-// TestPromoters checks which merges of a promotion count, and that others hold the app.
+// TestPromoters checks which merges of a promotion count, and that other merges hold the app.
 func TestPromoters(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

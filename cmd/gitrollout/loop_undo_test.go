@@ -66,7 +66,7 @@ func TestStatusWaits(t *testing.T) {
 	go func() {
 		done <- w.command(exitOK, "status", w.app, "--wait", "--timeout", "5m", "--refresh", "100ms")
 	}()
-	time.Sleep(300 * time.Millisecond) // stable is healthy in this time, which must not count
+	time.Sleep(300 * time.Millisecond) // meanwhile the stable version is healthy, which must not end the wait
 	p.awaitHealthy(second)
 	text := <-done
 	w.wantText(text, " Healthy ", " Progressing ", "step 1/2", w.app+": healthy at "+rollout.ShortID(second))

@@ -44,7 +44,7 @@ func TestWriters(t *testing.T) {
 	w.wantNoWritesSince(writes)
 	w.wantRecorded(recorded)
 
-	// A process on the same host keeps the epoch. Another writer that is not alone is reported.
+	// A process on the same host keeps the epoch. Two writers that take turns are reported.
 	bob.end()
 	bob = as("bob", false)
 	bob.await("promoted", func(s rollout.State) bool { return s.Phase != rollout.Paused })

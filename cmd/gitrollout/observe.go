@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// defaultMetrics is only for this machine, as metrics name the apps. Prometheus and its exporters use other ports.
+// defaultMetrics is a loopback address, because metrics name the apps. Prometheus and its exporters use other ports.
 const defaultMetrics = "127.0.0.1:8085"
 
 // observeOptions configure the addresses of metrics and profiles.
@@ -197,7 +197,7 @@ func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) 
 	}
 }
 
-// leads wraps work so that the metrics show while this process leads.
+// leads wraps work so that the metrics show whether this process leads.
 func (seen *outside) leads(work func(context.Context) error) func(context.Context) error {
 	m := seen.metrics.Load()
 	return func(ctx context.Context) error {

@@ -85,7 +85,7 @@ type transitions struct {
 	held map[string]string // reasons by app
 }
 
-// tell prints each recorded transition, and keeps why apps are held, for heldApps.
+// tell prints each recorded transition, and keeps the reasons of held apps for heldApps.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +102,7 @@ func (t *transitions) tell(r report.Report) {
 	}
 }
 
-// heldApps returns an error if apps are held until someone acts.
+// heldApps returns an error if apps are held until a user acts.
 func (t *transitions) heldApps() error {
 	if len(t.held) == 0 {
 		return nil

@@ -32,7 +32,7 @@ func (o *sourceOptions) command(line string) string {
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	// resolve reads defaults from the environment: as defaults of flags, help would show a URL's credentials.
+	// resolve reads defaults from the environment. If they were the flags' defaults, help would show a URL's credentials.
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
@@ -45,7 +45,7 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 	}
 }
 
-// registerAuthor adds --author for reconcilers. Unlike other commands, they do not read git's settings.
+// registerAuthor adds --author for reconcilers. Reconcilers, unlike other commands, do not read git's settings.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
 		`"Name <address>" of the commits, for servers that want one that they know `+

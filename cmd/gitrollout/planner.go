@@ -54,7 +54,7 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 	return err
 }
 
-// openBase uses the commit at which head left the base branch. Without such a local branch it uses the server's newest.
+// openBase uses the commit at which head left the base branch. Without a local branch it uses the server's base branch.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {

@@ -36,7 +36,7 @@ func (o *policyOptions) branch() string {
 	return branch
 }
 
-// check refuses --policy together with --policy-ref, the users' branch, and an invalid policy file.
+// check refuses an invalid policy file, the users' branch, and --policy together with --policy-ref.
 func (o *policyOptions) check(users string) error {
 	branch, path, found := strings.Cut(o.ref, ":")
 	switch {
@@ -63,7 +63,7 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges returns how a reconciler reads its policy and approves promotion files. Each is nil if it is not configured.
+// edges returns a reconciler's functions that read the policy and approve promotion files, nil if not configured.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {

@@ -73,7 +73,7 @@ the environment are [at the end](#gitrollout-exit-codes).
 	}
 }
 
-// leastCommon is the number of commands from which a flag is in the table of common flags.
+// leastCommon is how many commands must have a flag before it is in the table of common flags.
 const leastCommon = 4
 
 const flagTable = "| flag | default | meaning |\n|---|---|---|\n"

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are a command's input and outputs, and its render processes. workers is nil if the command renders itself.
+// streams are a command's input and outputs, and its render processes. workers is nil if this process renders.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer

@@ -125,7 +125,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	defer seen.stop()
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer release()
-	context.AfterFunc(ctx, release) // a second signal ends the process at once
+	context.AfterFunc(ctx, release) // a second signal ends the process immediately
 	who := c.election.identity()
 	l, err := newLoop(ctx, c.source, c.keys, c.target, who, log, c.streams)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {

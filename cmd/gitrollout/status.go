@@ -145,7 +145,7 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 	status.Missed: exitDegraded, status.Stuck: exitHeld}
 
-// conclude prints the result, and returns an error that has its exit code.
+// conclude prints the result, and returns an error with the result's exit code.
 func (c *statusCommand) conclude(lines io.Writer, w *console.Session, a status.App, v status.Verdict) error {
 	done, code := v.Ending != status.NotYet, endings[v.Ending]
 	if !done && a.Held != nil && !a.Waits() {

@@ -72,7 +72,7 @@ func (p *pane) await(what string, ok func(screen string) bool) string {
 	return s
 }
 
-// leave interrupts the command. The terminal must then have a prompt and echo, and the command its exit code.
+// leave interrupts the command. The terminal must then have a prompt and echo, and the command must have its exit code.
 func (p *pane) leave() {
 	p.Helper()
 	p.tmux("send-keys", "C-c")

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer provides data of get and list: from Git with a reachable cluster, the cluster alone, or a reconciler's page.
+// viewer provides data of get and list: from Git (and a reachable cluster), the cluster alone, or a reconciler's page.
 type viewer interface {
 	// Listing returns the status of the apps in args, or of all apps.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)

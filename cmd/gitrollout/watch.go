@@ -68,7 +68,7 @@ func (f *watcher) look(ctx context.Context) error {
 	switch {
 	case err == nil:
 		f.seen = now
-	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // the app does not exist, or no longer
+	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // the app does not exist, or not any more
 		return err
 	default:
 		f.trouble = "as of the last look that worked: " + err.Error()
@@ -91,7 +91,7 @@ func (f *watcher) print() error {
 	return err
 }
 
-// pause waits for the next refresh. A change of the cluster ends it early. On a terminal it lasts at most a second.
+// pause waits for the next refresh. A change of the cluster ends the wait early. On a terminal it takes at most 1 s.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {

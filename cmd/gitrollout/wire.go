@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop is a reconciler that has not made a pass yet, with the parts that it is wired to.
+// loop is a reconciler that has not made a pass yet, with the clients and workers that it uses.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
