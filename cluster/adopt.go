@@ -127,7 +127,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	})
 }
 
-// repeated calls do until success, with pauses after passing errors. retry.OnError would take do's deadline as success.
+// repeated calls do again, after pauses, while its error is passing. retry.OnError would take do's deadline as success.
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
@@ -153,7 +153,7 @@ type jsonPatch struct {
 }
 
 // ownershipChange returns takeOver's patch of the managed fields, nil if nothing changes, and the removed fields, each
-// with its manager. The patch includes the resource version, so it fails after any other change.
+// with its manager. The patch includes the resource version, so it fails if the object has changed.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
 		return nil, nil // paths of another version may mean other fields; the next apply records them anew

@@ -32,7 +32,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries bounds a dry run's retries. Without retries, if 1% of requests fail, all 300 succeed in 5% of cases (0.99^300).
+// tries bounds a dry run's retries. Without them, 300 objects pass in 5% of cases if 1% of requests fail (0.99^300).
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 // rehearse sends each object as a dry run.

@@ -102,7 +102,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 }
 
 func (c *Client) connect(config *rest.Config) error {
-	// All clients share one transport, and so its connections and counters.
+	// All clients share one transport, with its connections and counters.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err

@@ -96,7 +96,7 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 }
 
 // templateDigest returns a digest of a pod template without pod-template-hash, so a Deployment and its ReplicaSet have
-// the same. Digests are compared within one process only, where both templates have the same API server's defaults.
+// equal digests. They are compared within one process only, where both templates have the same API server's defaults.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -203,7 +203,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 }
 
 // isImmutable matches the API server's phrases: mostly "field is immutable", for Services "may not change once set".
-// Other kinds list the changeable fields; claims and roles have their own phrases.
+// For other kinds, the phrase lists the changeable fields; claims and roles have their own phrases.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false

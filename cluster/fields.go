@@ -23,7 +23,7 @@ func isOwn(entry map[string]any) bool {
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns the newest field manager of an object other than gitrollout, ignoring writes to its status.
+// writerOf returns an object's newest field manager except gitrollout. It ignores writes to the object's status.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {

@@ -57,7 +57,7 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 }
 
 // EnsureJob creates a Job and returns its state. It creates nothing if begun is set or the name exists. If the existing
-// Job's annotation differs, another run created the Job: state is Taken. Unreadable owners are left out.
+// Job's annotation differs, another run created the Job: state.Taken is set. Unreadable owners are left out.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -95,7 +95,7 @@ func (c *Client) EnsureJob(
 	return state, err
 }
 
-// nameOwners sets the uids of a new Job's owners, with which Kubernetes deletes the Job. It drops unreadable owners.
+// nameOwners sets the uids of a new Job's owners: Kubernetes deletes the Job with them. It drops unreadable owners.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil

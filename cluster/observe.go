@@ -2,9 +2,9 @@ package cluster
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Observe returns an app's workloads and routes from the watch caches, without a request. They include Apply's earlier
-// writes. Missing workloads and routes are left out, as are routes whose kind is not watched. If a watch fails, the
-// state is the last one seen and Unseen has the reason.
+// Observe returns an app's workloads and routes from the watch caches, without a request. The result includes Apply's
+// earlier writes. Missing workloads and routes are left out, as are routes whose kind is not watched. If a watch fails,
+// the state is the last one seen and Unseen has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),

@@ -212,7 +212,7 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "move it over as docs/coming-from-argo-rollouts.md says"}
 }
 
-// flagger returns a sign if a Canary owns the live object, else a sign without By. does is the Canary's effect.
+// flagger returns a sign without By unless a Canary owns the live object. In the sign, does follows the Canary's name.
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {

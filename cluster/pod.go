@@ -50,8 +50,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
-	// A pod updated in place has its new label and its old containers until its kubelet reports it as not Ready. A
-	// readiness gate is unmet even before that.
+	// A pod updated in place has its new label and its old containers until the kubelet reports the pod as not Ready. A
+	// readiness gate is unmet even earlier.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

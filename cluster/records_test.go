@@ -324,8 +324,8 @@ func TestTableOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestRefusedWatchIsAList checks that a list follows a refused watch. etcd may have been restored from a backup. Then a watch from the
-// known version brings no events, or events of other objects.
+// TestRefusedWatchIsAList checks that a list follows a refused watch, because etcd may have been restored from a backup. Then a watch from
+// the known version brings no events, or events of other objects.
 func TestRefusedWatchIsAList(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {

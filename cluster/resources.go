@@ -81,7 +81,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// A discovery already in progress may have missed a new CRD. Only a second one has certainly begun after this call.
+	// A discovery already in progress may have missed a new CRD. Only a second discovery has surely begun after this call.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {

@@ -68,7 +68,7 @@ func (w *world) permitEverywhere(subject rbacv1.Subject, rules ...rbacv1.PolicyR
 	})
 }
 
-// TestMissingRightToWatchIsNamed checks that the error of Start names the missing right: without any rights, and with all but one.
+// TestMissingRightToWatchIsNamed checks that the error of Start names the missing right: with no rights, and with all rights but one.
 func TestMissingRightToWatchIsNamed(t *testing.T) {
 	w := newWorld(t)
 	poor := w.account("poor")

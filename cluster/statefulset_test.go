@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns the manifest of a StatefulSet. more has further fields of its spec, such as the update strategy.
+// ordinals returns the manifest of a StatefulSet. more has further fields of the spec, such as the update strategy.
 func ordinals(image string, replicas int, hash rollout.Hash, more string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1

@@ -76,8 +76,8 @@ func TestFinishedPods(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAnotherVersion checks that an adoption releases fields that a tool applied in another API version, but does not remove them.
-// Their paths may mean other fields.
+// TestFieldsOfAnotherVersion checks that an adoption releases fields that a tool applied in another API version, but does not remove the
+// fields, because their paths may mean other fields.
 func TestFieldsOfAnotherVersion(t *testing.T) {
 	object := map[string]any{
 		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wire forwards TCP connections to the API server, and tests can break these.
+// wire forwards TCP connections to the API server, which tests can break.
 type wire struct {
 	net.Listener
 	to string

@@ -227,7 +227,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	}
 }
 
-// listen opens the dashboard's port for run. It returns nil without an address, or if the port is in use (a warning).
+// listen opens the dashboard's port for run. It returns nil if the address is "" or, with a warning, in use.
 func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	if o.address == "" {
 		return nil

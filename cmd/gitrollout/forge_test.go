@@ -112,7 +112,7 @@ func TestForgeIsTold(t *testing.T) {
 	}
 }
 
-// TestMergedProposalIsTidiedLater checks that a merged proposal's branch stays until the forge has had time to notice the merge, also if
+// TestMergedProposalIsTidiedLater checks that a merged proposal's branch stays until the forge has had time to notice the merge, even if
 // the process restarts.
 func TestMergedProposalIsTidiedLater(t *testing.T) {
 	t.Parallel()

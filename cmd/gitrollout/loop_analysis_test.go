@@ -117,8 +117,8 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	}
 }
 
-// TestGatesOfWhatIsOverAreNotAsked checks that a webhook gate is queried while its release waits for it, but no more after the release has
-// been rolled back.
+// TestGatesOfWhatIsOverAreNotAsked checks that a webhook gate is queried while its release waits at the gate, but not after the rollback of
+// that release.
 func TestGatesOfWhatIsOverAreNotAsked(t *testing.T) {
 	url, asked := serveLoad(t, func() string { return "" })
 	gated := func(tag string) map[string]string {

@@ -122,7 +122,7 @@ func TestRefusedByTheCluster(t *testing.T) {
 }
 
 // TestForeignObject checks another owner's Ingress that has the name of the canary Ingress. The app is held before anything is applied,
-// until the Ingress is deleted. If the Ingress appears during a release it is not changed either: it does not stop a rollback, and is
+// until the Ingress is deleted. An Ingress that appears during a release is not changed either: it does not stop a rollback, and is
 // reported until it is deleted.
 func TestForeignObject(t *testing.T) {
 	const routed = `    canary:

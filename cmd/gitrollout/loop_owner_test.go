@@ -75,7 +75,7 @@ func TestUnlistedAppIsPruned(t *testing.T) {
 	}
 }
 
-// TestPreviewThatNeverRan checks that with prune the record of an app that was held from its first commit on is deleted.
+// TestPreviewThatNeverRan checks that with prune, the record of an app is deleted even if the app was held since its first commit.
 func TestPreviewThatNeverRan(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

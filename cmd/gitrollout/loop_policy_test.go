@@ -35,8 +35,8 @@ func (w *loopWorld) writePolicy(content string) {
 	must(w, os.WriteFile(w.keys.policy.file, []byte(content), 0o600))
 }
 
-// TestPolicyOfABranch checks a policy on its own branch, with a real Git server and API server. An app that breaks it is held, and a
-// release that breaks it later is rolled back. Without the policy nothing advances.
+// TestPolicyOfABranch checks a policy on its own branch, with a real Git server and API server. An app that breaks the policy is held, and
+// a release that breaks it later is rolled back. Without the policy nothing advances.
 func TestPolicyOfABranch(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.keys.policy.ref = "platform:policy/prod.yaml"

@@ -51,8 +51,8 @@ func TestAutoRevertPush(t *testing.T) {
 	p.wantUnmoved("main", 5)
 }
 
-// TestAutoRevertIsRefused checks that the revert is proposed if the branch is protected. The loop tries to push it once per head. A new
-// process tries again.
+// TestAutoRevertIsRefused checks that the revert is proposed if the branch is protected. The loop tries to push the revert once per head. A
+// new process tries again.
 func TestAutoRevertIsRefused(t *testing.T) {
 	w, p, _ := rejectedWorld(t, "push", denyMain, version("v2", halfThenGate))
 	p.awaitPhase(rollout.Degraded)

@@ -294,8 +294,8 @@ func (w *loopWorld) served(paths ...string) map[string]string {
 	return got
 }
 
-// TestDecryptedValuesStayInside releases and breaks an app with encrypted files, with and without the key. Their values must not be in any
-// log, record, proposal, page or metric.
+// TestDecryptedValuesStayInside releases and breaks an app with encrypted files, with and without the key. The decrypted values must not be
+// in any log, record, proposal, page or metric.
 func TestDecryptedValuesStayInside(t *testing.T) {
 	tier.All(t)
 	key := sopstest.Age(t)

@@ -53,7 +53,7 @@ func TestEditedState(t *testing.T) {
 }
 
 // TestStateIsRolledBack resets the state branch to each of its older commits while a release is at its gate. Annotations in the cluster
-// show that a newer record existed. So nothing may move until a user decides.
+// show that a newer record existed. So no pod may change until a user decides.
 func TestStateIsRolledBack(t *testing.T) {
 	t.Parallel()
 	for back, restart := range map[string]bool{"1": false, "2": true, "3": false} {

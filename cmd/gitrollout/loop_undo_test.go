@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUndo checks a proposal to undo a release. It stays through the release's transitions, rolls the app back when merged, and is in the
-// history.
+// TestUndo checks a proposal to undo a release. The proposal stays through the release's transitions. Its merge rolls the app back, and is
+// in the history.
 func TestUndo(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	undo := func(want exitCode, args ...string) string {

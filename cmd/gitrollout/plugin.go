@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The file names of the kubectl plugin. kubectl finds the plugin by the first one, and runs the second for completion.
+// The file names of the kubectl plugin. kubectl finds the plugin by the first name, and runs the second for completion.
 const (
 	pluginName    = "kubectl-gitrollout"
 	completerName = "kubectl_complete-gitrollout"

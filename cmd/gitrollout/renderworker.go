@@ -18,8 +18,8 @@ import (
 
 const workerIdle = 10 * time.Minute
 
-// newWorkers returns the pool of render processes. Each is this program with an empty environment. There is one per
-// CPU, and at least two, so that a slow app does not block all others.
+// newWorkers returns the pool of render processes. Each process is this program with an empty environment. There is one
+// process per CPU, and at least two, so that a slow app does not block all others.
 func newWorkers() *worker.Pool {
 	most := max(2, runtime.GOMAXPROCS(0))
 	return worker.NewPool(worker.Options{Most: most, Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
@@ -46,7 +46,7 @@ func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener returns a Renderer like newRenderer, for a reconciler: it gets the data keys of encrypted files by unlock.
+// newOpener is newRenderer for a reconciler, whose Renderer gets the data keys of encrypted files from unlock.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
@@ -65,7 +65,7 @@ func newRenderWorker(s streams) *cobra.Command {
 				return usagef("%q is not a number of bytes", args[0])
 			}
 			signal.Ignore(os.Interrupt) // the signal is for the parent process
-			os.Stdout = os.Stderr       // only messages go to standard output
+			os.Stdout = os.Stderr       // only messages to the parent go to standard output
 			if err := worker.Limit(memory); err != nil {
 				return err
 			}
