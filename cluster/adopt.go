@@ -127,7 +127,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	})
 }
 
-// repeated calls do again, after pauses, while its error is passing. retry.OnError would take do's deadline as success.
+// repeated retries do after temporary errors, with pauses. retry.OnError would take do's deadline as success.
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {

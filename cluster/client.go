@@ -128,7 +128,7 @@ func (c *Client) connect(config *rest.Config) error {
 }
 
 // Start watches workloads, their revisions and Pods, and returns after the first lists. Background work ends with ctx;
-// Wait waits for that end. The error names the server without an answer, or the forbidden verb and resource.
+// Wait waits for that end. The error, one sentence, names the unreachable server, or the forbidden verb and resource.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// readControllerRevision returns a ControllerRevision's record. It was created with the workload's annotations.
+// readControllerRevision returns a ControllerRevision's record. Its annotations were copied from the workload.
 func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }

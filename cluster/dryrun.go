@@ -72,7 +72,7 @@ type anyKind struct {
 	dynamic dynamic.Interface
 }
 
-// resource returns the client of a kind, in a namespace if the kind is namespaced. "" is the preferred version.
+// resource returns the client of a kind, in a namespace if the kind is namespaced. Version "" is the preferred one.
 func (a anyKind) resource(
 	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {

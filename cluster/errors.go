@@ -213,7 +213,7 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports whether err passes by itself. An error without a status is of the network or the client's deadline.
+// transient reports whether err passes by itself. An error without a status is a network error or a timeout.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -190,7 +190,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await returns nil after the first list. It returns permanent errors immediately, and the newest other error at end.
+// await returns nil after the first list. It returns permanent errors immediately, or the newest other error after end.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

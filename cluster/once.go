@@ -12,7 +12,7 @@ import (
 )
 
 // makeOnce creates an object without force, because another writer may create it too. For an existing object it writes
-// only the owner: a database may use the random content, and an apply would remove earlier fields.
+// only the owner: a database may use the random content, and an apply would remove fields of an earlier apply.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):

@@ -19,7 +19,7 @@ type server struct {
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
 }
 
-// of returns a kind's client in a namespace. The client refuses names like "../", of another kind or namespace.
+// of returns a kind's client in a namespace. This client refuses names, such as "../", of another kind or namespace.
 func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	if !k.namespaced {
 		return s.dynamic.Resource(k.resource)

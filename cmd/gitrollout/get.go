@@ -24,7 +24,7 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
-	// draw formats a listing as text. single means that it is for one named app.
+	// draw formats a listing as text. single means a listing of one named app.
 	draw func(l status.Listing, single bool, k terminal.Look) string
 	// only filters a listing. It may be nil.
 	only func(l status.Listing) status.Listing

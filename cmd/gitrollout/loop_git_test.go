@@ -231,7 +231,7 @@ func TestHistoryIsRewritten(t *testing.T) {
 			_ = p.passes(5)
 			w.wantPods(pods)
 			if restart {
-				// Without the stable commit, a newer version waits for the reason "history rewritten", until the head has stable's files again.
+				// Without the stable commit, a newer version waits with the message "history rewritten", until the head has stable's files again.
 				w.pushVersion("v3")
 				p.awaitPhase(rollout.Aborting)
 				w.wantText(fmt.Sprint(p.passes(3))+w.log.String(), "history rewritten")

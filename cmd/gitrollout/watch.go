@@ -91,7 +91,7 @@ func (f *watcher) print() error {
 	return err
 }
 
-// pause waits for the next refresh. A change of the cluster ends the wait early. On a terminal it takes at most 1 s.
+// pause waits for the next refresh. A change of the cluster ends the wait early. On a terminal the wait is at most 1 s.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {
