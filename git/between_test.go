@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestWhatIsBetween checks that a fetch asks for the commits between the last head and the next, and asks again if the response is not
-// enough. The files are always correct, and history that is not needed is not fetched.
+// TestWhatIsBetween checks that a fetch requests the commits between the last head and the next, and sends a second request if files are
+// missing. The files are always correct, and unneeded history is not fetched.
 func TestWhatIsBetween(t *testing.T) {
 	t.Parallel()
 	type repo struct {
@@ -48,7 +48,7 @@ func TestWhatIsBetween(t *testing.T) {
 	} {
 		for _, bitmaps := range []bool{false, true} {
 			if bitmaps && testing.Short() && c.packs == 1 {
-				continue // bitmaps change which objects the server sends, which matters most if the first response is not enough
+				continue // with bitmaps the server may send other objects, which matters most in cases with several packs
 			}
 			t.Run(fmt.Sprintf("%s, bitmaps %t", name, bitmaps), func(t *testing.T) {
 				t.Parallel()
@@ -72,7 +72,7 @@ func TestWhatIsBetween(t *testing.T) {
 				}
 				sameAsGit(w, mirror, heads.Main)
 				sameAsGit(w, mirror, state)
-				// The files of earlier commits are complete, even if the fetch has brought them without all files.
+				// Log returns earlier commits with all their files, even if the fetch left out some.
 				n := 0
 				if _, err := mirror.Log(t.Context(), heads.Main, 5, func(s *git.Snapshot) (bool, error) {
 					n++
@@ -92,7 +92,7 @@ func commit(r *gittest.Repo, message string) {
 	r.Git("commit", "-q", "-m", message)
 }
 
-// rewritten replaces the history of main by a new one, which is larger than a fetch between two heads accepts.
+// rewritten replaces the history of main by a new history that is larger than a fetch between two heads accepts.
 func rewritten(r *gittest.Repo) {
 	r.Git("checkout", "-q", "--orphan", "anew")
 	for i := range 6 {

@@ -46,7 +46,7 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 }
 
 // Bring fetches the given commits that the mirror lacks, with one request if the server has all of them. missing lists
-// the commits that the server does not send; finding these takes more requests. Errors: ErrAuth and ErrUnreachable.
+// the commits that the server does not send; finding them takes more requests. Errors: ErrAuth and ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
@@ -91,8 +91,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches commits by id, except missing ones. git's server refuses the whole request and names one missing
-// commit. Therefore the next request asks which commits the server has.
+// bringByID fetches commits by id, except missing ones. If any commit is missing, git's server refuses the request and
+// names only one missing commit. A second request then finds the commits that the server has.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -113,7 +113,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server has all commits but sends only reachable ones, and does not say which.
+	// The server has all these commits, but does not send unreachable ones and does not name them: try each half.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 	return there, err
 }
 
-// bringByHistory takes the commits from the whole history of the branches, for a server that sends only its refs.
+// bringByHistory fetches the whole history of the branches, for a server that refuses requests for other commits.
 func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {

@@ -71,7 +71,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantError checks that err is (errors.Is) of a kind, nil for success, and that its text contains parts.
+// wantError checks that err matches kind (by errors.Is; nil means success), and that the text of err contains parts.
 func wantError(t testing.TB, what string, err, kind error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -294,7 +294,7 @@ func fetchNew(w *world) {
 		sameAsGit(w, r, heads.Main)
 	}
 	received("a commit", 2000, func() { w.server.CommitFiles("one line", map[string]string{"apps/3/61/blob2": "small"}) })
-	// The reverted content is older than the clone, so it must be fetched, but nothing else.
+	// The restored content is older than the clone, so the fetch downloads this content and nothing else.
 	received("a revert beyond the clone", 4500, func() { w.server.Revert("HEAD~1") })
 	received("a merge of a branch older than the clone", 2500, func() {
 		w.server.Git("checkout", "-q", "old-topic")

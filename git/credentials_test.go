@@ -227,7 +227,7 @@ func TestGitHubApp(t *testing.T) {
 	hub.change(func() { hub.key = rsaKey(t, file) })
 	hub.pass(2 * time.Hour)
 	fetch("another key", 5)
-	// An error of GitHub does not count as a refusal of the credentials. The token that it repeats is redacted.
+	// An error of GitHub does not count as a refusal of the credentials. A token in the error's text is redacted.
 	for status, want := range map[int]error{503: git.ErrUnreachable, 403: git.ErrAuth} {
 		hub.change(func() { hub.status = status })
 		hub.pass(2 * time.Hour)
@@ -332,7 +332,7 @@ func (a authority) issue(t *testing.T, name string) (cert, key string) {
 	return encoded("CERTIFICATE", der), encoded("EC PRIVATE KEY", raw)
 }
 
-// proxy starts a CONNECT proxy that connects every name to one address. If password is not "", it requires it.
+// proxy starts a CONNECT proxy that connects every name to one address. If password is not "", the proxy requires the password.
 func proxy(t *testing.T, to, password string) (url string, count func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -376,8 +376,8 @@ func proxy(t *testing.T, to, password string) (url string, count func() int) {
 	return "http://" + l.Addr().String(), func() int { mu.Lock(); defer mu.Unlock(); return n }
 }
 
-// secure serves a repository over TLS, with a certificate for git.example.com. If clients is set, it requires a client certificate of this
-// authority.
+// secure serves a repository over TLS, with a certificate for git.example.com. If clients is set, the server requires a client certificate
+// that clients issued.
 func secure(t *testing.T, repo *gittest.Repo, server authority, clients *authority) (addr, url string) {
 	t.Helper()
 	inner := repo.HTTP(gittest.HTTPOptions{})
@@ -471,7 +471,7 @@ func TestRotation(t *testing.T) {
 	fetch("is empty")
 }
 
-// TestProxyOfEnvironment checks the proxy's variables in child processes, because a process reads them only once.
+// TestProxyOfEnvironment checks a proxy's environment variables in child processes, because a process reads them only once.
 func TestProxyOfEnvironment(t *testing.T) {
 	if url := os.Getenv("GIT_TEST_URL"); url != "" {
 		must(t, fetchFrom(t, url, wire.Auth{TLS: wire.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}))
@@ -487,7 +487,7 @@ func TestProxyOfEnvironment(t *testing.T) {
 	}{
 		{[]string{"HTTPS_PROXY=" + through}, true},
 		{[]string{"https_proxy=" + through, "NO_PROXY=other.example.com"}, true},
-		{[]string{"HTTPS_PROXY=" + through, "NO_PROXY=.example.com"}, false}, // the direct connection fails, as this host does not exist
+		{[]string{"HTTPS_PROXY=" + through, "NO_PROXY=.example.com"}, false}, // the direct connection fails: this host does not exist
 		{nil, false},
 	} {
 		before := count()

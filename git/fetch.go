@@ -117,7 +117,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update sets the mirror's heads to found, except branches pushed meanwhile. before is the number of pushes by then.
+// update sets the mirror's heads to found, except branches pushed since the lookup. before counts earlier pushes.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -148,9 +148,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 // bring downloads commits into the mirror and verifies that they are complete. ahead means that the commits are new
 // heads, and that the mirror has older heads of the same branches.
 //
-// It tries up to three questions. The first claims everything that the heads reach, and gets the commits in between.
-// After a revert to old content, the response may lack files. The second declares that the history ends with the heads;
-// git's server then reads every folder of the heads (80 ms of CPU at 5,000 folders). The third claims nothing.
+// It sends up to three requests. The first claims that the mirror has the heads with their whole history. After a
+// revert to old content, the response may lack files. The second declares that the mirror's history ends with the
+// heads; git's server then reads every folder of the heads (80 ms of CPU at 5,000 folders). The third claims nothing.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()

@@ -92,7 +92,7 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 }
 
 // Approve returns the signer of the commit or merge that introduced a promotion file. An error that wraps a
-// *rollout.InvalidError means that no accepted key signed it. Any other error leaves that open.
+// *rollout.InvalidError means that no accepted key signed that commit. With any other error, the signer is unknown.
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// configured commits the configuration of cluster prod, with more appended.
+// configured commits the configuration of cluster prod, with the lines in more at its end.
 func configured(repo *gittest.Repo, more string) string {
 	return repo.CommitFiles("configuration", map[string]string{
 		rollout.ConfigPath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" + more,

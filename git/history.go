@@ -61,8 +61,8 @@ func (r *Repo) Log(
 }
 
 // Line lists the commits from `after` to upTo along first parents, oldest first. The first snapshot is `after` itself.
-// If `after` is "", it is empty and all commits follow. Errors: ErrNotFound if `after` is not among the thousand
-// commits before upTo, ErrAuth and ErrUnreachable.
+// If `after` is "", the first snapshot is empty and all commits follow. Errors: ErrNotFound if `after` is not among the
+// thousand commits before upTo, ErrAuth and ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
 	var line []*Snapshot
 	there := false
@@ -82,8 +82,8 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error
 	return line, nil
 }
 
-// LastSigned returns the nearest commit, along first parents, whose signature v accepts. Errors: ErrUnapproved if none
-// of the last thousand commits has one, ErrNotFound, ErrAuth and ErrUnreachable.
+// LastSigned returns the nearest commit, along first parents, whose signature v accepts. Errors: ErrUnapproved if v
+// accepts none of the last thousand commits, ErrNotFound, ErrAuth and ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -160,7 +160,7 @@ const maxWalk = 20_000
 // errShallow means that the known history ends before the introducing commit.
 var errShallow = errors.New("the history is not deep enough")
 
-// from starts at a commit. At a merge without a valid signature, the search goes on at each parent with the content.
+// from searches a commit's history. At a merge without a valid signature, it continues at each parent with the content.
 func (w *walk) from(commit string) (signer string, err error) {
 	s, ok, err := at(w.store, commit)
 	if err != nil || !ok {

@@ -45,7 +45,7 @@ func (p *promoted) promote(content string) string {
 	return p.CommitFiles("promote", map[string]string{promotion: content})
 }
 
-// other adds n commits without changed files to main. Unsigned ones take a single step.
+// other adds n empty commits to main. CommitNothing takes one process, but cannot sign.
 func (p *promoted) other(n int) {
 	if !p.signing {
 		p.CommitNothing(n)

@@ -19,7 +19,7 @@ func TestLine(t *testing.T) {
 	fetch(t, r)
 	for name, c := range map[string]struct {
 		after, upTo string
-		n           int // number of snapshots, with the first one, `after`
+		n           int // number of snapshots, including the snapshot of `after`
 		before      string
 	}{
 		"none":          {last, last, 1, "3"},

@@ -28,7 +28,7 @@ func TestSSHTrust(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	s, other := repo.SSH(gittest.SSHOptions{}), repo.SSH(gittest.SSHOptions{})
 	empty := write(t, filepath.Join(t.TempDir(), "known_hosts"), "")
-	// This file lists another server's key for this server, as a man in the middle would need.
+	// This known_hosts file lists another key for the server: the server's key seems to have changed, as with a man in the middle.
 	addr, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "ssh://git@"), "/")
 	changed := knownAt(t, addr, other)
 	cases := map[string]struct {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns a commit's changes to its only parent, and whether they merge into onto without a conflict. It fetches
-// missing commits. Without exactly one parent it is zero. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns a commit's changes since its only parent, and whether they apply to onto without a conflict. It fetches
+// missing commits. Without exactly one parent, it returns zero. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -36,7 +36,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick returns a commit's changes to base. They are clean if target has base's entry at each changed path.
+// pick returns the changes from base to s. They are clean if target has base's entry at each changed path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -79,8 +79,8 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 // graphDepths are the depths that Outside tries. A commit without files takes about 200 bytes.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns which of the commits are neither commit nor an ancestor, at any depth. Ids cover parents, so a server
-// cannot forge ancestry. In a truncated history, a commit not found is outside. ErrNotFound: commit is gone.
+// Outside returns the commits in `of`, except commit and its ancestors at any depth. Ids are hashes over parents, so a
+// server cannot forge ancestry. In a truncated history, a missing commit is outside. ErrNotFound: commit is gone.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
 }
 
-// graph fetches a commit's history without files to a depth. Servers without partial clone also send the files.
+// graph fetches a commit's history up to a depth, without files. Servers without partial clone also send the files.
 func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
 	st, done := r.filling()
 	defer done()

@@ -29,12 +29,12 @@ type mirror struct {
 	pushed    map[string]pushed                 // pushes by branch that a lookup in progress may have missed
 	uses      int                               // number of reads of commits other than heads
 	recent    map[plumbing.Hash]int             // commit to the value of uses at its last read
-	gone      map[plumbing.Hash]string          // commits that the server lacks, with Main when it was asked
+	gone      map[plumbing.Hash]string          // commits that the server lacked, and Main at that time
 	parents   map[plumbing.Hash][]plumbing.Hash // of commits on the way to heads; see noteParents
 }
 
-// recentBytes bounds the recent commits that renew keeps in addition to the heads: more than a thousand. With a
-// thousand apps in one folder, each commit has its own tree of that folder, 40 KB.
+// recentBytes bounds the recent commits that renew keeps in addition to the heads. It suffices for a thousand commits:
+// with a thousand apps in one folder, each commit has its own tree of that folder, 40 KB.
 const recentBytes = 64 << 20
 
 // follow initializes an empty mirror for a cluster and its branches.
@@ -130,7 +130,7 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	return wants, nil
 }
 
-// wanted returns the commits to request, without those that the server lacked at the current Main, and this Main.
+// wanted returns Main and the commits to request. It leaves out commits that the server lacked at the same Main.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	return wants, m.heads.Main
 }
 
-// taken marks held commits as used. It returns the others, recorded with Main so that they are not requested again.
+// taken marks held commits as used. It returns the other commits, and records Main for them, so that wanted skips them.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,8 +173,8 @@ func (m *mirror) arrivals() int {
 	return m.arrived
 }
 
-// overtaken adds refs that were pushed after a lookup began to its result. They win because the order of push and
-// lookup is unknown; the next lookup corrects the result. The caller holds mu.
+// overtaken replaces refs in a lookup's result if they were pushed after the lookup began. The server may have answered
+// before or after the push; the next lookup corrects the result. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -210,7 +210,7 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster)
 }
 
-// land adds pushed commits to the mirror. No Fetch downloads or reports them, and one in progress keeps them as heads.
+// land adds pushed commits to the mirror: no Fetch downloads or reports them. A Fetch in progress keeps them as heads.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,7 +231,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download. Until done is called, renew keeps it: the response may refer to any object.
+// filling returns the store for a download, whose response may refer to any object. renew does nothing until done runs.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,7 +25,7 @@ func TestOutside(t *testing.T) {
 			last := p.CommitFiles("last", map[string]string{"f": "2"})
 			r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL})
 			fetch(t, r)
-			snapshot(t, r, stranger) // that the mirror has this commit must not count
+			snapshot(t, r, stranger) // the commit must stay outside although the mirror has it
 			unknown := "0123456789012345678901234567890123456789"
 			got, err := r.Outside(t.Context(), last, []string{first, stranger, side, unknown, last})
 			if want := []string{stranger, unknown}; err != nil || !slices.Equal(got, want) {

@@ -62,7 +62,7 @@ func (g *gate) hold(before, after func(*http.Request)) {
 // fetches reports whether a request is for a lookup or a fetch, not for a push.
 func fetches(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/git-upload-pack") }
 
-// waiting returns a hook that delays the requests that match which. entered gets a value for each; leave releases all.
+// waiting returns a hook that delays a request if which returns true. Each delayed request sends a value to entered; leave releases all.
 func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered chan struct{}, leave func()) {
 	entered, left := make(chan struct{}, 100), make(chan struct{})
 	return func(req *http.Request) {

@@ -222,7 +222,7 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 const CommitAttempts = 5
 
 // CommitToBranch pushes a commit to a branch with other writers, and repeats on ErrConflict. It passes the branch's
-// Snapshot, empty for a new branch, to build, which sets only Edits, Message and When. It returns "" without changes.
+// Snapshot, empty for a new branch, to build, which sets only Edits, Message and When. It returns "" without edits.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

@@ -11,14 +11,14 @@ import (
 
 // Options selects the repository to mirror and its branches.
 type Options struct {
-	// URL is https, http, ssh, git, user@host:path, file or a local path. Open removes a user name and password in it, and
-	// uses them if Auth has no HTTP credentials.
+	// URL is https, http, ssh, git, user@host:path, file or a local path. Open removes a user name and password from the
+	// URL, and uses them if Auth has no HTTP credentials.
 	URL  string
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
 	// Cluster selects the state and proposal branches; "" selects none. The configuration of the cluster in each new head
-	// of the users' branch names the state branch. Until then it is rollout.StateBranch.
+	// of the users' branch names the state branch. Before the first head, it is rollout.StateBranch.
 	Cluster string
 	// StateBranch overrides the state branch of the configuration.
 	StateBranch string
@@ -28,7 +28,7 @@ type Options struct {
 	Keys *Keys
 	// Identity is the author and committer of pushed commits (default Self).
 	Identity rollout.Identity
-	// Sign, if set, adds a signature to a commit object. It is the same for equal commits, so pushes can be repeated.
+	// Sign, if set, signs a commit object. Equal commits must get equal signatures, so that a push can be repeated.
 	Sign func(commit []byte) ([]byte, error)
 	// Timeout bounds each operation (default 2 minutes). MaxBytes bounds each response (default 1 GiB).
 	Timeout  time.Duration

@@ -26,7 +26,7 @@ func BenchmarkLargeRepository(b *testing.B) {
 	fmt.Printf("\n\n%s: made in %.0f s\n", size, time.Since(start).Seconds())
 	server := repo.HTTP(gittest.HTTPOptions{})
 	http := &largeWorld{size: size, repo: repo, server: server, url: server.URL, cliURL: server.URL}
-	// Both worlds write different versions, or the second world's changes would already exist.
+	// The two worlds write different versions, because otherwise the second world's changes would already exist.
 	path := &largeWorld{size: size, repo: repo, url: repo.Bare, cliURL: "file://" + repo.Bare, version: 1_000_000}
 	http.table(b, "http")
 	path.table(b, "path")
@@ -148,7 +148,7 @@ func (w *largeWorld) plain(c *cost, in cli, script string) {
 	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
 }
 
-// resident runs a script of the git command again and returns its peak RSS. With a path it is unknown, as the server's programs run in it.
+// resident runs a script of git again and returns its peak RSS. Over a local path it is unknown: the script also runs the server.
 func (w *largeWorld) resident(in cli, script string) string {
 	if peak := in.resident(script); w.server != nil {
 		return "RSS " + mib(peak)
@@ -228,7 +228,7 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 		w.version++
 		usersPush(w.repo, w.version)
 		both := []func(){func() { ours.poll(b, r) }, func() { w.plain(&plain, clone, nextFetch) }}
-		both[i%2]() // the second one finds the server's files in the page cache
+		both[i%2]() // the second function finds the server's files in the page cache
 		both[1-i%2]()
 	})
 	w.version++

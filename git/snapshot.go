@@ -118,7 +118,7 @@ func entryOf(e object.TreeEntry) rollout.Entry {
 	return entry
 }
 
-// ReadFile returns a copy of a file's content or a link's target. If it is missing, the error is fs.ErrNotExist.
+// ReadFile returns a copy of a file's content or a link's target. If the path is missing, the error is fs.ErrNotExist.
 func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	entry, ok, err := s.Lookup(path)
 	switch {
@@ -132,7 +132,7 @@ func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	return s.ReadBlob(entry.ID)
 }
 
-// ReadDir returns the entries of a directory, sorted by name. If it is missing, the error is fs.ErrNotExist.
+// ReadDir returns a directory's entries, sorted by name. If the directory is missing, the error is fs.ErrNotExist.
 func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	dir, ok, err := s.lookup(path)
 	switch {

@@ -55,8 +55,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive keeps (is) or clears the flag lost. While lost is set, missing files count as omitted. That holds after a
-// download of a whole commit, but not after one that leaves out files that the store should have.
+// forgive(false) clears the flag lost; forgive(true) keeps it. While lost is set, missing files count as omitted. This
+// is right only after a request without haves: other responses also leave out files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *store) holds(commit plumbing.Hash) bool {
 }
 
 // verify checks that a commit's objects are all here, and marks it complete. It reads only unmarked trees, so its time
-// depends on new objects. It detects at the fetch that a server misunderstands shallow clones.
+// grows with the new objects only. A fetch calls it to detect a server that misunderstands shallow clones.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {

@@ -77,7 +77,7 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to a tree (zero id: a new one). It returns zero if it is empty: Git has no empty directories.
+// tree applies edits to a tree (zero id: a new one). It returns zero if no entry remains: Git has no empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -172,7 +172,7 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	return next
 }
 
-// onlyRemoves reports whether a node and its children only delete, which does nothing below a file.
+// onlyRemoves reports whether a node and its children only delete. Below a file, such a node does nothing.
 func (e *edit) onlyRemoves() bool {
 	writes := func(child *edit) bool { return !child.onlyRemoves() }
 	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)

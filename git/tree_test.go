@@ -66,7 +66,7 @@ func readAll(t *testing.T, s *git.Snapshot) model {
 	return m
 }
 
-// randomEdits returns edits of few names, so that they collide. Git sorts these names in a special order.
+// randomEdits returns edits with few names, so that paths collide. Git sorts these names in a special order.
 func randomEdits(r *rand.Rand) map[string][]byte {
 	names := []string{"a", "a.b", "a-", "b", "c0", "ü"}
 	edits := map[string][]byte{}

@@ -55,7 +55,7 @@ func (g gnupg) run(stdin string, args ...string) string {
 	return string(out)
 }
 
-// revoke revokes the key with gpg's own certificate, after removing the colon that disables it.
+// revoke revokes the key with the revocation certificate that gpg made, after removing the colon that disables the certificate.
 func (g gnupg) revoke() {
 	g.t.Helper()
 	files, err := filepath.Glob(filepath.Join(g.home, "openpgp-revocs.d", "*.rev"))

@@ -12,7 +12,7 @@ type Policy struct {
 }
 
 // Verify returns a commit's signer: a principal of the list, or a keyring key's user id and fingerprint. The error says
-// why the signature does not count: ErrUnsigned, a key unlisted or invalid at that time, or other content.
+// why the signature does not count: ErrUnsigned, a key that is not listed or was not valid, or changed content.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

@@ -103,7 +103,7 @@ func TestSignaturesOfOpenSSH(t *testing.T) {
 func TestKeyIsChecked(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	_, other := keygen(t, "-t", "ed25519")
-	signed := insert(t, commit, opensshSigns(t, key, "git", commit)) // the commit is of 2026-01-01T00:00:00Z
+	signed := insert(t, commit, opensshSigns(t, key, "git", commit)) // the commit's time is 2026-01-01T00:00:00Z
 	file := insert(t, commit, opensshSigns(t, key, "file", commit))
 	const brokenArmor = "-----BEGIN SSH SIGNATURE-----\n!!!\n-----END SSH SIGNATURE-----"
 	cases := map[string]struct {

@@ -19,7 +19,7 @@ const namespace = "git"
 //	ann@example.com,ann namespaces="git",valid-before="20270101" ssh-ed25519 AAAA… comment
 //
 // Options are namespaces (a pattern list; default all), and valid-after and valid-before (YYYYMMDD, YYYYMMDDHHMM or
-// YYYYMMDDHHMMSS, always in UTC). cert-authority is refused, as certificates are not supported.
+// YYYYMMDDHHMMSS, always in UTC). cert-authority is refused, because certificates are not supported.
 type Signers struct {
 	file string
 	keys []allowed
@@ -32,7 +32,7 @@ type allowed struct {
 	after, before time.Time // zero if there is no bound
 }
 
-// ParseSigners parses a list. file is a name for errors. A list without keys is an error, as it is surely a mistake.
+// ParseSigners parses a list. file is a name for errors. A list without keys is a mistake, so it is an error.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -55,7 +55,7 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 	return s, nil
 }
 
-// parseAllowed parses one line. ok is false for a key that only signs in other namespaces.
+// parseAllowed parses one line. ok is false for a key that may sign only in other namespaces.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
@@ -144,7 +144,7 @@ func timestamp(value string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write YYYYMMDD or YYYYMMDDHHMMSS, in UTC", value)
 }
 
-// allows returns the principal of a key, if the key may sign at that time.
+// allows returns the principal of a key, if the key may sign at the given time.
 func (s *Signers) allows(key []byte, at time.Time) (principal string, err error) {
 	err = fmt.Errorf("its key is not in %s", s.file)
 	for _, a := range s.keys {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// The format of these signatures is in OpenSSH's PROTOCOL.sshsig.
+// OpenSSH's PROTOCOL.sshsig defines the format of SSH signatures.
 const (
 	sshType  = "SSH SIGNATURE"
 	sshMagic = "SSHSIG"

@@ -11,7 +11,7 @@ import (
 )
 
 // Complete sets the credentials from the environment: GITROLLOUT_GIT_USERNAME with GITROLLOUT_GIT_TOKEN or
-// GITROLLOUT_GIT_PASSWORD, a file of either, or a GitHub App; and GITROLLOUT_SSH_PASSPHRASE. A token is a password.
+// GITROLLOUT_GIT_PASSWORD, a file with either, or a GitHub App; and GITROLLOUT_SSH_PASSPHRASE. A token is a password.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	a.Username, a.Password = env("GITROLLOUT_GIT_USERNAME"), env("GITROLLOUT_GIT_PASSWORD")
 	a.SSHPassphrase = env("GITROLLOUT_SSH_PASSPHRASE")
@@ -58,8 +58,8 @@ func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) 
 	return app.Check()
 }
 
-// Token returns a function that returns the default credential for a forge's API: Git's password, or the one in the
-// repository's URL. As tokens expire, the function calls Refresh for each request.
+// Token returns a function that returns the default credential for a forge's API: Git's password, or the password in
+// the repository's URL. Tokens expire, so the function calls Refresh for each request.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

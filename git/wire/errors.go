@@ -25,7 +25,7 @@ type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps a network or protocol error with its sentinel. Nothing else reads servers' and x/crypto/ssh's texts.
+// Classify wraps a network or protocol error with its sentinel. No other package reads the texts of such errors.
 func Classify(err error) error {
 	switch {
 	case err == nil:
@@ -85,7 +85,7 @@ func saysMoved(reason string) bool {
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have held the ref's lock, so that a lookup still shows the ref at Old. A
+// saysRace reports whether another push may have held the ref's lock. A lookup then still shows the ref at Old. A
 // non-fast-forward is no race, because a protected branch reports the same for a forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")

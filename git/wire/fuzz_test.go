@@ -57,7 +57,7 @@ func FuzzServerAnswers(f *testing.F) {
 	})
 }
 
-// FuzzParseRemote checks that no text shows the password of a URL, whatever the rest of the URL is.
+// FuzzParseRemote checks that no printed form or error of a URL contains its password, whatever the rest of the URL is.
 func FuzzParseRemote(f *testing.F) {
 	const secret = "hunter2-secret"
 	for _, rest := range []string{"host/repo", "host:bad/repo", "host", "/x@y/z", "ho st/%zz", "host/\n"} {

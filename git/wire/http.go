@@ -169,7 +169,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
 }
 
-// drained reads up to 4 KiB of the rest before it closes the body, so that the connection can be used again.
+// drained is a body. Close first reads up to 4 KiB that are left in it, so that the connection can be used again.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {
@@ -202,7 +202,7 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	return append(secrets, sent), nil
 }
 
-// statusError makes an error of a response that is not Git's. It adds only a plain-text body, such as a forge's reason.
+// statusError returns an error for a response that is not Git's. It adds a plain-text body, such as a forge's reason.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {

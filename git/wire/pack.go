@@ -36,11 +36,11 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file too large to keep. A zero id means unknown files, of a filter or a delta on an omitted file.
+	// Omit records a file too large to keep. A zero id means unknown ids: filtered files, or a delta on an omitted file.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store, with at most one more object in memory. Bases mostly come before their deltas.
+// unpacking reads a pack into a store, one object at a time. Bases mostly come before their deltas, so few deltas wait.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
@@ -167,7 +167,7 @@ func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	return c.data, err
 }
 
-// content collects an object. It allocates the declared length only after its first capacity has arrived.
+// content collects an object's bytes. It allocates the declared length only after its initial capacity is full.
 type content struct {
 	data   []byte
 	length int
@@ -192,7 +192,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // the number of bytes of the base's size, which is skipped
+	_, of := binary.Uvarint(d.data) // of is the number of bytes that encode the base's size, to skip
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}

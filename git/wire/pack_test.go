@@ -28,7 +28,7 @@ func newPack(objects uint32) *packText {
 	return p
 }
 
-// add appends an object: its type and declared length, between (such as a delta's base), and the compressed content.
+// add appends an object: its type and declared length (told), the bytes in between (such as a delta's base), and the compressed content.
 func (p *packText) add(kind byte, told int, between, content []byte) *packText {
 	p.offsets = append(p.offsets, p.Len())
 	head := kind<<4 | byte(told&15)
@@ -125,7 +125,7 @@ func TestOmitted(t *testing.T) {
 	fits, large, huge := strings.Repeat("a", maxBlob), strings.Repeat("b", maxBlob+1), strings.Repeat("c", maxBases+1)
 	p := newPack(6).blob(fits).blob(large).delta(aReferenceDelta, hashOf(large), appendingTo(len(large), 10, "small after all"))
 	endless := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(large))), math.MaxUint64)
-	p.delta(aReferenceDelta, hashOf(large), append(endless, 0x80|0x10, 10)) // with the bytes before, more than a uint64 holds
+	p.delta(aReferenceDelta, hashOf(large), append(endless, 0x80|0x10, 10)) // the held bytes plus the declared size overflow a uint64
 	p.blob(huge).delta(aReferenceDelta, hashOf(huge), appendingTo(len(huge), 10, "unknown"))
 	into := newTestStore()
 	must(t, readPack(p.end(), into, boundsOver(1)))
@@ -139,7 +139,7 @@ func TestOmitted(t *testing.T) {
 	}
 }
 
-// TestPacksThatAreRefused checks that invalid packs are errors, and take no more memory than was sent.
+// TestPacksThatAreRefused checks that invalid packs are errors, and that a pack takes no more memory than its size.
 func TestPacksThatAreRefused(t *testing.T) {
 	growing := binary.AppendUvarint([]byte{1}, 1<<40)
 	for name, p := range map[string]*packText{

@@ -23,7 +23,7 @@ type Command struct {
 
 // Refused reports that the server refused a push.
 type Refused struct {
-	Reasons []string // one for each ref that failed by itself; refs that failed with another are left out
+	Reasons []string // one for each ref that failed by itself, not because another ref failed
 	Remarks string   // output of hooks
 	Moved   bool     // a reason says that a ref was not at Old
 	Race    bool     // like Moved, but the cause may be another push's lock
@@ -154,7 +154,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 // Atomic reports whether the server can move several branches at once or none of them.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches that are not at their command's Old. It lists none if refs is nil, as the ids are unknown.
+// Moved lists the branches that are not at their command's Old. It lists none if refs is nil: the ids are unknown.
 func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {

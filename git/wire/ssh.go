@@ -60,7 +60,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the key, nil for the agent. It keeps an unchanged key, because decrypting one is slow on purpose.
+// readKey returns the key, nil for the agent. It keeps an unchanged key, because decrypting a key is slow on purpose.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil

@@ -40,7 +40,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// The reads and writes below take no context, so its end closes the connection.
+	// The reads and writes below take no context, so the end of ctx closes the connection.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -147,7 +147,7 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 }
 
 // dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap, hooks or shallow
-// clients. It also moves a checked-out branch, which git refuses (receive.denyCurrentBranch): ErrRejected.
+// clients, and moves a checked-out branch. git refuses that move (receive.denyCurrentBranch): ErrRejected.
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {

@@ -92,9 +92,9 @@ func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 // mostBetween bounds the pack of a Between question, in bytes. A larger pack means that history was rewritten.
 const mostBetween = 4 << 20
 
-// Fetch stores the objects of the response. The store also has the bases of deltas. With a depth, the request has
-// `deepen`, to exclude the history of a merged old branch, and declares the haves as shallow. Otherwise the server
-// leaves out files of a state before the clone. thin-pack keeps git's server from resending a shallow have's trees.
+// Fetch stores the objects of the response in into, which also provides the bases of deltas. With a depth, the request
+// has `deepen`, to exclude a merged old branch's history, and declares the haves as shallow. Otherwise the server
+// leaves out files older than the clone. thin-pack keeps git's server from resending a shallow have's trees.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -126,7 +126,7 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	return err
 }
 
-// Depth is the number of commits of a line that a request includes, the wanted commit among them.
+// Depth is the number of commits in each line of history that a request includes, counting the wanted commit.
 type Depth int
 
 // Full requests the whole history, Shallow only the commit itself.
@@ -167,7 +167,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 }
 
 // filter returns the request's filter, if supported: no trees for Bare, no files too large to keep for Shallow. Other
-// responses leave out files that the caller has, so a filtered file would look like one of these.
+// responses leave out files that the caller has, so a filtered file would look like a file that the caller has.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -191,7 +191,7 @@ func (s *Session) history(req *pktWriter, q Question) {
 }
 
 // Common returns which of the commits the server has, by its acknowledgements in version 2. known is a commit that the
-// server has. The request wants it and claims to have it, so the pack is empty.
+// server has. The request lists known as wanted and as held, so the pack is empty.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
