@@ -33,8 +33,8 @@ type mirror struct {
 	parents   map[plumbing.Hash][]plumbing.Hash // of commits on the way to heads; see noteParents
 }
 
-// recentBytes bounds the recent commits that renew keeps in addition to the heads. It suffices for a thousand commits:
-// with a thousand apps in one folder, each commit has its own tree of that folder, 40 KB.
+// recentBytes bounds the recent commits that renew keeps in addition to the heads. It suffices for more than a thousand
+// commits: with a thousand apps in one folder, each commit has its own tree of that folder, 40 KB.
 const recentBytes = 64 << 20
 
 // follow initializes an empty mirror for a cluster and its branches.

@@ -92,9 +92,9 @@ func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 // mostBetween bounds the pack of a Between question, in bytes. A larger pack means that history was rewritten.
 const mostBetween = 4 << 20
 
-// Fetch stores the objects of the response in into, which also provides the bases of deltas. With a depth, the request
-// has `deepen`, to exclude a merged old branch's history, and declares the haves as shallow. Otherwise the server
-// leaves out files older than the clone. thin-pack keeps git's server from resending a shallow have's trees.
+// Fetch stores the objects of the response in `into`, which also provides the bases of deltas. With a depth, the
+// request has `deepen`, to exclude a merged old branch's history, and declares the haves as shallow. Otherwise the
+// server leaves out files older than the clone. thin-pack keeps git's server from resending a shallow have's trees.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))

@@ -23,7 +23,7 @@ const (
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if it is the same one")
 
-// api sends requests to one forge. During a break, which the forge requests by its rate limit, it sends nothing.
+// api sends requests to one forge. It sends none during a break, which the forge's rate limit requires.
 type api struct {
 	client  func(insecure bool) *http.Client
 	base    string // the address, without a slash at the end
@@ -35,8 +35,8 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends in as JSON, unless it is nil, and decodes the response into out, unless it is nil. path may have a query.
-// If the forge requests a break, the error is a *call.Error with After.
+// call sends the value in as JSON and decodes the response into out; both may be nil. path may have a query. If the
+// forge requests a break, the error is a *call.Error with After.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -103,7 +103,7 @@ func (a *api) space(ctx context.Context, method string) error {
 	return nil
 }
 
-// heed starts a break when no requests are left. GitHub's headers begin with X-, GitLab's do not. Both are Unix time.
+// heed starts a break when no requests are left. GitHub's headers begin with X-, GitLab's do not. Reset is a Unix time.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {

@@ -74,7 +74,7 @@ func TestComment(t *testing.T) {
 			c.bodies = []string{stranger, "hello"}
 			f.refuse = c.serve(f)
 			o := f.options(tt.path)
-			// Each request comes later than the forge's minimum interval after the request before.
+			// For the worker, a minute passes between requests, which is longer than a forge's minimum interval.
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) }
 			for i := range 10 {
 				must(t, Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)))
@@ -84,7 +84,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// TestCommentOnGitea checks the same on a real Gitea.
+// TestCommentOnGitea checks that ten runs of a job leave one comment on a real Gitea.
 func TestCommentOnGitea(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server; without -short it is run")

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// bench is a forge with one repository for the contract. GitHub and GitLab are fakes by their documentation; Gitea is real.
+// bench is a forge with one repository for the contract. GitHub's and GitLab's are fakes that follow the documentation; Gitea's is real.
 type bench interface {
-	push(branch, content string) (commit string) // makes a new commit on main the branch's head
+	push(branch, content string) (commit string) // points the branch to a new commit, whose parent is main
 	drop(branch string)                          // deletes the branch, as a push by gitrollout does
 	merge(number int)
 	close(number int) // closes the pull request, as a user does
@@ -163,7 +163,7 @@ const (
 	revertBranch  = "gitrollout/revert/prod/shop"
 )
 
-// paused returns the update for a release of a commit that waits at the gate of a step.
+// paused returns the update for a commit's release, which waits at the gate of a step.
 func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.ForgeUpdate {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	pr := rollout.Progress{Workload: w, Step: gate, Of: 4, Name: "pause", Weight: 20, Entered: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -236,7 +236,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 		compare.Contains(t, all[0].body, "`h1-aaaaaaaaaa`", "`"+release[:7]+"`", "`Ann <ann@example.com>`", "`Faster @checkout 'now'`",
 			"image of `app`: `shop:1` → `shop:2`", "step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`",
 			"`gitrollout undo shop`", "`gitrollout abort shop`")
-		// The proposal for the next gate uses the same pull request, which another process finds.
+		// The proposal for the next gate uses the same pull request, although another process handles it.
 		r.restart()
 		all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
 		if len(all) != 1 || !strings.Contains(all[0].title, "past step 3/4") || len(all[0].labels) != 2 {

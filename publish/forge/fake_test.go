@@ -225,7 +225,7 @@ func (f *fake) marks(commit string) []fakeStatus {
 	return slices.Clone(f.statuses[commit])
 }
 
-// refuseWith answers the next requests with an error, such as the one of a rate limit.
+// refuseWith answers the next requests with an error, such as a rate limit's error.
 func (f *fake) refuseWith(times int, header map[string]string, code int, body string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

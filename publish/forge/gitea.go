@@ -67,7 +67,7 @@ func (p giteaPull) pull() pull {
 	}
 }
 
-// find implements finder. Gitea has no filter by head, so it reads all open and the last changed closed pull requests.
+// find implements finder. Gitea cannot filter by head, so find reads open and recently updated closed pull requests.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
@@ -119,7 +119,7 @@ func (g *giteaRepository) create(ctx context.Context, branch string, t text) (pu
 	return made.pull(), err
 }
 
-// label implements announcer. Gitea ignores unknown labels, so label creates missing ones and adds the labels again.
+// label implements announcer. Gitea ignores unknown labels, so label creates them and adds all labels again.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []struct {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitHub is GitHub's REST API, version 2022-11-28, of github.com, hosted tenants and Enterprise Server.
+// gitHub is GitHub's REST API, version 2022-11-28, for github.com, hosted tenants and Enterprise Server.
 var gitHub = kind{
 	name:    rollout.GitHub,
 	isAt:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },

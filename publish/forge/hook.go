@@ -18,17 +18,17 @@ import (
 // Hook calls Pushed for a webhook of a push to the users' branch, if its secret is right. Its responses have no body:
 //
 //	202  accepted, whether or not there is something to do
-//	401  the secret is wrong or missing
+//	401  the secret is wrong or missing, or the body cannot be read
 //	403  the event is about another repository
 //	404  another path than /webhook
 //	405  another method than POST
 //	413  the body is larger than 8 MiB
-//	503  too many at once
+//	503  eight other bodies are being read
 type Hook struct {
 	Secret string // must not be empty
 	Remote string // the repository's URL, without credentials
 	Branch string // the users' branch
-	Pushed func() // must return at once
+	Pushed func() // must not block
 	Now    func() time.Time
 
 	forges  table // default: all
@@ -120,7 +120,7 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature reports whether a request has a signature of a known forge, and whether it is right. Only the first counts.
+// signature reports whether a request has a forge's signature and whether it is right. The first signature counts.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {

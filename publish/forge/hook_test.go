@@ -25,7 +25,7 @@ func push(ref, repository string) string {
 
 func signed(secret, body string) string { return hex.EncodeToString(mac([]byte(secret), []byte(body))) }
 
-// TestHook checks the status for each type of request, and whether it calls Pushed.
+// TestHook checks the status for each type of request, and whether the Hook calls Pushed.
 func TestHook(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	body, aside := push("refs/heads/main", "acme/deploy"), push("refs/heads/x", "acme/deploy")
@@ -151,8 +151,8 @@ func TestHookWaitsForNoBody(t *testing.T) {
 	compare.CheckNamed(t, "status, and bodies that are read", [2]int{http.StatusUnauthorized, 0}, [2]int{res.StatusCode, len(h.reading)})
 }
 
-// FuzzHook checks requests without the secret, and then requests with the same bodies and a right signature. The first never call Pushed.
-// The second call it only for a push to the users' branch.
+// FuzzHook checks requests without the secret, and then requests with the same bodies and a right signature. Requests without the secret
+// never call Pushed. Requests with a right signature call it only for a push to the users' branch.
 func FuzzHook(f *testing.F) {
 	names := []string{
 		"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Gitlab-Token", "Webhook-Signature",

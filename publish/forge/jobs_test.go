@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moody is a forge in memory whose requests a test can make fail.
+// moody is a forge in memory. A test can make requests to it fail.
 type moody struct {
 	*paper
 	mark  func() error
@@ -105,8 +105,8 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 	})
 }
 
-// TestALimitIsNoRefusal checks that a label is set after the break that the forge requests when the label is first set. No error is
-// reported.
+// TestALimitIsNoRefusal checks that a label is set after the break if the forge's rate limit refuses the first request for the label. No
+// error is reported.
 func TestALimitIsNoRefusal(t *testing.T) {
 	limit := refused(http.StatusForbidden, 30*time.Minute)
 	m := &moody{tag: func() error {
@@ -127,8 +127,8 @@ func TestALimitIsNoRefusal(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayHealIsTriedForLong checks that a missing right, which may be granted later, is tried for long, and an invalid request
-// only maxTries times.
+// TestARefusalThatMayHealIsTriedForLong checks how often an order is tried: for hours without a right, which may be granted later, and
+// maxTries times if the request is invalid.
 func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	for status, want := range map[int]int{401: 10, 403: 10, 404: 10, 400: maxTries, 422: maxTries} {
 		m := &moody{}
@@ -158,7 +158,7 @@ func TestANewerOrderWaitsAsLong(t *testing.T) {
 		show(w, 1)
 		pass(w, 10*time.Second)
 		compare.CheckNamed(t, "requests while it waits", before, m.calls)
-		pass(w, 1500*time.Millisecond) // the try after that is at 32 s
+		pass(w, 1500*time.Millisecond) // includes the try at 31 s; the next is at 32 s
 		compare.CheckNamed(t, "requests when it has waited", before+1, m.calls)
 	})
 }

@@ -50,7 +50,7 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain queues the order again after Settle. Gitea notices a removal late, and closes a recreated branch's new one.
+// lookAgain repeats the order after Settle: Gitea notices a branch's removal late, and closes its newest pull request.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// repository is the part that GitHub's API and Gitea's, which copies it, have in common.
+// repository is the common part of GitHub's API and Gitea's API, which copies GitHub's.
 type repository struct {
 	*api
 	path string // /repos/owner/name

@@ -61,7 +61,7 @@ type host struct {
 }
 
 type finder interface {
-	// find returns the open pull request of a branch, or else the newest one.
+	// find returns the open pull request of a branch, or else the newest pull request.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
 	// open lists the open pull requests, at most maxPages pages.
 	open(ctx context.Context) ([]pull, error)

@@ -12,8 +12,8 @@ import (
 // maxChanges bounds the objects that a pull request lists.
 const maxChanges = 20
 
-// describe returns the text of a proposal's pull request; equal input gives equal text. It quotes text by other
-// authors, so that this text mentions no user and formats nothing.
+// describe returns the text of a proposal's pull request; equal input gives equal text. It quotes text by other authors
+// as code, which mentions no user and formats nothing.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	if p.Kind == rollout.ProposeRevert {
 		return describeRevert(t, p)

@@ -23,9 +23,9 @@ type Options struct {
 	// Token returns the current credential. It is called before each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is how late a forge may notice a removed branch, and close the recreated one's pull request (default 30 s).
+	// Settle is how late (default 30 s) a forge may close the pull request of a branch that was removed and recreated.
 	Settle time.Duration
-	// Spread lengthens the pauses between tries a little, so that processes differ. It may be nil.
+	// Spread slightly lengthens the pauses between tries, so that processes do not all retry together. It may be nil.
 	Spread func(time.Duration) time.Duration
 	// Log receives completed work, and each problem once.
 	Log func(problem error, done string)
@@ -96,7 +96,7 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 }
 
 // Resume implements adapters.ForgeReader. It queues orders for the state of all apps. Pull requests of removed branches
-// are closed. A status is sent only if the forge has another one.
+// are closed. A status is sent only if the forge has another status.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +173,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, or the time until one is due.
+// next returns the oldest due order, or the time until an order is due. It records whether the worker is busy.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,7 +184,7 @@ func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	return key, j, wait
 }
 
-// due returns the oldest due order, or the time until one is due. The caller holds the lock.
+// due returns the oldest due order, or the time until an order is due. The caller holds the lock.
 func (w *Worker) due() (key string, j *job, wait time.Duration) {
 	now := w.Now()
 	if now.Before(w.pause) && len(w.jobs) > 0 {
@@ -279,7 +279,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		return
 	default:
 		w.report(err)
-		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // these may pass by themselves
+		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // access may be granted later
 		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
 	if w.jobs[key] != j { // a newer order has replaced it

@@ -183,7 +183,7 @@ func TestNoToken(t *testing.T) {
 	compare.CheckNamed(t, "requests, and problems", []any{0, errNoToken.Error()}, []any{r.fake().requests, r.complaints()})
 }
 
-// TestUnusable checks that orders are dropped while the configuration is invalid, and made up for with a valid one.
+// TestUnusable checks that orders are dropped while the configuration is invalid, and carried out after Resume with a valid one.
 func TestUnusable(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	release := paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first")))
@@ -277,7 +277,7 @@ func newAPI(base string, now func() time.Time) *api {
 }
 
 // TestForgeClosesTheSuccessor checks a forge that notices a deleted branch late, and closes the pull request of the recreated branch. The
-// worker opens a new one, unless a user closed it.
+// worker opens a new pull request.
 func TestForgeClosesTheSuccessor(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	f := r.fake()

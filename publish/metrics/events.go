@@ -114,7 +114,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	return Superseded
 }
 
-// span returns the duration from from to to, at least 0, because another machine's clock may have been ahead.
+// span returns the duration between two times, at least 0, because another machine's clock may have been ahead.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

@@ -22,7 +22,7 @@ func release(h rollout.Hash, since time.Duration) *rollout.Release {
 	return &rollout.Release{Hash: h, Commit: string(h), Since: noon.Add(since)}
 }
 
-// atRest returns the state of an app whose stable version has been old for an hour.
+// atRest returns the state of an app whose stable version is old, released an hour ago.
 func atRest() rollout.State {
 	return rollout.State{App: "shop", Phase: rollout.Healthy, Serial: 3, Stable: release(old, -time.Hour), Source: "a"}
 }

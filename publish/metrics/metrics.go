@@ -177,7 +177,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // apps at rest are not visited although the loop runs
+				m.lastPass.Set(seconds(now)) // a fetch or push counts too: there are no passes while all apps are at rest
 				m.count(stats)
 			}
 			if part == report.PartFetch && err == nil {
@@ -203,7 +203,7 @@ func (m *Metrics) count(stats func() report.Stats) {
 // Counted has functions that read counters of other packages at each scrape.
 type Counted struct {
 	GitRequests, GitReceived, GitSent          func() float64 // number, bytes, bytes
-	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // requests; Events are lost ones
+	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // requests; for Events, lost events
 	Builds                                     func() float64 // kustomize builds
 }
 

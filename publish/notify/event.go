@@ -36,7 +36,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	if len(kinds) == 0 && len(over) == 0 {
 		return rollout.Event{}, false
 	}
-	if len(kinds) == 0 { // another trouble has replaced this one
+	if len(kinds) == 0 { // the transition ends a trouble and has no other event
 		kinds = []rollout.EventKind{rollout.EventRecovered}
 	}
 	e := rollout.Event{

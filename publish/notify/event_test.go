@@ -343,8 +343,8 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 	compare.CheckNamed(t, "text", "x", short.Text)
 }
 
-// TestEndsAreToldToThoseWhoKeepTroublesOpen checks that services that keep troubles open get their ends. Other receivers get an end only if
-// they selected its event.
+// TestEndsAreToldToThoseWhoKeepTroublesOpen checks that services that keep troubles open get the ends of troubles. Other receivers get an
+// end only if they selected its event.
 func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 	over := Sample("prod", rollout.EventRecovered, start)
 	compare.CheckNamed(t, "ends", []string{"prod/sample/h1-7b4e2a91d0"}, over.Over)

@@ -80,7 +80,7 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 // unhealthy is the name of the trouble of an app whose objects are unhealthy while no release is in flight.
 const unhealthy = "unhealthy"
 
-// troubles returns at most three names of troubles, the release's first. A name stays the same from stall to revert.
+// troubles returns at most three names of troubles, the release's first; its name is the same from stall to revert.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

@@ -27,7 +27,7 @@ type Backlog struct {
 	Err     error          // an error of the receiver's templates
 }
 
-// Pending returns the messages for a receiver of the commits after its cursor, oldest first. Messages up to the claimed
+// Pending returns a receiver's messages about the commits after its cursor, oldest first. Messages up to the claimed
 // commit are marked as repeats, because a process that was killed may have sent them.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) Backlog {

@@ -24,8 +24,8 @@ const (
 
 // Options configure the server of a port.
 type Options struct {
-	Address string // as configured; with Public, the URL in browsers, it determines the accepted names (ownNames)
-	Public  string
+	Address string       // as configured; ownNames derives the accepted host names from Address and Public
+	Public  string       // the URL in browsers
 	Server  *http.Server // its Handler and ErrorLog are used; this package sets the bounds
 	Ended   func(error)  // receives the error if serving ends with one
 	Now     func() time.Time
@@ -74,8 +74,8 @@ func (o Options) server() *http.Server {
 }
 
 // ownNames returns a check of a request's host. It prevents DNS rebinding: another site's name that points here. A
-// loopback address accepts the machine's names and the host of public. Other addresses accept that host, IP addresses,
-// and names without a dot or of a Service in the cluster. Without public they accept any name.
+// loopback address accepts the machine's names and the host of public. Other addresses also accept IP addresses, names
+// without a dot, and names of Services in the cluster; without public, they accept any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -130,8 +130,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new one, nil if there is room. It is a connection of the client
-// if that is at its limit, else of the client with the most. Idle and old ones go first. mu is held.
+// victim returns the connection to close for a client's new one, nil if there is room. A client at its limit loses a
+// connection, else the client with the most connections does: the oldest idle one, else the oldest. mu is held.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

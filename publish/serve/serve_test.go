@@ -69,8 +69,8 @@ func (l *fakeListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// TestConnectionsAreBounded checks that a new connection is always accepted. If there are too many, one of the client with the most
-// connections is closed, idle ones first.
+// TestConnectionsAreBounded checks that a new connection is always accepted. If there are too many, a connection of the client with the
+// most connections is closed, an idle connection first.
 func TestConnectionsAreBounded(t *testing.T) {
 	l := &fakeListener{}
 	b := &bounded{Listener: l, now: time.Now}

@@ -31,7 +31,7 @@ type exporter struct {
 	failed  string // the last error, "" after a success
 }
 
-// variable returns OpenTelemetry's variable for traces, or else the one for all signals.
+// variable returns OpenTelemetry's variable for traces, or else the variable for all signals.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
@@ -123,7 +123,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 // Shutdown implements trace.SpanExporter. There is nothing left to send.
 func (*exporter) Shutdown(context.Context) error { return nil }
 
-// request is OTLP's ExportTraceServiceRequest (trace/v1). Identifiers are hexadecimal, 64-bit numbers strings.
+// request is OTLP's ExportTraceServiceRequest (trace/v1). Identifiers are hexadecimal; 64-bit numbers are strings.
 type request struct {
 	ResourceSpans []resourceSpans `json:"resourceSpans"`
 }
@@ -172,7 +172,7 @@ const (
 	statusError  = 2
 )
 
-// encoded converts spans to a request. All are of one provider, and so of one resource.
+// encoded converts spans to a request. All spans come from one provider, and so from one resource.
 func encoded(spans []trace.ReadOnlySpan) request {
 	all := scopeSpans{Spans: make([]span, len(spans))}
 	all.Scope.Name = scope

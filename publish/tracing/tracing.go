@@ -79,7 +79,7 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 // fromMemory is more than a render from memory takes. A kustomize build takes several milliseconds.
 const fromMemory = time.Millisecond
 
-// withoutMemory drops spans of renders from memory. One for every app after each push would displace other spans.
+// withoutMemory drops spans of renders from memory. A span for every app after each push would displace other spans.
 type withoutMemory struct{ trace.SpanProcessor }
 
 // OnEnd implements trace.SpanProcessor.

@@ -16,13 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Store keeps this record on a branch of the cluster, which is separate from the state branch.
+// Store keeps the record of sent notifications on a branch of the cluster, separate from the state branch.
 type Store struct {
 	Repo    *git.Repo
 	Cluster string
 }
 
-// Update implements worker.Options.Update. It overwrites no unreadable file, which may be of a newer version.
+// Update implements worker.Options.Update. It does not overwrite an unreadable file, perhaps of a newer version.
 func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(s.Cluster)
 	_, err := s.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {

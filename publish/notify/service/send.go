@@ -149,7 +149,7 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 	return s.postBytes(ctx, address, header, data, "application/json")
 }
 
-// postBytes sends JSON with another media type. A 2xx response that breaks off is a success: a repeat must not be sent.
+// postBytes sends JSON with a media type. An incomplete 2xx response is a success: a retry would repeat the message.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {
@@ -176,7 +176,7 @@ func isFinal(status int) bool {
 	return status < 500
 }
 
-// plain changes text by other authors for use in Markdown: it can neither hide a link behind words nor mention users.
+// plain changes text by other authors so that Markdown in it neither hides a link behind words nor mentions users.
 func plain(text string) string {
 	return strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(text)

@@ -334,7 +334,7 @@ func TestResolveFails(t *testing.T) {
 	}
 }
 
-// TestEndsAlone checks that a message opens no trouble if it only ends one, or has none.
+// TestEndsAlone checks that a message opens no trouble if it only ends a trouble, or has no trouble.
 func TestEndsAlone(t *testing.T) {
 	for _, service := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
 		for name, c := range map[string]struct {
@@ -371,7 +371,7 @@ func TestSettingsOfServices(t *testing.T) {
 	}
 }
 
-// TestFailures checks which failures are final and when others may be tried again. No error contains a credential, whatever a service
+// TestFailures checks which failures are final, and the pause after other failures. No error contains a credential, whatever a service
 // answers.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
@@ -503,8 +503,8 @@ func TestTableIsTheConfigurations(t *testing.T) {
 	}
 }
 
-// TestForeignTextsAreNoMarkdown checks hostile texts of other authors in services with Markdown. They must make no link with other words
-// and no mention.
+// TestForeignTextsAreNoMarkdown checks hostile texts of other authors in services with Markdown. The messages must contain no link with
+// other words and no mention.
 func TestForeignTextsAreNoMarkdown(t *testing.T) {
 	for _, name := range []string{"discord", "msteams", "rocketChat"} {
 		t.Run(name, func(t *testing.T) {

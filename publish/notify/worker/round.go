@@ -44,7 +44,7 @@ func (w *Worker) round(ctx context.Context) time.Duration {
 		return w.trouble.after.Sub(now)
 	}
 	var p plan
-	if w.record != nil { // if nothing is due by the known record, no request is sent
+	if w.record != nil { // if nothing is due according to the known record, no request is sent
 		var err error
 		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
 			return p.wait
@@ -84,7 +84,7 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan updates a record, which claims messages. It may run again, so it changes only foreign, since and reported.
+// plan claims messages in n. It may run again, so it changes no fields of w except foreign, since and reported.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -137,7 +137,7 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 	return p, nil
 }
 
-// writeDown copies the cursors that are not written yet to a record.
+// writeDown copies the unwritten cursors to a record.
 func (w *Worker) writeDown(n *rollout.Notified) {
 	for name, cursor := range w.unwritten {
 		if _, listed := n.Receivers[name]; listed {
@@ -147,7 +147,7 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign sets which process has the claims of a record: this process, or "" without claims.
+// sign sets the process that has a record's claims: this process, or "" if there are no claims.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
@@ -161,14 +161,14 @@ func (w *Worker) sign(n *rollout.Notified) {
 }
 
 // busy returns how long to wait for another process's claim. A claim that has not changed for the lease belongs to a
-// dead process. Only for claims older than forgotten, clocks of two machines are compared.
+// dead process. Two machines' clocks are compared only for claims older than forgotten.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
 		return 0
 	}
 	if !n.Since.IsZero() && now.Sub(n.Since) > forgotten {
-		w.foreign = "" // for processes that run only briefly, such as gitrollout once
+		w.foreign = "" // for processes that run too briefly for a lease, such as gitrollout once
 		return 0
 	}
 	if claim := fmt.Sprint(n.By, n.Receivers); w.foreign != claim {

@@ -1,7 +1,7 @@
 // Package worker sends the notifications of the state branch in the background, so that releases wait for no receiver.
 // A record in Git has a cursor for each receiver. A process claims messages in the record by compare-and-swap before it
-// sends them, so two processes never send the same message. If a process is killed, the next one sends the claimed
-// messages again. They are marked as possible repeats unless the service recognizes repeats.
+// sends them, so two running processes never send the same message. If a process is killed, the next one sends the
+// claimed messages again. They are marked as possible repeats unless the service recognizes repeats.
 package worker
 
 import (
@@ -26,9 +26,9 @@ var ErrGone = errors.New("is not among the last commits of the state branch")
 type Options struct {
 	ID      string // unique for this process
 	Cluster string
-	// Update applies change to the record, again after a lost race. If change fails or changes nothing, it writes nothing.
+	// Update applies change to the record, again after a conflict. It writes nothing if change fails or changes nothing.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists the state commits after one (all for "") up to another, oldest first.
+	// History lists the state commits after `after` (all if it is "") up to upTo, oldest first.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
@@ -36,13 +36,13 @@ type Options struct {
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
 	Lease     time.Duration // how long a claim stays unchanged before its process counts as dead; default 30s
-	// Spread lengthens the pauses between tries a little, so that processes differ. It may be nil.
+	// Spread slightly lengthens the pauses between tries, so that processes do not all retry together. It may be nil.
 	Spread func(time.Duration) time.Duration
 	// Log receives completed work, and each problem once until the problem is over.
 	Log func(problem error, done string)
 }
 
-// maxKnown bounds the states of this process's commits that are kept, a few kilobytes each. Others are read from Git.
+// maxKnown bounds the kept states (a few kilobytes each) of this process's commits. Other states are read from Git.
 const maxKnown = 1000
 
 // Worker sends notifications. Notify and Flush are safe for concurrent use.
@@ -206,7 +206,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line returns the commits after one: from this process's own commits, or else from Git.
+// line returns the commits after `after`: from this process's own commits, or else from Git.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
 	var line []rollout.StateCommit
 	for id := v.head; id != after; {
@@ -253,7 +253,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after another failure. The pause is at least asked, which the service requested.
+// next returns the retry after another failure. The pause is at least asked, the pause that the service requested.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))

@@ -291,7 +291,7 @@ var stories = map[string]func(t *testing.T){
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"01/a", "01/c", "01/d"}})
 	},
-	// A cursor is written after 100 commits at the latest.
+	// A cursor that lags more than 100 commits behind is written.
 	"receivers without messages are recorded along with others": func(t *testing.T) {
 		quiet := chat("quiet")
 		quiet.Apps = []string{"none"}
@@ -433,10 +433,10 @@ func TestKilledAnywhere(t *testing.T) {
 					w.push(p, "shop")
 					synctest.Wait()
 				}
-				left = -1 // all its writes fail from now on
+				left = -1 // from now on, the first process can neither write nor send
 				end(false)
 				if len(w.record.Receivers) == 0 {
-					return // it was killed before its start, so no message was due
+					return // the first process had recorded no receiver yet, so no message was due
 				}
 				next, end := w.process("second")
 				next.Notify(w.config, w.head(), nil)
@@ -548,7 +548,7 @@ func TestTakenOverMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, chat("a"))
-				cut := false // the process one cannot reach the record
+				cut := false // process "one" cannot reach the record
 				one, endOne := w.processWith("one", func(o *Options) {
 					o.Update = func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 						is := false
