@@ -363,7 +363,7 @@ func staleWriter(w *world) {
 		wantError(w, name, err, git.ErrConflict)
 		compare.CheckNamed(w, name, refs, w.server.Refs())
 	}
-	// The second writer fetches the first one's commit and continues.
+	// The second writer fetches the first writer's commit and continues.
 	wantState(w, "the loser", b, first)
 	push(w, b, stateUpdate(first, "x", "b"))
 }

@@ -166,7 +166,7 @@ func write(t *testing.T, file, content string) string {
 	return file
 }
 
-// through serves a repository over HTTP, and refuses the requests that allow returns false for.
+// through serves a repository over HTTP, and refuses the requests for which allow returns false.
 func through(t *testing.T, repo *gittest.Repo, allow func(*http.Request) bool) string {
 	t.Helper()
 	inner := repo.HTTP(gittest.HTTPOptions{})

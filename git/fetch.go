@@ -117,7 +117,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update sets the mirror's heads to found, except branches pushed since the lookup. before counts earlier pushes.
+// update sets the mirror's heads to found, except branches pushed later. before is the number of pushes at the lookup.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)

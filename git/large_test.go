@@ -28,7 +28,7 @@ func narrow(t *testing.T, repo *gittest.Repo) *git.Repo {
 	return open(t, git.Options{URL: repo.Bare, Branch: "main"}).Narrow(times)
 }
 
-// readable checks which files of the newest commit can be read; the others must be ErrTooLarge.
+// readable checks which files of the newest commit can be read. For the other files, the error must be ErrTooLarge.
 func readable(t *testing.T, r *git.Repo, want map[string]bool) {
 	t.Helper()
 	s, held := r.Held(fetch(t, r).Main)
@@ -63,7 +63,7 @@ func TestTheUsualBounds(t *testing.T) {
 }
 
 // TestLargeFilesAreNotKept checks that only the id of a too large file is kept, whether the server sends it whole or as a delta. All other
-// files can be read, also in later commits and after a renewal of the store. A server with filters does not send the too large files.
+// files can be read, also in later commits and after a renewal of the store. A server with filters does not send too large files.
 func TestLargeFilesAreNotKept(t *testing.T) {
 	for _, filter := range []string{"false", "true"} {
 		t.Run("filter "+filter, func(t *testing.T) { largeFilesAreNotKept(t, filter) })
@@ -119,7 +119,7 @@ func TestManyLargeFilesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestALargeFileIsAnEntry checks that ReadDir lists a file that is too large like any other file.
+// TestALargeFileIsAnEntry checks that ReadDir lists all files, including a file that is too large to keep.
 func TestALargeFileIsAnEntry(t *testing.T) {
 	repo := newRepo(t, map[string]string{"a.yaml": "a: 1\n", "big.bin": zeros(atMost * 20 / 16)})
 	r := narrow(t, repo)

@@ -72,7 +72,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// weak lists the hashes with known collisions, whose signatures are refused.
+// weak lists the hashes with known collisions. Signatures that use them are refused.
 var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
 
 var errMalformed = errors.New("the OpenPGP signature is malformed")

@@ -113,7 +113,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches reports whether s matches OpenSSH's pattern list: some pattern matches, and no negated one does.
+// matches reports whether s matches OpenSSH's pattern list: some pattern matches, and no negated pattern does.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {

@@ -77,7 +77,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// TestSignatureOfTheOtherHash checks a commit with a signature for each of two hashes. git signs the content without both signatures.
+// TestSignatureOfTheOtherHash checks a commit with a signature for each of two hashes. git signs the content without either signature.
 func TestSignatureOfTheOtherHash(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	signed := string(insert(t, commit, opensshSigns(t, key, "git", commit)))

@@ -16,7 +16,7 @@ const (
 	largeBlob = 1 << 20   // above this size, a file counts as large
 	maxLarge  = 128 << 20 // of all large files together
 	maxOther  = 64 << 20  // of a tree or a commit; a larger one is an error
-	maxBases  = 32 << 20  // of omitted files that are held while the pack is read, as deltas may need them
+	maxBases  = 32 << 20  // of omitted files, held while the pack is read because deltas may need them
 )
 
 // bounds holds the bounds. Tests divide the defaults by a factor.

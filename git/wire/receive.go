@@ -151,7 +151,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 	return &outcome
 }
 
-// Atomic reports whether the server can move several branches at once or none of them.
+// Atomic reports whether the server can move either all branches of a push or none.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
 // Moved lists the branches that are not at their command's Old. It lists none if refs is nil: the ids are unknown.

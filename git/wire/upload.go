@@ -153,7 +153,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.flush()
 		return req.buf
 	}
-	// multi_ack changes nothing here, with one round and done, but Azure DevOps requires it.
+	// With one round and `done`, multi_ack changes nothing, but Azure DevOps requires it.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
 	req.linef("want %s %s\n", q.Wants[0], caps)
 	req.each("want", q.Wants[1:])

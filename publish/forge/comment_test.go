@@ -74,7 +74,7 @@ func TestComment(t *testing.T) {
 			c.bodies = []string{stranger, "hello"}
 			f.refuse = c.serve(f)
 			o := f.options(tt.path)
-			// For the worker, a minute passes between requests, which is longer than a forge's minimum interval.
+			// By this clock, a minute passes between requests, which is longer than a forge's minimum interval.
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) }
 			for i := range 10 {
 				must(t, Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)))

@@ -71,7 +71,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed
 	case !isSigned:
-		return http.StatusUnauthorized // the body is not worth reading
+		return http.StatusUnauthorized // without reading the body
 	}
 	select {
 	case h.reading <- struct{}{}:

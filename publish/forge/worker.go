@@ -79,7 +79,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements adapters.ForgeReader. It queues orders for recorded transitions and returns at once.
+// Show implements adapters.ForgeReader. It queues orders for recorded transitions and returns immediately.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -197,7 +197,7 @@ func TestUnusable(t *testing.T) {
 	r.wantStates(r.resume([]string{promoteBranch}, release), "open")
 }
 
-// TestPages checks that pull requests and statuses beyond the first page are found, and those from forks are not.
+// TestPages checks that pull requests and statuses beyond the first page are found, but no pull requests from forks.
 func TestPages(t *testing.T) {
 	for name, newBench := range map[string]maker{"GitHub": newGitHubBench, "GitLab": newGitLabBench} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ func release(h rollout.Hash, since time.Duration) *rollout.Release {
 	return &rollout.Release{Hash: h, Commit: string(h), Since: noon.Add(since)}
 }
 
-// atRest returns the state of an app whose stable version is old, released an hour ago.
+// atRest returns the state of an app whose stable version (old) was released an hour ago.
 func atRest() rollout.State {
 	return rollout.State{App: "shop", Phase: rollout.Healthy, Serial: 3, Stable: release(old, -time.Hour), Source: "a"}
 }
@@ -33,12 +33,12 @@ func with(s rollout.State, change func(*rollout.State)) rollout.State {
 	return s
 }
 
-// flying returns the state of atRest's app with a release of fresh in flight.
+// flying returns the state of atRest's app with a release of version fresh in flight.
 func flying() rollout.State {
 	return with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 }
 
-// serving returns the state of flying's app after fresh became stable.
+// serving returns the state of flying's app after version fresh became stable.
 func serving(since time.Duration) rollout.State {
 	return with(flying(), func(s *rollout.State) { s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, since) })
 }

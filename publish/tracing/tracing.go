@@ -1,4 +1,4 @@
-// Package tracing sends spans to an OpenTelemetry collector: of passes, with their fetch, renders, applies and push.
+// Package tracing sends spans of passes, with their fetch, renders, applies and push, to an OpenTelemetry collector.
 package tracing
 
 import (

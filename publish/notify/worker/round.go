@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag bounds how many commits without a message a cursor may lag behind, so that a start reads little history.
+// maxLag bounds a cursor's lag, in commits without messages, so that a start reads little history.
 const maxLag = 100
 
 // claimTime bounds sending on one claim. It is less than the lease, so no other process takes over a claim in use.
